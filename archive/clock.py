@@ -1,0 +1,89 @@
+"""Time, chance and identity: the only module that may ask the machine for them.
+
+Everything else takes these values as arguments, so that a test, or a simulation with one seed, decides them.
+"""
+
+import random
+import time
+import uuid
+from collections.abc import Callable
+from typing import Protocol
+
+IdSource = Callable[[], str]
+
+
+class Clock(Protocol):
+    """Wall time, a monotonic time that goes on while the machine is suspended, and waiting."""
+
+    def now_ms(self) -> int:
+        """Wall clock: milliseconds since the epoch, UTC. May jump."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never jumps back and counts time in suspend."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Block for `seconds`."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def now_ms(self) -> int:
+        """Return the wall clock in epoch milliseconds."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        """Return CLOCK_BOOTTIME in seconds.
+
+        CLOCK_MONOTONIC stops while a machine is suspended (Linux, clock_gettime(2)); a buffer's age must not.
+        """
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    def sleep(self, seconds: float) -> None:
+        """Block the calling thread."""
+        time.sleep(seconds)  # noqa: TID251 - this is the module that may
+
+
+def new_id() -> str:
+    """Return a process-unique random id (32 hex digits)."""
+    return uuid.uuid4().hex  # noqa: TID251 - this is the module that may
+
+
+def new_random() -> random.Random:
+    """Return a generator seeded by the operating system, for the jitter of backoffs."""
+    return random.Random()  # noqa: S311 - jitter needs no cryptography
+
+
+class Backoff:
+    """Exponential waits with full jitter, within a budget of seconds.
+
+    `wait()` sleeps and returns True, or returns False without sleeping once the budget is spent. The budget
+    is measured on the monotonic clock, so a process that was paused does not get its time back.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        budget_seconds: float,
+        first_seconds: float = 0.1,
+        ceiling_seconds: float = 10.0,
+    ) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._deadline = clock.monotonic() + budget_seconds
+        self._next = first_seconds
+        self._ceiling = ceiling_seconds
+
+    def wait(self) -> bool:
+        """Sleep before the next attempt; False when there may be none."""
+        left = self._deadline - self._clock.monotonic()
+        if left <= 0:
+            return False
+        self._clock.sleep(min(left, self._rng.uniform(self._next / 2, self._next)))
+        self._next = min(self._ceiling, self._next * 2)
+        return self._clock.monotonic() < self._deadline

@@ -1,0 +1,100 @@
+"""Object keys of the archive: how they are made, and how they are read back.
+
+A segment's key is a function of its **first** record alone. Two writers that start at the same record and cut
+differently therefore meet at one key, and the store's conditional write lets one of them win
+(docs/decisions/0002-object-naming.md).
+"""
+
+import re
+from typing import NamedTuple
+
+from archive.errors import FormatError
+from archive.minute import minute_path, parse_minute_path
+from archive.position import Position
+
+SEQUENCE_DIGITS = 56
+SUB_DIGITS = 8
+SUFFIX = ".jsonl.gz"
+APPLICATION_NAME = "_application.json"
+
+# Kinesis: ShardId is [a-zA-Z0-9_.-]{1,128}. A dot-only name would be a path step for other tools.
+_SHARD_ID = re.compile(r"[a-zA-Z0-9_.-]{1,128}", re.ASCII)
+_SEGMENT = re.compile(
+    r"(?P<minute>[0-9]{4}/[0-9]{2}/[0-9]{2}/[0-9]{2}/[0-9]{2})/(?P<shard>[a-zA-Z0-9_.-]{1,128})/"
+    r"(?P<sequence>[0-9]{56,129})-(?P<sub>[0-9]{8,19})\.jsonl\.gz",
+    re.ASCII,
+)
+
+
+class SegmentKey(NamedTuple):
+    """What a segment's key says: its minute (whole minutes since the epoch), shard and first position."""
+
+    minute: int
+    shard_id: str
+    first: Position
+
+
+def check_shard_id(shard_id: str) -> str:
+    """Return `shard_id`, or raise FormatError when it is no shard id of Kinesis."""
+    if _SHARD_ID.fullmatch(shard_id) is None or not shard_id.strip("."):
+        raise FormatError(f"not a shard id: {shard_id!r}")
+    return shard_id
+
+
+def segment_name(first: Position) -> str:
+    """Return the last part of a segment's key."""
+    return f"{first.sequence:0{SEQUENCE_DIGITS}d}-{first.sub:0{SUB_DIGITS}d}{SUFFIX}"
+
+
+def segment_key(prefix: str, shard_id: str, minute: int, first: Position) -> str:
+    """Return the slot of the segment that begins with the record at `first` in `minute`."""
+    return f"{minute_prefix(prefix, shard_id, minute)}{segment_name(first)}"
+
+
+def minute_prefix(prefix: str, shard_id: str, minute: int) -> str:
+    """Return the folder that holds one shard's segments of one minute; ends in `/`."""
+    return f"{prefix}{minute_path(minute)}/{check_shard_id(shard_id)}/"
+
+
+def parse_segment_key(prefix: str, key: str) -> SegmentKey:
+    """Read a segment's key.
+
+    Raises:
+        FormatError: the key is not exactly one that `segment_key` makes, padding included.
+    """
+    found = _SEGMENT.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
+    if found is None:
+        raise FormatError(f"not a segment key: {key!r}")
+    first = Position(int(found["sequence"]), int(found["sub"]))
+    parsed = SegmentKey(parse_minute_path(found["minute"]), found["shard"], first)
+    if segment_key(prefix, parsed.shard_id, parsed.minute, first) != key:
+        raise FormatError(
+            f"not a segment key: {key!r}", next_step="its numbers are padded differently from ours"
+        )
+    return parsed
+
+
+def segment_sort_key(parsed: SegmentKey) -> tuple[int, str, Position]:
+    """Order segments by minute, shard and position (numbers, never text: longer numbers exist)."""
+    return parsed.minute, parsed.shard_id, parsed.first
+
+
+def start_marker_key(prefix: str, shard_id: str) -> str:
+    """Return the key of the marker written before a shard's first segment."""
+    return f"{prefix}_shards/{check_shard_id(shard_id)}/start.json"
+
+
+def end_marker_key(prefix: str, shard_id: str) -> str:
+    """Return the key of the marker written once the end of a shard is proven."""
+    return f"{prefix}_shards/{check_shard_id(shard_id)}/end.json"
+
+
+def application_key(prefix: str) -> str:
+    """Return the key of the record that ties this prefix to one stream and one start."""
+    return f"{prefix}{APPLICATION_NAME}"
+
+
+def duplicates_key(prefix: str, shard_id: str, minute: int, first: Position, writer: str) -> str:
+    """Return the key at which a segment's dropped producer duplicates are kept."""
+    folder = f"{prefix}_duplicates/{minute_path(minute)}/{check_shard_id(shard_id)}/"
+    return f"{folder}{segment_name(first).removesuffix(SUFFIX)}-{writer}{SUFFIX}"

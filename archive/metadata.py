@@ -1,0 +1,188 @@
+"""A segment's metadata: written in the same PUT as its body, read with one HEAD.
+
+All values are ASCII; together they stay below S3's limit of 2 KB of user metadata. Reading is strict: a field
+that is missing or does not parse is an error that names it, never a default.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple, Self
+
+import msgspec
+
+from archive.errors import FormatError
+from archive.keys import check_shard_id
+from archive.minute import minute_text, parse_minute_text
+from archive.position import Position, SequenceRange
+
+FORMAT: Final = "1"
+FORMAT_FIELD: Final = "minutebook-format"
+LIMIT_BYTES: Final = 2048
+
+Sentinel = Literal["TRIM_HORIZON", "AT_TIMESTAMP"]
+Continuity = Literal["unproven", "lost"]
+_AFTER_SEQUENCE: Final = "AFTER_SEQUENCE:"
+
+
+class ChainStart(NamedTuple):
+    """What stands in `after` of a chain's first segment: where the shard was started from.
+
+    `adopted` is the checkpoint of another application, when the user chose to go on from it
+    (`minutebook.adoptCheckpoint`); its `sentinel` is then "AFTER_SEQUENCE".
+    """
+
+    sentinel: Literal["TRIM_HORIZON", "AT_TIMESTAMP", "AFTER_SEQUENCE"]
+    adopted: Position | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `TRIM_HORIZON`, `AT_TIMESTAMP` or `AFTER_SEQUENCE:<position>`; raises FormatError."""
+        if text == "TRIM_HORIZON":
+            return cls("TRIM_HORIZON")
+        if text == "AT_TIMESTAMP":
+            return cls("AT_TIMESTAMP")
+        if text.startswith(_AFTER_SEQUENCE):
+            return cls("AFTER_SEQUENCE", Position.parse(text.removeprefix(_AFTER_SEQUENCE)))
+        raise FormatError(f"not a start of a chain: {text!r}")
+
+    def __str__(self) -> str:
+        return self.sentinel if self.adopted is None else f"{_AFTER_SEQUENCE}{self.adopted}"
+
+
+Predecessor = Position | ChainStart
+"""What a segment follows: the last position of the one before it, or the start of the chain."""
+
+
+def parse_predecessor(text: str) -> Predecessor:
+    """Read the value of `after`; raises FormatError."""
+    return Position.parse(text) if text[:1].isdigit() else ChainStart.parse(text)
+
+
+class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What one segment says about itself.
+
+    `first` and `last` are the ends of the span: dropped producer duplicates count too. `records` counts the
+    lines of the body and `dropped` the duplicates left out. Arrival times are epoch milliseconds; they are
+    None only in a span without a single line or duplicate, which never exists.
+    """
+
+    shard_id: str
+    minute: int
+    first: Position
+    last: Position
+    after: Predecessor
+    records: int
+    dropped: int
+    payload_bytes: int
+    arrival_min_ms: int
+    arrival_max_ms: int
+    writer: str
+    continuity: Continuity | None = None
+    watermarks: str | None = None
+
+    @property
+    def span(self) -> SequenceRange:
+        """The closed interval of positions this segment stands for."""
+        return SequenceRange(self.first, self.last)
+
+    def encode(self) -> dict[str, str]:
+        """Return the user metadata of the PUT (names without `x-amz-meta-`).
+
+        Raises:
+            FormatError: the values do not fit into S3's 2 KB, or are not ASCII.
+        """
+        fields = {
+            FORMAT_FIELD: FORMAT,
+            "shard": self.shard_id,
+            "minute": minute_text(self.minute),
+            "first": str(self.first),
+            "last": str(self.last),
+            "after": str(self.after),
+            "records": str(self.records),
+            "dropped": str(self.dropped),
+            "payload-bytes": str(self.payload_bytes),
+            "arrival-min": str(self.arrival_min_ms),
+            "arrival-max": str(self.arrival_max_ms),
+            "writer": self.writer,
+        }
+        if self.continuity is not None:
+            fields["continuity"] = self.continuity
+        if self.watermarks is not None:
+            fields["watermarks"] = self.watermarks
+        size = sum(len(name) + len(value) for name, value in fields.items())
+        if size >= LIMIT_BYTES or not all(value.isascii() for value in fields.values()):
+            raise FormatError(
+                f"metadata of segment {self.first} of {self.shard_id} takes {size} bytes or is not ASCII"
+            )
+        return fields
+
+    @classmethod
+    def decode(cls, fields: Mapping[str, str]) -> Self:
+        """Read the user metadata of an object.
+
+        Raises:
+            FormatError: the format is not 1, or a field is missing, unreadable or contradicts another.
+        """
+        reader = _Fields(fields)
+        if reader.text(FORMAT_FIELD) != FORMAT:
+            raise FormatError(
+                f"format {fields[FORMAT_FIELD]!r} is not known here",
+                next_step="the object was written by another version of Minutebook; upgrade this one",
+            )
+        metadata = cls(
+            shard_id=check_shard_id(reader.text("shard")),
+            minute=parse_minute_text(reader.text("minute")),
+            first=Position.parse(reader.text("first")),
+            last=Position.parse(reader.text("last")),
+            after=parse_predecessor(reader.text("after")),
+            records=reader.count("records"),
+            dropped=reader.count("dropped"),
+            payload_bytes=reader.count("payload-bytes"),
+            arrival_min_ms=reader.count("arrival-min"),
+            arrival_max_ms=reader.count("arrival-max"),
+            writer=reader.text("writer"),
+            continuity=reader.continuity(),
+            watermarks=fields.get("watermarks"),
+        )
+        metadata.check()
+        return metadata
+
+    def check(self) -> None:
+        """Raise FormatError when the fields contradict each other."""
+        if self.last < self.first:
+            raise FormatError(f"metadata: last {self.last} lies before first {self.first}")
+        if isinstance(self.after, Position) and self.after >= self.first:
+            raise FormatError(f"metadata: after {self.after} does not lie before first {self.first}")
+        if self.arrival_max_ms < self.arrival_min_ms:
+            raise FormatError("metadata: arrival-max lies before arrival-min")
+        if self.records + self.dropped < 1:
+            raise FormatError("metadata: a segment stands for at least one record")
+
+
+class _Fields:
+    """Strict access to the text fields, with errors that name the field."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        self._fields = fields
+
+    def text(self, name: str) -> str:
+        value = self._fields.get(name)
+        if not value:
+            raise FormatError(f"metadata: field {name!r} is missing")
+        return value
+
+    def count(self, name: str) -> int:
+        value = self.text(name)
+        if not (value.isascii() and value.isdigit() and len(value) <= 19) or str(int(value)) != value:  # noqa: PLR2004
+            raise FormatError(f"metadata: field {name!r} is not a count: {value!r}")
+        return int(value)
+
+    def continuity(self) -> Continuity | None:
+        value = self._fields.get("continuity")
+        if value is None or value == "unproven" or value == "lost":  # noqa: PLR1714 - narrows the type
+            return value
+        raise FormatError(f"metadata: field 'continuity' is {value!r}, neither 'unproven' nor 'lost'")
+
+
+def is_ours(fields: Mapping[str, str]) -> bool:
+    """Tell whether an object claims to be a segment of Minutebook, of whatever format."""
+    return FORMAT_FIELD in fields

@@ -1,0 +1,126 @@
+"""A record as the stream delivered it, and its line in a segment.
+
+A line is lossless for any bytes: a payload that is valid UTF-8 stands in `data` as text, any other in
+`data_base64`. The line break is `\\n` alone; JSON escapes every control character, so no payload can break a
+line.
+"""
+
+import msgspec
+
+from archive.errors import FormatError
+from archive.position import Position, is_sequence_number
+
+
+# The names under which KCL's daemon sends a record (JsonFriendlyRecord.java): a batch decodes straight into
+# `Record`s, in one pass and without an object in between.
+_WIRE_NAMES = {
+    "sequence_number": "sequenceNumber",
+    "sub_sequence_number": "subSequenceNumber",
+    "partition_key": "partitionKey",
+    "arrival_ms": "approximateArrivalTimestamp",
+}
+
+
+class Record(msgspec.Struct, gc=False, rename=_WIRE_NAMES):
+    """One user record (KPL aggregates are already taken apart by KCL).
+
+    `sequence_number` is decimal text as Kinesis writes it, `arrival_ms` epoch milliseconds, `data` the exact
+    payload bytes.
+    """
+
+    sequence_number: str
+    sub_sequence_number: int
+    partition_key: str
+    arrival_ms: int
+    data: bytes
+
+    @property
+    def position(self) -> Position:
+        """The record's place in its shard."""
+        return Position(int(self.sequence_number), self.sub_sequence_number)
+
+
+class _TextLine(msgspec.Struct, gc=False):
+    shard_id: str
+    sequence_number: str
+    sub_sequence_number: int
+    partition_key: str
+    arrival_ms: int
+    data: str
+
+
+class _BinaryLine(msgspec.Struct, gc=False):
+    shard_id: str
+    sequence_number: str
+    sub_sequence_number: int
+    partition_key: str
+    arrival_ms: int
+    data_base64: bytes
+
+
+class _AnyLine(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    shard_id: str
+    sequence_number: str
+    sub_sequence_number: int
+    partition_key: str
+    arrival_ms: int
+    data: str | msgspec.UnsetType = msgspec.UNSET
+    data_base64: bytes | msgspec.UnsetType = msgspec.UNSET
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_AnyLine).decode
+
+
+def encode_line(shard_id: str, record: Record) -> bytes:
+    """Return the record's line, without the line break."""
+    try:
+        text = record.data.decode()
+    except UnicodeDecodeError:
+        return _encode(
+            _BinaryLine(
+                shard_id,
+                record.sequence_number,
+                record.sub_sequence_number,
+                record.partition_key,
+                record.arrival_ms,
+                record.data,
+            )
+        )
+    return _encode(
+        _TextLine(
+            shard_id,
+            record.sequence_number,
+            record.sub_sequence_number,
+            record.partition_key,
+            record.arrival_ms,
+            text,
+        )
+    )
+
+
+def decode_line(line: bytes) -> tuple[str, Record]:
+    """Read one line; returns (shard id, record).
+
+    Raises:
+        FormatError: the line is not JSON, lacks a field, has one too many, or holds an impossible value.
+    """
+    try:
+        parsed = _decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+        raise FormatError(f"not a line of a segment: {exc}") from exc
+    if not is_sequence_number(parsed.sequence_number) or parsed.sub_sequence_number < 0:
+        raise FormatError(
+            f"not a line of a segment: position {parsed.sequence_number!r}:{parsed.sub_sequence_number}"
+        )
+    if isinstance(parsed.data, str):
+        if parsed.data_base64 is not msgspec.UNSET:
+            raise FormatError("not a line of a segment: both data and data_base64")
+        data = parsed.data.encode()
+    elif isinstance(parsed.data_base64, bytes):
+        data = parsed.data_base64
+    else:
+        raise FormatError("not a line of a segment: neither data nor data_base64")
+    return parsed.shard_id, Record(
+        parsed.sequence_number, parsed.sub_sequence_number, parsed.partition_key, parsed.arrival_ms, data
+    )
