@@ -1,0 +1,203 @@
+"""The Kinesis side of the stream port: the only module of the consumer that sends Kinesis requests.
+
+KCL reads the records; these few requests prove where a shard begins and ends.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError, HTTPClientError
+
+from archive.clock import Backoff, Clock
+from archive.errors import FormatError, StreamRefused, StreamUnavailable
+from archive.position import Position, is_sequence_number
+from consumer.stream import ShardInfo, StreamIdentity
+
+if TYPE_CHECKING:
+    from mypy_boto3_kinesis import KinesisClient
+    from mypy_boto3_kinesis.type_defs import GetRecordsOutputTypeDef, ShardTypeDef
+
+T = TypeVar("T")
+
+_PASSING_CODES = frozenset(
+    {
+        "ExpiredTokenException",
+        "ExpiredToken",
+        "InternalFailure",
+        "KMSThrottlingException",
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "RequestExpired",
+        "RequestTimeout",
+        "ServiceUnavailable",
+        "Throttling",
+        "ThrottlingException",
+    }
+)
+_SERVER_ERROR = 500
+# GetRecords may be called five times a second per shard, KCL's own calls included.
+_PAUSE_SECONDS = 0.25
+
+
+def make_kinesis_client(region: str, endpoint: str | None) -> "KinesisClient":
+    """Return a client without retries of its own: the budget is ours."""
+    import boto3  # noqa: PLC0415 - costs memory; only who talks to Kinesis pays
+
+    config = Config(retries={"total_max_attempts": 1, "mode": "standard"}, connect_timeout=5, read_timeout=60)
+    client: KinesisClient = boto3.session.Session().client(
+        "kinesis", region_name=region, endpoint_url=endpoint, config=config
+    )
+    return client
+
+
+class KinesisStream:
+    """One stream, asked by name.
+
+    `client` makes the client at the first request: a processor that only archives never builds one again after
+    its start.
+    """
+
+    def __init__(
+        self,
+        client: Callable[[], "KinesisClient"],
+        stream_name: str,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        budget_seconds: float = 60,
+    ) -> None:
+        self._make_client = client
+        self._made: KinesisClient | None = None
+        self._name = stream_name
+        self._clock = clock
+        self._rng = rng
+        self._budget_seconds = budget_seconds
+
+    def describe(self) -> StreamIdentity:
+        """Return ARN, creation time and retention; see `Stream`."""
+        answer = self._ask(
+            lambda: self._client.describe_stream_summary(StreamName=self._name), "DescribeStreamSummary"
+        )
+        summary = answer["StreamDescriptionSummary"]
+        return StreamIdentity(
+            summary["StreamARN"],
+            int(summary["StreamCreationTimestamp"].timestamp() * 1000),
+            summary["RetentionPeriodHours"] * 3_600_000,
+        )
+
+    def shard(self, shard_id: str) -> ShardInfo | None:
+        """Find the shard and its children in ListShards; see `Stream`."""
+        rows = list(self.shards())
+        found = next((row for row in rows if row["ShardId"] == shard_id), None)
+        if found is None:
+            return None
+        hash_range = found["HashKeyRange"]
+        return ShardInfo(
+            shard_id,
+            hash_range["StartingHashKey"],
+            hash_range["EndingHashKey"],
+            _parents(found),
+            tuple(sorted(row["ShardId"] for row in rows if shard_id in _parents(row))),
+            "EndingSequenceNumber" in found["SequenceNumberRange"],
+        )
+
+    def shards(self) -> Iterator["ShardTypeDef"]:
+        """Yield every row of ListShards, closed shards within retention included."""
+        request: dict[str, Any] = {"StreamName": self._name}
+        while True:
+            answer = self._ask(lambda request=request: self._client.list_shards(**request), "ListShards")
+            yield from answer["Shards"]
+            token = answer.get("NextToken")
+            if not token:
+                return
+            request = {"NextToken": token}
+
+    def oldest_record(self, shard_id: str) -> Position | None:
+        """Read from TRIM_HORIZON until a record comes or the reader has caught up; see `Stream`."""
+        for answer in self._read(shard_id, None):
+            if answer["Records"]:
+                return _position(answer["Records"][0]["SequenceNumber"])
+            if answer["MillisBehindLatest"] == 0:
+                break
+        return None
+
+    def ends_after(self, shard_id: str, position: Position | None) -> bool:
+        """Read on until a record or the null iterator; see `Stream`.
+
+        An answer without records and with an iterator proves nothing: Kinesis gives empty answers on the way.
+        A shard that is caught up with and still has an iterator is open.
+        """
+        empty_at_tip = 0
+        for answer in self._read(shard_id, position):
+            if answer["Records"]:
+                return False
+            if not answer.get("NextShardIterator"):
+                return True
+            empty_at_tip = empty_at_tip + 1 if answer["MillisBehindLatest"] == 0 else 0
+            if empty_at_tip > 40:  # noqa: PLR2004 - ten seconds at the tip of a shard that ListShards calls closed
+                return False
+        return True
+
+    @property
+    def _client(self) -> "KinesisClient":
+        if self._made is None:
+            self._made = self._make_client()
+        return self._made
+
+    def _read(self, shard_id: str, position: Position | None) -> Iterator["GetRecordsOutputTypeDef"]:
+        request: dict[str, Any] = {"StreamName": self._name, "ShardId": shard_id}
+        if position is None:
+            request |= {"ShardIteratorType": "TRIM_HORIZON"}
+        else:
+            request |= {
+                "ShardIteratorType": "AFTER_SEQUENCE_NUMBER",
+                "StartingSequenceNumber": str(position.sequence),
+            }
+        found = self._ask(lambda: self._client.get_shard_iterator(**request), f"GetShardIterator of {shard_id}")
+        iterator: str | None = found["ShardIterator"]
+        while iterator:
+            answer = self._ask(
+                lambda iterator=iterator: self._client.get_records(ShardIterator=iterator, Limit=1),
+                f"GetRecords of {shard_id}",
+            )
+            yield answer
+            iterator = answer.get("NextShardIterator")
+            self._clock.sleep(_PAUSE_SECONDS)
+
+    def _ask(self, request: Callable[[], T], what: str) -> T:
+        backoff = Backoff(self._clock, self._rng, budget_seconds=self._budget_seconds, first_seconds=0.25)
+        while True:
+            try:
+                return request()
+            except (ClientError, BotoCoreError) as exc:
+                if not _passing(exc):
+                    raise StreamRefused(
+                        f"{what} of stream {self._name!r}: {exc}",
+                        next_step="look at streamName, regionName and the permissions in docs/operations.md",
+                    ) from exc
+                if not backoff.wait():
+                    raise StreamUnavailable(
+                        f"{what} of stream {self._name!r} kept failing: {exc}",
+                        next_step="look at the health of Kinesis and at the read limits of the shard",
+                    ) from exc
+
+
+def _passing(error: ClientError | BotoCoreError) -> bool:
+    if isinstance(error, ClientError):
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+        return code in _PASSING_CODES or status >= _SERVER_ERROR
+    return isinstance(error, HTTPClientError | CredentialRetrievalError)
+
+
+def _parents(row: "ShardTypeDef") -> tuple[str, ...]:
+    named = (row.get("ParentShardId"), row.get("AdjacentParentShardId"))
+    return tuple(sorted(parent for parent in named if parent))
+
+
+def _position(sequence_number: str) -> Position:
+    if not is_sequence_number(sequence_number):
+        raise FormatError(f"not a sequence number: {sequence_number!r}")
+    return Position(int(sequence_number))
