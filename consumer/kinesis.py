@@ -5,6 +5,7 @@ KCL reads the records; these few requests prove where a shard begins and ends.
 
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.config import Config
@@ -107,7 +108,7 @@ class KinesisStream:
         """Yield every row of ListShards, closed shards within retention included."""
         request: dict[str, Any] = {"StreamName": self._name}
         while True:
-            answer = self._ask(lambda request=request: self._client.list_shards(**request), "ListShards")
+            answer = self._ask(partial(self._client.list_shards, **request), "ListShards")
             yield from answer["Shards"]
             token = answer.get("NextToken")
             if not token:
@@ -159,8 +160,7 @@ class KinesisStream:
         iterator: str | None = found["ShardIterator"]
         while iterator:
             answer = self._ask(
-                lambda iterator=iterator: self._client.get_records(ShardIterator=iterator, Limit=1),
-                f"GetRecords of {shard_id}",
+                partial(self._client.get_records, ShardIterator=iterator, Limit=1), f"GetRecords of {shard_id}"
             )
             yield answer
             iterator = answer.get("NextShardIterator")
