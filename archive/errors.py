@@ -1,3 +1,4 @@
+# ruff: noqa: N818 - the names say what happened (LeaseLost, OutcomeUnknown); all end the same way in the tree
 """Every error that Minutebook raises on purpose, and the exit code that each ends a process with.
 
     MinutebookError                 1   something is wrong; the message names it

@@ -68,9 +68,7 @@ def parse_segment_key(prefix: str, key: str) -> SegmentKey:
     first = Position(int(found["sequence"]), int(found["sub"]))
     parsed = SegmentKey(parse_minute_path(found["minute"]), found["shard"], first)
     if segment_key(prefix, parsed.shard_id, parsed.minute, first) != key:
-        raise FormatError(
-            f"not a segment key: {key!r}", next_step="its numbers are padded differently from ours"
-        )
+        raise FormatError(f"not a segment key: {key!r}", next_step="its numbers are padded differently from ours")
     return parsed
 
 

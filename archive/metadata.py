@@ -21,6 +21,7 @@ LIMIT_BYTES: Final = 2048
 Sentinel = Literal["TRIM_HORIZON", "AT_TIMESTAMP"]
 Continuity = Literal["unproven", "lost"]
 _AFTER_SEQUENCE: Final = "AFTER_SEQUENCE:"
+_CONTINUITIES: Final[Mapping[str, Continuity]] = {"unproven": "unproven", "lost": "lost"}
 
 
 class ChainStart(NamedTuple):
@@ -178,8 +179,8 @@ class _Fields:
 
     def continuity(self) -> Continuity | None:
         value = self._fields.get("continuity")
-        if value is None or value == "unproven" or value == "lost":  # noqa: PLR1714 - narrows the type
-            return value
+        if value is None or value in _CONTINUITIES:
+            return _CONTINUITIES.get(value or "")
         raise FormatError(f"metadata: field 'continuity' is {value!r}, neither 'unproven' nor 'lost'")
 
 

@@ -1,7 +1,7 @@
-"""A record as the stream delivered it, and its line in a segment.
+r"""A record as the stream delivered it, and its line in a segment.
 
 A line is lossless for any bytes: a payload that is valid UTF-8 stands in `data` as text, any other in
-`data_base64`. The line break is `\\n` alone; JSON escapes every control character, so no payload can break a
+`data_base64`. The line break is `\n` alone; JSON escapes every control character, so no payload can break a
 line.
 """
 
@@ -9,7 +9,6 @@ import msgspec
 
 from archive.errors import FormatError
 from archive.position import Position, is_sequence_number
-
 
 # The names under which KCL's daemon sends a record (JsonFriendlyRecord.java): a batch decodes straight into
 # `Record`s, in one pass and without an object in between.

@@ -73,9 +73,7 @@ class SegmentWriter:
             self._compressed.clear()
         return self._body
 
-    def metadata(
-        self, *, after: Predecessor, writer: str, continuity: Continuity | None = None
-    ) -> SegmentMetadata:
+    def metadata(self, *, after: Predecessor, writer: str, continuity: Continuity | None = None) -> SegmentMetadata:
         """Describe the segment. Raises FormatError when it is empty."""
         if self.first is None or self.last is None:
             raise FormatError("an empty segment has no metadata")
@@ -120,38 +118,40 @@ def inflate(chunks: Iterable[bytes], *, max_line_bytes: int = MAX_LINE_BYTES) ->
     Raises:
         FormatError: damaged, cut short, followed by something that is no gzip member, or a line without end.
     """
-    decoder = isal_zlib.decompressobj(wbits=_GZIP_WBITS)
     partial: list[bytes] = []
     partial_bytes = 0
-    started = False
+    for block in _blocks(chunks):
+        *lines, tail = block.split(b"\n")
+        if lines and partial:
+            lines[0] = b"".join([*partial, lines[0]])
+            partial.clear()
+            partial_bytes = 0
+        yield from lines
+        if tail:
+            partial.append(tail)
+            partial_bytes += len(tail)
+            if partial_bytes > max_line_bytes:
+                raise FormatError(f"a line is longer than {max_line_bytes} bytes")
+    if partial:
+        raise FormatError("the last line has no line break")
+
+
+def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the decompressed bytes in blocks of at most `_READ_BYTES`, however well they were compressed."""
+    decoder = isal_zlib.decompressobj(wbits=_GZIP_WBITS)
     for compressed in chunks:
         rest = compressed
         while rest:
             if decoder.eof:
                 decoder = isal_zlib.decompressobj(wbits=_GZIP_WBITS)
-            started = True
             try:
                 block = decoder.decompress(rest, _READ_BYTES)
-            except (isal_zlib.error, zlib.error) as exc:
+            except (isal_zlib.error, zlib.error) as exc:  # type: ignore[misc]  # isal's stubs call it an instance
                 raise FormatError(f"damaged gzip stream: {exc}") from exc
             rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
-            *lines, tail = block.split(b"\n")
-            for line in lines:
-                if partial:
-                    partial.append(line)
-                    line = b"".join(partial)  # noqa: PLW2901 - the line's beginning stood in earlier blocks
-                    partial.clear()
-                    partial_bytes = 0
-                yield line
-            if tail:
-                partial.append(tail)
-                partial_bytes += len(tail)
-                if partial_bytes > max_line_bytes:
-                    raise FormatError(f"a line is longer than {max_line_bytes} bytes")
-    if not started or not decoder.eof:
+            yield block
+    if not decoder.eof:
         raise FormatError("the gzip stream is cut short")
-    if partial:
-        raise FormatError("the last line has no line break")
 
 
 def read_records(body: bytes, shard_id: str) -> Iterator[tuple[Position, Record]]:

@@ -51,9 +51,7 @@ class ObjectStore(Protocol):
     Every method raises `OutcomeUnknown` (try again with the same bytes) or `StoreRefused` (do not).
     """
 
-    def put_if_absent(
-        self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str
-    ) -> PutOutcome:
+    def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:
         """Send one PUT with `If-None-Match: *`."""
         ...
 
