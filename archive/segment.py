@@ -35,7 +35,6 @@ class SegmentWriter:
         self.first: Position | None = None
         self.last: Position | None = None
         self.records = 0
-        self.dropped = 0
         self.payload_bytes = 0
         self.raw_bytes = 0
         self._arrival_min_ms = 0
@@ -59,11 +58,6 @@ class SegmentWriter:
         if self._pending_bytes >= _FEED_BYTES:
             self._feed()
 
-    def drop(self, position: Position, record: Record) -> None:
-        """Add a producer duplicate: it belongs to the span and has no line."""
-        self._extend(position, record.arrival_ms)
-        self.dropped += 1
-
     def body(self) -> bytes:
         """Close the stream and return the gzip bytes; nothing can be added afterwards."""
         if self._body is None:
@@ -84,7 +78,7 @@ class SegmentWriter:
             last=self.last,
             after=after,
             records=self.records,
-            dropped=self.dropped,
+            dropped=0,
             payload_bytes=self.payload_bytes,
             arrival_min_ms=self._arrival_min_ms,
             arrival_max_ms=self._arrival_max_ms,

@@ -10,36 +10,16 @@ would swallow records.
 
 from typing import Final, NamedTuple
 
-import msgspec
-
 from archive.clock import Backoff
 from archive.commit import until_known
-from archive.errors import FormatError, ObjectVanished, SafetyRefusal
+from archive.errors import ObjectVanished, SafetyRefusal
 from archive.keys import application_key
+from archive.markers import JSON_TYPE, ApplicationRecord, decode_marker, encode_marker
 from archive.store import ObjectStore, PutOutcome
 from consumer.stream import StreamIdentity
 
-FORMAT: Final = 1
-JSON_TYPE: Final = "application/json"
 START_MARGIN_MS: Final = 5 * 60_000
 """How far beyond the age of a buffer a start keeps away from the trim horizon, which moves."""
-
-
-class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`<prefix>_application.json`.
-
-    `start` is the setting as the user wrote it; `start_at_ms` what it was resolved to, in epoch milliseconds,
-    None for TRIM_HORIZON. `stream_created_ms` tells a stream from one re-created under its name.
-    """
-
-    format: int
-    stream_arn: str
-    stream_created_ms: int
-    application: str
-    start: str
-    start_at_ms: int | None
-    writer: str
-    written_at_ms: int
 
 
 class KclStart(NamedTuple):
@@ -91,7 +71,7 @@ def settle_application(
     stored = read_application(store, prefix, backoff)
     if stored is None:
         key = application_key(prefix)
-        body = msgspec.json.format(msgspec.json.encode(proposal), indent=2) + b"\n"
+        body = encode_marker(proposal)
         outcome = until_known(lambda: store.put_if_absent(key, body, {}, JSON_TYPE), backoff, f"PUT {key}")
         stored = proposal if outcome is PutOutcome.CREATED else read_application(store, prefix, backoff)
     if stored is None:
@@ -107,17 +87,7 @@ def read_application(store: ObjectStore, prefix: str, backoff: Backoff) -> Appli
     """Return the stored record, or None. Raises FormatError when it does not parse."""
     key = application_key(prefix)
     found = until_known(lambda: store.get(key), backoff, f"GET {key}")
-    if found is None:
-        return None
-    try:
-        record = msgspec.json.decode(found.body, type=ApplicationRecord)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
-        raise FormatError(
-            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
-        ) from exc
-    if record.format != FORMAT:
-        raise FormatError(f"{key}: format {record.format} is not known here", next_step="upgrade Minutebook")
-    return record
+    return None if found is None else decode_marker(found.body, ApplicationRecord, key)
 
 
 def check_stream(record: ApplicationRecord, identity: StreamIdentity, prefix: str) -> None:

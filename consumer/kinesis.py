@@ -12,8 +12,8 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError, HTTPClientError
 
 from archive.clock import Backoff, Clock
-from archive.errors import FormatError, StreamRefused, StreamUnavailable
-from archive.position import Position, is_sequence_number
+from archive.errors import StreamRefused, StreamUnavailable
+from archive.position import Position
 from consumer.stream import ShardInfo, StreamIdentity
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _PASSING_CODES = frozenset(
         "ThrottlingException",
     }
 )
+_TRIMMED_CODES = frozenset({"InvalidArgumentException", "ResourceNotFoundException"})
 _SERVER_ERROR = 500
 # GetRecords may be called five times a second per shard, KCL's own calls included.
 _PAUSE_SECONDS = 0.25
@@ -115,14 +116,22 @@ class KinesisStream:
                 return
             request = {"NextToken": token}
 
-    def oldest_record(self, shard_id: str) -> Position | None:
-        """Read from TRIM_HORIZON until a record comes or the reader has caught up; see `Stream`."""
-        for answer in self._read(shard_id, None):
-            if answer["Records"]:
-                return _position(answer["Records"][0]["SequenceNumber"])
-            if answer["MillisBehindLatest"] == 0:
-                break
-        return None
+    def holds(self, shard_id: str, position: Position) -> bool:
+        """Read AT the position until a record comes or the reader has caught up; see `Stream`.
+
+        For a trimmed position Kinesis has been seen to refuse the iterator (InvalidArgument; local servers say
+        ResourceNotFound) and to begin at the trim horizon: both mean no.
+        """
+        try:
+            for answer in self._read(shard_id, position, "AT_SEQUENCE_NUMBER"):
+                if answer["Records"]:
+                    return int(answer["Records"][0]["SequenceNumber"]) == position.sequence
+                if answer["MillisBehindLatest"] == 0:
+                    break
+        except StreamRefused as exc:
+            if _code(exc.__cause__) not in _TRIMMED_CODES:
+                raise
+        return False
 
     def ends_after(self, shard_id: str, position: Position | None) -> bool:
         """Read on until a record or the null iterator; see `Stream`.
@@ -131,7 +140,7 @@ class KinesisStream:
         A shard that is caught up with and still has an iterator is open.
         """
         empty_at_tip = 0
-        for answer in self._read(shard_id, position):
+        for answer in self._read(shard_id, position, "AFTER_SEQUENCE_NUMBER"):
             if answer["Records"]:
                 return False
             if not answer.get("NextShardIterator"):
@@ -147,15 +156,12 @@ class KinesisStream:
             self._made = self._make_client()
         return self._made
 
-    def _read(self, shard_id: str, position: Position | None) -> Iterator["GetRecordsOutputTypeDef"]:
+    def _read(self, shard_id: str, position: Position | None, kind: str) -> Iterator["GetRecordsOutputTypeDef"]:
         request: dict[str, Any] = {"StreamName": self._name, "ShardId": shard_id}
         if position is None:
             request |= {"ShardIteratorType": "TRIM_HORIZON"}
         else:
-            request |= {
-                "ShardIteratorType": "AFTER_SEQUENCE_NUMBER",
-                "StartingSequenceNumber": str(position.sequence),
-            }
+            request |= {"ShardIteratorType": kind, "StartingSequenceNumber": str(position.sequence)}
         found = self._ask(lambda: self._client.get_shard_iterator(**request), f"GetShardIterator of {shard_id}")
         iterator: str | None = found["ShardIterator"]
         while iterator:
@@ -186,9 +192,8 @@ class KinesisStream:
 
 def _passing(error: ClientError | BotoCoreError) -> bool:
     if isinstance(error, ClientError):
-        code = str(error.response.get("Error", {}).get("Code", ""))
         status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-        return code in _PASSING_CODES or status >= _SERVER_ERROR
+        return _code(error) in _PASSING_CODES or status >= _SERVER_ERROR
     return isinstance(error, HTTPClientError | CredentialRetrievalError)
 
 
@@ -197,7 +202,5 @@ def _parents(row: "ShardTypeDef") -> tuple[str, ...]:
     return tuple(sorted(parent for parent in named if parent))
 
 
-def _position(sequence_number: str) -> Position:
-    if not is_sequence_number(sequence_number):
-        raise FormatError(f"not a sequence number: {sequence_number!r}")
-    return Position(int(sequence_number))
+def _code(error: BaseException | None) -> str:
+    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""

@@ -44,8 +44,11 @@ class Stream(Protocol):
         """Return the shard's row; None when the stream does not list it (any more)."""
         ...
 
-    def oldest_record(self, shard_id: str) -> Position | None:
-        """Return the position of the oldest record that the shard still holds; None when it holds none."""
+    def holds(self, shard_id: str, position: Position) -> bool:
+        """Tell whether the record at `position` is still in the shard.
+
+        When it is, nothing after it has been trimmed: retention trims from the oldest on.
+        """
         ...
 
     def ends_after(self, shard_id: str, position: Position | None) -> bool:

@@ -1,0 +1,100 @@
+"""The JSON objects beside the segments: the application record and the markers of a shard's start and end.
+
+All are written with `If-None-Match: *` and never changed. Reading is strict: an unknown field or a field of the
+wrong type is an error that names the object.
+"""
+
+from typing import Final, Literal, TypeVar
+
+import msgspec
+
+from archive.errors import FormatError
+from archive.metadata import ChainStart
+from archive.position import Position
+
+FORMAT: Final = 1
+JSON_TYPE: Final = "application/json"
+
+
+class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`<prefix>_application.json`: the stream that owns the prefix, and where its shards start.
+
+    `start` is the setting as the user wrote it; `start_at_ms` what it was resolved to, in epoch milliseconds,
+    None for TRIM_HORIZON. `stream_created_ms` tells a stream from one re-created under its name.
+    """
+
+    format: int
+    stream_arn: str
+    stream_created_ms: int
+    application: str
+    start: str
+    start_at_ms: int | None
+    writer: str
+    written_at_ms: int
+
+
+class StartMarker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`start.json`: written before a shard's first segment.
+
+    `sentinel` is the text of a `ChainStart`, `first` the position of the first record, the hash keys are decimal
+    text as in ListShards, `written_at` is UTC in ISO 8601.
+    """
+
+    format: int
+    shard: str
+    sentinel: str
+    first: str
+    starting_hash_key: str
+    ending_hash_key: str
+    parents: list[str]
+    writer: str
+    written_at: str
+
+    def chain_start(self) -> ChainStart:
+        """Return where the shard was started from; raises FormatError."""
+        return ChainStart.parse(self.sentinel)
+
+    def first_position(self) -> Position:
+        """Return the position of the first record; raises FormatError."""
+        return Position.parse(self.first)
+
+
+class EndMarker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`end.json`: written once the end of a shard is proven.
+
+    `last` is the last archived position, None for a shard without a record. `proof` is "read" when the shard was
+    read to its null iterator, "expired" when the stream no longer lists it.
+    """
+
+    format: int
+    shard: str
+    last: str | None
+    children: list[str]
+    proof: Literal["read", "expired"]
+    writer: str
+    written_at: str
+
+    def last_position(self) -> Position | None:
+        """Return the last archived position; raises FormatError."""
+        return None if self.last is None else Position.parse(self.last)
+
+
+M = TypeVar("M", ApplicationRecord, StartMarker, EndMarker)
+
+
+def encode_marker(marker: ApplicationRecord | StartMarker | EndMarker) -> bytes:
+    """Return the object's body: JSON, indented for human readers."""
+    return msgspec.json.format(msgspec.json.encode(marker), indent=2) + b"\n"
+
+
+def decode_marker(body: bytes, kind: type[M], key: str) -> M:
+    """Read an object's body; raises FormatError naming `key`."""
+    try:
+        marker = msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+        raise FormatError(
+            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
+        ) from exc
+    if marker.format != FORMAT:
+        raise FormatError(f"{key}: format {marker.format} is not known here", next_step="upgrade Minutebook")
+    return marker
