@@ -1,0 +1,142 @@
+"""The kinds of values that a properties file holds, each with the one sentence that refuses a wrong one.
+
+A kind turns text into a value or raises `ValueError` with what is wrong, without the property's name.
+"""
+
+import datetime as dt
+import math
+import re
+from collections.abc import Callable
+from typing import Literal
+from urllib.parse import urlsplit
+
+Parse = Callable[[str], object]
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_PREFIX = re.compile(r"(?:[A-Za-z0-9!_.*'()=-]+/)*")
+_PREFIX_LIMIT = 512
+
+
+Start = Literal["oldest", "now"] | int
+"""Where a new application begins: a word, or a time in epoch milliseconds."""
+
+
+def whole(low: int, high: int, unit: str) -> Parse:
+    """Return the parser of a whole number in [low, high]."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
+            raise ValueError(f"must be a whole number of {unit} from {low} to {high}, not {text!r}")
+        if not low <= int(text) <= high:
+            raise ValueError(f"must be from {low} to {high} {unit}, not {text}")
+        return int(text)
+
+    return parse
+
+
+def seconds(low: float, high: float) -> Parse:
+    """Return the parser of a duration in seconds, fractions allowed."""
+
+    def parse(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            raise ValueError(f"must be a number of seconds from {low:g} to {high:g}, not {text!r}") from None
+        if not (math.isfinite(number) and low <= number <= high):
+            raise ValueError(f"must be from {low:g} to {high:g} seconds, not {text}")
+        return number
+
+    return parse
+
+
+def one_of(*choices: str) -> Parse:
+    """Return the parser of a word from a closed list."""
+
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}, not {text!r}")
+        return text
+
+    return parse
+
+
+def flag(text: str) -> bool:
+    """Parse true or false."""
+    if text not in {"true", "false"}:
+        raise ValueError(f"must be true or false, not {text!r}")
+    return text == "true"
+
+
+def word(text: str) -> str:
+    """Parse any text that is not empty."""
+    if not text:
+        raise ValueError("is empty: give a value or remove the line")
+    return text
+
+
+def endpoint(text: str) -> str:
+    """Parse an http or https address without a path, as AWS clients take it."""
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(f"must be an address such as http://127.0.0.1:4566, not {text!r}")
+    return text
+
+
+def bucket(text: str) -> str:
+    """Parse a bucket's name, or the ARN of an access point."""
+    if not (_BUCKET.fullmatch(text) or text.startswith("arn:")):
+        raise ValueError(f"must be a bucket name (3 to 63 of a-z 0-9 . -), not {text!r}")
+    return text
+
+
+def prefix(text: str) -> str:
+    """Parse the archive's prefix: empty, or folders that each end in a slash."""
+    if text and not text.endswith("/"):
+        raise ValueError(f"must end in '/': write {text}/")
+    if not _PREFIX.fullmatch(text) or len(text) > _PREFIX_LIMIT:
+        raise ValueError(
+            f"must be folders of letters, digits and ! _ . * ' ( ) = - , each ending in one '/', "
+            f"at most {_PREFIX_LIMIT} characters, not {text!r}"
+        )
+    return text
+
+
+def start(text: str) -> Start:
+    """Parse `oldest`, `now` or an ISO time that names its zone."""
+    if text == "oldest":
+        return "oldest"
+    if text == "now":
+        return "now"
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"must be oldest, now or a time such as 2026-11-21T10:16:00Z, not {text!r}") from None
+    if moment.tzinfo is None:
+        raise ValueError(f"must name its time zone: write {text}Z for UTC")
+    return round(moment.timestamp() * 1000)
+
+
+def start_text(value: Start) -> str:
+    """Return `value` as a properties file says it: the inverse of `start`."""
+    if isinstance(value, str):
+        return value
+    moment = dt.datetime.fromtimestamp(value / 1000, dt.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def jmespath_expression(text: str) -> str:
+    """Parse a JMESPath expression by compiling it."""
+    import jmespath  # noqa: PLC0415 - most processors never need it
+
+    try:
+        jmespath.compile(word(text))
+    except jmespath.exceptions.JMESPathError as exc:
+        raise ValueError(f"is no JMESPath expression: {' '.join(str(exc).split())}") from exc
+    return text
+
+
+LogLevel = Literal["debug", "info", "warning", "error", "critical"]
