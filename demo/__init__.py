@@ -1,0 +1,1 @@
+"""The embedded AWS, and the scenario that shows Minutebook on it."""

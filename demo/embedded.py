@@ -1,0 +1,212 @@
+"""Embedded AWS: Kinesis, S3 and DynamoDB as child processes on loopback, without Docker.
+
+Kinesis is `kinesis-local` (real splits and merges, HTTP/2 as KCL wants it), S3 and DynamoDB are two processes of
+`ministack`: two, because S3 may be killed on stage while the lease table must live. Everything a server writes
+lies in one folder that the caller gives.
+"""
+
+import os
+import socket
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+from archive.clock import Clock, SystemClock
+from archive.s3 import s3_config
+from demo.bootstrap import ensure_kinesis_local, ensure_ministack
+from demo.child import Child
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_kinesis import KinesisClient
+    from mypy_boto3_s3 import S3Client
+
+REGION = "us-east-1"
+ACCESS_KEY = "minutebook"
+"""Letters and digits only: some emulators refuse anything else."""
+SECRET_KEY = "minutebook"  # noqa: S105 - no secret: the emulators take any
+LOOPBACK = "127.0.0.1"
+_START_SECONDS = 60
+_STOP_SECONDS = 3
+_LOADER = Path(__file__).with_name("loopback.cjs")
+
+
+class EmbeddedAws:
+    """Three servers with a life: `with EmbeddedAws(folder) as aws: ...`.
+
+    Endpoints are stable for the whole life, also over `kill_s3` and `restart_s3`. What S3 acknowledged survives
+    its SIGKILL; Kinesis and DynamoDB live in memory.
+    """
+
+    def __init__(self, folder: Path, *, clock: Clock | None = None) -> None:
+        self._folder = folder
+        self._clock = clock or SystemClock()
+        self._children: dict[str, Child] = {}
+        self._ports = dict(zip(("kinesis", "kinesis-tls", "s3", "dynamodb"), _free_ports(4), strict=True))
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:  # also Ctrl-C: nothing may outlive a start that failed
+            self.stop()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def kinesis_endpoint(self) -> str:
+        """URL of Kinesis."""
+        return f"http://{LOOPBACK}:{self._ports['kinesis']}"
+
+    @property
+    def s3_endpoint(self) -> str:
+        """URL of S3 (path-style addresses)."""
+        return f"http://{LOOPBACK}:{self._ports['s3']}"
+
+    @property
+    def dynamodb_endpoint(self) -> str:
+        """URL of DynamoDB."""
+        return f"http://{LOOPBACK}:{self._ports['dynamodb']}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to talk to these servers: dummy credentials and a region."""
+        return {
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def start(self) -> Self:
+        """Install what is missing, start the servers and wait until each answers."""
+        node, package = ensure_kinesis_local()
+        ministack = ensure_ministack()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._start_kinesis(node, package)
+        self._start_ministack(ministack, "s3")
+        self._start_ministack(ministack, "dynamodb")
+        self._children["kinesis"].wait_until(self._kinesis_answers, seconds=_START_SECONDS)
+        for name in ("s3", "dynamodb"):
+            self._children[name].wait_until(lambda name=name: self._ministack_answers(name), seconds=_START_SECONDS)  # type: ignore[misc]
+        return self
+
+    def stop(self) -> None:
+        """Stop and reap every server; may be called twice."""
+        while self._children:
+            name, child = self._children.popitem()
+            # kinesis-local waits for open connections on SIGTERM, and has nothing to save.
+            child.kill() if name == "kinesis" else child.stop(grace_seconds=_STOP_SECONDS)
+
+    def kill_s3(self) -> None:
+        """SIGKILL the S3 server; requests are refused until `restart_s3`."""
+        self._children.pop("s3").kill()
+
+    def restart_s3(self) -> None:
+        """Start S3 again on the same port, with what it had acknowledged."""
+        self._start_ministack(ensure_ministack(), "s3")
+        self._children["s3"].wait_until(lambda: self._ministack_answers("s3"), seconds=_START_SECONDS)
+
+    def kinesis_client(self) -> "KinesisClient":
+        """Return a boto3 client."""
+        client: KinesisClient = self._client("kinesis", self.kinesis_endpoint)
+        return client
+
+    def s3_client(self) -> "S3Client":
+        """Return a boto3 client with the settings of the archive's own."""
+        client: S3Client = self._client("s3", self.s3_endpoint, config=s3_config(path_style=True))
+        return client
+
+    def dynamodb_client(self) -> "DynamoDBClient":
+        """Return a boto3 client."""
+        client: DynamoDBClient = self._client("dynamodb", self.dynamodb_endpoint)
+        return client
+
+    def _client(self, service: str, endpoint: str, **more: Any) -> Any:  # noqa: ANN401 - boto3's types are generated
+        import boto3  # noqa: PLC0415 - half a second that `--help` need not pay
+
+        session = boto3.session.Session(
+            aws_access_key_id=ACCESS_KEY, aws_secret_access_key=SECRET_KEY, region_name=REGION
+        )
+        return session.client(service, endpoint_url=endpoint, **more)  # type: ignore[call-overload]
+
+    def _start_kinesis(self, node: Path, package: Path) -> None:
+        settings = {
+            # Without it the server looks for its certificate in the working directory and exits.
+            "KINESIS_MOCK_CERT_PATH": str(package / "server.json"),
+            "KINESIS_MOCK_PLAIN_PORT": str(self._ports["kinesis"]),
+            "KINESIS_MOCK_TLS_PORT": str(self._ports["kinesis-tls"]),
+            "SHARD_LIMIT": "1000",
+            "CREATE_STREAM_DURATION": "20ms",
+            "DELETE_STREAM_DURATION": "20ms",
+            "SPLIT_SHARD_DURATION": "200ms",
+            "MERGE_SHARDS_DURATION": "200ms",
+            "LOG_LEVEL": "ERROR",
+            "AWS_REGION": REGION,
+        }
+        command = [str(node), "--require", str(_LOADER), str(package / "main.js")]
+        self._children["kinesis"] = self._child("kinesis", command, settings)
+
+    def _start_ministack(self, program: Path, service: str) -> None:
+        data = self._folder / service
+        data.mkdir(exist_ok=True)
+        settings = {
+            "GATEWAY_PORT": str(self._ports[service]),
+            "BIND_HOST": LOOPBACK,
+            "SERVICES": service,
+            "S3_PERSIST": "1" if service == "s3" else "0",
+            "S3_DATA_DIR": str(data),
+            "STATE_DIR": str(data / "state"),
+            "TMPDIR": str(data),  # it writes a pid file there
+            "IOT_MTLS_ENABLED": "0",
+            "SFTP_ENABLED": "0",
+            "LOG_LEVEL": "WARNING",
+            "MINISTACK_REGION": REGION,
+        }
+        self._children[service] = self._child(service, [str(program)], settings)
+
+    def _child(self, name: str, command: list[str], settings: Mapping[str, str]) -> Child:
+        environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self._folder), **settings}
+        log = self._folder / f"{name}.log"
+        return Child(name, command, log=log, clock=self._clock, environment=environment)
+
+    def _kinesis_answers(self) -> bool:
+        headers = {
+            "X-Amz-Target": "Kinesis_20131202.ListStreams",
+            "Content-Type": "application/x-amz-json-1.1",
+            "Authorization": f"AWS4-HMAC-SHA256 Credential={ACCESS_KEY}/20260101/{REGION}/kinesis/aws4_request, "
+            "SignedHeaders=host, Signature=00",
+            "X-Amz-Date": "20260101T000000Z",
+        }
+        return _status(self.kinesis_endpoint, "POST", "/", "{}", headers) == 200  # noqa: PLR2004 - HTTP OK
+
+    def _ministack_answers(self, name: str) -> bool:
+        endpoint = f"http://{LOOPBACK}:{self._ports[name]}"
+        return _status(endpoint, "GET", "/_ministack/health") == 200  # noqa: PLR2004 - HTTP OK
+
+
+def _status(
+    endpoint: str, method: str, path: str, body: str | None = None, headers: Mapping[str, str] | None = None
+) -> int:
+    """Return the HTTP status of one request; 0 when there is no answer."""
+    connection = HTTPConnection(urlsplit(endpoint).netloc, timeout=5)
+    try:
+        connection.request(method, path, body, dict(headers or {}))
+        return connection.getresponse().status
+    except (OSError, HTTPException):
+        return 0
+    finally:
+        connection.close()
+
+
+def _free_ports(count: int) -> list[int]:
+    """Return ports that were free a moment ago, all different because all are held until the last is found."""
+    sockets = [socket.create_server((LOOPBACK, 0)) for _ in range(count)]
+    ports = [int(held.getsockname()[1]) for held in sockets]
+    for held in sockets:
+        held.close()
+    return ports
