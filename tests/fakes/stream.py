@@ -1,0 +1,69 @@
+"""A stream double: identity, retention, and shards that a test opens, closes and forgets."""
+
+from archive.errors import StreamRefused, StreamUnavailable
+from archive.position import Position
+from consumer.stream import ShardInfo, StreamIdentity
+from tests.fakes.clock import START_MS
+from tests.fakes.shard import FakeShard
+
+ARN = "arn:aws:kinesis:eu-central-1:000000000000:stream/flights"
+DAY_MS = 24 * 3600 * 1000
+
+
+class FakeStream:
+    """Implements `consumer.stream.Stream` over `FakeShard`s.
+
+    `requests` names the calls in order. `unavailable` and `refused` make every call fail in that way.
+    """
+
+    def __init__(
+        self,
+        *shards: FakeShard,
+        arn: str = ARN,
+        created_ms: int = START_MS - DAY_MS // 2,
+        retention_ms: int = DAY_MS,
+    ) -> None:
+        self.shards = {shard.shard_id: shard for shard in shards}
+        self.arn = arn
+        self.created_ms = created_ms
+        self.retention_ms = retention_ms
+        self.requests: list[str] = []
+        self.unavailable = False
+        self.refused = False
+
+    def describe(self) -> StreamIdentity:
+        """Return the identity; creation time changes when a test re-creates the stream."""
+        self._ask("describe")
+        return StreamIdentity(self.arn, self.created_ms, self.retention_ms)
+
+    def shard(self, shard_id: str) -> ShardInfo | None:
+        """Return the shard's row, or None for a shard that is no longer listed."""
+        self._ask("shard")
+        shard = self.shards.get(shard_id)
+        if shard is None:
+            return None
+        return ShardInfo(shard_id, "0", str(2**128 - 1), shard.parents, shard.children, shard.closed)
+
+    def oldest_record(self, shard_id: str) -> Position | None:
+        """Return the oldest position that retention still holds."""
+        self._ask("oldest_record")
+        held = self.shards[shard_id].records
+        return held[0].position if held else None
+
+    def ends_after(self, shard_id: str, position: Position | None) -> bool:
+        """Read on after `position`, as GetRecords does."""
+        self._ask("ends_after")
+        shard = self.shards[shard_id]
+        return shard.closed and not shard.after(position)
+
+    def recreate(self, created_ms: int) -> None:
+        """Delete the stream and make it again under the same name: empty shards, another creation time."""
+        self.created_ms = created_ms
+        self.shards = {shard_id: FakeShard(shard_id, first_sequence=1) for shard_id in self.shards}
+
+    def _ask(self, what: str) -> None:
+        self.requests.append(what)
+        if self.unavailable:
+            raise StreamUnavailable("Kinesis stayed unavailable", next_step="wait")
+        if self.refused:
+            raise StreamRefused("AccessDeniedException", next_step="grant it")
