@@ -1,0 +1,91 @@
+# Minutebook. `make` lists the targets. Everything downloaded stays in .venv/ and .cache/ of this checkout.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+TOOLS := .cache/tools
+UV := $(TOOLS)/bin/uv
+READY := $(VENV)/.ready
+COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+	--no-emit-index-url --no-header --no-annotate
+
+# The first interpreter that really is a Python 3.11, 3.12 or 3.13 (a version manager's shim may be none);
+# `make setup PYTHON=/path/to/python3.12` names another.
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; do \
+	"$$name" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	>/dev/null 2>&1 && { command -v "$$name"; break; }; done)
+
+export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export UV_CACHE_DIR := $(CURDIR)/.cache/uv
+export UV_NO_PROGRESS := 1
+# Machines behind a proxy with a certificate of its own have it in the system's store.
+export UV_SYSTEM_CERTS ?= true
+export npm_config_cache := $(CURDIR)/.cache/npm
+
+.PHONY: help setup demo test test-fast e2e lint type format bench lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## create .venv with the commands `minutebook` and `minutebook-processor`
+
+demo: $(READY) ## archive real flights on an embedded AWS, with crashes on the way, and prove nothing is lost
+	@$(BIN)/minutebook demo $(ARGS)
+
+test: $(READY) ## run every test; `make test ARGS="-k name"` runs some
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-fast: $(READY) ## run the tests that need no server
+	@$(BIN)/python -m pytest tests/unit tests/property $(ARGS)
+
+e2e: $(READY) ## run the tests on the real MultiLangDaemon
+	@$(BIN)/python -m pytest tests/e2e $(ARGS)
+
+lint: $(READY) ## check style
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+type: $(READY) ## check types
+	@$(BIN)/mypy
+
+format: $(READY) ## put the code into its one format
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+bench: $(READY) ## measure speed and size (minutes)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+lock: $(UV) ## pin the newest allowed versions in requirements/*.lock
+	cd requirements && for name in tools build ministack node java; do \
+		../$(COMPILE) $$name.in --output-file $$name.lock --upgrade || exit 1; done
+	$(COMPILE) pyproject.toml --constraints requirements/constraints.txt --upgrade \
+		--output-file requirements/consumer.lock
+	$(COMPILE) pyproject.toml --group dev --group demo --upgrade --constraints requirements/constraints.txt \
+		--constraints requirements/consumer.lock --overrides requirements/overrides.txt \
+		--output-file requirements/dev.lock
+
+clean: ## remove everything that was downloaded or produced
+	rm -rf .venv .cache .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+
+$(UV): requirements/tools.lock
+	@test -n "$(PYTHON)" || { echo "Minutebook needs Python 3.11, 3.12 or 3.13 with its venv module" \
+		"(Debian: python3-venv): install one, or name it with PYTHON=/path/to/python." >&2; exit 2; }
+	@echo "setup: tools (with $(PYTHON))"
+	@rm -rf $(TOOLS)
+	@"$(PYTHON)" -m venv $(TOOLS)
+	@$(TOOLS)/bin/python -m pip install --quiet --only-binary=:all: --require-hashes --requirement $<
+	@touch $@
+
+# The lock is complete, so nothing is resolved here. amazon-kclpy is built from source: that fetches KCL's jars.
+$(READY): $(UV) pyproject.toml requirements/dev.lock requirements/build.lock
+	@echo "setup: packages and KCL's jars (a minute or two the first time)"
+	@test -x $(BIN)/python || $(UV) venv --quiet --python $(TOOLS)/bin/python $(VENV)
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --require-hashes \
+		--build-constraints requirements/build.lock --requirement requirements/dev.lock
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps \
+		--build-constraints requirements/build.lock --editable .
+	@touch $@
