@@ -11,7 +11,7 @@ from isal import isal_zlib
 
 from archive.errors import FormatError
 from archive.metadata import Continuity, Predecessor, SegmentMetadata
-from archive.position import Position
+from archive.position import Position, SequenceRange
 from archive.record import Record, decode_line, encode_line
 
 COMPRESSION_LEVEL = 2
@@ -32,8 +32,8 @@ class SegmentWriter:
     def __init__(self, shard_id: str, minute: int) -> None:
         self.shard_id = shard_id
         self.minute = minute
-        self.first: Position | None = None
-        self.last: Position | None = None
+        self._first: Position | None = None
+        self._last: Position | None = None
         self.records = 0
         self.payload_bytes = 0
         self.raw_bytes = 0
@@ -58,6 +58,13 @@ class SegmentWriter:
         if self._pending_bytes >= _FEED_BYTES:
             self._feed()
 
+    @property
+    def span(self) -> SequenceRange:
+        """The closed interval that the segment stands for. Raises FormatError when it is empty."""
+        if self._first is None or self._last is None:
+            raise FormatError("an empty segment has no span")
+        return SequenceRange(self._first, self._last)
+
     def body(self) -> bytes:
         """Close the stream and return the gzip bytes; nothing can be added afterwards."""
         if self._body is None:
@@ -69,13 +76,12 @@ class SegmentWriter:
 
     def metadata(self, *, after: Predecessor, writer: str, continuity: Continuity | None = None) -> SegmentMetadata:
         """Describe the segment. Raises FormatError when it is empty."""
-        if self.first is None or self.last is None:
-            raise FormatError("an empty segment has no metadata")
+        first, last = self.span
         return SegmentMetadata(
             shard_id=self.shard_id,
             minute=self.minute,
-            first=self.first,
-            last=self.last,
+            first=first,
+            last=last,
             after=after,
             records=self.records,
             dropped=0,
@@ -87,14 +93,14 @@ class SegmentWriter:
         )
 
     def _extend(self, position: Position, arrival_ms: int) -> None:
-        if self.first is None:
-            self.first = position
+        if self._first is None:
+            self._first = position
             self._arrival_min_ms = self._arrival_max_ms = arrival_ms
         elif arrival_ms < self._arrival_min_ms:
             self._arrival_min_ms = arrival_ms
         elif arrival_ms > self._arrival_max_ms:
             self._arrival_max_ms = arrival_ms
-        self.last = position
+        self._last = position
 
     def _feed(self) -> None:
         if self._pending:

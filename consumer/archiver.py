@@ -1,0 +1,204 @@
+"""From records to segments: how a shard's records are cut into runs, and how each run is committed.
+
+A run is a contiguous stretch of the shard within one minute. Where it is cut never matters for correctness, only
+that its slot is named by its first record and that it follows the chain's tail (docs/decisions/0003). Records are
+taken in position order and never sorted: arrival times may step back inside a shard, runs are then shorter.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import structlog
+
+from archive.clock import Clock, IdSource
+from archive.commit import Committed
+from archive.errors import BufferTooOld, DeliveryDoubt
+from archive.metadata import ChainStart, Continuity, Predecessor
+from archive.minute import MINUTE_MS, minute_of, minute_text
+from archive.position import Position
+from archive.record import Record
+from archive.segment import SegmentWriter, read_records
+from consumer.sequence_store import SequenceStore
+
+
+class Limits(NamedTuple):
+    """When a run ends, beside the end of its minute. Bytes are uncompressed line bytes; the rest seconds."""
+
+    max_segment_bytes: int
+    max_segment_age_seconds: float
+    linger_seconds: float
+    flush_seconds: float | None
+    store_timeout_seconds: float
+
+
+class Archiver:
+    """One shard's chain, as this processor extends it.
+
+    `tail` is what the next segment follows; `delivered` the last position that KCL handed over. `on_chain_start`
+    is called with the first position before the very first segment of the shard is committed.
+    """
+
+    def __init__(
+        self,
+        shard_id: str,
+        sequences: SequenceStore,
+        tail: Predecessor,
+        limits: Limits,
+        clock: Clock,
+        new_id: IdSource,
+        *,
+        on_chain_start: Callable[[Position, ChainStart], Continuity | None],
+        continuity: Continuity | None,
+    ) -> None:
+        self.shard_id = shard_id
+        self.tail = tail
+        self.delivered: Position | None = None
+        self.write_through = False
+        self._floor = tail if isinstance(tail, Position) else tail.adopted
+        self._sequences = sequences
+        self._limits = limits
+        self._clock = clock
+        self._new_id = new_id
+        self._on_chain_start = on_chain_start
+        self._continuity = continuity
+        self._run: SegmentWriter | None = None
+        self._run_started = 0.0
+        self._last_arrival = 0.0
+        self._log = structlog.get_logger().bind(shard=shard_id)
+
+    @property
+    def last(self) -> Position | None:
+        """The last archived (or adopted) position; None while the shard has none."""
+        return self._floor
+
+    def take(self, record: Record) -> None:
+        """Take the next record of the shard; commits the run that it ends.
+
+        Raises:
+            DeliveryDoubt: the record does not lie after the one before it.
+            BufferTooOld: the run outlived its guarantee.
+            StoreError, FormatError: see `archive.commit`.
+        """
+        position = record.position
+        if self.delivered is not None and position <= self.delivered:
+            raise DeliveryDoubt(
+                f"record {position} of {self.shard_id} was delivered after {self.delivered}",
+                next_step="nothing was checkpointed beyond the archive; the records will be delivered again",
+            )
+        minute = minute_of(record.arrival_ms)
+        if self._run is not None and (self._run.minute != minute or self._is_full(self._run, record)):
+            self.commit("minute" if self._run.minute != minute else "size")
+        self._sequences.meet(minute, self._floor)
+        while (stored := self._sequences.next_stored(position)) is not None:
+            self.commit("stored_range")
+            if self._floor is None or stored.last > self._floor:
+                self.tail = self._floor = stored.last
+        self.delivered = position
+        if self._floor is not None and position <= self._floor:
+            # A record of the archived part is still in the stream: nothing behind it has been trimmed.
+            self._continuity = None
+            return
+        if self._run is None:
+            self._run = SegmentWriter(self.shard_id, minute)
+            self._run_started = self._clock.monotonic()
+        self._run.append(position, record)
+
+    def tick(self, *, records: int) -> None:
+        """End a callback that brought `records` records: commit what has waited long enough.
+
+        Raises:
+            BufferTooOld, StoreError, FormatError: as `take`.
+        """
+        now = self._clock.monotonic()
+        if records:
+            self._last_arrival = now
+        if self._run is None:
+            return
+        age = now - self._run_started
+        self._guard_age(age)
+        if self.write_through:
+            self.commit("near_retention")
+        elif self._limits.flush_seconds is not None and age >= self._limits.flush_seconds:
+            self.commit("flush")
+        elif now - self._last_arrival >= self._limits.linger_seconds and self._is_over(self._run, age):
+            self.commit("idle")
+
+    def commit(self, reason: str, *, budget_seconds: float | None = None) -> None:
+        """Commit what is held, however many slots that takes. Does nothing when nothing is held.
+
+        After a slot was lost to a longer or shorter segment, the records that the winner already holds are
+        dropped and the rest goes to the next slot, which is contested again.
+        """
+        budget = self._limits.store_timeout_seconds if budget_seconds is None else budget_seconds
+        run, self._run = self._run, None
+        while run is not None:
+            age = self._clock.monotonic() - self._run_started
+            self._guard_age(age)
+            run = self._commit_once(run, reason, age, budget)
+
+    def drop(self) -> int:
+        """Throw away what is held; returns the number of records."""
+        run, self._run = self._run, None
+        return 0 if run is None else run.records
+
+    def _commit_once(
+        self, run: SegmentWriter, reason: str, age: float, budget_seconds: float
+    ) -> SegmentWriter | None:
+        body = run.body()
+        if isinstance(self.tail, ChainStart):
+            self._continuity = self._on_chain_start(run.span.first, self.tail) or self._continuity
+        metadata = run.metadata(after=self.tail, writer=self._new_id(), continuity=self._continuity)
+        # The age bounds the retries too: a slot may have been expired once the buffer is older than that.
+        budget = min(budget_seconds, self._limits.max_segment_age_seconds - age)
+        key, outcome = self._sequences.commit(body, metadata, budget_seconds=budget)
+        log = self._log.bind(key=key, minute=minute_text(run.minute), reason=reason)
+        self._continuity = None
+        if isinstance(outcome, Committed):
+            self.tail = self._floor = metadata.last
+            log.info(
+                "segment_committed",
+                first=str(metadata.first),
+                last=str(metadata.last),
+                records=metadata.records,
+                payload_bytes=metadata.payload_bytes,
+                body_bytes=len(body),
+                attempts=outcome.attempts,
+                continuity=metadata.continuity,
+            )
+            return None
+        self.tail = self._floor = outcome.winner.last
+        log.warning(
+            "slot_lost",
+            first=str(metadata.first),
+            last=str(metadata.last),
+            winner_last=str(outcome.winner.last),
+            next_step="expected for a moment after a lease changed hands; if it lasts, two workers share a shard",
+        )
+        return _recut(run, body, outcome.winner.last)
+
+    def _is_full(self, run: SegmentWriter, record: Record) -> bool:
+        return run.raw_bytes + len(record.data) > self._limits.max_segment_bytes
+
+    def _is_over(self, run: SegmentWriter, age: float) -> bool:
+        over_by_wall_clock = self._clock.now_ms() >= (run.minute + 1) * MINUTE_MS
+        return over_by_wall_clock or age >= MINUTE_MS / 1000 + self._limits.linger_seconds
+
+    def _guard_age(self, age: float) -> None:
+        if age > self._limits.max_segment_age_seconds:
+            dropped = self.drop()
+            raise BufferTooOld(
+                f"the buffer of {self.shard_id} is {age:.0f} s old, older than maxSegmentAgeSeconds "
+                f"({self._limits.max_segment_age_seconds:g}); {dropped} buffered records were thrown away",
+                next_step="nothing is lost, they will be delivered again; look for pauses of this process or host",
+            )
+
+
+def _recut(run: SegmentWriter, body: bytes, winner_last: Position) -> SegmentWriter | None:
+    """Return the part of a run behind the winner's end, or None when there is none."""
+    if run.span.last <= winner_last:
+        return None
+    rest = SegmentWriter(run.shard_id, run.minute)
+    for position, record in read_records(body, run.shard_id):
+        if position > winner_last:
+            rest.append(position, record)
+    return rest

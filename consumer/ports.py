@@ -1,0 +1,24 @@
+"""What the parts of a processor reach the world with, in one value."""
+
+import random
+from typing import NamedTuple
+
+from archive.clock import Backoff, Clock, IdSource
+from archive.store import ObjectStore
+from consumer.settings import Settings
+from consumer.stream import Stream
+
+
+class Ports(NamedTuple):
+    """Settings, services, time, chance and identity of one processor."""
+
+    settings: Settings
+    store: ObjectStore
+    stream: Stream
+    clock: Clock
+    rng: random.Random
+    new_id: IdSource
+
+    def backoff(self) -> Backoff:
+        """Return the waits of one request to the store, within `storeTimeoutSeconds`."""
+        return Backoff(self.clock, self.rng, budget_seconds=self.settings.store_timeout_seconds)

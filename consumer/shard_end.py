@@ -1,0 +1,105 @@
+"""The proof of a shard's end.
+
+KCL takes a ResourceNotFoundException for the end of a shard (KinesisDataFetcher.java), so a stream that was
+deleted and made again looks ended; and a reader that lags behind a closed shard must not skip the rest. The end
+is believed only when
+
+1. the stream is the one that owns the prefix,
+2. ListShards calls the shard closed, and
+3. GetRecords after our last position reaches the null iterator without meeting a record.
+
+A shard that the same stream no longer lists was closed longer ago than its retention: the marker then says
+`expired`, and the audit answers unknown.
+"""
+
+from typing import Literal
+
+import structlog
+
+from archive.commit import until_known
+from archive.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
+from archive.keys import application_key, end_marker_key
+from archive.markers import FORMAT, JSON_TYPE, EndMarker, decode_marker, encode_marker
+from archive.position import Position
+from archive.store import PutOutcome
+from consumer.application import check_stream, read_application
+from consumer.ports import Ports
+from consumer.shard_start import iso_time
+from consumer.stream import ShardInfo
+
+_STEP = "nothing was checkpointed; after a restart KCL asks the stream again"
+
+
+class ShardEnder:
+    """Proves the end of one shard and writes its end marker."""
+
+    def __init__(self, ports: Ports, shard_id: str) -> None:
+        self._ports = ports
+        self._shard_id = shard_id
+        self._log = structlog.get_logger().bind(shard=shard_id)
+
+    def mark_end(self, last: Position | None) -> None:
+        """Prove that nothing lies behind `last`, then write end.json; compare when one is there.
+
+        Raises:
+            ShardEndUnproven: the stream does not confirm the end.
+            SafetyRefusal: another stream, or an end at another position was recorded before.
+        """
+        info, proof = self._prove(last)
+        key = end_marker_key(self._ports.settings.prefix, self._shard_id)
+        marker = EndMarker(
+            format=FORMAT,
+            shard=self._shard_id,
+            last=None if last is None else str(last),
+            children=list(info.children) if info else [],
+            proof=proof,
+            writer=self._ports.new_id(),
+            written_at=iso_time(self._ports.clock.now_ms()),
+        )
+        body = encode_marker(marker)
+        outcome = until_known(
+            lambda: self._ports.store.put_if_absent(key, body, {}, JSON_TYPE), self._ports.backoff(), f"PUT {key}"
+        )
+        if outcome is PutOutcome.EXISTS:
+            self._compare(key, last)
+        self._log.info("shard_end_proven", last=marker.last, proof=proof, children=marker.children)
+
+    def _prove(self, last: Position | None) -> tuple[ShardInfo | None, Literal["read", "expired"]]:
+        self._check_identity()
+        info = self._ports.stream.shard(self._shard_id)
+        if info is None:
+            self._log.error(
+                "shard_end_expired",
+                last=str(last),
+                next_step="the shard was closed longer ago than the retention: the audit will answer unknown",
+            )
+            return None, "expired"
+        if not info.closed:
+            raise ShardEndUnproven(
+                f"KCL reports the end of {self._shard_id}, and ListShards says it is open", next_step=_STEP
+            )
+        if not self._ports.stream.ends_after(self._shard_id, last):
+            raise ShardEndUnproven(
+                f"KCL reports the end of {self._shard_id}, and records are left after {last}", next_step=_STEP
+            )
+        return info, "read"
+
+    def _check_identity(self) -> None:
+        record = read_application(self._ports.store, self._ports.settings.prefix, self._ports.backoff())
+        if record is None:
+            key = application_key(self._ports.settings.prefix)
+            raise ObjectVanished(f"{key} is gone", next_step="find out who deletes objects under the prefix")
+        check_stream(record, self._ports.stream.describe(), self._ports.settings.prefix)
+
+    def _compare(self, key: str, last: Position | None) -> None:
+        found = until_known(lambda: self._ports.store.get(key), self._ports.backoff(), f"GET {key}")
+        if found is None:
+            raise ObjectVanished(
+                f"{key} exists for PUT and not for GET", next_step="find out who deletes objects under the prefix"
+            )
+        stored = decode_marker(found.body, EndMarker, key).last_position()
+        if stored != last:
+            raise SafetyRefusal(
+                f"{key} records the end at {stored}, and this processor found it at {last}",
+                next_step="run minutebook audit for the shard's last day before anything else",
+            )
