@@ -151,7 +151,8 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
         """Raise FormatError when the fields contradict each other."""
         if self.last < self.first:
             raise FormatError(f"metadata: last {self.last} lies before first {self.first}")
-        if isinstance(self.after, Position) and self.after >= self.first:
+        floor = self.after if isinstance(self.after, Position) else self.after.adopted
+        if floor is not None and floor >= self.first:
             raise FormatError(f"metadata: after {self.after} does not lie before first {self.first}")
         if self.arrival_max_ms < self.arrival_min_ms:
             raise FormatError("metadata: arrival-max lies before arrival-min")

@@ -4,6 +4,7 @@ botocore's own retries are off: every attempt is ours, so that a 412 after a ret
 race, and every request is counted.
 """
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from archive.errors import OutcomeUnknown, StoreError, StoreRefused
 from archive.store import ListedObject, ObjectHead, PutOutcome, StoredObject
 
 if TYPE_CHECKING:
+    from boto3.session import Session
     from mypy_boto3_s3 import S3Client
 
 # Judged by S3's error code, not by the HTTP status alone ("Error responses", S3 API reference): these 4xx codes
@@ -73,14 +75,19 @@ def s3_config(*, path_style: bool) -> Config:
     )
 
 
+@functools.cache
+def aws_session() -> "Session":
+    """Return the process's one boto3 session: a second one would parse botocore's data again, 10 MB of it."""
+    import boto3  # noqa: PLC0415 - costs 20 MB; only who talks to AWS pays
+
+    return boto3.session.Session()
+
+
 def make_s3_client(region: str, endpoint: str | None) -> "S3Client":
     """Return a client for AWS, or for `endpoint` (path-style addresses, as local servers want them)."""
-    import boto3  # noqa: PLC0415 - costs 30 MB; only who talks to S3 pays
-
-    client: S3Client = boto3.session.Session().client(
+    return aws_session().client(
         "s3", region_name=region, endpoint_url=endpoint, config=s3_config(path_style=endpoint is not None)
     )
-    return client
 
 
 def translate(error: Exception, what: str) -> StoreError:

@@ -14,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalE
 from archive.clock import Backoff, Clock
 from archive.errors import StreamRefused, StreamUnavailable
 from archive.position import Position
+from archive.s3 import aws_session
 from consumer.stream import ShardInfo, StreamIdentity
 
 if TYPE_CHECKING:
@@ -45,13 +46,8 @@ _PAUSE_SECONDS = 0.25
 
 def make_kinesis_client(region: str, endpoint: str | None) -> "KinesisClient":
     """Return a client without retries of its own: the budget is ours."""
-    import boto3  # noqa: PLC0415 - costs memory; only who talks to Kinesis pays
-
     config = Config(retries={"total_max_attempts": 1, "mode": "standard"}, connect_timeout=5, read_timeout=60)
-    client: KinesisClient = boto3.session.Session().client(
-        "kinesis", region_name=region, endpoint_url=endpoint, config=config
-    )
-    return client
+    return aws_session().client("kinesis", region_name=region, endpoint_url=endpoint, config=config)
 
 
 class KinesisStream:

@@ -37,6 +37,8 @@ def _guard_stdout() -> BinaryIO:
 
 
 def _serve(protocol: BinaryIO) -> int:
+    # structlog renders tracebacks with rich where it finds it; in this process that is memory for nothing.
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type] # None makes the import fail (importlib)
     import structlog  # noqa: PLC0415 - after the guard
 
     from archive.errors import MinutebookError  # noqa: PLC0415 - after the guard
