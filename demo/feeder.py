@@ -1,0 +1,113 @@
+"""The producer of the demo: puts flights at a steady pace, and sometimes puts a batch twice.
+
+Putting twice is what producers do when an answer is lost: the stream then holds the same event under two
+positions. Both are physical records, both belong into the archive.
+"""
+
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from archive.clock import Clock
+from archive.errors import MinutebookError, StreamUnavailable
+from demo.flights import Event
+from demo.ledger import Ledger
+
+if TYPE_CHECKING:
+    from mypy_boto3_kinesis import KinesisClient
+
+_ATTEMPTS = 20
+_PAUSE_SECONDS = 0.2
+
+
+class Pace(NamedTuple):
+    """How much is fed: distinct events, spread evenly over seconds, in batches; a share of batches goes twice."""
+
+    events: int
+    seconds: float
+    batch: int = 50
+    retry_share: float = 0.02
+
+
+class Feeder(threading.Thread):
+    """Feeds in a thread of its own until all is acknowledged, or `stop` is called.
+
+    Batches are small because kinesis-local compares each record of a batch with all records in its shard. The
+    client must have its own retries off: a retry that nobody counts is a record missing in the ledger.
+    """
+
+    def __init__(
+        self,
+        client: "KinesisClient",
+        stream: str,
+        events: Iterator[Event],
+        ledger: Ledger,
+        pace: Pace,
+        *,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        super().__init__(name="feeder", daemon=True)
+        self._client = client
+        self._stream = stream
+        self._events = events
+        self._ledger = ledger
+        self._pace = pace
+        self._clock = clock
+        self._rng = rng
+        self._stop_asked = threading.Event()
+        self._error: Exception | None = None
+
+    def run(self) -> None:
+        """Feed; an error is kept for `finish`."""
+        try:
+            self._feed()
+        except Exception as exc:  # noqa: BLE001 - handed to the main thread, which raises it
+            self._error = exc
+
+    def stop(self) -> None:
+        """Stop after the batch that is under way."""
+        self._stop_asked.set()
+        if self.is_alive():
+            self.join()
+
+    def check(self) -> None:
+        """Raise the error that ended the thread, if any."""
+        if self._error is not None:
+            raise MinutebookError(f"the feeder failed: {self._error}") from self._error
+
+    def _feed(self) -> None:
+        started = self._clock.monotonic()
+        sent = 0
+        while sent < self._pace.events and not self._stop_asked.is_set():
+            batch = list(islice(self._events, min(self._pace.batch, self._pace.events - sent)))
+            if not batch:
+                raise MinutebookError(f"there are only {sent} events to feed, not {self._pace.events}")
+            self._put(batch, is_retry=False)
+            if self._rng.random() < self._pace.retry_share:
+                self._put(batch, is_retry=True)
+            sent += len(batch)
+            due = started + self._pace.seconds * sent / self._pace.events
+            self._stop_asked.wait(max(0.0, due - self._clock.monotonic()))
+
+    def _put(self, batch: Sequence[Event], *, is_retry: bool) -> None:
+        """Put a batch, the refused part of it again, until every record is acknowledged and written down."""
+        left = list(batch)
+        for _ in range(_ATTEMPTS):
+            answer = self._client.put_records(
+                StreamName=self._stream,
+                Records=[{"Data": event.data, "PartitionKey": event.partition_key} for event in left],
+            )
+            refused = []
+            for event, row in zip(left, answer["Records"], strict=True):
+                if row.get("ErrorCode"):
+                    refused.append(event)
+                else:
+                    self._ledger.add(row["ShardId"], row["SequenceNumber"], event.data, is_retry=is_retry)
+            if not refused:
+                return
+            left = refused
+            self._stop_asked.wait(_PAUSE_SECONDS)
+        raise StreamUnavailable(f"{len(left)} records of a batch were refused {_ATTEMPTS} times")

@@ -1,0 +1,134 @@
+"""The stage: a folder for this run, a stream, a bucket, and workers with their properties files."""
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+import javaproperties
+from botocore.config import Config
+
+from archive.clock import Clock
+from archive.errors import MinutebookError
+from archive.s3 import S3Store
+from demo.bootstrap import CHECKOUT, ensure_java
+from demo.embedded import EmbeddedAws
+from demo.readback import count_archived
+from demo.worker import Worker
+
+SHARDS = 4
+STREAM = "flights"
+BUCKET = "minutebook-demo"
+PREFIX = "flights/"
+TEMPLATE = CHECKOUT / "properties" / "demo.properties"
+LEASES_PER_WORKER = 3
+_ACTIVE_SECONDS = 30
+
+
+class Stage:
+    """Everything that the scenario acts on; leaving it ends every process that was started on it."""
+
+    def __init__(self, folder: Path, aws: EmbeddedAws, clock: Clock) -> None:
+        self.folder = folder
+        self.aws = aws
+        self.clock = clock
+        self.kinesis = aws.kinesis_client()
+        self.store = S3Store(aws.s3_client(), BUCKET)
+        self.workers: dict[str, Worker] = {}
+        self._java = ensure_java()
+        self._counted: dict[str, int] = {}
+        self._exits = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exits.close()
+
+    def build(self) -> None:
+        """Create the bucket and the stream."""
+        self.aws.s3_client().create_bucket(Bucket=BUCKET)
+        self.kinesis.create_stream(StreamName=STREAM, ShardCount=SHARDS)
+        self.wait_active()
+
+    def start_worker(self, name: str, **overrides: str) -> Worker:
+        """Start `minutebook consume` with a properties file of its own; `overrides` are environment variables."""
+        properties = self.folder / f"worker-{name}.properties"
+        values = javaproperties.loads(TEMPLATE.read_text(encoding="ascii"))
+        values |= {
+            "applicationName": "minutebook-demo",
+            "streamName": STREAM,
+            "regionName": self.aws.environment["AWS_REGION"],
+            "workerId": f"worker-{name}",
+            "kinesisEndpoint": self.aws.kinesis_endpoint,
+            "dynamoDBEndpoint": self.aws.dynamodb_endpoint,
+            "minutebook.s3Endpoint": self.aws.s3_endpoint,
+            "minutebook.bucket": BUCKET,
+            "minutebook.prefix": PREFIX,
+            # KCL gives every lease to the first worker as long as it may; the zombie needs one.
+            "maxLeasesForWorker": str(LEASES_PER_WORKER),
+            # A killed processor takes its daemon down only after this grace.
+            "shutdownGraceMillis": "5000",
+        }
+        properties.write_text(javaproperties.dumps(values, timestamp=False), encoding="ascii")
+        environment = {
+            **self.aws.environment,
+            "JAVA_HOME": str(self._java.parents[1]),
+            **overrides,
+        }
+        worker = Worker(name, properties, clock=self.clock, environment=environment)
+        self._exits.callback(worker.kill)
+        self.workers[name] = worker
+        return worker
+
+    def open_shards(self) -> list[str]:
+        """Return the shards that take records, in the order of their hash ranges."""
+        shards = self.kinesis.list_shards(StreamName=STREAM)["Shards"]
+        taking = [shard for shard in shards if "EndingSequenceNumber" not in shard["SequenceNumberRange"]]
+        taking.sort(key=lambda shard: int(shard["HashKeyRange"]["StartingHashKey"]))
+        return [shard["ShardId"] for shard in taking]
+
+    def split(self, shard_id: str) -> set[str]:
+        """Split a shard in its middle; returns the new shards."""
+        before = set(self.open_shards())
+        shards = self.kinesis.list_shards(StreamName=STREAM)["Shards"]
+        found = next(shard for shard in shards if shard["ShardId"] == shard_id)["HashKeyRange"]
+        middle = (int(found["StartingHashKey"]) + int(found["EndingHashKey"])) // 2
+        self.kinesis.split_shard(StreamName=STREAM, ShardToSplit=shard_id, NewStartingHashKey=str(middle))
+        self.wait_active()
+        return set(self.open_shards()) - before
+
+    def merge(self, shard_id: str, neighbour: str) -> set[str]:
+        """Merge two adjacent shards; returns the new shard."""
+        before = set(self.open_shards())
+        self.kinesis.merge_shards(StreamName=STREAM, ShardToMerge=shard_id, AdjacentShardToMerge=neighbour)
+        self.wait_active()
+        return set(self.open_shards()) - before
+
+    def wait_active(self) -> None:
+        """Wait until the stream is ACTIVE."""
+        deadline = self.clock.monotonic() + _ACTIVE_SECONDS
+        while self._status() != "ACTIVE":
+            if self.clock.monotonic() > deadline:
+                raise MinutebookError(f"the stream did not become ACTIVE within {_ACTIVE_SECONDS} s")
+            self.clock.sleep(0.1)
+
+    def count_archived(self) -> int:
+        """Return how many records are archived, by metadata alone."""
+        return count_archived(self.store, PREFIX, self._counted)
+
+    def _status(self) -> str:
+        summary = self.kinesis.describe_stream_summary(StreamName=STREAM)["StreamDescriptionSummary"]
+        return summary["StreamStatus"]
+
+
+def feeding_config() -> Config:
+    """Return the producer's client settings: no retries of its own, because each retry must be written down."""
+    return Config(retries={"total_max_attempts": 1, "mode": "standard"}, read_timeout=60, max_pool_connections=2)
+
+
+def fresh_folder(clock: Clock) -> Path:
+    """Return a new folder for one run, under `.demo/` of the checkout."""
+    folder = CHECKOUT / ".demo" / f"run-{clock.now_ms()}-{os.getpid()}"
+    folder.mkdir(parents=True)
+    return folder
