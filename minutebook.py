@@ -1,0 +1,91 @@
+"""The front door: the commands of `minutebook`. Each imports what it needs when it is called, so help is quick."""
+
+import importlib.metadata
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from archive.errors import MinutebookError
+
+app = typer.Typer(
+    name="minutebook",
+    help="Archive a Kinesis data stream to S3, each record exactly once, and prove it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, 1 internal error, 2 usage or settings, 5 a service stayed unavailable, "
+    "6 refused for safety.",
+)
+
+PropertiesFile = Annotated[
+    Path, typer.Argument(metavar="FILE.properties", help="KCL's names and minutebook.* in one Java properties file.")
+]
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer's callback
+    if asked:
+        typer.echo(f"minutebook {importlib.metadata.version('minutebook')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options that belong to no command."""
+
+
+@app.command()
+def consume(
+    file: PropertiesFile,
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(help="Where the daemon's file and lock live. Default: a folder of this user in /tmp."),
+    ] = None,
+) -> None:
+    """Archive the stream until stopped (SIGTERM): check, start the daemon, keep it running."""
+    from consumer.consume import consume as run  # noqa: PLC0415 - help is quick
+
+    raise typer.Exit(run(file, os.environ, state_dir))
+
+
+@app.command()
+def doctor(
+    file: PropertiesFile,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
+) -> None:
+    """Check Java, credentials, stream, bucket and table; say what to do about what is wrong."""
+    from consumer.doctor import doctor as run  # noqa: PLC0415 - help is quick
+
+    raise typer.Exit(run(file, os.environ, as_json=as_json))
+
+
+@app.command()
+def demo() -> None:
+    """Archive real flights through the real daemon on embedded AWS, with crashes on the way, and count."""
+    from demo.command import demo as run  # noqa: PLC0415 - help is quick
+
+    raise typer.Exit(run())
+
+
+def main() -> None:
+    """Run the command line; an error of ours becomes one line on stderr and its own exit code."""
+    try:
+        app()
+    except MinutebookError as exc:
+        sys.stderr.write(f"minutebook: {exc}\n")
+        if exc.next_step:
+            sys.stderr.write(f"next step: {exc.next_step}\n")
+        sys.exit(exc.exit_code)
+
+
+if __name__ == "__main__":
+    main()
