@@ -17,6 +17,9 @@ from botocore.exceptions import (
     IncompleteReadError,
     ResponseStreamingError,
 )
+from botocore.exceptions import (
+    ConnectionError as BotoConnectionError,
+)
 from botocore.parsers import ResponseParserError
 
 from archive.errors import OutcomeUnknown, StoreError, StoreRefused
@@ -96,11 +99,16 @@ def translate(error: Exception, what: str) -> StoreError:
         code = str(error.response.get("Error", {}).get("Code", ""))
         status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
         message = f"{what}: {status} {code}: {error.response.get('Error', {}).get('Message', '')}"
-        passing = code in _PASSING_CODES or status in _PASSING_STATUS or status >= _SERVER_ERROR
+        passing = (
+            code in _PASSING_CODES
+            or status in _PASSING_STATUS
+            or (status >= _SERVER_ERROR and code != "NotImplemented")
+        )
         if passing or code.startswith("KMS.Throttling"):
             return OutcomeUnknown(message)
         return StoreRefused(message, next_step=_NEXT_STEPS.get(code, "correct the request's settings or permissions"))
     passing_kinds = (
+        BotoConnectionError,
         HTTPClientError,
         IncompleteReadError,
         ResponseStreamingError,

@@ -44,11 +44,10 @@ class FakeStream:
             return None
         return ShardInfo(shard_id, "0", str(2**128 - 1), shard.parents, shard.children, shard.closed)
 
-    def oldest_record(self, shard_id: str) -> Position | None:
-        """Return the oldest position that retention still holds."""
-        self._ask("oldest_record")
-        held = self.shards[shard_id].records
-        return held[0].position if held else None
+    def holds(self, shard_id: str, position: Position) -> bool:
+        """Tell whether retention still holds the record."""
+        self._ask("holds")
+        return any(record.position == position for record in self.shards[shard_id].records)
 
     def ends_after(self, shard_id: str, position: Position | None) -> bool:
         """Read on after `position`, as GetRecords does."""
