@@ -5,6 +5,8 @@ A line is lossless for any bytes: a payload that is valid UTF-8 stands in `data`
 line.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from archive.errors import FormatError
@@ -67,35 +69,38 @@ class _AnyLine(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     data_base64: bytes | msgspec.UnsetType = msgspec.UNSET
 
 
-_encode = msgspec.json.Encoder().encode
+_encode_lines = msgspec.json.Encoder().encode_lines
 _decode = msgspec.json.Decoder(_AnyLine).decode
 
 
-def encode_line(shard_id: str, record: Record) -> bytes:
-    """Return the record's line, without the line break."""
+def encode_lines(shard_id: str, records: Sequence[Record]) -> bytes:
+    """Return the records' lines, each with its line break."""
+    try:
+        # The common case in one pass: every payload is text.
+        return _encode_lines(
+            [
+                _TextLine(
+                    shard_id,
+                    record.sequence_number,
+                    record.sub_sequence_number,
+                    record.partition_key,
+                    record.arrival_ms,
+                    record.data.decode(),
+                )
+                for record in records
+            ]
+        )
+    except UnicodeDecodeError:
+        return _encode_lines([_line(shard_id, record) for record in records])
+
+
+def _line(shard_id: str, record: Record) -> _TextLine | _BinaryLine:
+    number, sub = record.sequence_number, record.sub_sequence_number
     try:
         text = record.data.decode()
     except UnicodeDecodeError:
-        return _encode(
-            _BinaryLine(
-                shard_id,
-                record.sequence_number,
-                record.sub_sequence_number,
-                record.partition_key,
-                record.arrival_ms,
-                record.data,
-            )
-        )
-    return _encode(
-        _TextLine(
-            shard_id,
-            record.sequence_number,
-            record.sub_sequence_number,
-            record.partition_key,
-            record.arrival_ms,
-            text,
-        )
-    )
+        return _BinaryLine(shard_id, number, sub, record.partition_key, record.arrival_ms, record.data)
+    return _TextLine(shard_id, number, sub, record.partition_key, record.arrival_ms, text)
 
 
 def decode_line(line: bytes) -> tuple[str, Record]:

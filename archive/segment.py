@@ -5,18 +5,18 @@ compressor is fed at boundaries that depend on the lines alone (ISA-L's output d
 """
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from isal import isal_zlib
 
 from archive.errors import FormatError
 from archive.metadata import Continuity, Predecessor, SegmentMetadata
 from archive.position import Position, SequenceRange
-from archive.record import Record, decode_line, encode_line
+from archive.record import Record, decode_line, encode_lines
 
-COMPRESSION_LEVEL = 2
+COMPRESSION_LEVEL = 1
 _GZIP_WBITS = 31
-_FEED_BYTES = 256 * 1024
+_FEED_BYTES = 128 * 1024
 _READ_BYTES = 256 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Longest line a reader accepts: Kinesis' largest record (10 MiB) with every byte escaped to six."""
@@ -25,38 +25,43 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 class SegmentWriter:
     """The growing segment: one contiguous run of one shard's records within one minute.
 
-    Holds the compressed stream, not the records. `append` takes records in ascending position order; the caller
+    Holds the compressed stream, not the records. `extend` takes records in ascending position order; the caller
     checks the order, because it knows what it delivered before.
     """
 
     def __init__(self, shard_id: str, minute: int) -> None:
         self.shard_id = shard_id
         self.minute = minute
-        self._first: Position | None = None
-        self._last: Position | None = None
         self.records = 0
         self.payload_bytes = 0
         self.raw_bytes = 0
+        self._first: Position | None = None
+        self._last: Position | None = None
         self._arrival_min_ms = 0
         self._arrival_max_ms = 0
         self._compressor = isal_zlib.compressobj(COMPRESSION_LEVEL, wbits=_GZIP_WBITS)
         self._compressed: list[bytes] = []
-        self._pending: list[bytes] = []
-        self._pending_bytes = 0
+        self._pending = bytearray()
         self._body: bytes | None = None
 
-    def append(self, position: Position, record: Record) -> None:
-        """Add a record and its line."""
-        self._extend(position, record.arrival_ms)
-        line = encode_line(self.shard_id, record)
-        size = len(line) + 1
-        self.records += 1
-        self.payload_bytes += len(record.data)
-        self.raw_bytes += size
-        self._pending.append(line)
-        self._pending_bytes += size
-        if self._pending_bytes >= _FEED_BYTES:
-            self._feed()
+    def extend(self, records: Sequence[Record]) -> None:
+        """Add a stretch of records and their lines; at least one."""
+        arrivals = [record.arrival_ms for record in records]
+        low, high = min(arrivals), max(arrivals)
+        if self._first is None:
+            self._first = records[0].position
+            self._arrival_min_ms, self._arrival_max_ms = low, high
+        else:
+            self._arrival_min_ms = min(low, self._arrival_min_ms)
+            self._arrival_max_ms = max(high, self._arrival_max_ms)
+        self._last = records[-1].position
+        lines = encode_lines(self.shard_id, records)
+        self.records += len(records)
+        self.payload_bytes += sum([len(record.data) for record in records])
+        self.raw_bytes += len(lines)
+        self._pending += lines
+        if len(self._pending) >= _FEED_BYTES:
+            self._feed(len(self._pending) // _FEED_BYTES * _FEED_BYTES)
 
     @property
     def span(self) -> SequenceRange:
@@ -68,7 +73,7 @@ class SegmentWriter:
     def body(self) -> bytes:
         """Close the stream and return the gzip bytes; nothing can be added afterwards."""
         if self._body is None:
-            self._feed()
+            self._feed(len(self._pending))
             self._compressed.append(self._compressor.flush())
             self._body = b"".join(self._compressed)
             self._compressed.clear()
@@ -92,22 +97,13 @@ class SegmentWriter:
             continuity=continuity,
         )
 
-    def _extend(self, position: Position, arrival_ms: int) -> None:
-        if self._first is None:
-            self._first = position
-            self._arrival_min_ms = self._arrival_max_ms = arrival_ms
-        elif arrival_ms < self._arrival_min_ms:
-            self._arrival_min_ms = arrival_ms
-        elif arrival_ms > self._arrival_max_ms:
-            self._arrival_max_ms = arrival_ms
-        self._last = position
-
-    def _feed(self) -> None:
-        if self._pending:
-            self._pending.append(b"")
-            self._compressed.append(self._compressor.compress(b"\n".join(self._pending)))
-            self._pending.clear()
-            self._pending_bytes = 0
+    def _feed(self, size: int) -> None:
+        """Compress the first `size` pending bytes, in blocks that the byte stream alone decides."""
+        view = memoryview(self._pending)
+        for start in range(0, size, _FEED_BYTES):
+            self._compressed.append(self._compressor.compress(view[start : min(start + _FEED_BYTES, size)]))
+        view.release()
+        del self._pending[:size]
 
 
 def inflate(chunks: Iterable[bytes], *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[bytes]:

@@ -5,7 +5,7 @@ that its slot is named by its first record and that it follows the chain's tail 
 taken in position order and never sorted: arrival times may step back inside a shard, runs are then shorter.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import structlog
@@ -20,6 +20,9 @@ from archive.record import Record
 from archive.segment import SegmentWriter, read_records
 from consumer.sequence_store import SequenceStore
 
+_STRETCH_BYTES = 1 << 20
+"""Payload that is encoded in one go: bounds what a large batch adds to the process's memory."""
+
 
 class Limits(NamedTuple):
     """When a run ends, beside the end of its minute. Bytes are uncompressed line bytes; the rest seconds."""
@@ -29,6 +32,13 @@ class Limits(NamedTuple):
     linger_seconds: float
     flush_seconds: float | None
     store_timeout_seconds: float
+
+
+class _Stretch(NamedTuple):
+    """Records of a batch that are taken in one piece: the index behind them, and the last one's position."""
+
+    end: int
+    last: Position
 
 
 class Archiver:
@@ -63,6 +73,7 @@ class Archiver:
         self._continuity = continuity
         self._run: SegmentWriter | None = None
         self._run_started = 0.0
+        self._minute: int | None = None
         self._last_arrival = 0.0
         self._log = structlog.get_logger().bind(shard=shard_id)
 
@@ -71,37 +82,88 @@ class Archiver:
         """The last archived (or adopted) position; None while the shard has none."""
         return self._floor
 
-    def take(self, record: Record) -> None:
-        """Take the next record of the shard; commits the run that it ends.
+    def take(self, records: Sequence[Record]) -> None:
+        """Take a batch in the shard's order; commits the runs that end in it.
 
         Raises:
-            DeliveryDoubt: the record does not lie after the one before it.
+            DeliveryDoubt: a record does not lie after the one before it.
             BufferTooOld: the run outlived its guarantee.
             StoreError, FormatError: see `archive.commit`.
         """
-        position = record.position
+        start = 0
+        while start < len(records):
+            position, minute = records[start].position, minute_of(records[start].arrival_ms)
+            self._check_order(position)
+            self._enter(position, minute, len(records[start].data))
+            skipped = self._floor is not None and position <= self._floor
+            stretch = self._stretch(records, start, minute, skipped=skipped)
+            if skipped:
+                # A record of the archived part is still in the stream: nothing behind it has been trimmed.
+                self._continuity = None
+            else:
+                self._append(records[start : stretch.end], minute)
+            self.delivered = stretch.last
+            start = stretch.end
+
+    def _check_order(self, position: Position) -> None:
         if self.delivered is not None and position <= self.delivered:
             raise DeliveryDoubt(
                 f"record {position} of {self.shard_id} was delivered after {self.delivered}",
                 next_step="nothing was checkpointed beyond the archive; the records will be delivered again",
             )
-        minute = minute_of(record.arrival_ms)
-        if self._run is not None and (self._run.minute != minute or self._is_full(self._run, record)):
-            self.commit("minute" if self._run.minute != minute else "size")
-        self._sequences.meet(minute, self._floor)
+
+    def _enter(self, position: Position, minute: int, payload_bytes: int) -> None:
+        """Commit the run that ends before `position`, and pass the stored ranges that begin by then."""
+        run = self._run
+        if run is not None and run.minute != minute:
+            self.commit("minute")
+        elif run is not None and run.raw_bytes + payload_bytes > self._limits.max_segment_bytes:
+            self.commit("size")
+        if minute != self._minute:
+            self._sequences.meet(minute, self._floor)
+            self._minute = minute
         while (stored := self._sequences.next_stored(position)) is not None:
             self.commit("stored_range")
             if self._floor is None or stored.last > self._floor:
                 self.tail = self._floor = stored.last
-        self.delivered = position
-        if self._floor is not None and position <= self._floor:
-            # A record of the archived part is still in the stream: nothing behind it has been trimmed.
-            self._continuity = None
-            return
+
+    def _stretch(self, records: Sequence[Record], start: int, minute: int, *, skipped: bool) -> "_Stretch":
+        """Find how far the records from `start` on go in one piece; the first is always in.
+
+        They ascend within one minute and fit into the run, and all lie before the end of the archived part
+        (`skipped`) or before the next stored range.
+        """
+        bound: tuple[int, int] | None = self._sequences.next_first
+        if skipped and self._floor is not None:
+            bound = (self._floor.sequence, self._floor.sub + 1)
+        opens, closes = minute * MINUTE_MS, (minute + 1) * MINUTE_MS
+        room = self._limits.max_segment_bytes - (0 if self._run is None else self._run.raw_bytes)
+        room = min(room, _STRETCH_BYTES)
+        last_sequence, last_sub = records[start].position
+        end = start + 1
+        size = len(records[start].data)
+        for index in range(end, len(records)):
+            # Plain integers, not Positions: this loop runs once per record.
+            record = records[index]
+            sequence, sub = int(record.sequence_number), record.sub_sequence_number
+            size += len(record.data)
+            if (
+                size > room
+                or not opens <= record.arrival_ms < closes
+                or sequence < last_sequence
+                or (sequence == last_sequence and sub <= last_sub)
+                or (bound is not None and (sequence, sub) >= bound)
+            ):
+                break
+            last_sequence, last_sub = sequence, sub
+            end = index + 1
+        return _Stretch(end, Position(last_sequence, last_sub))
+
+    def _append(self, records: Sequence[Record], minute: int) -> None:
         if self._run is None:
             self._run = SegmentWriter(self.shard_id, minute)
             self._run_started = self._clock.monotonic()
-        self._run.append(position, record)
+        self._run.extend(records)
 
     def tick(self, *, records: int) -> None:
         """End a callback that brought `records` records: commit what has waited long enough.
@@ -200,5 +262,5 @@ def _recut(run: SegmentWriter, body: bytes, winner_last: Position) -> SegmentWri
     rest = SegmentWriter(run.shard_id, run.minute)
     for position, record in read_records(body, run.shard_id):
         if position > winner_last:
-            rest.append(position, record)
+            rest.extend([record])
     return rest

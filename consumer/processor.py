@@ -101,8 +101,7 @@ class ShardProcessor:
         records = process_records_input.records
         if records:
             archiver.write_through = shard.retention.is_near(records[0].arrival_ms)
-        for record in records:
-            archiver.take(record)
+            archiver.take(records)
         archiver.tick(records=len(records))
         try:
             shard.checkpoints.offer(process_records_input.checkpointer, archiver.tail, archiver.delivered)

@@ -69,6 +69,11 @@ class SequenceStore:
         if listed:
             self._log.info("stored_ranges_found", minute=minute_text(minute), segments=len(listed))
 
+    @property
+    def next_first(self) -> Position | None:
+        """Where the next stored range ahead begins; None when there is none."""
+        return self._ahead[0].first if self._ahead else None
+
     def next_stored(self, position: Position) -> SequenceRange | None:
         """Take the next stored range that begins at or before `position`; None when there is none."""
         if self._ahead and self._ahead[0].first <= position:

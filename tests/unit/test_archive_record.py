@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from archive.errors import FormatError
-from archive.record import Record, decode_line, encode_line
+from archive.record import Record, decode_line, encode_lines
 
 SHARD = "shardId-000000000000"
 PAYLOADS = {
@@ -35,6 +35,13 @@ def record(data: bytes, *, sub: int = 0, partition_key: str = "p1") -> Record:
     return Record(
         "49680000000000000000000000000000000000000000000000000001", sub, partition_key, 1_795_256_161_790, data
     )
+
+
+def encode_line(shard_id: str, one: Record) -> bytes:
+    """Return one record's line without its break."""
+    line = encode_lines(shard_id, [one])
+    assert line.endswith(b"\n")
+    return line[:-1]
 
 
 @pytest.mark.parametrize("data", PAYLOADS.values(), ids=PAYLOADS.keys())

@@ -32,7 +32,7 @@ def written(batch: list[Record]) -> SegmentWriter:
     """Return a writer that took the batch."""
     writer = SegmentWriter(SHARD, MINUTE)
     for record in batch:
-        writer.append(record.position, record)
+        writer.extend([record])
     return writer
 
 
@@ -52,7 +52,7 @@ def test_the_same_records_give_the_same_bytes() -> None:
     batch = records(3000)
     slowly = SegmentWriter(SHARD, MINUTE)
     for record in batch:
-        slowly.append(Position(*record.position), Record(*record.__reduce__()[1]))
+        slowly.extend([Record(*record.__reduce__()[1])])
     assert slowly.body() == written(batch).body()
 
 
@@ -93,7 +93,7 @@ def test_the_metadata_counts_what_was_taken() -> None:
     """Ends of the span, lines, payload bytes and arrival times, which may step back."""
     writer = SegmentWriter(SHARD, MINUTE)
     for sequence, arrival_ms, data in [(5, 200, b"ab"), (6, 100, b""), (9, 300, b"c")]:
-        writer.append(Position(sequence), Record(str(sequence), 0, "p", START_MS + arrival_ms, data))
+        writer.extend([Record(str(sequence), 0, "p", START_MS + arrival_ms, data)])
     found = writer.metadata(after=Position(4), writer="w")
     assert (found.first, found.last, found.records, found.payload_bytes) == (Position(5), Position(9), 3, 3)
     assert (found.arrival_min_ms, found.arrival_max_ms) == (START_MS + 100, START_MS + 300)
