@@ -30,18 +30,16 @@ PAYLOADS = {
 }
 
 
+def encode_line(shard_id: str, one: Record) -> bytes:
+    """Return one record's line without its line break."""
+    return encode_lines(shard_id, [one]).removesuffix(b"\n")
+
+
 def record(data: bytes, *, sub: int = 0, partition_key: str = "p1") -> Record:
     """Return a record with this payload."""
     return Record(
         "49680000000000000000000000000000000000000000000000000001", sub, partition_key, 1_795_256_161_790, data
     )
-
-
-def encode_line(shard_id: str, one: Record) -> bytes:
-    """Return one record's line without its break."""
-    line = encode_lines(shard_id, [one])
-    assert line.endswith(b"\n")
-    return line[:-1]
 
 
 @pytest.mark.parametrize("data", PAYLOADS.values(), ids=PAYLOADS.keys())
@@ -130,6 +128,12 @@ def test_a_line_that_is_not_ours_is_refused(line: bytes) -> None:
     """Missing, doubled, unknown or mistyped fields are errors."""
     with pytest.raises(FormatError):
         decode_line(line)
+
+
+def test_one_payload_of_bytes_changes_no_other_line() -> None:
+    """Text stays text beside bytes: a line depends on its own record alone."""
+    batch = [record(b"a"), record(b"\xff"), record(b"b")]
+    assert encode_lines(SHARD, batch) == b"".join(encode_lines(SHARD, [one]) for one in batch)
 
 
 def test_the_wire_names_are_those_of_the_daemon() -> None:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import boto3
 import pytest
-from botocore.awsrequest import AWSPreparedRequest, AWSResponse, HeadersDict
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 
 from archive.errors import OutcomeUnknown, StoreRefused
@@ -61,7 +61,7 @@ def answer(status: int, code: str = "", headers: dict[str, str] | None = None) -
 
     def send(request: AWSPreparedRequest) -> AWSResponse:
         text = f"<Error><Code>{code}</Code><Message>m</Message></Error>" if code and request.method != "HEAD" else ""
-        return AWSResponse(request.url, status, HeadersDict(headers or {}), _Body(text.encode()))
+        return AWSResponse(request.url, status, cast("Any", headers or {}), _Body(text.encode()))
 
     return send
 
@@ -162,7 +162,7 @@ def test_an_answer_that_is_no_xml_leaves_the_outcome_open() -> None:
     """A proxy's page of its own says nothing about the object."""
 
     def page(request: AWSPreparedRequest) -> AWSResponse:
-        return AWSResponse(request.url, 502, HeadersDict(), _Body(b"<html>bad gateway"))
+        return AWSResponse(request.url, 502, cast("Any", {}), _Body(b"<html>bad gateway"))
 
     with pytest.raises(OutcomeUnknown):
         put(page)
