@@ -1,0 +1,127 @@
+"""One shard and everything around it, wired together for tests of the processor."""
+
+import itertools
+import random
+from typing import Any, NamedTuple
+
+from archive.clock import Backoff
+from archive.markers import FORMAT, ApplicationRecord
+from archive.metadata import SegmentMetadata
+from consumer.application import settle_application
+from consumer.processor import ShardProcessor
+from consumer.settings import Settings
+from tests.fakes.clock import ManualClock
+from tests.fakes.daemon_double import DaemonDouble, Lease
+from tests.fakes.memory_store import Faults, MemoryBucket, MemoryStore
+from tests.fakes.readback import Segment, check_chain, check_holds, segments
+from tests.fakes.shard import FakeShard, UserRecord
+from tests.fakes.stream import FakeStream
+
+PREFIX = "raw/"
+
+
+class Worker(NamedTuple):
+    """One consumer of the shard: its daemon, its client of the bucket and its clock."""
+
+    daemon: DaemonDouble
+    store: MemoryStore
+    clock: ManualClock
+
+
+class World:
+    """A stream of one shard, its lease, a bucket, and as many workers as a test wants.
+
+    All workers share one clock unless they are given another one.
+    """
+
+    def __init__(self, *, start: str = "TRIM_HORIZON", at_timestamp_ms: int | None = None) -> None:
+        self.clock = ManualClock()
+        self.bucket = MemoryBucket(self.clock)
+        self.shard = FakeShard()
+        self.stream = FakeStream(self.shard)
+        self.lease = Lease(self.shard, start=start, at_timestamp_ms=at_timestamp_ms)
+        self._ids = (f"writer-{number}" for number in itertools.count(1))
+        if at_timestamp_ms is not None:
+            self._store_start(at_timestamp_ms)
+
+    def new_id(self) -> str:
+        """Return ids in order, unique in this world."""
+        return next(self._ids)
+
+    def worker(
+        self,
+        *,
+        faults: Faults | None = None,
+        clock: ManualClock | None = None,
+        seed: int = 1,
+        **changes: Any,  # noqa: ANN401 - any setting
+    ) -> Worker:
+        """Make a worker that takes the lease; it is not started yet. `changes` are settings."""
+        store = MemoryStore(self.bucket, faults)
+        own_clock = clock or self.clock
+        processor = ShardProcessor(
+            settings(**changes), store, self.stream, own_clock, random.Random(seed), self.new_id
+        )
+        return Worker(DaemonDouble(self.lease, processor), store, own_clock)
+
+    def started(self, **options: Any) -> Worker:  # noqa: ANN401 - as `worker`
+        """Make a worker, send `initialize`, and forget the requests of the start."""
+        worker = self.worker(**options)
+        worker.daemon.start()
+        worker.store.requests.clear()
+        worker.store.log.clear()
+        return worker
+
+    def put(self, count: int = 1, *, data: bytes | None = None) -> list[UserRecord]:
+        """Put records that arrive now."""
+        return [
+            self.shard.put(data if data is not None else b"r%d" % len(self.shard.everything), self.clock.now_ms())
+            for _ in range(count)
+        ]
+
+    def chain(self) -> list[Segment]:
+        """Read the shard's segments back, checked."""
+        found = segments(self.bucket, PREFIX, self.shard.shard_id)
+        check_chain(found)
+        return found
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Return the segments as (number of the first record, number of the last), counted in the shard from 0."""
+        numbers = {record.position: number for number, record in enumerate(self.shard.everything)}
+        return [(numbers[one.metadata.first], numbers[one.metadata.last]) for one in self.chain()]
+
+    def check_everything_archived(self) -> None:
+        """Assert that every record ever put is archived exactly once."""
+        check_holds(self.chain(), self.shard.everything)
+
+    def metadata(self, number: int = -1) -> SegmentMetadata:
+        """Return the metadata of one segment, the last unless told."""
+        return self.chain()[number].metadata
+
+    def _store_start(self, at_timestamp_ms: int) -> None:
+        identity = self.stream.describe()
+        record = ApplicationRecord(
+            format=FORMAT,
+            stream_arn=identity.arn,
+            stream_created_ms=identity.created_ms,
+            application="minutebook-test",
+            start=str(at_timestamp_ms),
+            start_at_ms=at_timestamp_ms,
+            writer="consume",
+            written_at_ms=self.clock.now_ms(),
+        )
+        waits = Backoff(self.clock, random.Random(1), budget_seconds=1)
+        settle_application(MemoryStore(self.bucket), PREFIX, identity, record, waits)
+
+
+def settings(**changes: Any) -> Settings:  # noqa: ANN401 - any setting
+    """Return settings with the defaults of production, changed."""
+    given = {
+        "stream_name": "flights",
+        "application_name": "minutebook-test",
+        "region": "eu-central-1",
+        "bucket": "archive",
+        "prefix": PREFIX,
+        **changes,
+    }
+    return Settings(**given)

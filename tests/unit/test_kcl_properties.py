@@ -1,0 +1,82 @@
+"""KCL's names: those that do nothing are errors, and the daemon's own table of names agrees with ours."""
+
+import zipfile
+
+import pytest
+
+from consumer.java import find_jars
+from consumer.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
+
+_BEANS = (
+    "MultiLangDaemonConfiguration",
+    "PollingConfigBean",
+    "FanoutConfigBean",
+    "CoordinatorStateTableConfigBean",
+    "WorkerMetricStatsTableConfigBean",
+    "GracefulLeaseHandoffConfigBean",
+    "WorkerUtilizationAwareAssignmentConfigBean",
+)
+_NO_FIELD = {
+    "executableName": "read by MultiLangDaemonConfig",
+    "processingLanguage": "read by MultiLangDaemonConfig",
+    "maxActiveThreads": "read by MultiLangDaemonConfig",
+    "AwsCredentialsProvider": "a setter",
+    "AwsCredentialsProviderDynamoDB": "a setter",
+    "AwsCredentialsProviderCloudWatch": "a setter",
+    "regionName": "a setter",
+    "workerId": "a setter",
+    "kinesisEndpoint": "a setter",
+    "dynamoDBEndpoint": "a setter",
+    "initialPositionInStream": "a setter",
+    "maxGetRecordsThreadPool": "",
+    "retryGetRecordsInSeconds": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "part"),
+    [
+        ("validateSequenceNumberBeforeCheckpointing", "true", "ineffective"),
+        ("cleanupLeasesUponShardCompletion", "false", "ineffective"),
+        ("skipShardSyncAtWorkerInitializationIfLeasesExist", "true", "ineffective"),
+        ("taskBackoffTimeMillis", "0", "KCL skips a zero and takes its default 500"),
+        ("initialPositionInStream", "LATEST", "use minutebook.start"),
+        ("initialPositionInStream", "AT_TIMESTAMP", "use minutebook.start"),
+        ("maxRecords", "10001", "must be from 1 to 10000 records"),
+        ("idleTimeBetweenReadsInMillis", "100", "must be from 200"),
+        ("retrievalMode", "polling", "must be one of DEFAULT, FANOUT, POLLING"),
+        ("ignoreUnexpectedChildShards", "TRUE", "must be true or false"),
+        ("kinesisEndpoint", "localhost:4567", "must be an address such as"),
+        ("streamName", "", "is empty"),
+    ],
+)
+def test_refused(name: str, text: str, part: str) -> None:
+    """A value that would be ignored, or that breaks the protocol, is refused by name."""
+    refusal = refuse(name, text)
+
+    assert refusal is not None
+    assert name in refusal
+    assert part in refusal
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("initialPositionInStream", "TRIM_HORIZON"), ("maxActiveThreads", "0"), ("failoverTimeMillis", "2000")],
+)
+def test_taken(name: str, text: str) -> None:
+    """What KCL takes as written is taken; a zero that is the default does no harm."""
+    assert refuse(name, text) is None
+
+
+def test_names_exist_in_the_installed_daemon() -> None:
+    """Each name in our table is a field of the daemon's configuration, or is known to be read elsewhere."""
+    jar = next(path for path in find_jars() if path.name.startswith("amazon-kinesis-client-multilang-"))
+    with zipfile.ZipFile(jar) as classes:
+        code = b"".join(classes.read(f"software/amazon/kinesis/multilang/config/{bean}.class") for bean in _BEANS)
+
+    assert {name for name in KCL_PROPERTIES if name.encode() not in code} <= set(_NO_FIELD)
+
+
+def test_ineffective_names_say_what_to_do() -> None:
+    """Each ends in an instruction."""
+    assert all("remove the line" in text for text in INEFFECTIVE.values())

@@ -1,0 +1,229 @@
+"""The settings: what is taken from a properties file, and that all that is wrong with it is said at once."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from archive.errors import SettingsError
+from consumer.settings import OUR_PROPERTIES, Settings, environment_name, load_settings, load_with_kcl
+
+NEEDED = "streamName=s\napplicationName=a\nregionName=eu-west-1\nminutebook.bucket=archive\n"
+
+
+class Loader:
+    """Writes a properties file and loads it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "test.properties"
+
+    def load(self, text: str, environ: Mapping[str, str] | None = None) -> Settings:
+        """Return the settings of the needed lines followed by `text`."""
+        return self.load_alone(NEEDED + text, environ)
+
+    def load_alone(self, text: str, environ: Mapping[str, str] | None = None) -> Settings:
+        """Return the settings of `text`."""
+        self._path.write_text(text, encoding="latin-1")
+        return load_settings(self._path, environ or {})
+
+    def errors(self, text: str, environ: Mapping[str, str] | None = None) -> list[str]:
+        """Return the sentences of the error that the needed lines followed by `text` raise."""
+        with pytest.raises(SettingsError) as caught:
+            self.load(text, environ)
+        return str(caught.value).split("\n  - ")[1:]
+
+
+@pytest.fixture
+def loader(tmp_path: Path) -> Loader:
+    """Return a loader of properties text."""
+    return Loader(tmp_path)
+
+
+def test_defaults(loader: Loader) -> None:
+    """A file with the required names alone gives the documented defaults."""
+    expected = Settings(stream_name="s", application_name="a", region="eu-west-1", bucket="archive")
+
+    assert expected == loader.load("")
+
+
+def test_every_name_is_taken(loader: Loader) -> None:
+    """Each name, given in a file, ends in its field."""
+    settings = loader.load(
+        "kinesisEndpoint=http://127.0.0.1:1\ndynamoDBEndpoint=http://127.0.0.1:2\nminutebook.prefix=a/b/\n"
+        "minutebook.s3Endpoint=http://127.0.0.1:3\nminutebook.checkpointIntervalSeconds=1.5\n"
+        "minutebook.lingerSeconds=0\nminutebook.flushSeconds=20\nminutebook.maxSegmentBytes=1000\n"
+        "minutebook.maxSegmentAgeSeconds=600\nminutebook.start=now\nminutebook.storeTimeoutSeconds=60\n"
+        "minutebook.adoptCheckpoint=true\nminutebook.logLevel=debug\nminutebook.metricsPort=9464\n"
+    )
+
+    assert (
+        Settings(
+            stream_name="s",
+            application_name="a",
+            region="eu-west-1",
+            bucket="archive",
+            prefix="a/b/",
+            s3_endpoint="http://127.0.0.1:3",
+            kinesis_endpoint="http://127.0.0.1:1",
+            dynamodb_endpoint="http://127.0.0.1:2",
+            checkpoint_interval_seconds=1.5,
+            linger_seconds=0,
+            flush_seconds=20,
+            max_segment_bytes=1000,
+            max_segment_age_seconds=600,
+            start="now",
+            store_timeout_seconds=60,
+            adopt_checkpoint=True,
+            log_level="debug",
+            metrics_port=9464,
+        )
+        == settings
+    )
+
+
+def test_every_field_has_a_name() -> None:
+    """Each field of Settings can be set: by a name of ours or by one of KCL's."""
+    ours = {environment_name(name).removeprefix("MINUTEBOOK_").lower() for name in OUR_PROPERTIES}
+    kcl = {"stream_name", "application_name", "region", "kinesis_endpoint", "dynamodb_endpoint"}
+
+    assert set(Settings.__slots__) == ours | kcl
+
+
+def test_the_environment_wins(loader: Loader) -> None:
+    """A variable overrides the file's line, also a wrong one."""
+    settings = loader.load(
+        "minutebook.storeTimeoutSeconds=never\n", {"MINUTEBOOK_STORE_TIMEOUT_SECONDS": "7", "PATH": "/bin"}
+    )
+
+    assert settings.store_timeout_seconds == 7
+
+
+def test_overrides_reach_the_daemons_file(tmp_path: Path) -> None:
+    """The texts handed on to the processors hold the override, not the file's value."""
+    path = tmp_path / "x.properties"
+    path.write_text(NEEDED)
+
+    assert load_with_kcl(path, {"MINUTEBOOK_BUCKET": "other"}).ours == {"bucket": "other"}
+
+
+def test_unknown_variable(loader: Loader) -> None:
+    """A variable that looks like ours and is not is refused, with a suggestion."""
+    assert loader.errors("", {"MINUTEBOOK_STORE_TIMEOUT": "7"}) == [
+        "environment variable MINUTEBOOK_STORE_TIMEOUT is no setting: did you mean MINUTEBOOK_STORE_TIMEOUT_SECONDS?"
+    ]
+
+
+def test_the_variable_that_names_the_file_is_no_setting(loader: Loader) -> None:
+    """MINUTEBOOK_PROPERTIES is left alone."""
+    assert loader.load("", {"MINUTEBOOK_PROPERTIES": "x"}).bucket == "archive"
+
+
+def test_all_errors_at_once(loader: Loader) -> None:
+    """One run names every fault of the file."""
+    with pytest.raises(SettingsError) as caught:
+        loader.load_alone("minutebook.buckett=x\nminutebook.lingerSeconds=-1\nmaxRecords=20000\n")
+
+    message = str(caught.value)
+    assert "6 errors" not in message.replace("7 errors", "")
+    for part in ("buckett", "lingerSeconds", "maxRecords", "streamName", "applicationName", "regionName"):
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("minutebook.buckt=x", "minutebook.buckt is no setting of KCL or Minutebook: did you mean minutebook.bucket?"),
+        ("streamname=x", "streamname is no setting of KCL or Minutebook: did you mean streamName?"),
+        ("lingerSeconds=3", "lingerSeconds is no setting of KCL or Minutebook: did you mean minutebook.lingerSeconds?"),
+        ("xyzzy=1", "xyzzy is no setting of KCL or Minutebook: remove it"),
+        ("minutebook.lingerSeconds=601", "minutebook.lingerSeconds must be from 0 to 600 seconds, not 601 (default 5)"),
+        ("minutebook.lingerSeconds=nan", "minutebook.lingerSeconds must be from 0 to 600 seconds, not nan (default 5)"),
+        (
+            "minutebook.maxSegmentBytes=1e6",
+            "minutebook.maxSegmentBytes must be a whole number of bytes from 1 to 1073741824, not '1e6' "
+            "(default 134217728)",
+        ),
+        ("minutebook.adoptCheckpoint=yes", "minutebook.adoptCheckpoint must be true or false, not 'yes' (default False)"),
+        ("minutebook.prefix=a/b", "minutebook.prefix must end in '/': write a/b/ (default )"),
+        ("minutebook.start=LATEST", "minutebook.start must be oldest, now or a time such as 2026-11-21T10:16:00Z, "
+         "not 'LATEST' (default oldest)"),
+        ("minutebook.start=2026-11-21T10:16:00", "minutebook.start must name its time zone: write "
+         "2026-11-21T10:16:00Z for UTC (default oldest)"),
+        ("minutebook.logLevel=info ", "minutebook.logLevel ends in blanks, which KCL takes as part of the value: "
+         "remove them"),
+        ("minutebook.logLevel=info\nminutebook.logLevel=info", "minutebook.logLevel is given twice: keep one"),
+        ("minutebook.maxSegmentAgeSeconds=100\nminutebook.lingerSeconds=50",
+         "minutebook.maxSegmentAgeSeconds must exceed 60 s + minutebook.lingerSeconds"),
+        ("timeoutInSeconds=300", "timeoutInSeconds must exceed minutebook.storeTimeoutSeconds by 60 s: "
+         "the daemon would halt while a processor waits for S3"),
+        ("minutebook.dedupe=claims", "minutebook.dedupe is not available in this version: remove the line"),
+        ("streamArn=arn:aws:kinesis:eu-west-1:1:stream/other", "streamName and streamArn name two streams: keep one of "
+         "them"),
+        ("kinesisClient.endpointOverride=http://127.0.0.1:1", "kinesisClient.endpointOverride is refused: nested names "
+         "reach past the checks of this file; use the flat KCL names"),
+    ],
+)  # fmt: skip
+def test_one_wrong_line(loader: Loader, line: str, error: str) -> None:
+    """Each wrong line is refused by a sentence that says what would be right."""
+    assert loader.errors(line + "\n") == [error]
+
+
+def test_jmespath_is_compiled(loader: Loader) -> None:
+    """An expression that does not compile is refused when the file is read, not when the first record comes."""
+    assert any("minutebook.eventId is no JMESPath" in error for error in loader.errors("minutebook.eventId=a[\n"))
+
+
+def test_stream_arn_stands_for_name_and_region(loader: Loader) -> None:
+    """StreamArn alone gives the stream's name and region."""
+    settings = loader.load_alone(
+        "streamArn=arn:aws:kinesis:eu-north-1:123456789012:stream/flights\napplicationName=a\nminutebook.bucket=abc\n"
+    )
+
+    assert (settings.stream_name, settings.region) == ("flights", "eu-north-1")
+
+
+def test_region_from_the_environment(loader: Loader) -> None:
+    """Without regionName the usual AWS variables count."""
+    text = "streamName=s\napplicationName=a\nminutebook.bucket=abc\n"
+
+    assert loader.load_alone(text, {"AWS_DEFAULT_REGION": "ap-south-1"}).region == "ap-south-1"
+
+
+def test_start_as_a_time(loader: Loader) -> None:
+    """An ISO time becomes epoch milliseconds, whatever its zone."""
+    assert loader.load("minutebook.start=2026-11-21T11:16:00.250+01:00\n").start == 1_795_256_160_250
+
+
+def test_kcl_initial_timestamp_is_a_start(loader: Loader) -> None:
+    """A file made for KCL alone keeps its meaning: epoch seconds."""
+    assert loader.load("initialPositionInStreamExtended=1795256160\n").start == 1_795_256_160_000
+
+
+def test_a_missing_file_is_a_settings_error(tmp_path: Path) -> None:
+    """A path that cannot be read ends with code 2 and names the path."""
+    with pytest.raises(SettingsError, match=r"none\.properties: No such file"):
+        load_settings(tmp_path / "none.properties", {})
+
+
+@pytest.mark.parametrize("name", ["production.properties", "demo.properties"])
+def test_shipped_files_load(name: str) -> None:
+    """The files to start from are themselves without error."""
+    assert load_settings(Path(__file__).parents[2] / "properties" / name, {}).bucket
+
+
+def test_the_production_file_names_every_setting() -> None:
+    """Each name of ours stands in production.properties, set or commented with its default."""
+    text = (Path(__file__).parents[2] / "properties" / "production.properties").read_text()
+
+    assert [name for name in OUR_PROPERTIES if f"minutebook.{name} =" not in text] == []
+
+
+def test_no_heavy_import() -> None:
+    """A processor imports the settings: they must not bring the command line or AWS's clients with them."""
+    import subprocess  # noqa: PLC0415 - one test
+    import sys  # noqa: PLC0415 - one test
+
+    code = "import sys, consumer.settings; print({'boto3', 'botocore', 'typer', 'rich'} & set(sys.modules))"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert answer.stdout.strip() == "set()"
