@@ -133,7 +133,7 @@ def load_with_kcl(path: Path | str, environ: Mapping[str, str]) -> LoadedSetting
             errors.append(_unknown(name))
     values = _parse(texts, errors)
     _take_kcl(kcl, values, environ, errors)
-    errors += _missing(values, texts) + _contradictions(values) + _not_yet(values)
+    errors += _missing(values, texts) + _contradictions(values, kcl) + _not_yet(values)
     if errors:
         raise _settings_error(str(path), errors)
     return LoadedSettings(Settings(**values), kcl, {name: text for name, (_, text) in texts.items()})
@@ -172,10 +172,16 @@ def _parse(texts: Mapping[str, tuple[str, str]], errors: list[str]) -> dict[str,
         try:
             values[_snake(name)] = OUR_PROPERTIES[name](text)
         except ValueError as exc:
-            default = defaults[_snake(name)]
-            hint = "" if default is MISSING else f" (default {'unset' if default is None else default})"
-            errors.append(f"{where} {exc}{hint}")
+            errors.append(f"{where} {exc}{_default_hint(defaults[_snake(name)])}")
     return values
+
+
+def _default_hint(default: object) -> str:
+    """Return ` (default ...)` as the file would say it; nothing for a required name."""
+    if default is MISSING:
+        return ""
+    words: dict[object, str] = {None: "unset", "": "empty", False: "false"}
+    return f" (default {words.get(default, default)})"
 
 
 def _take_kcl(kcl: Mapping[str, str], values: dict[str, Any], environ: Mapping[str, str], errors: list[str]) -> None:
@@ -209,13 +215,19 @@ def _missing(values: Mapping[str, Any], texts: Mapping[str, tuple[str, str]]) ->
     return missing if "bucket" in texts else [*missing, "minutebook.bucket is missing"]
 
 
-def _contradictions(values: Mapping[str, Any]) -> list[str]:
+def _contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[str]:
     age = values.get("max_segment_age_seconds", 900)
     errors = []
     if age <= _IDLE_SECONDS + values.get("linger_seconds", 5):
         errors.append("minutebook.maxSegmentAgeSeconds must exceed 60 s + minutebook.lingerSeconds")
     if age <= (values.get("flush_seconds") or 0):
         errors.append("minutebook.maxSegmentAgeSeconds must exceed minutebook.flushSeconds")
+    silence = kcl.get("timeoutInSeconds", "")
+    if silence.isdecimal() and int(silence) < values.get("store_timeout_seconds", 300) + _IDLE_SECONDS:
+        errors.append(
+            "timeoutInSeconds must exceed minutebook.storeTimeoutSeconds by 60 s: "
+            "the daemon would halt while a processor waits for S3"
+        )
     return errors
 
 

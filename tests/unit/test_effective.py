@@ -1,0 +1,92 @@
+"""The daemon's own file: presets, the shared start, and how it is written."""
+
+import os
+import stat
+from pathlib import Path
+
+import javaproperties
+import pytest
+
+from archive.errors import SettingsError
+from consumer.application import KclStart
+from consumer.effective import effective_properties, processor_command, write_effective
+from consumer.settings import LoadedSettings, Settings
+
+SETTINGS = Settings(stream_name="s", application_name="a", region="eu-west-1", bucket="archive")
+
+
+def effective(start: KclStart = KclStart(None), **kcl: str) -> dict[str, str]:  # noqa: B008 - a frozen value
+    """Return the effective properties of a file that says `kcl`."""
+    loaded = LoadedSettings(SETTINGS, {"streamName": "s", "applicationName": "a", **kcl}, {"bucket": "archive"})
+    return effective_properties(loaded, start, worker_id="w", executable="/bin/minutebook-processor")
+
+
+def test_presets() -> None:
+    """What the user did not write is set so that nothing is lost and nothing is slow."""
+    assert effective() == {
+        "AwsCredentialsProvider": "DefaultCredentialsProvider",
+        "applicationName": "a",
+        "callProcessRecordsEvenForEmptyRecordList": "true",
+        "executableName": "/bin/minutebook-processor",
+        "initialPositionInStream": "TRIM_HORIZON",
+        "minutebook.bucket": "archive",
+        "regionName": "eu-west-1",
+        "retrievalMode": "POLLING",
+        "shutdownGraceMillis": "25000",
+        "streamName": "s",
+        "workerId": "w",
+    }
+
+
+def test_the_user_wins_over_presets() -> None:
+    """A line in the file is kept."""
+    values = effective(shutdownGraceMillis="5000", retrievalMode="FANOUT", workerId="mine")
+
+    assert [values[name] for name in ("shutdownGraceMillis", "retrievalMode", "workerId")] == [
+        "5000",
+        "FANOUT",
+        "mine",
+    ]
+
+
+def test_the_start_is_the_stored_one() -> None:
+    """Whatever the file says of the initial position, all writers get the start stored beside the archive."""
+    values = effective(KclStart(1_795_256_160), initialPositionInStream="TRIM_HORIZON")
+
+    assert values["initialPositionInStreamExtended"] == "1795256160"
+    assert "initialPositionInStream" not in values
+
+
+def test_without_the_tick_nothing_starts() -> None:
+    """Without empty calls an idle shard's last minute would stay uncommitted for ever."""
+    with pytest.raises(SettingsError, match="callProcessRecordsEvenForEmptyRecordList"):
+        effective(callProcessRecordsEvenForEmptyRecordList="false")
+
+
+def test_the_file_is_whole_and_private(tmp_path: Path) -> None:
+    """A second write replaces the first in one step; nobody else may read it; no draft stays."""
+    path = tmp_path / "a.properties"
+    write_effective(path, {"x": "1"})
+    write_effective(path, {"minutebook.prefix": "a/", "y": "é=: #"})
+
+    assert javaproperties.loads(path.read_text("ascii")) == {"minutebook.prefix": "a/", "y": "é=: #"}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["a.properties"]  # noqa: PTH208 - names alone
+
+
+def test_the_command_must_exist(tmp_path: Path) -> None:
+    """A missing console script is said before the daemon fails on it."""
+    with pytest.raises(SettingsError, match="missing or not executable"):
+        processor_command(tmp_path / "python")
+
+
+def test_the_command_must_not_hold_a_blank(tmp_path: Path) -> None:
+    """The daemon splits its command at blanks."""
+    folder = tmp_path / "my programs"
+    folder.mkdir()
+    script = folder / "minutebook-processor"
+    script.write_text("")
+    script.chmod(0o700)
+
+    with pytest.raises(SettingsError, match="splits the command at blanks"):
+        processor_command(folder / "python")

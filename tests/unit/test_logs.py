@@ -1,0 +1,34 @@
+"""The log format."""
+
+import io
+import json
+
+import pytest
+import structlog
+
+from consumer.logs import configure_logging
+
+
+@pytest.fixture
+def stream() -> io.StringIO:
+    """Return where the lines go, with logging set up at info."""
+    lines = io.StringIO()
+    configure_logging("info", lines)
+    return lines
+
+
+def test_a_line_is_json_with_time_level_and_ids(stream: io.StringIO) -> None:
+    """One event, one line of plain ASCII, its time in UTC."""
+    structlog.get_logger().bind(shard="é").warning("slot_lost", key="k")
+
+    line = json.loads(stream.getvalue())
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {"event": "slot_lost", "level": "warning", "shard": "é", "key": "k"}
+    assert stream.getvalue().isascii()
+
+
+def test_lines_below_the_level_are_left_out(stream: io.StringIO) -> None:
+    """Debug lines do not appear at level info."""
+    structlog.get_logger().debug("detail")
+
+    assert stream.getvalue() == ""

@@ -1,0 +1,102 @@
+"""What the supervisor decides after the daemon has ended."""
+
+import pytest
+
+from consumer.processor_events import ProcessorEvent
+from consumer.supervisor_policy import DaemonExit, Restart, RestartLimits, RestartPolicy, Stop
+
+LIMITS = RestartLimits(healthy_seconds=100, crashes_in_a_row=4, longest_wait_seconds=3)
+
+
+def crash(code: int = 1, *, ran_seconds: float = 5, child_code: int | None = None) -> DaemonExit:
+    """Return an exit that nobody asked for; `child_code` is what a processor said."""
+    failure = None if child_code is None else ProcessorEvent(
+        event="processor_failed", exit_code=child_code, error="why", next_step="what to do"
+    )  # fmt: skip
+    return DaemonExit(code=code, ran_seconds=ran_seconds, asked=False, failure=failure)
+
+
+@pytest.mark.parametrize("code", [0, 143, -15])
+def test_a_stop_as_asked_is_success(code: int) -> None:
+    """SIGTERM's 143 of a Java program is no failure of ours."""
+    decision = RestartPolicy(LIMITS).after(DaemonExit(code=code, ran_seconds=1, asked=True))
+
+    assert isinstance(decision, Stop)
+    assert decision.exit_code == 0
+
+
+def test_a_processor_that_fails_while_stopping_is_told() -> None:
+    """A stop during which a commit failed must not look like success."""
+    failure = ProcessorEvent(event="processor_failed", exit_code=5, error="S3 is away", next_step="look")
+    decision = RestartPolicy(LIMITS).after(DaemonExit(code=143, ran_seconds=1, asked=True, failure=failure))
+
+    assert decision == Stop(5, "S3 is away", "look")
+
+
+def test_a_stop_by_force_is_a_failure() -> None:
+    """A daemon that had to be killed did not stop in order."""
+    decision = RestartPolicy(LIMITS).after(DaemonExit(code=-9, ran_seconds=1, asked=True))
+
+    assert isinstance(decision, Stop)
+    assert decision.exit_code == 1
+
+
+def test_waits_double_up_to_the_ceiling() -> None:
+    """Restarts come 1, 2, 3 (the ceiling) seconds after crashes in a row; then it gives up."""
+    policy = RestartPolicy(LIMITS)
+
+    assert [policy.after(crash()) for _ in range(3)] == [Restart(1, 1), Restart(2, 2), Restart(3, 3)]
+    assert isinstance(policy.after(crash()), Stop)
+
+
+def test_a_healthy_run_starts_the_counting_again() -> None:
+    """A crash a day is not a crash loop."""
+    policy = RestartPolicy(LIMITS)
+
+    assert [policy.after(crash(ran_seconds=100)) for _ in range(20)] == [Restart(1, 1)] * 20
+
+
+@pytest.mark.parametrize("child_code", [2, 6])
+def test_a_refusal_is_tried_once_more(child_code: int) -> None:
+    """Settings and safety do not mend themselves: the second refusal ends it, with its own code and next step."""
+    policy = RestartPolicy(LIMITS)
+
+    assert policy.after(crash(child_code=child_code)) == Restart(1, 1)
+    assert policy.after(crash(child_code=child_code)) == Stop(child_code, "why", "what to do")
+
+
+def test_refusals_count_only_in_a_row() -> None:
+    """A crash of another kind between two refusals gives the second one its retry back."""
+    policy = RestartPolicy(LIMITS)
+    policy.after(crash(child_code=6))
+    policy.after(crash())
+
+    assert isinstance(policy.after(crash(child_code=6)), Restart)
+
+
+def test_gives_up_with_the_last_childs_code() -> None:
+    """An outage of S3 that lasts ends with 5."""
+    policy = RestartPolicy(LIMITS)
+    decisions = [policy.after(crash(child_code=5)) for _ in range(4)]
+
+    assert decisions[-1] == Stop(5, "why", "what to do")
+
+
+def test_an_exit_0_that_nobody_asked_for_is_a_crash() -> None:
+    """KCL ends with 0 when it cannot initialise; it is tried again, and then it is a failure."""
+    policy = RestartPolicy(LIMITS)
+    decisions = [policy.after(crash(code=0)) for _ in range(4)]
+
+    assert decisions[0] == Restart(1, 1)
+    assert isinstance(decisions[-1], Stop)
+    assert decisions[-1].exit_code == 1
+    assert "could not initialise" in decisions[-1].reason
+
+
+def test_a_code_that_is_not_ours_becomes_1() -> None:
+    """Whatever a log line says, the supervisor's own codes keep their meaning."""
+    policy = RestartPolicy(LIMITS)
+    decisions = [policy.after(crash(child_code=77)) for _ in range(4)]
+
+    assert isinstance(decisions[-1], Stop)
+    assert decisions[-1].exit_code == 1
