@@ -6,6 +6,7 @@ line.
 """
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 
@@ -30,7 +31,7 @@ class Record(msgspec.Struct, gc=False, rename=_WIRE_NAMES):
     """
 
     sequence_number: str
-    sub_sequence_number: int
+    sub_sequence_number: Annotated[int, msgspec.Meta(ge=0)]
     partition_key: str
     arrival_ms: int
     data: bytes

@@ -57,7 +57,7 @@ class Archiver:
         clock: Clock,
         new_id: IdSource,
         *,
-        on_chain_start: Callable[[Position, ChainStart], Continuity | None],
+        on_chain_start: Callable[[Position, ChainStart, float], Continuity | None],
         continuity: Continuity | None,
     ) -> None:
         self.shard_id = shard_id
@@ -192,11 +192,13 @@ class Archiver:
         dropped and the rest goes to the next slot, which is contested again.
         """
         budget = self._limits.store_timeout_seconds if budget_seconds is None else budget_seconds
+        deadline = self._clock.monotonic() + budget
         run, self._run = self._run, None
         while run is not None:
-            age = self._clock.monotonic() - self._run_started
+            now = self._clock.monotonic()
+            age = now - self._run_started
             self._guard_age(age)
-            run = self._commit_once(run, reason, age, budget)
+            run = self._commit_once(run, reason, age, deadline - now)
 
     def drop(self) -> int:
         """Throw away what is held; returns the number of records."""
@@ -207,11 +209,11 @@ class Archiver:
         self, run: SegmentWriter, reason: str, age: float, budget_seconds: float
     ) -> SegmentWriter | None:
         body = run.body()
-        if isinstance(self.tail, ChainStart):
-            self._continuity = self._on_chain_start(run.span.first, self.tail) or self._continuity
-        metadata = run.metadata(after=self.tail, writer=self._new_id(), continuity=self._continuity)
         # The age bounds the retries too: a slot may have been expired once the buffer is older than that.
         budget = min(budget_seconds, self._limits.max_segment_age_seconds - age)
+        if isinstance(self.tail, ChainStart):
+            self._continuity = self._on_chain_start(run.span.first, self.tail, budget) or self._continuity
+        metadata = run.metadata(after=self.tail, writer=self._new_id(), continuity=self._continuity)
         key, outcome = self._sequences.commit(body, metadata, budget_seconds=budget)
         log = self._log.bind(key=key, minute=minute_text(run.minute), reason=reason)
         self._continuity = None

@@ -9,15 +9,19 @@ may ask for a checkpoint. kclpy's loop and checkpointer are kept. Three things a
 - the end of input in the middle of a checkpoint is an error of its own.
 """
 
+import re
 import sys
+from collections.abc import Sequence
 from typing import IO, Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 from amazon_kclpy import kcl, messages
 
 from archive.errors import DeliveryDoubt
+from archive.position import is_sequence_number
 from archive.record import Record
 
+_SEQUENCE_NUMBERS = re.compile(r"(?:(?:0|[1-9][0-9]{0,128}),)*", re.ASCII)
 _PROTOCOL_STEP = "the line came from the MultiLangDaemon: compare the versions of amazon-kclpy and of its jars"
 
 
@@ -143,6 +147,8 @@ class _Channel:
             message = _decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
             raise DeliveryDoubt(f"malformed protocol line: {exc}", next_step=_PROTOCOL_STEP) from exc
+        if isinstance(message, _ProcessRecords):
+            _check_sequence_numbers(message.records)
         if not isinstance(message, _CheckpointAnswer):
             return message
         # kclpy's checkpointer looks for its own class.
@@ -158,6 +164,16 @@ class _Channel:
         """Send one message, surrounded by line breaks as kclpy does: a stray half line cannot swallow it."""
         self._stdout.write(b"\n" + msgspec.json.encode(response) + b"\n")
         self._stdout.flush()
+
+
+def _check_sequence_numbers(records: Sequence[Record]) -> None:
+    """Raise DeliveryDoubt unless all are decimal as Kinesis writes them: in one match, 0.1 us per record."""
+    if _SEQUENCE_NUMBERS.fullmatch("".join([f"{record.sequence_number}," for record in records])) is None:
+        odd = next((record for record in records if not is_sequence_number(record.sequence_number)), None)
+        raise DeliveryDoubt(
+            f"malformed protocol line: not a sequence number: {None if odd is None else odd.sequence_number!r}",
+            next_step=_PROTOCOL_STEP,
+        )
 
 
 class _StrictProcess(kcl.KCLProcess):  # type: ignore[misc] # kclpy is untyped

@@ -19,6 +19,7 @@ class Ports(NamedTuple):
     rng: random.Random
     new_id: IdSource
 
-    def backoff(self) -> Backoff:
-        """Return the waits of one request to the store, within `storeTimeoutSeconds`."""
-        return Backoff(self.clock, self.rng, budget_seconds=self.settings.store_timeout_seconds)
+    def backoff(self, budget_seconds: float | None = None) -> Backoff:
+        """Return the waits of one request to the store, within `storeTimeoutSeconds` unless told."""
+        budget = self.settings.store_timeout_seconds if budget_seconds is None else budget_seconds
+        return Backoff(self.clock, self.rng, budget_seconds=budget)

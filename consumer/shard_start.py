@@ -69,8 +69,8 @@ class ShardStarter:
         tail = self._resumed_tail(checkpoint)
         return ShardStart(identity, tail, self._continuity(identity, checkpoint))
 
-    def mark_start(self, first: Position, chain_start: ChainStart) -> Continuity | None:
-        """Write start.json before the shard's first segment; compare when one is there.
+    def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity | None:
+        """Write start.json before the shard's first segment, within the budget; compare when one is there.
 
         Returns the continuity that the first segment must carry.
 
@@ -90,9 +90,9 @@ class ShardStarter:
             writer=self._ports.new_id(),
             written_at=iso_time(self._ports.clock.now_ms()),
         )
-        body = encode_marker(marker)
+        body, backoff = encode_marker(marker), self._ports.backoff(budget_seconds)
         outcome = until_known(
-            lambda: self._ports.store.put_if_absent(key, body, {}, JSON_TYPE), self._ports.backoff(), f"PUT {key}"
+            lambda: self._ports.store.put_if_absent(key, body, {}, JSON_TYPE), backoff, f"PUT {key}"
         )
         if outcome is PutOutcome.CREATED:
             return None

@@ -30,6 +30,11 @@ PAYLOADS = {
 }
 
 
+def encode_line(shard_id: str, one: Record) -> bytes:
+    """Return one record's line without its line break."""
+    return encode_lines(shard_id, [one]).removesuffix(b"\n")
+
+
 def record(data: bytes, *, sub: int = 0, partition_key: str = "p1") -> Record:
     """Return a record with this payload."""
     return Record(

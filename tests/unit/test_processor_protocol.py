@@ -1,0 +1,154 @@
+"""The process loop: strict turns, typed decoding, nothing swallowed."""
+
+import json
+
+import pytest
+
+from archive.errors import DeliveryDoubt, MinutebookError, StoreRefused
+from tests.fakes.memory_store import EndlessFault, Fault
+from tests.fakes.world import World
+
+
+@pytest.fixture
+def world() -> World:
+    """Return a shard with four records."""
+    world = World()
+    world.put(4)
+    return world
+
+
+def test_one_process_serves_a_whole_life(world: World) -> None:
+    """initialize, batches, an empty batch, shutdownRequested, leaseLost, end of input: all in one run."""
+    worker = world.worker()
+    daemon = worker.daemon
+    daemon.run(
+        [
+            daemon.initialize_message,
+            lambda: daemon.records_message(daemon.waiting()[:2]),
+            lambda: daemon.records_message(daemon.waiting()),
+            lambda: daemon.records_message([]),
+            lambda: b'{"action":"shutdownRequested"}\n',
+            lambda: b'{"action":"leaseLost"}\n',
+        ]
+    )
+    world.check_everything_archived()
+    assert world.lease.checkpoint == world.shard.everything[3].position
+
+
+def line(**changes: object) -> bytes:
+    """Return a batch of one record with fields changed; None in `drop` removes one."""
+    record = {
+        "action": "record",
+        "data": "eA==",
+        "partitionKey": "p",
+        "sequenceNumber": "49680000000000000000000000000000000000000000000000000009",
+        "subSequenceNumber": 0,
+        "approximateArrivalTimestamp": 1_795_256_161_000,
+        **changes,
+    }
+    kept = {name: value for name, value in record.items() if value != "absent"}
+    return json.dumps({"action": "processRecords", "records": [kept], "millisBehindLatest": None}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"\n",
+        b"x\n",
+        b"null\n",
+        b"[]\n",
+        b"{}\n",
+        b'{"action":"unknown"}\n',
+        b'{"action":"processRecords"}\n',
+        b'{"action":"processRecords","records":null}\n',
+        b'{"action":"processRecords","records":[],"millisBehindLatest":0}',
+        b'{"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null,"error":null}\n',
+        b'{"action":"initialize"}\n',
+        b"\xff\n",
+        line(approximateArrivalTimestamp=None),
+        line(approximateArrivalTimestamp="absent"),
+        line(approximateArrivalTimestamp=1.5),
+        line(sequenceNumber=None),
+        line(sequenceNumber="absent"),
+        line(subSequenceNumber=None),
+        line(partitionKey=None),
+        line(data=None),
+        line(data="no base64!"),
+    ],
+)
+def test_a_malformed_line_ends_the_process(world: World, message: bytes) -> None:
+    """A clear error, exit code 1, nothing committed, nothing checkpointed, no answer."""
+    worker = world.started()
+    with pytest.raises(DeliveryDoubt) as caught:
+        worker.daemon.send(message)
+    assert caught.value.exit_code == 1
+    assert caught.value.next_step
+    assert world.chain() == []
+    assert worker.daemon.requests == []
+
+
+@pytest.mark.parametrize("sequence_number", ["", "-1", "x", "01", "1e5", "1" * 130])
+def test_a_sequence_number_that_is_none_ends_the_process(world: World, sequence_number: str) -> None:
+    """It could not be read back from the archive: one clear error, not a stack."""
+    worker = world.started()
+    with pytest.raises(MinutebookError):
+        worker.daemon.send(line(sequenceNumber=sequence_number))
+
+
+def test_a_sub_sequence_number_below_zero_ends_the_process(world: World) -> None:
+    """As above."""
+    worker = world.started()
+    with pytest.raises(MinutebookError):
+        worker.daemon.send(line(subSequenceNumber=-1))
+
+
+@pytest.mark.parametrize("arrival_ms", [-1, 253_402_300_800_000])
+def test_an_arrival_time_outside_the_calendar_ends_the_process(world: World, arrival_ms: int) -> None:
+    """No minute, no slot."""
+    worker = world.started()
+    with pytest.raises(MinutebookError):
+        worker.daemon.send(line(approximateArrivalTimestamp=arrival_ms))
+
+
+def test_unknown_fields_of_a_newer_daemon_are_ignored(world: World) -> None:
+    """Within the protocol only what is needed is read."""
+    worker = world.started(checkpoint_interval_seconds=3600)
+    worker.daemon.send(line(explicitHashKey="1", encryptionType="NONE"))
+    world.clock.advance(66)
+    worker.daemon.tick()
+    assert len(world.bucket.keys("raw/20")) == 1
+
+
+def test_work_before_initialize_ends_the_process(world: World) -> None:
+    """The shard is not known."""
+    with pytest.raises(DeliveryDoubt):
+        world.worker().daemon.deliver()
+
+
+def test_an_error_in_a_callback_leaves_the_process_loop(world: World) -> None:
+    """Kclpy would print it and answer OK, which skips the records."""
+    worker = world.started()
+    worker.daemon.deliver()
+    worker.store.faults = EndlessFault(Fault.REFUSED)
+    with pytest.raises(StoreRefused):
+        worker.daemon.request_shutdown()
+    assert not worker.daemon.alive
+
+
+def test_any_partition_key_and_payload_comes_through(world: World) -> None:
+    """Non-ASCII keys, every byte value, an empty payload."""
+    for key, data in [("caf\u00e9-\u65e5", bytes(range(256))), ("\U0001f9ff", b""), ('"\\\n', b"\xed\xa0\x80")]:
+        world.shard.put(data, world.clock.now_ms(), key)
+    worker = world.started()
+    worker.daemon.deliver()
+    worker.daemon.request_shutdown()
+    world.check_everything_archived()
+
+
+def test_a_record_of_a_mebibyte_comes_through(world: World) -> None:
+    """Kinesis' default largest record."""
+    world.put(2, data=bytes(range(256)) * 4096)
+    worker = world.started()
+    worker.daemon.deliver()
+    worker.daemon.request_shutdown()
+    world.check_everything_archived()
