@@ -9,7 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError, HTTPClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    HTTPClientError,
+)
+from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from archive.clock import Backoff, Clock
 from archive.errors import StreamRefused, StreamUnavailable
@@ -190,7 +196,7 @@ def _passing(error: ClientError | BotoCoreError) -> bool:
     if isinstance(error, ClientError):
         status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
         return _code(error) in _PASSING_CODES or status >= _SERVER_ERROR
-    return isinstance(error, HTTPClientError | CredentialRetrievalError)
+    return isinstance(error, BotoConnectionError | HTTPClientError | CredentialRetrievalError)
 
 
 def _parents(row: "ShardTypeDef") -> tuple[str, ...]:
