@@ -1,0 +1,56 @@
+"""A program in the place of the MultiLangDaemon: `python daemon_program.py FOLDER BEHAVIOUR...`.
+
+The n-th start takes the n-th behaviour, the last one is repeated: `exit:N`, `fail:N` (a processor says that it
+failed with N, the daemon exits 1 as the real one does), `run` (until SIGTERM, then 143), `stubborn` (ignores
+SIGTERM), `orphan` (starts a child and dies by SIGKILL). Each start leaves a file `start-N` with its pid.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+
+def say(event: str, **fields: object) -> None:
+    """Print one log line as a processor does."""
+    sys.stderr.write(json.dumps({"event": event, **fields}) + "\n")
+    sys.stderr.flush()
+
+
+def wait_for_ever() -> NoReturn:
+    """Wait until a signal ends it."""
+    while True:
+        signal.pause()
+
+
+def main(folder: Path, behaviours: list[str]) -> None:
+    """Act out one start."""
+    number = len(list(folder.glob("start-*")))
+    (folder / f"start-{number}").write_text(str(os.getpid()))
+    behaviour, _, argument = behaviours[min(number, len(behaviours) - 1)].partition(":")
+    if behaviour == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    else:
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+    sys.stdout.write("line on stdout\n")
+    sys.stdout.flush()
+    say("fake_started", number=number, properties=os.environ.get("MINUTEBOOK_PROPERTIES"))
+    match behaviour:
+        case "exit":
+            os._exit(int(argument))
+        case "fail":
+            say("processor_failed", exit_code=int(argument), error=f"reason {argument}", next_step="do something")
+            os._exit(1)
+        case "orphan":
+            child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+            (folder / "child").write_text(str(child.pid))
+            os.kill(os.getpid(), signal.SIGKILL)
+        case _:
+            wait_for_ever()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,142 @@
+"""An S3 server with chosen faults, on loopback: what the pre-flight has to find out about a bucket."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+from urllib.parse import parse_qs, unquote, urlsplit
+
+_ERROR = '<?xml version="1.0"?><Error><Code>{code}</Code><Message>{code}</Message></Error>'
+
+
+@dataclass
+class LaxBucket:
+    """The bucket `archive`, and what is wrong with it.
+
+    `ignores_condition`: If-None-Match is not looked at. `checks_late`: it is looked at before the write, and not at
+    the moment of it. `keeps_deleted`: a deleted key cannot be written again. `denies`: methods that are refused.
+    `date` replaces the Date header.
+    """
+
+    ignores_condition: bool = False
+    checks_late: bool = False
+    keeps_deleted: bool = False
+    denies: frozenset[str] = frozenset()
+    date: str | None = None
+    objects: dict[str, tuple[bytes, dict[str, str]]] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    meeting: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    bucket: ClassVar[LaxBucket]
+    protocol_version = "HTTP/1.1"
+
+    def do_HEAD(self) -> None:
+        if self._name() not in {"", "archive"}:
+            return self._answer(404)
+        key = self._key()
+        if not key:
+            return self._answer(200)
+        return self._send_object(key)
+
+    def do_GET(self) -> None:
+        bucket, key = self.bucket, self._key()
+        if "GET" in bucket.denies:
+            return self._refuse(403, "AccessDenied")
+        if key:
+            return self._send_object(key)
+        query = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
+        if "list-type" not in query:
+            return self._refuse(501, "NotImplemented")
+        prefix = query.get("prefix", [""])[0]
+        rows = "".join(
+            f"<Contents><Key>{name}</Key><Size>1</Size><ETag>e</ETag><LastModified>2026-11-21T10:16:00Z</LastModified>"
+            "</Contents>"
+            for name in sorted(bucket.objects)
+            if name.startswith(prefix)
+        )
+        return self._answer(200, f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>")
+
+    def do_PUT(self) -> None:
+        bucket, key = self.bucket, self._key()
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if "PUT" in bucket.denies:
+            return self._refuse(403, "AccessDenied")
+        conditional = self.headers.get("If-None-Match") == "*" and not bucket.ignores_condition
+        with bucket.lock:
+            taken = key in bucket.objects or key in bucket.deleted
+        if bucket.checks_late and not taken:
+            self._meet_another_writer()
+        with bucket.lock:
+            if conditional and (taken if bucket.checks_late else key in bucket.objects or key in bucket.deleted):
+                return self._refuse(412, "PreconditionFailed")
+            metadata = {name: text for name, text in self.headers.items() if name.lower().startswith("x-amz-meta-")}
+            bucket.objects[key] = (body, metadata)
+        return self._answer(200)
+
+    def do_DELETE(self) -> None:
+        bucket, key = self.bucket, self._key()
+        if "DELETE" in bucket.denies:
+            return self._refuse(403, "AccessDenied")
+        with bucket.lock:
+            bucket.objects.pop(key, None)
+            if bucket.keeps_deleted:
+                bucket.deleted.add(key)
+        return self._answer(204)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+        """Say nothing."""
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """Return the Date header."""
+        return self.bucket.date or super().date_time_string(timestamp)
+
+    def _meet_another_writer(self) -> None:
+        try:
+            self.bucket.meeting.wait(timeout=0.5)
+        except threading.BrokenBarrierError:
+            self.bucket.meeting.reset()
+
+    def _name(self) -> str:
+        return unquote(urlsplit(self.path).path).lstrip("/").partition("/")[0]
+
+    def _key(self) -> str:
+        return unquote(urlsplit(self.path).path).lstrip("/").partition("/")[2]
+
+    def _send_object(self, key: str) -> None:
+        found = self.bucket.objects.get(key)
+        if found is None:
+            return self._refuse(404, "NoSuchKey")
+        body, metadata = found
+        return self._answer(200, body, {**metadata, "ETag": '"e"', "Last-Modified": "Sat, 21 Nov 2026 10:16:00 GMT"})
+
+    def _refuse(self, status: int, code: str) -> None:
+        self._answer(status, _ERROR.format(code=code))
+
+    def _answer(self, status: int, body: str | bytes = b"", headers: dict[str, str] | None = None) -> None:
+        data = body.encode() if isinstance(body, str) else body
+        self.send_response(status)
+        for name, text in (headers or {}).items():
+            self.send_header(name, text)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+
+@contextmanager
+def serve(bucket: LaxBucket) -> Iterator[str]:
+    """Serve `bucket` while the block runs; the value is its endpoint."""
+    handler = type("Handler", (_Handler,), {"bucket": bucket})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,239 @@
+"""The pre-flight on real servers, and on an S3 server with chosen faults: each is found, and says what to do."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from archive.clock import SystemClock, new_id, new_random
+from archive.store import PutOutcome
+from consumer.preflight import exit_code, preflight
+from consumer.preflight_result import Check, Outcome
+from consumer.settings import LoadedSettings, Settings
+from tests.fakes.lax_s3 import LaxBucket, serve
+
+if TYPE_CHECKING:
+    from mypy_boto3_kinesis import KinesisClient
+    from mypy_boto3_s3 import S3Client
+
+    from demo.embedded import EmbeddedAws
+
+MINUTEBOOK = Path(sys.executable).with_name("minutebook")
+Prepare = Callable[..., LoadedSettings]
+
+
+@pytest.fixture(scope="session")
+def stream(kinesis_client: "KinesisClient") -> str:
+    """Return the name of an active stream."""
+    name = f"preflight-{new_id()[:8]}"
+    kinesis_client.create_stream(StreamName=name, ShardCount=1)
+    kinesis_client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1})
+    return name
+
+
+@pytest.fixture
+def prepare(embedded_aws: "EmbeddedAws", stream: str) -> Prepare:
+    """Return what makes the settings of a run on the embedded servers, with some of them replaced."""
+
+    def build(**changed: Any) -> LoadedSettings:  # noqa: ANN401 - fields of Settings
+        fields: dict[str, Any] = {
+            "stream_name": stream,
+            "application_name": "a",
+            "region": "us-east-1",
+            "bucket": "archive",
+            "prefix": "a/",
+            "kinesis_endpoint": embedded_aws.kinesis_endpoint,
+            "dynamodb_endpoint": embedded_aws.dynamodb_endpoint,
+            "s3_endpoint": embedded_aws.s3_endpoint,
+        }
+        return LoadedSettings(Settings(**{**fields, **changed}), {}, {})
+
+    return build
+
+
+def run(loaded: LoadedSettings, *, whole: bool = False) -> list[Check]:
+    """Return all checks of a pre-flight."""
+    return list(preflight(loaded, os.environ, whole=whole, clock=SystemClock(), rng=new_random(), new_id=new_id))
+
+
+def failures(checks: list[Check]) -> list[Check]:
+    """Return the checks that failed."""
+    return [check for check in checks if check.outcome is Outcome.FAIL]
+
+
+def the_failure(loaded: LoadedSettings, *, whole: bool = False) -> Check:
+    """Return the one check that failed."""
+    found = failures(run(loaded, whole=whole))
+    assert len(found) == 1, found
+    assert found[0].next_step
+    return found[0]
+
+
+@pytest.fixture
+def unused_endpoint() -> Iterator[str]:
+    """Return an address where connections are refused: bound, and nobody listens."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{reserved.getsockname()[1]}"
+
+
+def test_all_is_well(prepare: Prepare, bucket: str, s3_client: "S3Client") -> None:
+    """On servers that are right every check passes, and no probe object stays."""
+    checks = run(prepare(bucket=bucket), whole=True)
+
+    assert [check for check in checks if check.outcome is not Outcome.OK] == []
+    assert {check.name for check in checks} >= {"java", "credentials", "stream", "bucket", "clock", "If-None-Match"}
+    assert "Contents" not in s3_client.list_objects_v2(Bucket=bucket)
+
+
+def test_missing_bucket(prepare: Prepare) -> None:
+    """A bucket that does not exist is a setting to correct: 2."""
+    check = the_failure(prepare(bucket="no-such-bucket"))
+
+    assert check.exit_code == 2
+    assert "there is no bucket no-such-bucket" in check.sentence
+
+
+def test_missing_stream(prepare: Prepare, bucket: str) -> None:
+    """A stream that does not exist is a setting to correct: 2."""
+    check = the_failure(prepare(bucket=bucket, stream_name="no-such-stream"))
+
+    assert check.exit_code == 2
+    assert "there is no stream no-such-stream" in check.sentence
+
+
+def test_prefix_of_another_stream(prepare: Prepare, bucket: str, s3_store: Any) -> None:  # noqa: ANN401 - S3Store
+    """A prefix that belongs to another stream is refused for safety: 6."""
+    record = (
+        b'{"format":1,"stream_arn":"arn:aws:kinesis:us-east-1:0:stream/other","stream_created_ms":1,'
+        b'"application":"a","start":"oldest","start_at_ms":null,"writer":"w","written_at_ms":1}'
+    )
+    assert s3_store.put_if_absent("a/_application.json", record, {}, "application/json") is PutOutcome.CREATED
+
+    check = the_failure(prepare(bucket=bucket))
+    assert check.exit_code == 6
+    assert "stream/other" in check.sentence
+
+
+def test_lifecycle_rule(prepare: Prepare, bucket: str, s3_client: "S3Client") -> None:
+    """A rule that expires raw objects re-opens slots: doctor refuses it with 6."""
+    s3_client.put_bucket_lifecycle_configuration(
+        Bucket=bucket,
+        LifecycleConfiguration={
+            "Rules": [{"ID": "tidy", "Status": "Enabled", "Filter": {"Prefix": "a/"}, "Expiration": {"Days": 30}}]
+        },
+    )
+
+    check = the_failure(prepare(bucket=bucket), whole=True)
+    assert (check.name, check.exit_code) == ("lifecycle", 6)
+    assert "tidy" in check.sentence
+
+
+@pytest.mark.parametrize(
+    "fault", [LaxBucket(ignores_condition=True), LaxBucket(checks_late=True), LaxBucket(keeps_deleted=True)]
+)
+def test_a_bucket_on_which_nothing_may_be_built(prepare: Prepare, fault: LaxBucket) -> None:
+    """Servers that ignore the condition, that check it too early, or that block a deleted key: refused with 6."""
+    with serve(fault) as endpoint:
+        check = the_failure(prepare(s3_endpoint=endpoint))
+
+    assert (check.name, check.exit_code) == ("If-None-Match", 6)
+
+
+@pytest.mark.parametrize("method", ["PUT", "GET"])
+def test_missing_permission(prepare: Prepare, method: str) -> None:
+    """A right that the protocol needs and does not have: 2, and the request that was refused is named."""
+    with serve(LaxBucket(denies=frozenset({method}))) as endpoint:
+        check = the_failure(prepare(s3_endpoint=endpoint))
+
+    assert check.exit_code == 2
+    assert "AccessDenied" in check.sentence
+
+
+def test_no_right_to_delete(prepare: Prepare) -> None:
+    """The consumer never deletes, so it need not be allowed to: a warning about the probes that stay."""
+    with serve(LaxBucket(denies=frozenset({"DELETE"}))) as endpoint:
+        checks = run(prepare(s3_endpoint=endpoint))
+
+    assert exit_code(checks) == 0
+    assert [check.outcome for check in checks if "probe objects stay" in check.sentence] == [Outcome.WARN]
+    assert [check.outcome for check in checks if "not tried after a deletion" in check.sentence] == [Outcome.UNKNOWN]
+
+
+def test_a_wrong_clock(prepare: Prepare) -> None:
+    """Minutes are told by clocks: hours of skew are refused with 6."""
+    with serve(LaxBucket(date="Sat, 21 Nov 2020 10:16:00 GMT")) as endpoint:
+        check = the_failure(prepare(s3_endpoint=endpoint))
+
+    assert (check.name, check.exit_code) == ("clock", 6)
+    assert "ahead of the bucket's" in check.sentence
+
+
+def test_a_service_that_is_away(prepare: Prepare, bucket: str, unused_endpoint: str) -> None:
+    """No answer is 5: it may pass, and whoever restarts us may try again."""
+    assert the_failure(prepare(bucket=bucket, kinesis_endpoint=unused_endpoint)).exit_code == 5
+
+
+def test_nothing_is_asked_after_a_failure(prepare: Prepare) -> None:
+    """What builds on a failed check is unknown, not fine."""
+    checks = run(prepare(bucket="no-such-bucket"))
+
+    assert checks[-1].outcome is Outcome.UNKNOWN
+    assert "5 more checks not run" in checks[-1].sentence
+
+
+def write_file(folder: Path, loaded: LoadedSettings) -> Path:
+    """Write the properties file of these settings."""
+    settings = loaded.settings
+    path = folder / "test.properties"
+    path.write_text(
+        f"streamName={settings.stream_name}\napplicationName=a\nregionName=us-east-1\nminutebook.prefix=a/\n"
+        f"minutebook.bucket={settings.bucket}\nminutebook.s3Endpoint={settings.s3_endpoint}\n"
+        f"kinesisEndpoint={settings.kinesis_endpoint}\ndynamoDBEndpoint={settings.dynamodb_endpoint}\n"
+    )
+    return path
+
+
+def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the front door."""
+    return subprocess.run([MINUTEBOOK, *arguments], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_doctor_prints_json(prepare: Prepare, bucket: str, tmp_path: Path) -> None:
+    """The command's JSON and its exit code agree."""
+    answer = command("doctor", write_file(tmp_path, prepare(bucket=bucket)), "--json")
+
+    assert answer.returncode == 0
+    report = json.loads(answer.stdout)
+    assert report["exit_code"] == 0
+    assert {check["outcome"] for check in report["checks"]} == {"ok"}
+
+
+def test_doctor_shows_the_next_step(prepare: Prepare, tmp_path: Path) -> None:
+    """A person sees what failed and what to do, and the shell the code."""
+    answer = command("doctor", write_file(tmp_path, prepare(bucket="no-such-bucket")))
+
+    assert answer.returncode == 2
+    assert "FAIL" in answer.stdout
+    assert "create it, or correct minutebook.bucket" in answer.stdout
+
+
+def test_consume_refuses_before_it_starts_anything(prepare: Prepare, tmp_path: Path) -> None:
+    """A bucket that ignores If-None-Match: one log line, code 6, no daemon, no record of an application."""
+    fault = LaxBucket(ignores_condition=True)
+    with serve(fault) as endpoint:
+        answer = command(
+            "consume", write_file(tmp_path, prepare(s3_endpoint=endpoint)), "--state-dir", tmp_path / "s"
+        )
+
+    events = [json.loads(line) for line in answer.stderr.splitlines()]
+    assert answer.returncode == 6
+    assert [event["event"] for event in events] == ["preflight_failed"]
+    assert events[0]["next_step"]
+    assert fault.objects == {}

@@ -1,0 +1,225 @@
+"""The supervisor on a program in the daemon's place: crashes, restarts, signals, and what is left behind: nothing."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SUPERVISE = ROOT / "tests" / "fakes" / "supervise.py"
+WAIT_SECONDS = 20
+
+
+class Supervised:
+    """A running supervisor; its stderr is read line by line."""
+
+    def __init__(self, folder: Path, behaviours: tuple[str, ...], **environ: str) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, str(SUPERVISE), str(folder), *behaviours],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
+        )
+        self.events: list[dict[str, Any]] = []
+
+    def wait_for(self, event: str) -> dict[str, Any]:
+        """Read on until a line tells `event`; return it."""
+        pipe = self.process.stderr
+        assert pipe is not None
+        while line := pipe.readline():
+            if line.startswith(b"{"):
+                self.events.append(json.loads(line))
+                if self.events[-1]["event"] == event:
+                    return self.events[-1]
+        raise AssertionError(f"{event} never came: {self.events}")
+
+    def finish(self) -> int:
+        """Read the rest of its lines and return its exit code."""
+        stdout, stderr = self.process.communicate(timeout=WAIT_SECONDS)
+        self.stdout = stdout.decode()
+        self.events += [json.loads(line) for line in stderr.splitlines() if line.startswith(b"{")]
+        return self.process.returncode
+
+    def names(self) -> list[str]:
+        """Return the events so far, in order."""
+        return [event["event"] for event in self.events]
+
+    def starts(self) -> int:
+        """Return how often the daemon was started."""
+        return len(list(self.folder.glob("start-*")))
+
+    def pid(self, name: str) -> int:
+        """Return the pid in a file of the fake daemon."""
+        return int((self.folder / name).read_text())
+
+
+Start = Callable[..., Supervised]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Return what starts a supervisor with behaviours for its daemon; everything is killed and reaped afterwards."""
+    running: list[Supervised] = []
+
+    def begin(*behaviours: str, **environ: str) -> Supervised:
+        running.append(Supervised(tmp_path, behaviours, **environ))
+        return running[-1]
+
+    yield begin
+    for supervised in running:
+        with supervised.process as process:
+            process.kill()
+        for path in tmp_path.iterdir():
+            end(int(path.read_text()))
+
+
+def end(pid: int) -> None:
+    """Kill a process of the fake daemon that a failed test left, and no other one that has its pid by now."""
+    try:
+        if b"daemon_program.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, signal.SIGKILL)
+    except (FileNotFoundError, ProcessLookupError):
+        return
+
+
+def has_gone(pid: int) -> bool:
+    """Wait until the process is gone (it is not our child); False when it lives on."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], WAIT_SECONDS)[0])
+    finally:
+        os.close(descriptor)
+
+
+def test_sigterm_reaches_the_daemon_and_ends_in_0(start: Start) -> None:
+    """The daemon's 143 after our SIGTERM is a clean stop."""
+    supervised = start("run")
+    supervised.wait_for("fake_started")
+    supervised.process.terminate()
+
+    assert supervised.finish() == 0
+    assert supervised.names()[-1] == "supervisor_stopped"
+    assert supervised.starts() == 1
+
+
+def test_ctrl_c_is_a_stop_too(start: Start) -> None:
+    """SIGINT reaches the supervisor alone; the daemon gets SIGTERM."""
+    supervised = start("run")
+    supervised.wait_for("fake_started")
+    supervised.process.send_signal(signal.SIGINT)
+
+    assert supervised.finish() == 0
+
+
+def test_a_crash_is_followed_by_a_restart(start: Start) -> None:
+    """After a crash the daemon runs again; a stop then is a clean one."""
+    supervised = start("exit:1", "run")
+    supervised.wait_for("daemon_restarting")
+    supervised.wait_for("fake_started")
+    supervised.process.terminate()
+
+    assert supervised.finish() == 0
+    assert supervised.starts() == 2
+
+
+def test_crashes_in_a_row_end_it(start: Start) -> None:
+    """It gives up in the end, with a code and a next step."""
+    supervised = start("exit:1")
+
+    assert supervised.finish() == 1
+    assert supervised.starts() == 3
+    assert supervised.names()[-1] == "gave_up"
+    assert supervised.events[-1]["next_step"]
+
+
+def test_exit_0_unasked_is_no_success(start: Start) -> None:
+    """KCL exits 0 when it cannot initialise."""
+    supervised = start("exit:0")
+
+    assert supervised.finish() == 1
+    assert "could not initialise" in supervised.events[-1]["error"]
+
+
+@pytest.mark.parametrize(("code", "starts"), [(2, 2), (6, 2), (5, 3), (1, 3)])
+def test_the_childs_code_survives_the_daemon(start: Start, code: int, starts: int) -> None:
+    """The daemon exits 1 whatever its child said; the supervisor ends with the child's code, error and next step."""
+    supervised = start(f"fail:{code}")
+
+    assert supervised.finish() == code
+    assert supervised.starts() == starts
+    gave_up = supervised.events[-1]
+    assert (gave_up["error"], gave_up["next_step"]) == (f"reason {code}", "do something")
+
+
+def test_both_streams_pass_through(start: Start) -> None:
+    """What daemon and children print arrives unchanged, and the daemon sees the name of its file."""
+    supervised = start("exit:1")
+    supervised.finish()
+
+    assert supervised.stdout == "line on stdout\n" * 3
+    told = [event for event in supervised.events if event["event"] == "fake_started"]
+    assert told[0] == {"event": "fake_started", "number": 0, "properties": "x.properties"}
+
+
+def test_a_stubborn_daemon_is_killed_after_its_grace(start: Start) -> None:
+    """A stop takes no longer than the grace, and is no success then."""
+    supervised = start("stubborn", TEST_GRACE_SECONDS="0.2")
+    supervised.wait_for("fake_started")
+    supervised.process.terminate()
+
+    assert supervised.finish() == 1
+    assert "daemon_killed" in supervised.names()
+    assert has_gone(supervised.pid("start-0"))
+
+
+def test_a_second_ctrl_c_kills(start: Start) -> None:
+    """Whoever cannot wait presses twice."""
+    supervised = start("stubborn")
+    supervised.wait_for("fake_started")
+    supervised.process.send_signal(signal.SIGINT)
+    supervised.wait_for("stopping")
+    supervised.process.send_signal(signal.SIGINT)
+
+    assert supervised.finish() == 1
+    assert has_gone(supervised.pid("start-0"))
+
+
+def test_a_stop_while_waiting_to_restart(start: Start) -> None:
+    """A stop does not wait for the next restart."""
+    supervised = start("exit:1", TEST_WAIT_SECONDS="60")
+    supervised.wait_for("daemon_restarting")
+    supervised.process.terminate()
+
+    assert supervised.finish() == 0
+    assert supervised.starts() == 1
+
+
+def test_children_of_a_killed_daemon_do_not_live_on(start: Start) -> None:
+    """A processor whose daemon was SIGKILLed is a zombie writer: it is ended before the daemon is started again."""
+    supervised = start("orphan", "run")
+    supervised.wait_for("daemon_restarting")
+    child = supervised.pid("child")
+
+    assert has_gone(child)
+    supervised.process.terminate()
+    assert supervised.finish() == 0
+
+
+def test_the_daemon_stops_when_the_supervisor_is_killed(start: Start) -> None:
+    """After a SIGKILL of the supervisor its daemon ends by itself, in order."""
+    supervised = start("run")
+    supervised.wait_for("fake_started")
+    supervised.process.kill()
+
+    assert has_gone(supervised.pid("start-0"))

@@ -1,0 +1,51 @@
+"""The command line: usage, errors as one clear line, and a quick help."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MINUTEBOOK = Path(sys.executable).with_name("minutebook")
+
+
+def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the front door."""
+    return subprocess.run([MINUTEBOOK, *arguments], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_version() -> None:
+    """It prints name and version."""
+    answer = command("--version")
+
+    assert (answer.returncode, answer.stdout.split()[0]) == (0, "minutebook")
+
+
+@pytest.mark.parametrize("name", ["consume", "doctor"])
+def test_a_wrong_file_is_code_2(name: str, tmp_path: Path) -> None:
+    """The faults of the file, one a line, then the next step; no traceback."""
+    path = tmp_path / "x.properties"
+    path.write_text("streamName=s\napplicationName=a\nregionName=eu-west-1\nminutebook.buckt=b\n")
+    answer = command(name, path)
+
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    assert answer.stderr.splitlines() == [
+        f"minutebook: {path}: 2 errors in the settings",
+        "  - minutebook.buckt is no setting of KCL or Minutebook: did you mean minutebook.bucket?",
+        "  - minutebook.bucket is missing",
+        "next step: correct the lines named; properties/production.properties explains every name",
+    ]
+
+
+def test_wrong_usage_is_code_2() -> None:
+    """An unknown command is told by the command line itself."""
+    assert command("consumer").returncode == 2
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """Help needs neither AWS's clients nor the supervisor."""
+    code = "import sys, minutebook; print({'boto3', 'botocore', 'structlog', 'pyspark'} & set(sys.modules))"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert answer.stdout.strip() == "set()"
