@@ -1,0 +1,168 @@
+"""One application under test: a fresh stream, bucket and lease table on the embedded AWS, and its workers."""
+
+import hashlib
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from archive.clock import new_id
+from archive.s3 import S3Store
+from consumer.daemon import daemon_command
+from consumer.java import find_jars, find_java
+from demo.embedded import REGION, EmbeddedAws
+from tests.e2e.leases import LeaseRow, read_leases, seed_leases
+from tests.e2e.ledger import Producer
+from tests.e2e.readback import Segment, Verdict, compare, read_segments
+from tests.e2e.worker import Worker, wait_until
+
+if TYPE_CHECKING:
+    from mypy_boto3_kinesis.type_defs import ShardTypeDef
+
+START_SECONDS = 90
+"""What a first start may take on a busy machine: KCL waits up to 30 s on an empty lease table."""
+PREFIX = "raw/"
+_BIN = Path(sys.executable).parent
+_LOGBACK = Path(__file__).parents[2] / "properties" / "logback.xml"
+_KEPT = ("PATH", "JAVA_HOME", "TMPDIR", "HOME", "LD_LIBRARY_PATH")
+
+_QUICK = {
+    "AwsCredentialsProvider": "DefaultCredentialsProvider",
+    "regionName": REGION,
+    "retrievalMode": "POLLING",
+    "metricsLevel": "NONE",
+    "disableWorkerMetrics": "true",
+    "failoverTimeMillis": "2000",
+    "leaseAssignmentIntervalMillis": "1000",
+    "shardSyncIntervalMillis": "2000",
+    "parentShardPollIntervalMillis": "500",
+    "idleTimeBetweenReadsInMillis": "250",
+    "maxRecords": "500",
+    "callProcessRecordsEvenForEmptyRecordList": "true",
+    "shutdownGraceMillis": "4000",
+}
+
+
+class Application:
+    """Names, properties, producer and archive of one application. `ours` are settings without `minutebook.`."""
+
+    def __init__(self, aws: EmbeddedAws, folder: Path, *, shards: int = 1, **ours: object) -> None:
+        self.name = f"e2e-{new_id()[:10]}"
+        self._aws = aws
+        self._folder = folder
+        self.kinesis = aws.kinesis_client()
+        self._dynamodb = aws.dynamodb_client()
+        aws.s3_client().create_bucket(Bucket=self.name)
+        self.kinesis.create_stream(StreamName=self.name, ShardCount=shards)
+        self.await_stream()
+        self.store = S3Store(aws.s3_client(), self.name)
+        self.producer = Producer(self.kinesis, self.name)
+        self._ours = ours
+
+    def properties(self, worker_id: str, **ours: object) -> Path:
+        """Write a worker's properties file; `ours` overrides the application's settings."""
+        values = {
+            **_QUICK,
+            "streamName": self.name,
+            "applicationName": self.name,
+            "workerId": worker_id,
+            "kinesisEndpoint": self._aws.kinesis_endpoint,
+            "dynamoDBEndpoint": self._aws.dynamodb_endpoint,
+            "minutebook.bucket": self.name,
+            "minutebook.prefix": PREFIX,
+            "minutebook.s3Endpoint": self._aws.s3_endpoint,
+            **{f"minutebook.{name}": value for name, value in {**self._ours, **ours}.items()},
+        }
+        path = self._folder / f"{worker_id}.properties"
+        path.write_text("".join(f"{name} = {value}\n" for name, value in values.items()))
+        return path
+
+    def seed_leases(self, owners: Mapping[str, str]) -> None:
+        """Make the lease table, see `tests.e2e.leases`."""
+        seed_leases(self._dynamodb, self.name, self.shards().values(), owners)
+
+    def daemon(
+        self, worker_id: str = "w1", *, environment: Mapping[str, str] | None = None, **ours: object
+    ) -> Worker:
+        """Start the MultiLangDaemon itself, as a deployment without our supervisor does."""
+        path = self.properties(worker_id, **ours)
+        with path.open("a") as file:
+            file.write(
+                f"executableName = {_BIN / 'minutebook-processor'} {path}\ninitialPositionInStream = TRIM_HORIZON\n"
+            )
+        command = daemon_command(find_java(os.environ).program, find_jars(), path, _LOGBACK)
+        return Worker(command, self.environment(environment), self._folder / f"{worker_id}.log")
+
+    def consume(self, worker_id: str = "w1", **ours: object) -> Worker:
+        """Start `minutebook consume`."""
+        path = self.properties(worker_id, **ours)
+        command = [str(_BIN / "minutebook"), "consume", str(path), "--state-dir", str(self._folder / "state")]
+        return Worker(command, self.environment(), self._folder / f"{worker_id}.log")
+
+    def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return what the processes see: nothing of this machine's credentials or locale."""
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        return {**kept, **self._aws.environment, "PYTHONUTF8": "1", **(more or {})}
+
+    def shards(self) -> dict[str, "ShardTypeDef"]:
+        """Return every row of ListShards, by shard id."""
+        return {row["ShardId"]: row for row in self.kinesis.list_shards(StreamName=self.name)["Shards"]}
+
+    def open_shards(self) -> list[str]:
+        """Return the ids of the open shards, in order of their hash ranges."""
+        rows = [row for row in self.shards().values() if "EndingSequenceNumber" not in row["SequenceNumberRange"]]
+        return [row["ShardId"] for row in sorted(rows, key=lambda row: int(row["HashKeyRange"]["StartingHashKey"]))]
+
+    def key_of(self, shard_id: str) -> str:
+        """Return a partition key whose records go to this shard (MD5 of the key, as Kinesis does)."""
+        hash_range = self.shards()[shard_id]["HashKeyRange"]
+        first, last = int(hash_range["StartingHashKey"]), int(hash_range["EndingHashKey"])
+        keys = (f"key-{number}" for number in range(10_000))
+        return next(key for key in keys if first + 9 < _hash(key) < last - 9)
+
+    def await_stream(self) -> None:
+        """Wait until the stream is ACTIVE."""
+        wait_until(self._is_active, 30, "the stream is ACTIVE")
+
+    def is_gone(self) -> bool:
+        """Tell whether the stream is deleted."""
+        return self.name not in self.kinesis.list_streams()["StreamNames"]
+
+    def leases(self) -> dict[str, LeaseRow]:
+        """Return the lease rows by shard id."""
+        return read_leases(self._dynamodb, self.name)
+
+    def leader(self) -> str | None:
+        """Return the worker id of KCL's leader; None until one is elected."""
+        table = f"{self.name}-CoordinatorState"
+        if table not in self._dynamodb.list_tables()["TableNames"]:
+            return None
+        row = self._dynamodb.get_item(TableName=table, Key={"key": {"S": "Leader"}}, ConsistentRead=True).get("Item")
+        return None if row is None else row["ownerName"]["S"]
+
+    def drop_lease_tables(self) -> None:
+        """Delete every table of the application, as an operator does by mistake."""
+        for table in self._dynamodb.list_tables()["TableNames"]:
+            if table.startswith(self.name):
+                self._dynamodb.delete_table(TableName=table)
+
+    def objects(self) -> dict[str, str]:
+        """Return key -> ETag of every object, markers included."""
+        return {row.key: row.etag for row in self.store.list_objects(PREFIX)}
+
+    def segments(self) -> list[Segment]:
+        """Read the archive."""
+        return read_segments(self.store, PREFIX)
+
+    def verdict(self) -> Verdict:
+        """Compare the archive with the ledger."""
+        return compare(self.segments(), self.producer.ledger)
+
+    def _is_active(self) -> bool:
+        summary = self.kinesis.describe_stream_summary(StreamName=self.name)["StreamDescriptionSummary"]
+        return summary["StreamStatus"] == "ACTIVE"
+
+
+def _hash(key: str) -> int:
+    return int.from_bytes(hashlib.md5(key.encode(), usedforsecurity=False).digest(), "big")

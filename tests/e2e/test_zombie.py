@@ -1,0 +1,141 @@
+"""A zombie: a worker frozen for longer than its lease lives, while another one takes its shard over.
+
+    zombie  |--commits, holds records--|SIGSTOP ...................... |SIGCONT: sends what it held --| silent
+    other   |--its own shard-------------------|takes over, commits the contested slot----------------|
+
+The processor is frozen before its daemon, with one message in its pipe: when it wakes it acts on that message
+before anybody can tell it that the lease is gone. Every step waits for what it caused.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from archive.position import Position
+from demo.processes import Frozen
+from tests.e2e.events import Event
+from tests.e2e.harness import START_SECONDS, Application
+from tests.e2e.leases import LeaseRow
+from tests.e2e.readback import Verdict
+from tests.e2e.worker import Worker, unread_bytes, wait_until
+
+if TYPE_CHECKING:
+    from demo.embedded import EmbeddedAws
+
+_SHARDS = ("shardId-000000000000", "shardId-000000000001")
+_FLUSH_SECONDS = 5
+"""Shorter than any take-over, so that the held records are overdue when the zombie wakes."""
+
+
+@dataclass(kw_only=True)
+class Story:
+    """What was seen."""
+
+    held: Position
+    """The first record that the zombie held when it froze."""
+    slot_lost: Event
+    commits_after_waking: list[Event]
+    silenced: Event
+    lease: LeaseRow
+    heir: str
+    exit_codes: list[int]
+    verdict: Verdict
+
+
+@pytest.fixture(scope="module")
+def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """Play it."""
+    folder = tmp_path_factory.mktemp("zombie")
+    app = Application(
+        embedded_aws,
+        folder,
+        shards=2,
+        maxSegmentBytes=900,
+        checkpointIntervalSeconds=0,
+        flushSeconds=_FLUSH_SECONDS,
+    )
+    owners = dict(zip(_SHARDS, ("a", "b"), strict=True))
+    app.seed_leases(owners)
+    with app.daemon("a") as a, app.daemon("b") as b:
+        workers = {"a": a, "b": b}
+        for shard, name in owners.items():
+            workers[name].events.wait("shard_opened", shard=shard, seconds=START_SECONDS)
+        wait_until(lambda: app.leader() is not None, 30, "a leader is elected")
+        # A dead leader's lock lasts two minutes: the zombie is the other one.
+        shard, name = next((shard, name) for shard, name in owners.items() if name != app.leader())
+        heir = next(one for one in workers if one != name)
+        zombie, other = workers[name], workers[heir]
+        held, woke = _freeze_and_take_over(app, shard, zombie, other)
+        slot_lost = zombie.events.wait("slot_lost", since=woke, seconds=30)
+        silenced = zombie.events.wait("lease_lost", since=woke, seconds=30)
+        app.producer.put_numbered(20, size=100)
+        for one, last in app.producer.last().items():
+            other.events.wait("checkpoint_written", shard=one, position=str(last), seconds=30)
+        lease = app.leases()[shard]
+        for worker in workers.values():
+            worker.terminate()
+        codes = [worker.wait(40) for worker in workers.values()]
+        commits = zombie.events.all("segment_committed", since=woke)
+    return Story(
+        held=held,
+        slot_lost=slot_lost,
+        commits_after_waking=commits,
+        silenced=silenced,
+        lease=lease,
+        heir=heir,
+        exit_codes=codes,
+        verdict=app.verdict(),
+    )
+
+
+def _freeze_and_take_over(app: Application, shard: str, zombie: Worker, other: Worker) -> tuple[Position, int]:
+    """Return the first position of the contested slot, and the end of the zombie's log when it woke."""
+    key = app.key_of(shard)
+    places = app.producer.put_numbered(10, key=key, size=100)
+    # One segment is full; the rest of the batch is held.
+    cut = zombie.events.wait("segment_committed", shard=shard, reason="size", seconds=30)
+    (processor,) = zombie.processors()
+    (daemon,) = zombie.daemons()
+    with Frozen([processor.pid]) as hands:
+        held = next(place.position for place in places if place.position > Position.parse(cut["last"]))
+        wait_until(lambda: unread_bytes(processor) > 0, 10, "the daemon has written the next call")
+        with Frozen([daemon.pid]) as head:
+            app.producer.put_numbered(10, key=key, size=100)
+            other.events.wait("shard_opened", shard=shard, seconds=START_SECONDS)
+            other.events.wait("segment_committed", shard=shard, first=str(held), seconds=30)
+            woke = zombie.events.mark()
+            hands.thaw()
+            wait_until(lambda: unread_bytes(processor) == 0, 10, "the zombie has read the call")
+            head.thaw()
+    return held, woke
+
+
+def test_every_record_is_archived_once(story: Story) -> None:
+    """Nothing lost, nothing twice, whole chains, though two writers sent the same records."""
+    story.verdict.assert_exactly_once()
+
+
+def test_the_late_put_loses_the_slot(story: Story) -> None:
+    """The zombie did send what it held, and S3 refused it: this is no test without that."""
+    assert story.slot_lost["first"] == str(story.held)
+
+
+def test_the_zombie_commits_nothing_after_waking(story: Story) -> None:
+    """Not at the contested slot and not behind it."""
+    assert story.commits_after_waking == []
+
+
+def test_the_zombie_falls_silent(story: Story) -> None:
+    """It learns that its lease is gone, and drops what it holds."""
+    assert story.silenced["reason"]
+
+
+def test_the_lease_stays_with_the_heir(story: Story) -> None:
+    """The zombie's late checkpoint, if any, was refused."""
+    assert story.lease.owner == story.heir
+
+
+def test_both_workers_stop_in_order(story: Story) -> None:
+    """143 is Java's code after SIGTERM: the zombie's process is healthy, it lost a lease and no more."""
+    assert story.exit_codes == [143, 143]
