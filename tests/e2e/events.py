@@ -66,6 +66,12 @@ class EventLog:
         with self._news:
             return "\n".join(self._lines[-30:])
 
+    @property
+    def foreign_lines(self) -> list[str]:
+        """The lines that are no JSON objects."""
+        with self._news:
+            return [line for line in self._lines if not line.startswith("{")]
+
     def _find(self, name: str, since: int, fields: dict[str, object]) -> list[Event]:
         return [
             event

@@ -5,9 +5,11 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from archive.clock import new_id
+from archive.keys import end_marker_key, start_marker_key
+from archive.markers import EndMarker, StartMarker, decode_marker
 from archive.s3 import S3Store
 from consumer.daemon import daemon_command
 from consumer.java import find_jars, find_java
@@ -19,6 +21,8 @@ from tests.e2e.worker import Worker, wait_until
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis.type_defs import ShardTypeDef
+
+M = TypeVar("M", StartMarker, EndMarker)
 
 START_SECONDS = 90
 """What a first start may take on a busy machine: KCL waits up to 30 s on an empty lease table."""
@@ -94,16 +98,18 @@ class Application:
         command = daemon_command(find_java(os.environ).program, find_jars(), path, _LOGBACK)
         return Worker(command, self.environment(environment), self._folder / f"{worker_id}.log")
 
-    def consume(self, worker_id: str = "w1", **ours: object) -> Worker:
+    def consume(
+        self, worker_id: str = "w1", *, environment: Mapping[str, str] | None = None, **ours: object
+    ) -> Worker:
         """Start `minutebook consume`."""
         path = self.properties(worker_id, **ours)
         command = [str(_BIN / "minutebook"), "consume", str(path), "--state-dir", str(self._folder / "state")]
-        return Worker(command, self.environment(), self._folder / f"{worker_id}.log")
+        return Worker(command, self.environment(environment), self._folder / f"{worker_id}.log")
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return what the processes see: nothing of this machine's credentials or locale."""
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        return {**kept, **self._aws.environment, "PYTHONUTF8": "1", **(more or {})}
+        return {**kept, **self._aws.environment, **(more or {})}
 
     def shards(self) -> dict[str, "ShardTypeDef"]:
         """Return every row of ListShards, by shard id."""
@@ -124,6 +130,23 @@ class Application:
     def await_stream(self) -> None:
         """Wait until the stream is ACTIVE."""
         wait_until(self._is_active, 30, "the stream is ACTIVE")
+
+    def split(self, shard_id: str) -> list[str]:
+        """Split a shard in the middle of its hash range; returns the children, lower range first."""
+        before = self.shards()
+        hash_range = before[shard_id]["HashKeyRange"]
+        middle = (int(hash_range["StartingHashKey"]) + int(hash_range["EndingHashKey"])) // 2
+        self.kinesis.split_shard(StreamName=self.name, ShardToSplit=shard_id, NewStartingHashKey=str(middle))
+        self.await_stream()
+        return [one for one in self.open_shards() if one not in before]
+
+    def merge(self, shard_id: str, adjacent: str) -> str:
+        """Merge two neighbours; returns the child."""
+        before = self.shards()
+        self.kinesis.merge_shards(StreamName=self.name, ShardToMerge=shard_id, AdjacentShardToMerge=adjacent)
+        self.await_stream()
+        (child,) = (one for one in self.open_shards() if one not in before)
+        return child
 
     def is_gone(self) -> bool:
         """Tell whether the stream is deleted."""
@@ -151,6 +174,14 @@ class Application:
         """Return key -> ETag of every object, markers included."""
         return {row.key: row.etag for row in self.store.list_objects(PREFIX)}
 
+    def start_marker(self, shard_id: str) -> StartMarker:
+        """Return a shard's start.json."""
+        return self._marker(start_marker_key(PREFIX, shard_id), StartMarker)
+
+    def end_marker(self, shard_id: str) -> EndMarker:
+        """Return a shard's end.json."""
+        return self._marker(end_marker_key(PREFIX, shard_id), EndMarker)
+
     def segments(self) -> list[Segment]:
         """Read the archive."""
         return read_segments(self.store, PREFIX)
@@ -158,6 +189,11 @@ class Application:
     def verdict(self) -> Verdict:
         """Compare the archive with the ledger."""
         return compare(self.segments(), self.producer.ledger)
+
+    def _marker(self, key: str, kind: type[M]) -> M:
+        found = self.store.get(key)
+        assert found is not None, f"{key} is missing"
+        return decode_marker(found.body, kind, key)
 
     def _is_active(self) -> bool:
         summary = self.kinesis.describe_stream_summary(StreamName=self.name)["StreamDescriptionSummary"]

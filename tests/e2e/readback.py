@@ -3,6 +3,7 @@
 Independent of the consumer: it trusts no metadata that it has not checked against the body, and follows each chain.
 """
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -86,7 +87,7 @@ def broken_links(segments: list[SegmentMetadata]) -> list[str]:
         chain = sorted((one for one in segments if one.shard_id == shard_id), key=lambda one: one.first)
         if not isinstance(chain[0].after, ChainStart):
             wrong.append(f"{shard_id} begins after {chain[0].after}: its first segment is missing")
-        for before, one in zip(chain, chain[1:], strict=False):
+        for before, one in itertools.pairwise(chain):
             if one.first <= before.last:
                 wrong.append(f"{shard_id}: {one.span} overlaps {before.span}")
             if one.after != before.last:
