@@ -17,15 +17,24 @@ _LOG_TAIL_BYTES = 2000
 class Child:
     """One running program. It dies with this process (see `demo/leash.py`) and never sees our Ctrl-C.
 
-    The environment is given whole: nothing of ours, such as real credentials, leaks into it.
+    The environment is given whole: nothing of ours, such as real credentials, leaks into it. `last_words` picks
+    what an error quotes of the log; by default its end.
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], *, log: Path, clock: Clock, environment: Mapping[str, str]
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        log: Path,
+        clock: Clock,
+        environment: Mapping[str, str],
+        last_words: Callable[[bytes], str] | None = None,
     ) -> None:
         self.name = name
         self.log = log
         self._clock = clock
+        self._last_words = last_words or _tail
         with log.open("ab") as sink:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(_LEASH), str(os.getpid()), *command],
@@ -78,5 +87,9 @@ class Child:
             self._clock.sleep(0.05)
 
     def _failure(self, what: str) -> MinutebookError:
-        tail = self.log.read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
-        return MinutebookError(f"{self.name} {what}: {tail}", next_step=f"read {self.log}")
+        last_words = self._last_words(self.log.read_bytes())
+        return MinutebookError(f"{self.name} {what}: {last_words}", next_step=f"read {self.log}")
+
+
+def _tail(log: bytes) -> str:
+    return log[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()

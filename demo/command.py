@@ -49,12 +49,12 @@ def demo(*, events: int = EVENTS, seconds: float = FEED_SECONDS, seed: int = 201
         console.print("stopped; every process of the demo is gone")
         return _INTERRUPTED
     except MinutebookError as exc:
-        console.print(f"[red]{exc}[/]\n{exc.next_step or f'read the logs in {folder}'}", highlight=False)
+        console.print(f"[red]{exc}[/]\n{exc.next_step or f'read the logs in {folder}'}", highlight=False, soft_wrap=True)
         return exc.exit_code
 
 
 def _play(console: Console, clock: Clock, folder: Path, pace: Pace, rng: "random.Random") -> int:
-    console.print("Kinesis, S3 and DynamoDB start on this machine (the first time they are downloaded)")
+    console.print("Kinesis, S3 and DynamoDB start on this machine (the first time they are downloaded)", soft_wrap=True)
     with EmbeddedAws(folder / "aws", clock=clock) as aws, Stage(folder, aws, clock) as stage:
         stage.build()
         ledger = Ledger()
@@ -69,7 +69,7 @@ def _play(console: Console, clock: Clock, folder: Path, pace: Pace, rng: "random
             segments = read_archive(stage.store, PREFIX)
             verdict = compare(segments, ledger.records())
         _report(console, verdict, segments, ledger.totals(), outcome)
-        console.print(f"logs, properties and the bucket's files: {folder}", highlight=False)
+        console.print(f"logs, properties and the bucket's files: {folder}", highlight=False, soft_wrap=True)
         return 0 if verdict.is_clean and outcome.fenced else 1
 
 
@@ -122,18 +122,19 @@ def _report(
         ("broken chains", f"{len(verdict.broken):,}"),
         ("minutes of arrival", f"{span / 60:.1f}"),
         ("objects", f"{len(segments):,} of {len({shard for shard, _ in per_minute})} shards"),
-        ("objects per shard and minute", f"{len(segments) / len(per_minute):.2f}"),
+        ("PUTs per shard and minute", f"{outcome.puts / len(per_minute):.2f}"),
         ("late PUTs of the zombie refused", f"{outcome.fenced}"),
+        ("take-over of a frozen worker's shards", f"{outcome.takeover_seconds:.0f} s"),
         *((f"{one.what}: back after", f"{one.seconds:.0f} s") for one in outcome.recoveries),
     ]
     for name, value in rows:
         table.add_row(name, value)
     console.print(table)
     for line in verdict.broken[:5]:
-        console.print(f"[red]{line}[/]", highlight=False)
+        console.print(f"[red]{line}[/]", highlight=False, soft_wrap=True)
     for name, places in (("lost", verdict.lost), ("duplicated", verdict.duplicated)):
         for place in places[:5]:
-            console.print(f"[red]{name}: {place.shard_id} {place.position}[/]", highlight=False)
+            console.print(f"[red]{name}: {place.shard_id} {place.position}[/]", highlight=False, soft_wrap=True)
 
 
 @contextmanager

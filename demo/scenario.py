@@ -1,28 +1,33 @@
 """The scenario: what happens to the workers and to the stream while the flights go by.
 
-    feed      |=====================================================================|   22,000 flights, 190 s
-    worker A  |--start--X child killed--restart-------------------X daemon killed--restart--|
-    worker B      |--start----|frozen ...................|wakes: its late PUT is refused|
-    worker C          |--start----takes B's shard over---------------------------------------|
-    stream                          split        merge
+    feed      |=======================================================================|  22,000 flights, 190 s
+    worker A  |--start------------------------------------------------------------------------|
+    worker B        |--start--|frozen ........................|wakes: its late PUT is refused|
+    worker C              |--start--takes B's shards over-----------------------------------|
+    stream                split            merge
+    SIGKILL                                    a processor                  a daemon
 
-Each act waits for what it caused, never for a time.
+Each act waits for what it caused, never for a time. The order follows KCL's rules: worker A starts first, so it
+is the leader that hands out leases, and it is not killed before the last of them has been handed out (a dead
+leader's lock lasts two minutes). Ended shards count as leases for minutes, so the workers' limit leaves room.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
+from archive.errors import MinutebookError
 from demo.processes import Frozen
 from demo.screen import Screen
-from demo.stage import LEASES_PER_WORKER, Stage
+from demo.stage import SHARDS, Stage
 from demo.worker import Worker
 
-ZOMBIE_FLUSH_SECONDS = 20
-"""The zombie cuts by time as well, so that its held records are overdue when it wakes: it PUTs at once."""
+ZOMBIE_FLUSH_SECONDS = 10
+"""The zombie cuts by time as well, so that what it holds is overdue when it wakes: it PUTs at once."""
+_HANDOVER_SECONDS = 2
+"""For one batch on its way between a daemon and its processors; a frozen process cannot be asked."""
 _START_SECONDS = 120
-_RECOVERY_SECONDS = 120
-_RESHARD_SECONDS = 120
-_FENCE_SECONDS = 30
+_TAKEOVER_SECONDS = 180
+_FENCE_SECONDS = 40
 
 
 class Recovery(NamedTuple):
@@ -36,6 +41,7 @@ class Outcome(NamedTuple):
     """What the acts measured. `fenced` counts the zombie's PUTs that the store refused."""
 
     recoveries: list[Recovery]
+    takeover_seconds: float
     fenced: int
 
 
@@ -46,78 +52,102 @@ class Scenario:
         self._stage = stage
         self._screen = screen
         self._tick = tick
-        self._recoveries: list[Recovery] = []
+        self._clock = stage.clock
 
     def play(self) -> Outcome:
-        """Play all acts; returns once the stream is whole again and every worker left is healthy."""
+        """Play all acts; returns when every worker that is left is healthy."""
         stage, screen = self._stage, self._screen
-        screen.act("worker A starts: three shards of four (the first start of an application takes up to 40 s)")
+        screen.act(f"worker A starts, with all {SHARDS} shards (an application's first start takes up to 45 s)")
         leader = stage.start_worker("a")
-        self._wait(leader, lambda: len(leader.opened()) == LEASES_PER_WORKER, _START_SECONDS)
-        screen.act("worker B starts, and takes the fourth")
+        self._wait(leader, lambda: len(leader.holds()) == SHARDS, _START_SECONDS)
         zombie = stage.start_worker("b", MINUTEBOOK_FLUSH_SECONDS=str(ZOMBIE_FLUSH_SECONDS))
-        self._wait(zombie, lambda: len(zombie.opened()) == 1, _START_SECONDS)
+        victim = stage.open_shards()[0]
+        screen.act(f"worker B starts, and {victim} is split: its halves are for worker B")
+        halves = stage.split(victim)
+        self._wait(zombie, lambda: halves <= self._opened(), _START_SECONDS)
+        self._wait(zombie, lambda: self._is_at_work(zombie), _START_SECONDS)
         heir = stage.start_worker("c")
-        self._recover(leader, "SIGKILL of a processor of worker A", leader.kill_processor)
-        fenced = self._zombie(zombie, heir)
-        self._recover(leader, "SIGKILL of the daemon of worker A", leader.kill_daemon)
-        return Outcome(self._recoveries, fenced)
+        recoveries: list[Recovery] = []
+        takeover_seconds, fenced = self._zombie(zombie, lambda: recoveries.append(self._kill_processor(leader, heir)))
+        recoveries.append(self._kill_daemon(leader, heir))
+        return Outcome(recoveries, takeover_seconds, fenced)
 
-    def _recover(self, worker: Worker, what: str, kill: Callable[[], None]) -> None:
-        """Kill something of a worker and wait until its supervisor has brought all its shards back."""
-        self._screen.act(what)
-        before = len(worker.processors())
-        mark, begun = worker.mark(), self._stage.clock.monotonic()
-        kill()
-        self._wait(worker, lambda: len(worker.opened(since=mark)) >= before, _RECOVERY_SECONDS)
-        recovery = Recovery(what, self._stage.clock.monotonic() - begun)
-        self._recoveries.append(recovery)
-        self._screen.result(f"back after {recovery.seconds:.0f} s")
+    def _zombie(self, zombie: Worker, meanwhile: Callable[[], None]) -> tuple[float, int]:
+        """Freeze a worker until others work on its shards, then wake it.
 
-    def _zombie(self, zombie: Worker, heir: Worker) -> int:
-        """Freeze a worker, let another take over, reshard meanwhile, wake it; returns the PUTs it lost."""
-        screen = self._screen
-        shards = zombie.opened()
-        screen.act(f"worker B freezes (SIGSTOP) with {', '.join(sorted(shards))}")
-        daemon = zombie.daemon()
+        Returns (seconds until the take-over, PUTs that the zombie lost). Its processors are stopped before its
+        daemon, so the daemon still hands each a batch; the zombie finds it when it wakes, before it can
+        learn that its lease is gone.
+        """
+        shards, daemon = zombie.holds(), zombie.daemon()
         if daemon is None:
-            raise RuntimeError("worker B has no daemon")
-        # The processor first: the daemon then still hands it one batch, which the zombie finds when it wakes.
+            raise MinutebookError("worker B has no daemon", next_step=f"read {zombie.log_path}")
+        self._screen.act(f"worker B freezes (SIGSTOP), and with it {_names(shards)}")
+        others = {worker: worker.mark() for worker in self._stage.workers.values() if worker is not zombie}
+        begun = self._clock.monotonic()
         with Frozen([one.pid for one in zombie.processors()]) as hands:
-            self._stage.clock.sleep(1)
+            self._clock.sleep(_HANDOVER_SECONDS)
             with Frozen([daemon.pid]) as head:
-                self._wait(heir, lambda: shards <= heir.opened(), _RECOVERY_SECONDS)
-                screen.result("worker C has taken over")
-                self._reshard(shards)
-                self._wait(heir, lambda: self._has_committed(heir, shards), _RECOVERY_SECONDS)
-                screen.act("worker B wakes and sends what it held: the slot is taken")
+                leader = self._stage.workers["a"]
+                self._wait(leader, lambda: shards <= _seen(others, "shard_opened"), _TAKEOVER_SECONDS)
+                takeover_seconds = self._clock.monotonic() - begun
+                self._screen.result(f"taken over after {takeover_seconds:.0f} s")
+                self._merge()
+                meanwhile()
+                self._screen.act("the new owners archive what worker B holds, too")
+                self._wait(leader, lambda: shards <= _seen(others, "segment_committed"), _TAKEOVER_SECONDS)
+                self._screen.act("worker B wakes, and PUTs what it held")
+                # Its log passes through its daemon: what happens now is seen only when that wakes, too.
                 hands.thaw()
-                self._wait(zombie, lambda: bool(zombie.events("slot_lost")), _FENCE_SECONDS)
+                self._clock.sleep(_HANDOVER_SECONDS)
                 head.thaw()
-        self._wait(zombie, lambda: bool(zombie.events("lease_lost")), _FENCE_SECONDS)
+        self._wait(zombie, lambda: shards <= _seen({zombie: 0}, "lease_lost"), _FENCE_SECONDS)
         fenced = len(zombie.events("slot_lost"))
-        screen.result(f"late PUTs refused: {fenced}; worker B learned that its lease is lost, and leaves")
+        self._screen.result(f"late PUTs refused: {fenced}; it learns that its leases are lost, and leaves")
         zombie.stop()
-        return fenced
+        return takeover_seconds, fenced
 
-    def _reshard(self, frozen: set[str]) -> None:
-        """Split one shard and merge two others."""
-        shards = self._stage.open_shards()
-        victim = next(shard for shard in shards if shard not in frozen)
-        self._screen.act(f"{victim} is split")
-        self._await_opened(self._stage.split(victim))
-        left, right = shards[2], shards[3]
+    def _merge(self) -> None:
+        """Merge the last two shards of the stream."""
+        left, right = self._stage.open_shards()[-2:]
         self._screen.act(f"{left} and {right} are merged")
-        self._await_opened(self._stage.merge(left, right))
+        merged = self._stage.merge(left, right)
+        self._wait(self._stage.workers["a"], lambda: merged <= self._opened(), _START_SECONDS)
+        self._screen.result(f"{_names(merged)} opened, after both parents were archived to their ends")
 
-    def _await_opened(self, shards: set[str]) -> None:
-        workers = self._stage.workers.values()
-        leader = self._stage.workers["a"]
-        self._wait(leader, lambda: shards <= set().union(*(worker.opened() for worker in workers)), _RESHARD_SECONDS)
-        self._screen.result(f"{', '.join(sorted(shards))} opened")
+    def _kill_processor(self, *workers: Worker) -> Recovery:
+        worker = self._busiest(*workers)
+        return self._recover(worker, "SIGKILL of a processor", worker.kill_processor)
 
-    def _has_committed(self, worker: Worker, shards: set[str]) -> bool:
-        return shards <= {event.shard for event in worker.events("segment_committed")}
+    def _kill_daemon(self, *workers: Worker) -> Recovery:
+        worker = self._busiest(*workers)
+        return self._recover(worker, "SIGKILL of a daemon", worker.kill_daemon)
+
+    def _busiest(self, *workers: Worker) -> Worker:
+        """Return the worker with the most shards, once there is one with any: KCL moves leases about."""
+        self._wait(workers[0], lambda: any(worker.holds() for worker in workers), _START_SECONDS)
+        return max(workers, key=lambda worker: len(worker.holds()))
+
+    def _recover(self, worker: Worker, what: str, kill: Callable[[], None]) -> Recovery:
+        """Kill something of a worker and wait until its shards are open again, here or elsewhere."""
+        shards = worker.holds()
+        self._screen.act(f"{what} of worker {worker.name.upper()}, which holds {_names(shards)}")
+        marks = {one: one.mark() for one in self._stage.workers.values()}
+        begun = self._clock.monotonic()
+        kill()
+        self._wait(worker, lambda: shards <= _seen(marks, "shard_opened"), _TAKEOVER_SECONDS)
+        recovery = Recovery(what, self._clock.monotonic() - begun)
+        self._screen.result(f"back after {recovery.seconds:.0f} s")
+        return recovery
+
+    def _is_at_work(self, worker: Worker) -> bool:
+        """Tell whether a worker has archived something of each shard it holds, and it holds some."""
+        shards = worker.holds()
+        return bool(shards) and shards <= _seen({worker: 0}, "segment_committed")
+
+    def _opened(self) -> set[str]:
+        """Return the shards that any worker has opened so far."""
+        return _seen(dict.fromkeys(self._stage.workers.values(), 0), "shard_opened")
 
     def _wait(self, worker: Worker, ready: Callable[[], bool], seconds: float) -> None:
         def check() -> bool:
@@ -125,3 +155,14 @@ class Scenario:
             return ready()
 
         worker.wait_until(check, seconds=seconds)
+
+
+def _seen(marks: dict[Worker, int], name: str) -> set[str]:
+    """Return the shards with an event of that name, in each worker's log behind its mark."""
+    return {event.shard for worker, mark in marks.items() for event in worker.events(name, since=mark)}
+
+
+def _names(shards: set[str]) -> str:
+    """Shorten shard ids: `shards 1, 4`."""
+    numbers = ", ".join(str(int(shard.rpartition("-")[2])) for shard in sorted(shards))
+    return f"shard{'' if len(shards) == 1 else 's'} {numbers}"

@@ -40,11 +40,11 @@ class Screen:
     def act(self, text: str) -> None:
         """Begin an act of the scenario."""
         self._act = text
-        self._console.print(f"[dim]{self._elapsed():5.0f} s[/]  {text}", highlight=False)
+        self._console.print(f"[dim]{self._elapsed():5.0f} s[/]  {text}", highlight=False, soft_wrap=True)
 
     def result(self, text: str) -> None:
         """Say what came of the act."""
-        self._console.print(f"[dim]{self._elapsed():5.0f} s[/]    [green]{text}[/]", highlight=False)
+        self._console.print(f"[dim]{self._elapsed():5.0f} s[/]    [green]{text}[/]", highlight=False, soft_wrap=True)
 
     def count(self, *, sent: int, archived: int) -> None:
         """Show the counters."""
@@ -52,7 +52,7 @@ class Screen:
         now = self._clock.monotonic()
         if not self._is_live and now - self._last_line >= _SECONDS_BETWEEN_LINES:
             self._last_line = now
-            self._console.print(f"{self._elapsed():5.0f} s    sent {sent:,}, archived {archived:,}", highlight=False)
+            self._console.print(f"{self._elapsed():5.0f} s    sent {sent:,}, archived {archived:,}", highlight=False, soft_wrap=True)
 
     def _elapsed(self) -> float:
         return self._clock.monotonic() - self._started

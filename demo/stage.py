@@ -21,7 +21,7 @@ STREAM = "flights"
 BUCKET = "minutebook-demo"
 PREFIX = "flights/"
 TEMPLATE = CHECKOUT / "properties" / "demo.properties"
-LEASES_PER_WORKER = 3
+LEASES_PER_WORKER = 4
 _ACTIVE_SECONDS = 30
 
 
@@ -65,7 +65,7 @@ class Stage:
             "minutebook.s3Endpoint": self.aws.s3_endpoint,
             "minutebook.bucket": BUCKET,
             "minutebook.prefix": PREFIX,
-            # KCL gives every lease to the first worker as long as it may; the zombie needs one.
+            # KCL gives every lease to the first worker as long as it may; the others need some, too.
             "maxLeasesForWorker": str(LEASES_PER_WORKER),
             # A killed processor takes its daemon down only after this grace.
             "shutdownGraceMillis": "5000",

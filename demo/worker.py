@@ -55,6 +55,12 @@ class EventLog:
         return list(self._events)
 
 
+def _last_words(log: bytes) -> str:
+    """Return our own last lines of a worker's log that are more than information; KCL's are thousands."""
+    lines = [line for line in log.decode(errors="replace").splitlines() if '"next_step"' in line]
+    return "\n".join(lines[-3:]) or "its log shows no trouble"
+
+
 class Worker:
     """A supervisor, its daemon and the daemon's processors."""
 
@@ -70,6 +76,7 @@ class Worker:
             log=self.log_path,
             clock=clock,
             environment={**inherited, **environment},
+            last_words=_last_words,
         )
         self._log = EventLog(self.log_path)
 
@@ -81,9 +88,17 @@ class Worker:
         """Return a place in the log, for `since`."""
         return len(self._log.read())
 
-    def opened(self, *, since: int = 0) -> set[str]:
-        """Return the shards that processors of this worker have opened."""
-        return {event.shard for event in self.events("shard_opened", since=since)}
+    def holds(self) -> set[str]:
+        """Return the shards that processors of this worker have opened, and neither lost nor ended."""
+        shards: set[str] = set()
+        for event in self._log.read():
+            if event.event == "shard_opened":
+                shards.add(event.shard)
+            elif event.event in {"lease_lost", "shard_end_checkpointed"}:
+                shards.discard(event.shard)
+            elif event.event == "daemon_started":
+                shards.clear()
+        return shards
 
     def daemon(self) -> Process | None:
         """Return the running daemon."""
