@@ -21,7 +21,7 @@ from consumer.metrics import Metrics
 from consumer.preflight import exit_code, preflight
 from consumer.preflight_result import Check, Outcome
 from consumer.settings import PROPERTIES_VARIABLE, LoadedSettings, Settings, load_with_kcl
-from consumer.state import default_state_folder, lock_worker, prepare_state
+from consumer.state import default_state_folder, file_name, lock_worker, prepare_state
 from consumer.supervisor import DaemonPlan, Supervisor
 from consumer.supervisor_policy import RestartLimits
 from consumer.value_kinds import start_text
@@ -47,7 +47,7 @@ def consume(path: Path, environ: Mapping[str, str], state_folder: Path | None) -
     worker_id = loaded.kcl.get("workerId") or stable_worker_id(environ)
     state = prepare_state(state_folder or default_state_folder(), loaded.settings.application_name)
     lock = lock_worker(state, worker_id, clock)
-    effective = state / f"{loaded.settings.application_name}.properties"
+    effective = state / f"{file_name(worker_id)}.properties"
     values = effective_properties(
         loaded, start, worker_id=worker_id, executable=processor_command(Path(sys.executable))
     )

@@ -92,6 +92,7 @@ class Daemon:
         """
         self.kill()
         code = self._process.wait()
+        _reap_orphans(self.pid)
         self._pump.join(_DRAIN_SECONDS)
         os.close(self.exit_descriptor)
         return code
@@ -103,6 +104,15 @@ class Daemon:
                 on_line(line)
                 if audible:
                     audible = _write(stderr, line)
+
+
+def _reap_orphans(group: int) -> None:
+    """Reap what the dead daemon left to us: only the first process of a container inherits orphans."""
+    try:
+        while True:
+            os.waitpid(-group, 0)
+    except ChildProcessError:
+        return
 
 
 def _write(stderr: BinaryIO, line: bytes) -> bool:

@@ -8,7 +8,7 @@ somebody a night, so both are errors here.
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from consumer.value_kinds import Parse, endpoint, flag, one_of, whole, word
+from consumer.value_kinds import Parse, endpoint, flag, name, one_of, threads, whole, word
 
 _INT: Final = 2_147_483_647
 _DAY_MS: Final = 86_400_000
@@ -44,20 +44,21 @@ _BILLING: Final = KclProperty(one_of("PAY_PER_REQUEST", "PROVISIONED"), "PAY_PER
 KCL_PROPERTIES: Final[Mapping[str, KclProperty]] = {
     # identity
     "executableName": _word(),
-    "applicationName": _word(),
-    "streamName": _word(),
+    # The application's name is a DynamoDB table's.
+    "applicationName": KclProperty(name(255, 3), "unset"),
+    "streamName": KclProperty(name(128), "unset"),
     "streamArn": _word(),
     "AwsCredentialsProvider": _word(),
     "AwsCredentialsProviderDynamoDB": _word(),
     "AwsCredentialsProviderCloudWatch": _word(),
     "regionName": _word(),
     "workerId": _word("a random UUID"),
-    "tableName": _word("applicationName"),
+    "tableName": KclProperty(name(255, 3), "applicationName"),
     "kinesisEndpoint": KclProperty(endpoint, "unset"),
     "dynamoDBEndpoint": KclProperty(endpoint, "unset"),
     # daemon
     "processingLanguage": _word(),
-    "maxActiveThreads": _number(0, "threads"),
+    "maxActiveThreads": KclProperty(threads, "0"),
     "timeoutInSeconds": _number(None, "seconds", 1),
     "shutdownGraceMillis": _millis(0, 1000, 600_000),
     "logWarningForTaskAfterMillis": _millis(None, 1),
@@ -149,23 +150,23 @@ INEFFECTIVE: Final[Mapping[str, str]] = {
 """Names that do nothing, or not what they say, with what to do instead."""
 
 
-def refuse(name: str, text: str) -> str | None:
-    """Return what is wrong with the KCL property `name` set to `text`; None when nothing is.
+def refuse(key: str, text: str) -> str | None:
+    """Return what is wrong with the KCL property `key` set to `text`; None when nothing is.
 
     The caller has checked that the name is in `KCL_PROPERTIES` or `INEFFECTIVE`.
     """
-    if name in INEFFECTIVE:
-        return f"{name} is ineffective: {INEFFECTIVE[name]}"
-    if name == "initialPositionInStream" and text != "TRIM_HORIZON":
+    if key in INEFFECTIVE:
+        return f"{key} is ineffective: {INEFFECTIVE[key]}"
+    if key == "initialPositionInStream" and text != "TRIM_HORIZON":
         return (
             f"initialPositionInStream={text} is refused: where a shard starts would depend on who looks first; "
             "use minutebook.start=oldest, now or a time"
         )
-    known = KCL_PROPERTIES[name]
+    known = KCL_PROPERTIES[key]
     try:
         value = known.parse(text)
     except ValueError as exc:
-        return f"{name} {exc} (default {known.default})"
+        return f"{key} {exc} (default {known.default})"
     if known.zero_is_ignored and value == 0:
-        return f"{name}=0 is ineffective: KCL skips a zero and takes its default {known.default}"
+        return f"{key}=0 is ineffective: KCL skips a zero and takes its default {known.default}"
     return None

@@ -14,7 +14,7 @@ from consumer.preflight_bucket import check_reachable, check_requests, check_sta
 from consumer.preflight_conditional import check_delete_then_put, check_one_winner
 from consumer.preflight_machine import check_credentials, check_jars, check_java
 from consumer.preflight_policy import check_lifecycle, check_replication, check_versioning
-from consumer.preflight_probe import Probe
+from consumer.preflight_probe import PATIENCE_SECONDS, Probe
 from consumer.preflight_result import Check, Outcome
 from consumer.preflight_stream import check_owner, check_reading, check_stream, check_table
 from consumer.settings import LoadedSettings
@@ -31,6 +31,7 @@ def preflight(
     clock: Clock,
     rng: random.Random,
     new_id: IdSource,
+    patience_seconds: float = PATIENCE_SECONDS,
 ) -> Iterator[Check]:
     """Yield the checks as they are done. `whole`: also those that only doctor has the time or rights for."""
     yield from _group("java", [lambda: check_java(environ), check_jars])
@@ -40,7 +41,7 @@ def preflight(
         yield Check.unknown("stream", "not asked: there are no credentials")
         yield Check.unknown("bucket", "not asked: there are no credentials")
         return
-    probe = Probe(loaded, clock, rng, new_id)
+    probe = Probe(loaded, clock, rng, new_id, patience_seconds=patience_seconds)
     yield from _group("stream", [lambda: check_stream(probe), *([lambda: check_reading(probe)] if whole else [])])
     bucket: list[Callable[[], Check]] = [
         lambda: check_reachable(probe),
@@ -62,8 +63,7 @@ def preflight(
         leftover = probe.clean_up()
     if leftover:
         yield leftover
-    if whole:
-        yield _run("table", lambda: check_table(probe))
+    yield _run("table", lambda: check_table(probe))
 
 
 def exit_code(checks: list[Check]) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from botocore.exceptions import BotoCoreError
 
+from archive.s3 import aws_session
 from consumer.java import find_jars, find_java, kcl_version
 from consumer.preflight_result import Check
 
@@ -22,11 +23,9 @@ def check_jars() -> Check:
 
 def check_credentials() -> Check:
     """Resolve AWS credentials the way every client of ours will."""
-    import boto3  # noqa: PLC0415 - half a second that `--help` need not pay
-
     next_step = "give this process a role, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     try:
-        credentials = boto3.session.Session().get_credentials()
+        credentials = aws_session().get_credentials()
         if credentials is not None:
             credentials.get_frozen_credentials()
     except BotoCoreError as exc:

@@ -29,12 +29,21 @@ PROBE_TYPE: Final = "text/plain"
 class Probe:
     """The services of one properties file, asked with short patience; probe objects lie under `_doctor/<id>/`."""
 
-    def __init__(self, loaded: LoadedSettings, clock: Clock, rng: random.Random, new_id: IdSource) -> None:
+    def __init__(
+        self,
+        loaded: LoadedSettings,
+        clock: Clock,
+        rng: random.Random,
+        new_id: IdSource,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
         self.loaded = loaded
         self.settings = loaded.settings
         self.clock = clock
         self.rng = rng
         self.new_id = new_id
+        self.patience_seconds = patience_seconds
         self.folder = f"{self.settings.prefix}_doctor/{new_id()}/"
         self.written: set[str] = set()
 
@@ -62,12 +71,12 @@ class Probe:
             settings.stream_name,
             self.clock,
             self.rng,
-            budget_seconds=PATIENCE_SECONDS,
+            budget_seconds=self.patience_seconds,
         )
 
     def backoff(self) -> Backoff:
-        """Return a fresh budget of `PATIENCE_SECONDS`."""
-        return Backoff(self.clock, self.rng, budget_seconds=PATIENCE_SECONDS)
+        """Return a fresh budget of `patience_seconds`."""
+        return Backoff(self.clock, self.rng, budget_seconds=self.patience_seconds)
 
     def new_key(self) -> str:
         """Return a key that nobody has used; it is removed at the end."""

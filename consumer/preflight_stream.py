@@ -6,6 +6,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.errors import StreamRefused
+from archive.s3 import aws_session
 from consumer.application import check_stream as check_same_stream
 from consumer.application import read_application
 from consumer.preflight_probe import PATIENCE_SECONDS, Probe
@@ -74,14 +75,12 @@ def check_owner(probe: Probe) -> Check:
 
 def check_table(probe: Probe) -> Check:
     """Describe the lease table; that it is missing is fine, KCL makes it."""
-    import boto3  # noqa: PLC0415 - half a second that `--help` need not pay
-
     settings = probe.settings
     table = probe.loaded.kcl.get("tableName", settings.application_name)
     config = Config(
         retries={"total_max_attempts": 3, "mode": "standard"}, connect_timeout=5, read_timeout=PATIENCE_SECONDS
     )
-    client = boto3.session.Session().client(
+    client = aws_session().client(
         "dynamodb", region_name=settings.region, endpoint_url=settings.dynamodb_endpoint, config=config
     )
     try:

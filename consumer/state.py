@@ -23,20 +23,25 @@ def default_state_folder() -> Path:
     return Path(tempfile.gettempdir(), f"minutebook-{os.getuid()}")
 
 
+def file_name(text: str) -> str:
+    """Return `text` with everything replaced that a file's name or KCL's command line cannot hold."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", text)
+
+
 def prepare_state(folder: Path, application: str) -> Path:
     """Make and return the application's folder, which nobody else may read or have made.
 
     Raises:
         SettingsError: it belongs to somebody else, or cannot be made.
     """
-    state = folder / re.sub(r"[^A-Za-z0-9_.-]", "_", application)
+    state = folder / file_name(application)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         state.mkdir(mode=0o700, exist_ok=True)
-        owner = state.stat(follow_symlinks=False).st_uid
+        owners = {folder.stat().st_uid, state.stat(follow_symlinks=False).st_uid}
     except OSError as exc:
         raise SettingsError(f"{state}: {exc.strerror}", next_step="name another folder with --state-dir") from exc
-    if owner != os.getuid():
+    if not owners <= {os.getuid(), 0}:  # whoever owns the parent can exchange what is in it
         raise SettingsError(f"{state} belongs to somebody else", next_step="name another folder with --state-dir")
     state.chmod(0o700)
     return state
@@ -51,7 +56,7 @@ def lock_worker(state: Path, worker_id: str, clock: Clock) -> int:
     Raises:
         SettingsError: another daemon with this id lives on this host.
     """
-    path = state / (re.sub(r"[^A-Za-z0-9_.-]", "_", worker_id) + ".lock")
+    path = state / f"{file_name(worker_id)}.lock"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     deadline = clock.monotonic() + _WAIT_SECONDS
     while True:

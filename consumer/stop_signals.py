@@ -31,10 +31,14 @@ class StopSignals:
 
 @contextmanager
 def listen() -> Iterator[StopSignals]:
-    """Take over the stop signals while the block runs. Main thread only."""
+    """Take over the stop signals while the block runs. Main thread only.
+
+    A signal that whoever started us ignores (nohup) stays ignored.
+    """
     read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signals = StopSignals(read_end)
-    before = {number: signal.signal(number, signals.note) for number in _STOP_SIGNALS}
+    heard = [number for number in _STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, signals.note) for number in heard}
     wakeup_before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     try:
         yield signals

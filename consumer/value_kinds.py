@@ -15,6 +15,7 @@ Parse = Callable[[str], object]
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _PREFIX = re.compile(r"(?:[A-Za-z0-9!_.*'()=-]+/)*")
 _PREFIX_LIMIT = 512
+_FEW_THREADS = 100
 
 
 Start = Literal["oldest", "now"] | int
@@ -72,6 +73,25 @@ def word(text: str) -> str:
     if not text:
         raise ValueError("is empty: give a value or remove the line")
     return text
+
+
+def name(longest: int, shortest: int = 1) -> Parse:
+    """Return the parser of an AWS name of letters, digits, dots, dashes and underscores."""
+
+    def parse(text: str) -> str:
+        if not re.fullmatch(rf"[A-Za-z0-9_.-]{{{shortest},{longest}}}", text):
+            raise ValueError(f"must be {shortest} to {longest} of A-Z a-z 0-9 . _ -, not {text!r}")
+        return text
+
+    return parse
+
+
+def threads(text: str) -> int:
+    """Parse the daemon's number of threads: 0 (as many as are needed), or enough that shards do not wait in line."""
+    whole(0, 100_000, "threads")(text)
+    if 0 < int(text) < _FEW_THREADS:
+        raise ValueError("must be 0 (as many as are needed): a small pool lets shards block each other for ever")
+    return int(text)
 
 
 def endpoint(text: str) -> str:

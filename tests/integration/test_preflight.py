@@ -44,7 +44,7 @@ def prepare(embedded_aws: "EmbeddedAws", stream: str) -> Prepare:
     def build(**changed: Any) -> LoadedSettings:  # noqa: ANN401 - fields of Settings
         fields: dict[str, Any] = {
             "stream_name": stream,
-            "application_name": "a",
+            "application_name": "app",
             "region": "us-east-1",
             "bucket": "archive",
             "prefix": "a/",
@@ -59,7 +59,11 @@ def prepare(embedded_aws: "EmbeddedAws", stream: str) -> Prepare:
 
 def run(loaded: LoadedSettings, *, whole: bool = False) -> list[Check]:
     """Return all checks of a pre-flight."""
-    return list(preflight(loaded, os.environ, whole=whole, clock=SystemClock(), rng=new_random(), new_id=new_id))
+    return list(
+        preflight(
+            loaded, os.environ, whole=whole, clock=SystemClock(), rng=new_random(), new_id=new_id, patience_seconds=1
+        )
+    )
 
 
 def failures(checks: list[Check]) -> list[Check]:
@@ -175,16 +179,17 @@ def test_a_wrong_clock(prepare: Prepare) -> None:
     assert "ahead of the bucket's" in check.sentence
 
 
-def test_a_service_that_is_away(prepare: Prepare, bucket: str, unused_endpoint: str) -> None:
+@pytest.mark.parametrize("service", ["kinesis_endpoint", "s3_endpoint", "dynamodb_endpoint"])
+def test_a_service_that_is_away(prepare: Prepare, bucket: str, unused_endpoint: str, service: str) -> None:
     """No answer is 5: it may pass, and whoever restarts us may try again."""
-    assert the_failure(prepare(bucket=bucket, kinesis_endpoint=unused_endpoint)).exit_code == 5
+    assert the_failure(prepare(bucket=bucket, **{service: unused_endpoint})).exit_code == 5
 
 
 def test_nothing_is_asked_after_a_failure(prepare: Prepare) -> None:
     """What builds on a failed check is unknown, not fine."""
-    checks = run(prepare(bucket="no-such-bucket"))
+    checks = [check for check in run(prepare(bucket="no-such-bucket")) if check.name == "bucket"]
 
-    assert checks[-1].outcome is Outcome.UNKNOWN
+    assert [check.outcome for check in checks] == [Outcome.FAIL, Outcome.UNKNOWN]
     assert "5 more checks not run" in checks[-1].sentence
 
 
@@ -193,7 +198,7 @@ def write_file(folder: Path, loaded: LoadedSettings) -> Path:
     settings = loaded.settings
     path = folder / "test.properties"
     path.write_text(
-        f"streamName={settings.stream_name}\napplicationName=a\nregionName=us-east-1\nminutebook.prefix=a/\n"
+        f"streamName={settings.stream_name}\napplicationName=app\nregionName=us-east-1\nminutebook.prefix=a/\n"
         f"minutebook.bucket={settings.bucket}\nminutebook.s3Endpoint={settings.s3_endpoint}\n"
         f"kinesisEndpoint={settings.kinesis_endpoint}\ndynamoDBEndpoint={settings.dynamodb_endpoint}\n"
     )

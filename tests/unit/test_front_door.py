@@ -25,7 +25,7 @@ def test_version() -> None:
 def test_a_wrong_file_is_code_2(name: str, tmp_path: Path) -> None:
     """The faults of the file, one a line, then the next step; no traceback."""
     path = tmp_path / "x.properties"
-    path.write_text("streamName=s\napplicationName=a\nregionName=eu-west-1\nminutebook.buckt=b\n")
+    path.write_text("streamName=s\napplicationName=app\nregionName=eu-west-1\nminutebook.buckt=b\n")
     answer = command(name, path)
 
     assert answer.returncode == 2

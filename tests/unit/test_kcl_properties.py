@@ -46,7 +46,10 @@ _READ_ELSEWHERE = {
         ("retrievalMode", "polling", "must be one of DEFAULT, FANOUT, POLLING"),
         ("ignoreUnexpectedChildShards", "TRUE", "must be true or false"),
         ("kinesisEndpoint", "localhost:4567", "must be an address such as"),
-        ("streamName", "", "is empty"),
+        ("streamName", "", "must be 1 to 128"),
+        ("applicationName", "a/b", "must be 3 to 255"),
+        ("maxActiveThreads", "4", "block each other"),
+        ("regionName", "", "is empty"),
     ],
 )
 def test_refused(name: str, text: str, part: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from archive.errors import SettingsError
 from consumer.settings import OUR_PROPERTIES, Settings, environment_name, load_settings, load_with_kcl
 
-NEEDED = "streamName=s\napplicationName=a\nregionName=eu-west-1\nminutebook.bucket=archive\n"
+NEEDED = "streamName=s\napplicationName=app\nregionName=eu-west-1\nminutebook.bucket=archive\n"
 
 
 class Loader:
@@ -43,7 +43,7 @@ def loader(tmp_path: Path) -> Loader:
 
 def test_defaults(loader: Loader) -> None:
     """A file with the required names alone gives the documented defaults."""
-    expected = Settings(stream_name="s", application_name="a", region="eu-west-1", bucket="archive")
+    expected = Settings(stream_name="s", application_name="app", region="eu-west-1", bucket="archive")
 
     assert expected == loader.load("")
 
@@ -61,7 +61,7 @@ def test_every_name_is_taken(loader: Loader) -> None:
     assert (
         Settings(
             stream_name="s",
-            application_name="a",
+            application_name="app",
             region="eu-west-1",
             bucket="archive",
             prefix="a/b/",
@@ -167,7 +167,7 @@ NO_SETTING = "is no setting of KCL or Minutebook"
         ("streamArn=arn:aws:kinesis:eu-west-1:1:stream/other", "streamName and streamArn name two streams"),
         ("streamArn=arn:aws:s3:::x", "streamArn must be arn:aws:kinesis:"),
         ("kinesisClient.endpointOverride=http://127.0.0.1:1", "kinesisClient.endpointOverride is refused: nested"),
-        ("tableName=caf\u00e9", "tableName: write characters beyond ASCII as"),
+        ("workerId=caf\u00e9", "workerId: write characters beyond ASCII as"),
     ],
 )
 def test_one_wrong_line(loader: Loader, line: str, error: str) -> None:
@@ -186,7 +186,7 @@ def test_jmespath_is_compiled(loader: Loader) -> None:
 def test_stream_arn_stands_for_name_and_region(loader: Loader) -> None:
     """StreamArn alone gives the stream's name and region."""
     settings = loader.load_alone(
-        "streamArn=arn:aws:kinesis:eu-north-1:123456789012:stream/flights\napplicationName=a\nminutebook.bucket=abc\n"
+        "streamArn=arn:aws:kinesis:eu-north-1:123456789012:stream/flights\napplicationName=app\nminutebook.bucket=abc\n"
     )
 
     assert (settings.stream_name, settings.region) == ("flights", "eu-north-1")
@@ -194,7 +194,7 @@ def test_stream_arn_stands_for_name_and_region(loader: Loader) -> None:
 
 def test_region_from_the_environment(loader: Loader) -> None:
     """Without regionName the usual AWS variables count."""
-    text = "streamName=s\napplicationName=a\nminutebook.bucket=abc\n"
+    text = "streamName=s\napplicationName=app\nminutebook.bucket=abc\n"
 
     assert loader.load_alone(text, {"AWS_DEFAULT_REGION": "ap-south-1"}).region == "ap-south-1"
 
