@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
+from botocore.config import Config
+
 from archive.clock import Clock, SystemClock
 from archive.s3 import s3_config
 from demo.bootstrap import ensure_kinesis_local, ensure_ministack
@@ -111,9 +113,10 @@ class EmbeddedAws:
         self._start_ministack(ensure_ministack(), "s3")
         self._children["s3"].wait_until(lambda: self._ministack_answers("s3"), seconds=_START_SECONDS)
 
-    def kinesis_client(self) -> "KinesisClient":
-        """Return a boto3 client."""
-        client: KinesisClient = self._client("kinesis", self.kinesis_endpoint)
+    def kinesis_client(self, *, total_max_attempts: int = 3) -> "KinesisClient":
+        """Return a boto3 client that sends a request so many times, unless it is answered before."""
+        config = Config(retries={"total_max_attempts": total_max_attempts, "mode": "standard"})
+        client: KinesisClient = self._client("kinesis", self.kinesis_endpoint, config=config)
         return client
 
     def s3_client(self) -> "S3Client":

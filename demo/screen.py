@@ -52,7 +52,9 @@ class Screen:
         now = self._clock.monotonic()
         if not self._is_live and now - self._last_line >= _SECONDS_BETWEEN_LINES:
             self._last_line = now
-            self._console.print(f"{self._elapsed():5.0f} s    sent {sent:,}, archived {archived:,}", highlight=False, soft_wrap=True)
+            self._console.print(
+                f"{self._elapsed():5.0f} s    sent {sent:,}, archived {archived:,}", highlight=False, soft_wrap=True
+            )
 
     def _elapsed(self) -> float:
         return self._clock.monotonic() - self._started

@@ -3,10 +3,9 @@
 import os
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import javaproperties
-from botocore.config import Config
 
 from archive.clock import Clock
 from archive.errors import MinutebookError
@@ -15,6 +14,9 @@ from demo.bootstrap import CHECKOUT, ensure_java
 from demo.embedded import EmbeddedAws
 from demo.readback import count_archived
 from demo.worker import Worker
+
+if TYPE_CHECKING:
+    from mypy_boto3_kinesis import KinesisClient
 
 SHARDS = 4
 STREAM = "flights"
@@ -117,14 +119,19 @@ class Stage:
         """Return how many records are archived, by metadata alone."""
         return count_archived(self.store, PREFIX, self._counted)
 
+    def feeding_client(self) -> "KinesisClient":
+        """Return the producer's client, without retries of its own: each retry must be written down."""
+        return self.aws.kinesis_client(total_max_attempts=1)
+
+    def segment_puts(self) -> int:
+        """Return how many PUTs of segments the workers sent, by their logs; those that lost a slot included."""
+        workers = self.workers.values()
+        lost = sum(len(worker.events("slot_lost")) for worker in workers)
+        return lost + sum(event.attempts for worker in workers for event in worker.events("segment_committed"))
+
     def _status(self) -> str:
         summary = self.kinesis.describe_stream_summary(StreamName=STREAM)["StreamDescriptionSummary"]
         return summary["StreamStatus"]
-
-
-def feeding_config() -> Config:
-    """Return the producer's client settings: no retries of its own, because each retry must be written down."""
-    return Config(retries={"total_max_attempts": 1, "mode": "standard"}, read_timeout=60, max_pool_connections=2)
 
 
 def fresh_folder(clock: Clock) -> Path:
