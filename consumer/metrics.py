@@ -1,5 +1,6 @@
 """Counters for Prometheus, counted by the supervisor from the processors' log lines: no cost in a processor."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from archive.errors import SettingsError
@@ -52,8 +53,8 @@ class Metrics:
         """Count one restart of the daemon."""
         self._restarts.inc()
 
-    def serve(self, port: int) -> None:
-        """Serve the counters on loopback, from a thread, until the process ends.
+    def serve(self, port: int) -> Callable[[], None]:
+        """Serve the counters on loopback, from a thread, until the process ends or the returned function is called.
 
         Raises:
             SettingsError: the port is taken.
@@ -61,8 +62,15 @@ class Metrics:
         from prometheus_client import start_http_server  # noqa: PLC0415 - only with minutebook.metricsPort
 
         try:
-            start_http_server(port, addr=_LOOPBACK, registry=self.registry)
+            server, thread = start_http_server(port, addr=_LOOPBACK, registry=self.registry)
         except OSError as exc:
             raise SettingsError(
                 f"minutebook.metricsPort={port}: {exc.strerror}", next_step="choose a free port"
             ) from exc
+
+        def stop() -> None:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+        return stop

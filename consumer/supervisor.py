@@ -59,9 +59,10 @@ class Supervisor:
                     return self._end(decision)
                 self._log.warning(
                     "daemon_restarting",
+                    error=decision.reason,
                     wait_seconds=decision.wait_seconds,
                     crashes_in_a_row=decision.crashes_in_a_row,
-                    next_step="nothing, unless it goes on; the line before says why the daemon ended",
+                    next_step="nothing, unless it goes on",
                 )
                 if self._metrics is not None:
                     self._metrics.count_restart()

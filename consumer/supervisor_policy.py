@@ -57,6 +57,7 @@ class Restart:
 
     wait_seconds: float
     crashes_in_a_row: int
+    reason: str
 
 
 class RestartPolicy:
@@ -82,7 +83,7 @@ class RestartPolicy:
         if patience_spent:
             return _give_up(ended)
         wait = self._limits.first_wait_seconds * 2.0 ** (self._crashes - 1)
-        return Restart(min(wait, self._limits.longest_wait_seconds), self._crashes)
+        return Restart(min(wait, self._limits.longest_wait_seconds), self._crashes, _give_up(ended).reason)
 
 
 def _after_request(ended: DaemonExit) -> Stop:
@@ -107,6 +108,4 @@ def _give_up(ended: DaemonExit) -> Stop:
             "the daemon could not initialise: it ended by itself with code 0",
             "read its log on stdout: usually the lease table, permissions, or the stream's shards",
         )
-    return Stop(
-        1, f"the daemon crashed (code {ended.code}) again and again", "read its log on stdout; run minutebook doctor"
-    )
+    return Stop(1, f"the daemon crashed (code {ended.code})", "read its log on stdout; run minutebook doctor")

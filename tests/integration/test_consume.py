@@ -1,0 +1,104 @@
+"""The steps of `consume` before the daemon: the start that all agree on, the log configuration, the counters."""
+
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.request import urlopen
+
+import pytest
+
+from archive.clock import SystemClock, new_id
+from archive.errors import SafetyRefusal, SettingsError
+from consumer.application import KclStart
+from consumer.consume import find_logback, settle_start
+from consumer.metrics import Metrics
+from consumer.settings import Settings
+
+if TYPE_CHECKING:
+    from mypy_boto3_kinesis import KinesisClient
+
+    from consumer.value_kinds import Start
+    from demo.embedded import EmbeddedAws
+
+START_MS = 1_795_256_160_000
+
+
+@pytest.fixture
+def stream_name(kinesis_client: "KinesisClient") -> str:
+    """Return the name of a fresh, active stream."""
+    name = f"consume-{new_id()[:8]}"
+    kinesis_client.create_stream(StreamName=name, ShardCount=1)
+    kinesis_client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1})
+    return name
+
+
+def settings(aws: "EmbeddedAws", bucket: str, stream_name: str, start: "Start") -> Settings:
+    """Return the settings of a run on the embedded servers."""
+    return Settings(
+        stream_name=stream_name,
+        application_name="app",
+        region="us-east-1",
+        bucket=bucket,
+        kinesis_endpoint=aws.kinesis_endpoint,
+        dynamodb_endpoint=aws.dynamodb_endpoint,
+        s3_endpoint=aws.s3_endpoint,
+        start=start,
+    )
+
+
+def test_the_first_start_is_everybodys(embedded_aws: "EmbeddedAws", bucket: str, stream_name: str) -> None:
+    """Whoever comes later, with whatever setting, gets the start that the first one stored."""
+    clock = SystemClock()
+    first = settle_start(settings(embedded_aws, bucket, stream_name, "oldest"), clock)
+    later = settle_start(settings(embedded_aws, bucket, stream_name, "now"), clock)
+
+    assert (first, later) == (KclStart(None), KclStart(None))
+
+
+def test_now_is_resolved_once(embedded_aws: "EmbeddedAws", bucket: str, stream_name: str) -> None:
+    """`now` is the second in which it was said first, for every later start too."""
+    clock = SystemClock()
+    first = settle_start(settings(embedded_aws, bucket, stream_name, "now"), clock)
+
+    assert first.at_seconds is not None
+    assert settle_start(settings(embedded_aws, bucket, stream_name, START_MS), clock) == first
+
+
+def test_another_stream_is_refused(
+    embedded_aws: "EmbeddedAws", bucket: str, stream_name: str, kinesis_client: "KinesisClient"
+) -> None:
+    """One prefix belongs to one stream."""
+    clock = SystemClock()
+    settle_start(settings(embedded_aws, bucket, stream_name, "oldest"), clock)
+    other = f"other-{new_id()[:8]}"
+    kinesis_client.create_stream(StreamName=other, ShardCount=1)
+    kinesis_client.get_waiter("stream_exists").wait(StreamName=other, WaiterConfig={"Delay": 1})
+
+    with pytest.raises(SafetyRefusal, match="belongs to the stream"):
+        settle_start(settings(embedded_aws, bucket, other, "oldest"), clock)
+
+
+def test_a_logback_beside_the_file_wins(tmp_path: Path) -> None:
+    """The user's own log configuration comes before the one shipped."""
+    shipped = find_logback(tmp_path / "x.properties")
+    (tmp_path / "logback.xml").write_text("<configuration/>")
+
+    assert shipped.is_file()
+    assert find_logback(tmp_path / "x.properties") == tmp_path / "logback.xml"
+
+
+def test_counters_are_served_on_loopback() -> None:
+    """The port answers with the counters; a second supervisor with the same port is told to choose another."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    metrics = Metrics()
+    stop = metrics.serve(port)
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        assert "minutebook_daemon_restarts_total 0.0" in text
+        with pytest.raises(SettingsError, match="metricsPort"):
+            Metrics().serve(port)
+    finally:
+        stop()
