@@ -67,6 +67,12 @@ class EventLog:
             return "\n".join(self._lines[-30:])
 
     @property
+    def lines(self) -> list[str]:
+        """All lines."""
+        with self._news:
+            return list(self._lines)
+
+    @property
     def foreign_lines(self) -> list[str]:
         """The lines that are no JSON objects."""
         with self._news:

@@ -1,0 +1,130 @@
+"""A place for processors: a bucket and a stream on the embedded AWS, one shard, and its lease."""
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+from archive.clock import Clock, SystemClock, new_id
+from archive.minute import MINUTE_MS
+from archive.s3 import S3Store
+from consumer.kinesis import KinesisStream
+from consumer.processor import ShardProcessor
+from consumer.settings import Settings
+from demo.embedded import REGION, EmbeddedAws
+from tests.e2e.ledger import Place, Sent
+from tests.e2e.readback import Segment, compare, read_segments
+from tests.e2e.worker import wait_until
+from tests.fakes.daemon_double import DaemonDouble, Lease
+from tests.fakes.shard import FakeShard, UserRecord
+from tests.integration.process_daemon import ProcessDaemon
+
+PREFIX = "raw/"
+_KEPT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH")
+
+
+class Site:
+    """One shard of one stream, archived into one fresh bucket by as many processors as a test starts."""
+
+    def __init__(self, aws: EmbeddedAws, folder: Path) -> None:
+        self.name = f"site-{new_id()[:10]}"
+        self.store = S3Store(aws.s3_client(), self.name)
+        self.kinesis = aws.kinesis_client()
+        self.s3 = aws.s3_client()
+        self.s3.create_bucket(Bucket=self.name)
+        self.make_stream()
+        self.shard = FakeShard()
+        self.lease = Lease(self.shard)
+        self._aws = aws
+        self._folder = folder
+        now = SystemClock().now_ms()
+        self.minutes = [(now // MINUTE_MS - back) * MINUTE_MS for back in (4, 3, 2)]
+        """The beginnings of three minutes that are over, oldest first, in epoch milliseconds."""
+
+    def make_stream(self) -> None:
+        """Create the stream and wait for it."""
+        self.kinesis.create_stream(StreamName=self.name, ShardCount=1)
+        wait_until(self._is_active, 30, "the stream is ACTIVE")
+
+    def remake_stream(self) -> None:
+        """Delete the stream and create it again under its name."""
+        self.kinesis.delete_stream(StreamName=self.name)
+        wait_until(lambda: self.name not in self.kinesis.list_streams()["StreamNames"], 30, "the stream is gone")
+        self.make_stream()
+
+    def put(self, count: int, minute: int = 0, *, size: int = 30) -> list[UserRecord]:
+        """Put records into the shard that arrived in one of `minutes`."""
+        begin = len(self.shard.everything)
+        return [
+            self.shard.put(f'{{"n":{begin + number}}}'.ljust(size).encode(), self.minutes[minute] + number)
+            for number in range(count)
+        ]
+
+    def processor(
+        self,
+        *,
+        lease: Lease | None = None,
+        path: str | None = None,
+        **ours: Any,  # noqa: ANN401 - any setting
+    ) -> ProcessDaemon:
+        """Start a processor; `ours` are settings without `minutebook.`, `path` is put first on PYTHONPATH."""
+        values = {
+            "streamName": self.name,
+            "applicationName": self.name,
+            "regionName": REGION,
+            "kinesisEndpoint": self._aws.kinesis_endpoint,
+            **{
+                f"minutebook.{name}": value
+                for name, value in {
+                    "bucket": self.name,
+                    "prefix": PREFIX,
+                    "s3Endpoint": self._aws.s3_endpoint,
+                    "checkpointIntervalSeconds": 0,
+                    "lingerSeconds": 60,
+                    **ours,
+                }.items()
+            },
+        }
+        values["streamName"] = values.pop("minutebook.streamName", values["streamName"])
+        file = self._folder / f"{new_id()[:8]}.properties"
+        file.write_text("".join(f"{name} = {value}\n" for name, value in values.items()))
+        environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | self._aws.environment
+        if path is not None:
+            environment["PYTHONPATH"] = path
+        return ProcessDaemon(lease or self.lease, file, environment)
+
+    def archive_the_rest(self) -> None:
+        """Let a fresh processor, in this process, start from the checkpoint, take everything, and stop in order."""
+        daemon = DaemonDouble(self.lease, self.processor_here(SystemClock()))
+        daemon.start()
+        daemon.deliver()
+        daemon.request_shutdown()
+
+    def processor_here(self, clock: Clock) -> ShardProcessor:
+        """Return a processor in this process, with the defaults of production."""
+        settings = Settings(
+            stream_name=self.name, application_name=self.name, region=REGION, bucket=self.name, prefix=PREFIX
+        )
+        rng = random.Random(1)
+        stream = KinesisStream(lambda: self.kinesis, self.name, clock, rng)
+        return ShardProcessor(settings, S3Store(self.s3, self.name), stream, clock, rng, new_id)
+
+    def segments(self) -> list[Segment]:
+        """Read the archive."""
+        return read_segments(self.store, PREFIX)
+
+    def objects(self) -> dict[str, str]:
+        """Return key -> ETag of everything in the bucket."""
+        return {row.key: row.etag for row in self.store.list_objects("")}
+
+    def assert_exactly_once(self) -> None:
+        """Fail unless every record of the shard is archived once, in a whole chain."""
+        ledger = {
+            Place(self.shard.shard_id, record.position): Sent(record.partition_key, record.data)
+            for record in self.shard.everything
+        }
+        compare(self.segments(), ledger).assert_exactly_once()
+
+    def _is_active(self) -> bool:
+        summary = self.kinesis.describe_stream_summary(StreamName=self.name)["StreamDescriptionSummary"]
+        return summary["StreamStatus"] == "ACTIVE"
