@@ -157,6 +157,3 @@ def jmespath_expression(text: str) -> str:
     except jmespath.exceptions.JMESPathError as exc:
         raise ValueError(f"is no JMESPath expression: {' '.join(str(exc).split())}") from exc
     return text
-
-
-LogLevel = Literal["debug", "info", "warning", "error", "critical"]
