@@ -49,3 +49,23 @@ class ManualClock:
     def jump_wall(self, seconds: float) -> None:
         """Step the wall clock alone, forwards or backwards, as an operator or NTP does."""
         self._wall_ms += round(seconds * 1000)
+
+
+class SkewedClock:
+    """The clock of another machine: its wall clock is off by `skew_ms`, its monotonic time is that of `base`."""
+
+    def __init__(self, base: ManualClock, skew_ms: int = 0) -> None:
+        self._base = base
+        self.skew_ms = skew_ms
+
+    def now_ms(self) -> int:
+        """Return this machine's idea of the wall clock."""
+        return self._base.now_ms() + self.skew_ms
+
+    def monotonic(self) -> float:
+        """Return the base's monotonic seconds."""
+        return self._base.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass for everyone."""
+        self._base.sleep(seconds)

@@ -48,7 +48,10 @@ def _rank(checkpoint: Checkpoint) -> tuple[int, Position]:
 
 
 class Lease:
-    """One row of the lease table. Taking it moves the counter, which fences every earlier consumer out."""
+    """One row of the lease table. Taking it moves the counter, which fences every earlier consumer out.
+
+    `on_write` is called at each stored checkpoint: the moment at which all before it must be durable.
+    """
 
     def __init__(self, shard: FakeShard, *, start: str = "TRIM_HORIZON", at_timestamp_ms: int | None = None) -> None:
         self.shard = shard
@@ -56,12 +59,17 @@ class Lease:
         self.at_timestamp_ms = at_timestamp_ms
         self.checkpoint: Checkpoint = start
         self.written: list[Checkpoint] = []
+        self.on_write: Callable[[Checkpoint], None] | None = None
         self._counter = 0
 
     def take(self) -> int:
         """Give the lease to a new consumer; return the counter it must show."""
         self._counter += 1
         return self._counter
+
+    def is_held_by(self, counter: int) -> bool:
+        """Tell whether the counter is the newest."""
+        return counter == self._counter
 
     def wipe(self) -> None:
         """Delete the row, as an operator who drops the table does; the next consumer starts from the beginning."""
@@ -74,6 +82,8 @@ class Lease:
             return False
         self.checkpoint = checkpoint
         self.written.append(checkpoint)
+        if self.on_write is not None:
+            self.on_write(checkpoint)
         return True
 
 
@@ -92,10 +102,21 @@ class DaemonDouble:
         self.requests: list[CheckpointRequest] = []
         self.delivered: list[UserRecord] = []
         self._counter = lease.take()
+        self._begin: Checkpoint = lease.checkpoint
         self._last: Checkpoint = lease.checkpoint
         self._largest: Checkpoint = lease.checkpoint
         self._cursor = lease.checkpoint if isinstance(lease.checkpoint, Position) else None
         self._at_end: Checkpoint | None = None
+
+    @property
+    def owns_lease(self) -> bool:
+        """Tell whether no newer consumer has taken the lease."""
+        return self.lease.is_held_by(self._counter)
+
+    @property
+    def cursor(self) -> Position | None:
+        """The last position delivered, or started from; None at a sentinel."""
+        return self._cursor
 
     def start(self) -> None:
         """Send `initialize` with the lease's checkpoint."""
@@ -136,7 +157,7 @@ class DaemonDouble:
     def waiting(self) -> list[UserRecord]:
         """Return what the shard holds behind the last delivery."""
         behind = self.lease.shard.after(self._cursor)
-        if self._cursor is None and self.lease.checkpoint == "AT_TIMESTAMP":
+        if self._cursor is None and self._begin == "AT_TIMESTAMP":
             since = self.lease.at_timestamp_ms or 0
             begin = next((n for n, record in enumerate(behind) if record.arrival_ms >= since), len(behind))
             return behind[begin:]
@@ -155,7 +176,7 @@ class DaemonDouble:
 
     def initialize_message(self) -> bytes:
         """Make the first message."""
-        start = self.lease.checkpoint
+        start = self._begin
         sequence, sub = (str(start.sequence), start.sub) if isinstance(start, Position) else (start, 0)
         return _line("initialize", shardId=self.lease.shard.shard_id, sequenceNumber=sequence, subSequenceNumber=sub)
 

@@ -13,7 +13,8 @@ DAY_MS = 24 * 3600 * 1000
 class FakeStream:
     """Implements `consumer.stream.Stream` over `FakeShard`s.
 
-    `requests` names the calls in order. `unavailable` and `refused` make every call fail in that way.
+    `requests` names the calls in order. `unavailable` and `refused` make every call fail in that way. With
+    `false_ends` reading an open shard meets a null iterator, as KCL believes after a ResourceNotFoundException.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class FakeStream:
         self.requests: list[str] = []
         self.unavailable = False
         self.refused = False
+        self.false_ends = False
 
     def describe(self) -> StreamIdentity:
         """Return the identity; creation time changes when a test re-creates the stream."""
@@ -53,7 +55,7 @@ class FakeStream:
         """Read on after `position`, as GetRecords does."""
         self._ask("ends_after")
         shard = self.shards[shard_id]
-        return shard.closed and not shard.after(position)
+        return (shard.closed or self.false_ends) and not shard.after(position)
 
     def recreate(self, created_ms: int) -> None:
         """Delete the stream and make it again under the same name: empty shards, another creation time."""

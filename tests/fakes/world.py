@@ -4,7 +4,7 @@ import itertools
 import random
 from typing import Any, NamedTuple
 
-from archive.clock import Backoff
+from archive.clock import Backoff, Clock
 from archive.markers import FORMAT, ApplicationRecord
 from archive.metadata import SegmentMetadata
 from consumer.application import settle_application
@@ -25,7 +25,7 @@ class Worker(NamedTuple):
 
     daemon: DaemonDouble
     store: MemoryStore
-    clock: ManualClock
+    clock: Clock
 
 
 class World:
@@ -52,7 +52,7 @@ class World:
         self,
         *,
         faults: Faults | None = None,
-        clock: ManualClock | None = None,
+        clock: Clock | None = None,
         seed: int = 1,
         **changes: Any,  # noqa: ANN401 - any setting
     ) -> Worker:

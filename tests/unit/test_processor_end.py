@@ -80,6 +80,16 @@ def test_the_end_of_an_open_shard_is_not_believed(world: World) -> None:
     nothing_ended(world)
 
 
+def test_an_open_shard_whose_reading_ends_is_not_believed_either(world: World) -> None:
+    """ListShards has its own say: both must agree."""
+    world.stream.false_ends = True
+    worker = world.started()
+    worker.daemon.deliver()
+    with pytest.raises(ShardEndUnproven):
+        worker.daemon.end_shard()
+    nothing_ended(world)
+
+
 def test_a_closed_shard_with_records_left_is_not_at_its_end(world: World) -> None:
     """A lagging reader must not skip the rest."""
     worker = world.started()

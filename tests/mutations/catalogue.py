@@ -1,0 +1,246 @@
+"""The mutations: a file, a text that occurs in it once, what it becomes, and the fast tests that must then fail."""
+
+from typing import Final, NamedTuple
+
+
+class Mutation(NamedTuple):
+    """One way to break the code. `tests` are pytest's ids; at least one of them must fail."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+_SLOTS: Final = "tests/unit/test_processor_slots.py"
+_CHECKPOINTS: Final = "tests/unit/test_processor_checkpoints.py"
+_START: Final = "tests/unit/test_processor_start.py"
+_END: Final = "tests/unit/test_processor_end.py"
+_RUNS: Final = "tests/unit/test_processor_runs.py"
+_PROTOCOL: Final = "tests/unit/test_processor_protocol.py"
+_COMMIT: Final = "tests/unit/test_archive_commit.py"
+_S3: Final = "tests/unit/test_archive_s3.py"
+
+HISTORIES: Final = "tests/property/test_processor_histories.py"
+"""The property ring; `--histories` asks whether it notices a mutation, too."""
+
+MUTATIONS: Final = (
+    Mutation(
+        "commit without If-None-Match",
+        "archive/s3.py",
+        '                IfNoneMatch="*",\n',
+        "",
+        (f"{_S3}::test_every_put_is_conditional",),
+    ),
+    Mutation(
+        "checkpoint before commit",
+        "consumer/processor.py",
+        "shard.checkpoints.offer(process_records_input.checkpointer, archiver.tail, archiver.delivered)",
+        "shard.checkpoints.offer(process_records_input.checkpointer, archiver.delivered, archiver.delivered)",
+        (f"{_CHECKPOINTS}::test_nothing_is_checkpointed_before_it_is_durable",),
+    ),
+    Mutation(
+        "ignore the sub-sequence number in checkpoints",
+        "consumer/checkpoints.py",
+        "(str(tail.sequence), tail.sub)",
+        "(str(tail.sequence), 0)",
+        (f"{_CHECKPOINTS}::test_a_checkpoint_names_its_sub_sequence_number",),
+    ),
+    Mutation(
+        "ignore the sub-sequence number of records",
+        "archive/record.py",
+        "return Position(int(self.sequence_number), self.sub_sequence_number)",
+        "return Position(int(self.sequence_number), 0)",
+        (f"{_RUNS}::test_an_aggregate_of_one_arrival_time_stays_in_order",),
+    ),
+    Mutation(
+        "treat 412 as success without HEAD",
+        "archive/commit.py",
+        'if until_known(put, backoff, f"PUT {key}") is PutOutcome.CREATED:',
+        'if until_known(put, backoff, f"PUT {key}") in PutOutcome:',
+        (f"{_COMMIT}::test_412_with_another_writer_tells_how_far_it_got",),
+    ),
+    Mutation(
+        "take every winner for ourselves",
+        "archive/commit.py",
+        "if winner.writer == metadata.writer:",
+        "if winner.shard_id == metadata.shard_id:",
+        (f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
+    ),
+    Mutation(
+        "take our own retried PUT for another's",
+        "archive/commit.py",
+        "if winner.writer == metadata.writer:",
+        "if not winner.writer:",
+        (f"{_COMMIT}::test_412_with_our_writer_is_committed",),
+    ),
+    Mutation(
+        "treat 409 as 412",
+        "archive/s3.py",
+        "if _status(exc) == _PRECONDITION_FAILED:",
+        "if _status(exc) in (409, _PRECONDITION_FAILED):",
+        (f"{_S3}::test_a_passing_failure_leaves_the_outcome_open",),
+    ),
+    Mutation(
+        "treat an unknown outcome as success",
+        "archive/commit.py",
+        "            if not backoff.wait():\n",
+        "            if what.startswith('PUT'):\n"
+        "                return PutOutcome.CREATED  # type: ignore[return-value]\n"
+        "            if not backoff.wait():\n",
+        (f"{_COMMIT}::test_an_unknown_outcome_sends_the_same_bytes_again",),
+    ),
+    Mutation(
+        "let botocore repeat requests",
+        "archive/s3.py",
+        'retries={"total_max_attempts": 1, "mode": "standard"}',
+        'retries={"total_max_attempts": 2, "mode": "standard"}',
+        (f"{_S3}::test_botocore_itself_never_repeats",),
+    ),
+    Mutation(
+        "swallow an exception in process_records",
+        "consumer/multilang.py",
+        "                self.processor.process_records(Batch(records, behind, self.checkpointer))\n",
+        "                try:\n"
+        "                    self.processor.process_records(Batch(records, behind, self.checkpointer))\n"
+        "                except Exception as exc:\n"
+        "                    print(exc)\n",
+        (f"{_SLOTS}::test_an_outage_ends_the_process_without_a_checkpoint",),
+    ),
+    Mutation(
+        "sort by arrival time",
+        "consumer/processor.py",
+        "archiver.take(records)",
+        "archiver.take(sorted(records, key=lambda record: record.arrival_ms))",
+        (f"{_RUNS}::test_arrival_times_that_step_back_only_make_runs_shorter",),
+    ),
+    Mutation(
+        "LIST only on sentinel starts",
+        "consumer/archiver.py",
+        "            self._sequences.meet(minute, self._floor)\n",
+        "            if isinstance(self.tail, ChainStart):\n"
+        "                self._sequences.meet(minute, self._floor)\n",
+        (f"{_SLOTS}::test_a_checkpoint_inside_a_stored_span_is_found_by_list",),
+    ),
+    Mutation(
+        "never LIST",
+        "consumer/sequence_store.py",
+        "if minute in self._met or not self._may_be_stored(minute):",
+        "if minute >= 0:",
+        (f"{_SLOTS}::test_a_wiped_lease_table_adds_nothing", f"{_RUNS}::test_the_first_minutes_cost_one_list_each"),
+    ),
+    Mutation(
+        "LIST every minute for ever",
+        "consumer/sequence_store.py",
+        "return start_ms < self._started_ms + SKEW_MS",
+        "return True",
+        (f"{_RUNS}::test_a_steady_shard_minute_costs_one_put_and_nothing_else",),
+    ),
+    Mutation(
+        "believe the end of an open shard",
+        "consumer/shard_end.py",
+        "if not info.closed:",
+        "if info.closed is None:",
+        (f"{_END}::test_an_open_shard_whose_reading_ends_is_not_believed_either",),
+    ),
+    Mutation(
+        "believe the end of a shard with records left",
+        "consumer/shard_end.py",
+        "if not self._ports.stream.ends_after(self._shard_id, last):",
+        "if self._ports.stream.ends_after(self._shard_id, last) is None:",
+        (f"{_END}::test_a_closed_shard_with_records_left_is_not_at_its_end",),
+    ),
+    Mutation(
+        "answer the end of a shard without proof",
+        "consumer/processor.py",
+        "        shard.ender.mark_end(shard.archiver.last)\n",
+        "",
+        (f"{_END}::test_the_end_of_an_open_shard_is_not_believed",),
+    ),
+    Mutation(
+        "checkpoint the end of a shard by its last number",
+        "consumer/processor.py",
+        "shard.checkpoints.shard_end(shard_ended_input.checkpointer, ",
+        "shard.checkpoints.now(shard_ended_input.checkpointer, shard.archiver.tail, shard.archiver.delivered, ",
+        (f"{_END}::test_the_checkpoint_at_the_end_has_no_arguments",),
+    ),
+    Mutation(
+        "go on after a lost lease",
+        "consumer/processor.py",
+        "        self._silent = True\n",
+        "        self._silent = False\n",
+        (f"{_CHECKPOINTS}::test_after_a_refused_checkpoint_for_a_lost_lease_nothing_is_committed",),
+    ),
+    Mutation(
+        "commit what is held when the lease is lost",
+        "consumer/processor.py",
+        '        self._fall_silent("KCL says that the lease is lost")\n',
+        '        self._opened().archiver.commit("lease_lost")\n'
+        '        self._fall_silent("KCL says that the lease is lost")\n',
+        (f"{_CHECKPOINTS}::test_a_lost_lease_drops_the_buffer",),
+    ),
+    Mutation(
+        "no check of the stream's name",
+        "consumer/application.py",
+        "if record.stream_arn != identity.arn:",
+        "if not identity.arn:",
+        (f"{_START}::test_another_stream_is_refused",),
+    ),
+    Mutation(
+        "no check of the stream's creation time",
+        "consumer/application.py",
+        "if record.stream_created_ms != identity.created_ms:",
+        "if not identity.created_ms:",
+        (f"{_START}::test_a_stream_made_again_under_its_name_is_refused",),
+    ),
+    Mutation(
+        "start at LATEST",
+        "consumer/shard_start.py",
+        'if sequence_number == "LATEST":',
+        'if sequence_number == "NEVER":',
+        (f"{_START}::test_latest_is_refused",),
+    ),
+    Mutation(
+        "commit however old the buffer is",
+        "consumer/archiver.py",
+        "if age > self._limits.max_segment_age_seconds:",
+        "if age < 0:",
+        (f"{_SLOTS}::test_a_buffer_that_is_too_old_is_thrown_away",),
+    ),
+    Mutation(
+        "send the rest of a lost run whole",
+        "consumer/archiver.py",
+        "if position > winner_last",
+        "if position",
+        (f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
+    ),
+    Mutation(
+        "drop the rest of a lost run",
+        "consumer/archiver.py",
+        "        return _recut(run, body, outcome.winner.last)\n",
+        "        return None\n",
+        (f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
+    ),
+    Mutation(
+        "take records out of order",
+        "consumer/archiver.py",
+        "if self.delivered is not None and position <= self.delivered:",
+        "if self.delivered is None and position.sequence < 0:",
+        (f"{_SLOTS}::test_a_record_twice_in_one_consumer_stops_the_shard",),
+    ),
+    Mutation(
+        "the first commit before the start marker",
+        "consumer/archiver.py",
+        "self._on_chain_start(run.span.first, self.tail, budget) or self._continuity",
+        "self._continuity",
+        (f"{_START}::test_the_start_marker_comes_before_the_first_segment",),
+    ),
+    Mutation(
+        "resume past retention without a mark",
+        "consumer/shard_start.py",
+        '        return "unproven"\n\n    def _read_marker',
+        "        return None\n\n    def _read_marker",
+        (f"{_START}::test_a_resume_past_retention_is_marked",),
+    ),
+)

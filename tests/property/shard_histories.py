@@ -1,0 +1,312 @@
+"""Histories of one shard: owners, zombies, crashes, faults, clocks and trimming, against a plain model.
+
+The model is the shard itself: whatever happened, at the end every record is archived exactly once, byte for byte, in
+one unbroken chain. The real processor runs; only what lies outside of it is a double.
+"""
+
+import random
+from collections.abc import Callable
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from archive.errors import BufferTooOld, StoreUnavailable
+from archive.metadata import SegmentMetadata
+from archive.position import Position
+from tests.fakes.clock import START_MS, SkewedClock
+from tests.fakes.daemon_double import SHARD_END, Checkpoint
+from tests.fakes.memory_store import RandomFaults
+from tests.fakes.readback import check_chain, check_holds, segments
+from tests.fakes.world import PREFIX, Worker, World
+
+MAX_WORKERS = 4
+MAX_SKEW_MS = 150_000
+"""Two clocks are then less than five minutes apart, which is what the protocol allows."""
+TRANSIENT = ["ThrottlingException", "KinesisClientLibDependencyException"]
+
+payloads = st.binary(max_size=40) | st.text(max_size=20).map(str.encode)
+which = st.integers(0, MAX_WORKERS - 1)
+counts = st.integers(1, 6)
+
+
+class ShardHistories(RuleBasedStateMachine):
+    """One history. Each rule is one thing that happens to the shard or to one of its workers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.workers: list[Worker] = []
+        self.busy: list[Worker] = []
+        self.seed = 0
+
+    @initialize(at_timestamp=st.booleans(), seed=st.integers(0, 2**32))
+    def begin(self, *, at_timestamp: bool, seed: int) -> None:
+        """Choose where the shard starts. Records before a timestamp start are never delivered."""
+        self.seed = seed
+        if at_timestamp:
+            self.world = World(start="AT_TIMESTAMP", at_timestamp_ms=START_MS - 10_000)
+        self.world.lease.on_write = self.check_checkpoint
+
+    # What happens to the stream
+
+    @rule(data=st.lists(payloads, min_size=1, max_size=5), late_seconds=st.sampled_from([0, 0, 0, 1, 8]))
+    def records_arrive(self, data: list[bytes], late_seconds: int) -> None:
+        """Plain records; arrival times may step back."""
+        for payload in data:
+            self.world.shard.put(payload, self.world.clock.now_ms() - late_seconds * 1000)
+
+    @rule(data=st.lists(payloads, min_size=1, max_size=5))
+    def an_aggregate_arrives(self, data: list[bytes]) -> None:
+        """User records that share sequence number and arrival time."""
+        self.world.shard.put_aggregate(data, self.world.clock.now_ms())
+
+    @rule(seconds=st.sampled_from([1, 5, 20, 58, 61, 125]), called=st.sets(which))
+    def time_passes(self, seconds: int, called: set[int]) -> None:
+        """A moment, or some minutes; afterwards some workers are called without records."""
+        self.world.clock.advance(seconds)
+        for worker in [worker for number, worker in enumerate(self.workers) if number in called]:
+            self.act(worker, worker.daemon.tick)
+
+    @rule(seconds=st.sampled_from([600, 1000, 4000]))
+    def everybody_is_paused(self, seconds: int) -> None:
+        """A suspend: buffers may be too old afterwards."""
+        self.world.clock.advance(seconds)
+
+    @precondition(lambda self: len(self.archived()) > 1)
+    @rule(share=st.floats(0, 1))
+    def retention_trims(self, share: float) -> None:
+        """The oldest archived records are gone, and so are the readers that had not come so far."""
+        archived = self.archived()
+        limit = archived[round(share * (len(archived) - 2))]
+        if any(
+            record.position > limit
+            for record in self.world.shard.records
+            if record.position.sequence == limit.sequence
+        ):
+            return
+        self.world.shard.trim_through(limit)
+        self.workers = [worker for worker in self.workers if (worker.daemon.cursor or Position(0)) >= limit]
+
+    # What happens to workers
+
+    @precondition(lambda self: len(self.workers) < MAX_WORKERS)
+    @rule(
+        rate=st.sampled_from([0, 0, 0.2, 0.5]),
+        skew_ms=st.integers(-MAX_SKEW_MS, MAX_SKEW_MS),
+        max_segment_bytes=st.sampled_from([1, 400, 1000, 10**6, 10**6]),
+        flush_seconds=st.sampled_from([None, None, 5]),
+        checkpoint_interval_seconds=st.sampled_from([0, 30]),
+        count=st.integers(0, 12),
+    )
+    def a_worker_takes_the_lease(
+        self,
+        rate: float,
+        skew_ms: int,
+        max_segment_bytes: int,
+        flush_seconds: float | None,
+        checkpoint_interval_seconds: float,
+        count: int,
+    ) -> None:
+        """The old owner, if it lives, is a zombie from now on and does not know it; the new one reads along."""
+        self.seed += 1
+        worker = self.world.worker(
+            faults=RandomFaults(random.Random(self.seed), rate),
+            clock=SkewedClock(self.world.clock, skew_ms),
+            seed=self.seed,
+            max_segment_bytes=max_segment_bytes,
+            flush_seconds=flush_seconds,
+            checkpoint_interval_seconds=checkpoint_interval_seconds,
+        )
+        self.workers.append(worker)
+        self.act(worker, worker.daemon.start)
+        if count:
+            self.deliver(worker, count)
+
+    @precondition(lambda self: self.workers)
+    @rule(receivers=st.lists(st.tuples(which, counts), min_size=1, max_size=MAX_WORKERS))
+    def records_are_delivered(self, receivers: list[tuple[int, int]]) -> None:
+        """To the owner and to zombies, not equally far."""
+        for number, count in receivers:
+            if self.workers:
+                self.deliver(self.pick(number), count)
+
+    @precondition(lambda self: len(self.workers) > 1)
+    @rule(number=which, other=which, count=counts, after=st.booleans(), stop=st.booleans())
+    def another_works_in_the_middle_of_a_request(
+        self,
+        number: int,
+        other: int,
+        count: int,
+        *,
+        after: bool,
+        stop: bool,
+    ) -> None:
+        """While one worker's next PUT is on its way, another delivers, or commits all that it holds."""
+        worker, intruder = self.pick(number), self.pick(other)
+
+        def intrude(verb: str, _key: str) -> None:
+            if verb == "PUT":
+                worker.store.before = worker.store.after = None
+                if stop:
+                    self.stop(intruder)
+                else:
+                    self.deliver(intruder, count)
+
+        if after:
+            worker.store.after = intrude
+        else:
+            worker.store.before = intrude
+
+    @precondition(lambda self: self.workers)
+    @rule(number=which)
+    def a_worker_is_killed(self, number: int) -> None:
+        """SIGKILL: its buffer is gone."""
+        self.workers.remove(self.pick(number))
+
+    @precondition(lambda self: self.workers)
+    @rule(number=which)
+    def a_worker_is_stopped(self, number: int) -> None:
+        """shutdownRequested, then leaseLost."""
+        self.stop(self.pick(number))
+
+    @precondition(lambda self: any(not worker.daemon.owns_lease for worker in self.workers))
+    @rule(number=which)
+    def a_zombie_learns_that_its_lease_is_lost(self, number: int) -> None:
+        """It falls silent, whatever is still delivered."""
+        zombies = [worker for worker in self.workers if not worker.daemon.owns_lease]
+        zombie = zombies[number % len(zombies)]
+        self.act(zombie, zombie.daemon.lose_lease)
+        zombie.store.requests.clear()
+        if zombie.daemon.alive:
+            zombie.daemon.deliver(3)
+            zombie.daemon.tick()
+            assert not zombie.store.requests, "a request after the lease was lost"
+
+    @rule()
+    def the_lease_table_is_wiped(self) -> None:
+        """The next worker begins at the start of the shard, or of what retention left of it."""
+        self.world.lease.wipe()
+
+    @precondition(lambda self: len(self.archived()) > 0)
+    @rule(share=st.floats(0, 1))
+    def a_checkpoint_is_restored(self, share: float) -> None:
+        """The next worker begins after some archived record, inside a span or at its end."""
+        archived = self.archived()
+        self.world.lease.wipe()
+        self.world.lease.checkpoint = archived[round(share * (len(archived) - 1))]
+
+    # What happens to services
+
+    @rule()
+    def delayed_requests_land(self) -> None:
+        """PUTs whose client gave up long ago are applied."""
+        self.world.bucket.land()
+
+    @precondition(lambda self: self.workers)
+    @rule(number=which, rate=st.sampled_from([0, 0.3, 0.7, 1]))
+    def the_store_gets_better_or_worse(self, number: int, rate: float) -> None:
+        """Up to an outage."""
+        faults = self.pick(number).store.faults
+        assert isinstance(faults, RandomFaults)
+        faults.rate = rate
+
+    @precondition(lambda self: self.workers)
+    @rule(number=which, errors=st.lists(st.sampled_from(TRANSIENT), min_size=1, max_size=4))
+    def the_lease_table_is_throttled(self, number: int, errors: list[str]) -> None:
+        """The next checkpoints fail in passing."""
+        self.pick(number).daemon.checkpoint_errors = errors
+
+    @precondition(lambda self: self.workers)
+    @rule(number=which, skew_ms=st.integers(-MAX_SKEW_MS, MAX_SKEW_MS))
+    def a_wall_clock_jumps(self, number: int, skew_ms: int) -> None:
+        """NTP steps it; monotonic time goes on."""
+        clock = self.pick(number).clock
+        assert isinstance(clock, SkewedClock)
+        clock.skew_ms = skew_ms
+
+    # What must hold
+
+    @invariant()
+    def every_checkpoint_was_legal(self) -> None:
+        """KCL never had to refuse one for its number."""
+        for worker in self.workers:
+            for request in worker.daemon.requests:
+                assert request.error != "IllegalArgumentException", request
+
+    def check_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """At the moment a checkpoint is stored: it ends a segment, and all before it is durable."""
+        spans = self.spans()
+        if isinstance(checkpoint, Position):
+            assert any(last == checkpoint for _, last in spans), f"{checkpoint} ends no segment"
+        for record in self.world.shard.everything:
+            if not isinstance(checkpoint, Position) or record.position <= checkpoint:
+                assert any(first <= record.position <= last for first, last in spans), (
+                    f"{record.position} is not durable"
+                )
+
+    def teardown(self) -> None:
+        """Let a worker without faults finish the shard, let late PUTs land, and compare with the model."""
+        self.world.lease.on_write = self.check_checkpoint
+        self.world.clock.advance(1)
+        heir = self.world.started(seed=self.seed)
+        heir.daemon.deliver()
+        if self.seed % 2:
+            self.world.shard.close("shardId-000000000001")
+            heir.daemon.end_shard()
+            assert self.world.lease.checkpoint == SHARD_END
+        else:
+            heir.daemon.request_shutdown()
+        for zombie in self.workers:
+            self.stop(zombie)
+        self.world.bucket.land()
+        self.every_checkpoint_was_legal()
+        chain = segments(self.world.bucket, PREFIX, self.world.shard.shard_id)
+        check_chain(chain)
+        check_holds(chain, self.world.shard.everything)
+
+    # How the machine acts
+
+    def pick(self, number: int) -> Worker:
+        """Return one of the living workers."""
+        return self.workers[number % len(self.workers)]
+
+    def act(self, worker: Worker, action: Callable[[], object]) -> None:
+        """Let a worker take its turn, unless it is in the middle of one; it may die of an outage or of its age."""
+        if worker in self.busy or not worker.daemon.alive:
+            return
+        self.busy.append(worker)
+        try:
+            action()
+        except (StoreUnavailable, BufferTooOld):
+            if worker in self.workers:
+                self.workers.remove(worker)
+        finally:
+            self.busy.remove(worker)
+
+    def deliver(self, worker: Worker, count: int) -> None:
+        """Let a worker read on."""
+        self.act(worker, lambda: worker.daemon.deliver(count))
+
+    def stop(self, worker: Worker) -> None:
+        """Ask for the shutdown; afterwards the worker is gone."""
+        if worker in self.busy:
+            return
+        self.act(worker, worker.daemon.request_shutdown)
+        self.act(worker, worker.daemon.lose_lease)
+        self.workers = [other for other in self.workers if other is not worker]
+
+    def spans(self) -> list[tuple[Position, Position]]:
+        """Return the spans that the metadata claim."""
+        bucket = self.world.bucket
+        keys = [key for key in bucket.keys(PREFIX) if key.endswith(".gz")]
+        return [SegmentMetadata.decode(bucket.metadata(key)).span for key in keys]
+
+    def archived(self) -> list[Position]:
+        """Return the positions that are archived, from the first on without a hole."""
+        spans = self.spans()
+        found = []
+        for record in self.world.shard.everything:
+            if not any(first <= record.position <= last for first, last in spans):
+                break
+            found.append(record.position)
+        return found
