@@ -96,3 +96,9 @@ def duplicates_key(prefix: str, shard_id: str, minute: int, first: Position, wri
     """Return the key at which a segment's dropped producer duplicates are kept."""
     folder = f"{prefix}_duplicates/{minute_path(minute)}/{check_shard_id(shard_id)}/"
     return f"{folder}{segment_name(first).removesuffix(SUFFIX)}-{writer}{SUFFIX}"
+
+
+def watermarks_key(prefix: str, shard_id: str, minute: int, first: Position, writer: str) -> str:
+    """Return the key of the producer watermarks that do not fit into a segment's metadata."""
+    folder = f"{prefix}_watermarks/{minute_path(minute)}/{check_shard_id(shard_id)}/"
+    return f"{folder}{segment_name(first).removesuffix(SUFFIX)}-{writer}.json"

@@ -70,8 +70,21 @@ class _AnyLine(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     data_base64: bytes | msgspec.UnsetType = msgspec.UNSET
 
 
+class _DroppedTextLine(_TextLine, gc=False):
+    duplicate_of: str
+
+
+class _DroppedBinaryLine(_BinaryLine, gc=False):
+    duplicate_of: str
+
+
+class _AnyDroppedLine(_AnyLine, gc=False, forbid_unknown_fields=True, kw_only=True):
+    duplicate_of: str
+
+
 _encode_lines = msgspec.json.Encoder().encode_lines
 _decode = msgspec.json.Decoder(_AnyLine).decode
+_decode_dropped = msgspec.json.Decoder(_AnyDroppedLine).decode
 
 
 def encode_lines(shard_id: str, records: Sequence[Record]) -> bytes:
@@ -104,6 +117,17 @@ def _line(shard_id: str, record: Record) -> _TextLine | _BinaryLine:
     return _TextLine(shard_id, number, sub, record.partition_key, record.arrival_ms, text)
 
 
+def encode_dropped_line(shard_id: str, record: Record, duplicate_of: str) -> bytes:
+    """Return the line of a producer duplicate that was left out, with its line break."""
+    number, sub = record.sequence_number, record.sub_sequence_number
+    place = (shard_id, number, sub, record.partition_key, record.arrival_ms)
+    try:
+        text = record.data.decode()
+    except UnicodeDecodeError:
+        return _encode_lines([_DroppedBinaryLine(*place, record.data, duplicate_of)])
+    return _encode_lines([_DroppedTextLine(*place, text, duplicate_of)])
+
+
 def decode_line(line: bytes) -> tuple[str, Record]:
     """Read one line; returns (shard id, record).
 
@@ -111,9 +135,21 @@ def decode_line(line: bytes) -> tuple[str, Record]:
         FormatError: the line is not JSON, lacks a field, has one too many, or holds an impossible value.
     """
     try:
-        parsed = _decode(line)
+        return _checked(_decode(line))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
         raise FormatError(f"not a line of a segment: {exc}") from exc
+
+
+def decode_dropped_line(line: bytes) -> tuple[str, Record, str]:
+    """Read one line of a `_duplicates` object; returns (shard id, record, duplicate_of). Raises FormatError."""
+    try:
+        parsed = _decode_dropped(line)
+        return *_checked(parsed), parsed.duplicate_of
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+        raise FormatError(f"not a line of a duplicates object: {exc}") from exc
+
+
+def _checked(parsed: _AnyLine) -> tuple[str, Record]:
     if not is_sequence_number(parsed.sequence_number) or parsed.sub_sequence_number < 0:
         raise FormatError(
             f"not a line of a segment: position {parsed.sequence_number!r}:{parsed.sub_sequence_number}"

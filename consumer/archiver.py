@@ -6,6 +6,9 @@ taken in position order and never sorted: arrival times may step back inside a s
 """
 
 from collections.abc import Callable, Sequence
+from heapq import merge
+from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 import structlog
@@ -13,15 +16,19 @@ import structlog
 from archive.clock import Clock, IdSource
 from archive.commit import Committed
 from archive.errors import BufferTooOld, DeliveryDoubt
-from archive.metadata import ChainStart, Continuity, Predecessor
+from archive.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
 from archive.minute import MINUTE_MS, minute_of, minute_text
 from archive.position import Position
 from archive.record import Record
-from archive.segment import SegmentWriter, read_records
+from archive.segment import SegmentWriter, read_dropped, read_records
+from consumer.dedupe import Deduplicator
 from consumer.sequence_store import SequenceStore
 
 _STRETCH_BYTES = 1 << 20
 """Payload that is encoded in one go: bounds what a large batch adds to the process's memory."""
+
+
+_RECUT_RECORDS = 500
 
 
 class Limits(NamedTuple):
@@ -57,6 +64,7 @@ class Archiver:
         clock: Clock,
         new_id: IdSource,
         *,
+        dedupe: Deduplicator | None = None,
         on_chain_start: Callable[[Position, ChainStart, float], Continuity | None],
         continuity: Continuity | None,
     ) -> None:
@@ -70,6 +78,7 @@ class Archiver:
         self._clock = clock
         self._new_id = new_id
         self._on_chain_start = on_chain_start
+        self._dedupe = dedupe
         self._continuity = continuity
         self._run: SegmentWriter | None = None
         self._run_started = 0.0
@@ -125,7 +134,7 @@ class Archiver:
         while (stored := self._sequences.next_stored(position)) is not None:
             self.commit("stored_range")
             if self._floor is None or stored.last > self._floor:
-                self.tail = self._floor = stored.last
+                self._follow(stored)
 
     def _stretch(self, records: Sequence[Record], start: int, minute: int, *, skipped: bool) -> "_Stretch":
         """Find how far the records from `start` on go in one piece; the first is always in.
@@ -163,7 +172,28 @@ class Archiver:
         if self._run is None:
             self._run = SegmentWriter(self.shard_id, minute)
             self._run_started = self._clock.monotonic()
-        self._run.extend(records)
+        self._write(self._run, records)
+
+    def _write(self, run: SegmentWriter, records: Sequence[Record]) -> None:
+        """Add records to a run, the producer duplicates among them beside it."""
+        if self._dedupe is None:
+            run.extend(records)
+            return
+        start = 0
+        for index, duplicate_of in enumerate(self._dedupe.judge(records)):
+            if duplicate_of is not None:
+                if index > start:
+                    run.extend(records[start:index])
+                run.drop(records[index], duplicate_of)
+                start = index + 1
+        if start < len(records):
+            run.extend(records[start:])
+
+    def _follow(self, other: SegmentMetadata) -> None:
+        """Make another writer's segment the tail of the chain."""
+        self.tail = self._floor = other.last
+        if self._dedupe is not None:
+            self._dedupe.adopt(other, self._sequences.watermarks_of(other))
 
     def tick(self, *, records: int) -> None:
         """End a callback that brought `records` records: commit what has waited long enough.
@@ -208,29 +238,37 @@ class Archiver:
     def _commit_once(
         self, run: SegmentWriter, reason: str, age: float, budget_seconds: float
     ) -> SegmentWriter | None:
-        body = run.body()
         # The age bounds the retries too: a slot may have been expired once the buffer is older than that.
         budget = min(budget_seconds, self._limits.max_segment_age_seconds - age)
         if isinstance(self.tail, ChainStart):
             self._continuity = self._on_chain_start(run.span.first, self.tail, budget) or self._continuity
-        metadata = run.metadata(after=self.tail, writer=self._new_id(), continuity=self._continuity)
-        key, outcome = self._sequences.commit(body, metadata, budget_seconds=budget)
+        key, metadata, outcome = self._sequences.commit(
+            run,
+            after=self.tail,
+            writer=self._new_id(),
+            continuity=self._continuity,
+            watermarks=None if self._dedupe is None else self._dedupe.watermarks(),
+            budget_seconds=budget,
+        )
         log = self._log.bind(key=key, minute=minute_text(run.minute), reason=reason)
         self._continuity = None
         if isinstance(outcome, Committed):
             self.tail = self._floor = metadata.last
+            if self._dedupe is not None:
+                self._dedupe.committed(metadata)
             log.info(
                 "segment_committed",
                 first=str(metadata.first),
                 last=str(metadata.last),
                 records=metadata.records,
+                dropped=metadata.dropped,
                 payload_bytes=metadata.payload_bytes,
-                body_bytes=len(body),
+                body_bytes=len(run.body()),
                 attempts=outcome.attempts,
                 continuity=metadata.continuity,
             )
             return None
-        self.tail = self._floor = outcome.winner.last
+        self._follow(outcome.winner)
         log.warning(
             "slot_lost",
             first=str(metadata.first),
@@ -238,7 +276,19 @@ class Archiver:
             winner_last=str(outcome.winner.last),
             next_step="expected for a moment after a lease changed hands; if it lasts, two workers share a shard",
         )
-        return _recut(run, body, outcome.winner.last)
+        return self._recut(run, outcome.winner.last)
+
+    def _recut(self, run: SegmentWriter, winner_last: Position) -> SegmentWriter | None:
+        """Return the part of a run behind the winner's end, judged again behind it; None when there is none."""
+        if run.span.last <= winner_last:
+            return None
+        kept = read_records(run.body(), run.shard_id)
+        dropped = ((position, record) for position, record, _ in read_dropped(run.duplicates_body(), run.shard_id))
+        rest = SegmentWriter(run.shard_id, run.minute)
+        left = (record for position, record in merge(kept, dropped, key=itemgetter(0)) if position > winner_last)
+        while stretch := list(islice(left, _RECUT_RECORDS)):
+            self._write(rest, stretch)
+        return rest
 
     def _is_full(self, run: SegmentWriter, record: Record) -> bool:
         return run.raw_bytes + len(record.data) > self._limits.max_segment_bytes
@@ -255,14 +305,3 @@ class Archiver:
                 f"({self._limits.max_segment_age_seconds:g}); {dropped} buffered records were thrown away",
                 next_step="nothing is lost, they will be delivered again; look for pauses of this process or host",
             )
-
-
-def _recut(run: SegmentWriter, body: bytes, winner_last: Position) -> SegmentWriter | None:
-    """Return the part of a run behind the winner's end, or None when there is none."""
-    if run.span.last <= winner_last:
-        return None
-    rest = SegmentWriter(run.shard_id, run.minute)
-    for position, record in read_records(body, run.shard_id):
-        if position > winner_last:
-            rest.extend([record])
-    return rest

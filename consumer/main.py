@@ -75,9 +75,11 @@ def _run(protocol: BinaryIO) -> None:
     from archive.clock import SystemClock, new_id, new_random  # noqa: PLC0415 - after the guard
     from archive.errors import SettingsError  # noqa: PLC0415 - after the guard
     from archive.s3 import S3Store, make_s3_client  # noqa: PLC0415 - after the guard
+    from consumer.dedupe_start import await_table, open_table  # noqa: PLC0415 - after the guard
     from consumer.kinesis import KinesisStream, make_kinesis_client  # noqa: PLC0415 - after the guard
     from consumer.logs import configure_logging  # noqa: PLC0415 - after the guard
     from consumer.multilang import run_process  # noqa: PLC0415 - after the guard
+    from consumer.ports import Ports  # noqa: PLC0415 - after the guard
     from consumer.processor import ShardProcessor  # noqa: PLC0415 - after the guard
     from consumer.settings import PROPERTIES_VARIABLE, load_settings  # noqa: PLC0415 - after the guard
 
@@ -98,7 +100,10 @@ def _run(protocol: BinaryIO) -> None:
         rng,
         budget_seconds=settings.store_timeout_seconds,
     )
-    processor = ShardProcessor(settings, store, stream, clock, rng, new_id)
+    table = open_table(settings)
+    if table is not None:
+        await_table(table, Ports(settings, store, stream, clock, rng, new_id))
+    processor = ShardProcessor(settings, store, stream, clock, rng, new_id, table)
     run_process(processor, sys.stdin.buffer, protocol)
 
 

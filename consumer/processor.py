@@ -21,6 +21,8 @@ from archive.position import Position
 from archive.store import ObjectStore
 from consumer.archiver import Archiver, Limits
 from consumer.checkpoints import IntervalCheckpoints
+from consumer.dedupe_start import DedupeStarter
+from consumer.dedupe_table import DedupeTable
 from consumer.multilang import Batch, Closing, Initialize
 from consumer.multilang import LeaseLost as LeaseLostMessage
 from consumer.ports import Ports
@@ -51,7 +53,9 @@ class ShardProcessor:
         clock: Clock,
         rng: random.Random,
         new_id: IdSource,
+        dedupe_table: DedupeTable | None = None,
     ) -> None:
+        self._dedupe_table = dedupe_table
         self._ports = Ports(settings, store, stream, clock, rng, new_id)
         self._shard: _Shard | None = None
         self._silent = False
@@ -65,6 +69,9 @@ class ShardProcessor:
         sequences = SequenceStore(
             store, settings.prefix, shard_id, clock, rng, budget_seconds=settings.store_timeout_seconds
         )
+        dedupe = None
+        if self._dedupe_table is not None:
+            dedupe = DedupeStarter(self._ports, self._dedupe_table, shard_id, start.identity).open(start.tail)
         archiver = Archiver(
             shard_id,
             sequences,
@@ -72,6 +79,7 @@ class ShardProcessor:
             _limits(settings),
             clock,
             new_id,
+            dedupe=dedupe,
             on_chain_start=starter.mark_start,
             continuity=start.continuity,
         )

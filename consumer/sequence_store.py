@@ -10,13 +10,20 @@ from bisect import insort
 import structlog
 
 from archive.clock import Backoff, Clock
-from archive.commit import AlreadyStored, Committed, commit_segment, stored_segment, until_known
-from archive.keys import minute_prefix, segment_key
-from archive.metadata import SegmentMetadata
+from archive.commit import BODY_TYPE, AlreadyStored, Committed, commit_segment, stored_segment, until_known
+from archive.errors import ObjectVanished
+from archive.keys import duplicates_key, minute_prefix, segment_key, watermarks_key
+from archive.markers import JSON_TYPE
+from archive.metadata import Continuity, Predecessor, SegmentMetadata
 from archive.minute import MINUTE_MS, minute_text
-from archive.position import Position, SequenceRange
+from archive.position import Position
+from archive.segment import SegmentWriter
 from archive.store import ObjectStore
+from consumer.watermarks import Watermarks
 
+WATERMARKS_LIMIT = 1000
+WATERMARKS_BESIDE = "beside"
+"""The value of the metadata field `watermarks` when they stand in an object of their own."""
 SKEW_MS = 5 * MINUTE_MS
 """How far the clocks of two writers may be apart: minutes that began later than this need no LIST."""
 
@@ -46,7 +53,7 @@ class SequenceStore:
         self._budget_seconds = budget_seconds
         self._started_ms = clock.now_ms()
         self._met: set[int] = set()
-        self._ahead: list[SequenceRange] = []
+        self._ahead: list[SegmentMetadata] = []
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def meet(self, minute: int, floor: Position | None) -> None:
@@ -62,9 +69,9 @@ class SequenceStore:
         backoff = self.backoff(self._budget_seconds)
         listed = until_known(lambda: list(self._store.list_objects(prefix)), backoff, f"LIST {prefix}")
         for row in listed:
-            span = stored_segment(self._store, self._prefix, row.key, backoff).span
-            if floor is None or span.last > floor:
-                insort(self._ahead, span)
+            stored = stored_segment(self._store, self._prefix, row.key, backoff)
+            if floor is None or stored.last > floor:
+                insort(self._ahead, stored, key=lambda one: one.span)
         self._met.add(minute)
         if listed:
             self._log.info("stored_ranges_found", minute=minute_text(minute), segments=len(listed))
@@ -74,18 +81,53 @@ class SequenceStore:
         """Where the next stored range ahead begins; None when there is none."""
         return self._ahead[0].first if self._ahead else None
 
-    def next_stored(self, position: Position) -> SequenceRange | None:
-        """Take the next stored range that begins at or before `position`; None when there is none."""
+    def next_stored(self, position: Position) -> SegmentMetadata | None:
+        """Take the next stored segment that begins at or before `position`; None when there is none."""
         if self._ahead and self._ahead[0].first <= position:
             return self._ahead.pop(0)
         return None
 
     def commit(
-        self, body: bytes, metadata: SegmentMetadata, *, budget_seconds: float
-    ) -> tuple[str, Committed | AlreadyStored]:
-        """Commit a segment at its slot; returns the key and the outcome. See `archive.commit`."""
+        self,
+        run: SegmentWriter,
+        *,
+        after: Predecessor,
+        writer: str,
+        continuity: Continuity | None,
+        watermarks: Watermarks | None,
+        budget_seconds: float,
+    ) -> tuple[str, SegmentMetadata, Committed | AlreadyStored]:
+        """Commit a run at its slot; returns the key, our metadata and the outcome. See `archive.commit`.
+
+        What goes with the segment is written before it, under keys that carry `writer`: dropped duplicates, and
+        watermarks that do not fit into the metadata. They mean nothing until the segment exists.
+        """
+        backoff = self.backoff(budget_seconds)
+        first = run.span.first
+        if run.dropped:
+            key = duplicates_key(self._prefix, self._shard_id, run.minute, first, writer)
+            self._put_beside(key, run.duplicates_body(), BODY_TYPE, backoff)
+        text = None if watermarks is None else watermarks.encode()
+        if text is not None and len(text) > WATERMARKS_LIMIT:
+            key = watermarks_key(self._prefix, self._shard_id, run.minute, first, writer)
+            self._put_beside(key, text.encode(), JSON_TYPE, backoff)
+            text = WATERMARKS_BESIDE
+        metadata = run.metadata(after=after, writer=writer, continuity=continuity, watermarks=text)
         key = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)
-        return key, commit_segment(self._store, key, body, metadata, self.backoff(budget_seconds))
+        return key, metadata, commit_segment(self._store, key, run.body(), metadata, backoff)
+
+    def watermarks_of(self, metadata: SegmentMetadata) -> Watermarks | None:
+        """Return the watermarks that travel with a stored segment; None when it carries none.
+
+        Raises:
+            ObjectVanished: they stand beside the segment and are gone.
+            FormatError: they do not parse.
+        """
+        return load_watermarks(self._store, self._prefix, metadata, self.backoff(self._budget_seconds))
+
+    def _put_beside(self, key: str, body: bytes, content_type: str, backoff: Backoff) -> None:
+        # The key is ours alone: when it exists already, an earlier attempt of this very request was applied.
+        until_known(lambda: self._store.put_if_absent(key, body, {}, content_type), backoff, f"PUT {key}")
 
     def backoff(self, budget_seconds: float) -> Backoff:
         """Return waits for one request within a budget."""
@@ -103,3 +145,18 @@ class SequenceStore:
             )
             return True
         return start_ms < self._started_ms + SKEW_MS
+
+
+def load_watermarks(
+    store: ObjectStore, prefix: str, metadata: SegmentMetadata, backoff: Backoff
+) -> Watermarks | None:
+    """Return the watermarks of a stored segment; see `SequenceStore.watermarks_of`."""
+    if metadata.watermarks is None:
+        return None
+    if metadata.watermarks != WATERMARKS_BESIDE:
+        return Watermarks.decode(metadata.watermarks)
+    key = watermarks_key(prefix, metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
+    found = until_known(lambda: store.get(key), backoff, f"GET {key}")
+    if found is None:
+        raise ObjectVanished(f"{key} is gone", next_step="find out who deletes objects under the prefix")
+    return Watermarks.decode(found.body)

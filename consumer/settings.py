@@ -133,7 +133,7 @@ def load_with_kcl(path: Path | str, environ: Mapping[str, str]) -> LoadedSetting
             errors.append(_unknown(name))
     values = _parse(texts, errors)
     _take_kcl(kcl, values, environ, errors)
-    errors += _missing(values, texts) + _contradictions(values, kcl) + _not_yet(values)
+    errors += _missing(values, texts) + _contradictions(values, kcl) + _dedupe(values)
     if errors:
         raise _settings_error(str(path), errors)
     return LoadedSettings(Settings(**values), kcl, {name: text for name, (_, text) in texts.items()})
@@ -231,11 +231,27 @@ def _contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[s
     return errors
 
 
-def _not_yet(values: Mapping[str, Any]) -> list[str]:
-    """Return the settings that this version knows and does not serve yet: the one place that refuses them."""
-    if values.get("dedupe") is None:
-        return []
-    return ["minutebook.dedupe is not available in this version: remove the line"]
+def _dedupe(values: Mapping[str, Any]) -> list[str]:
+    """Return what the mode of producer deduplication lacks, and what it would not use."""
+    mode = values.get("dedupe")
+    needs = {"claims": {"event_id"}, "watermark": {"producer_sequence"}}.get(mode or "", set())
+    takes = {"claims": {"event_id", "dedupe_table"}}.get(mode or "", set())
+    if mode == "watermark":
+        takes = {"producer_sequence", "producer_key", "producer_ordered", "dedupe_table"}
+    names = {"event_id": "eventId", "producer_sequence": "producerSequence", "producer_key": "producerKey"}
+    names |= {"producer_ordered": "producerOrdered", "dedupe_table": "dedupeTable"}
+    missing = [
+        f"minutebook.{names[name]} is missing: minutebook.dedupe={mode} needs it"
+        for name in sorted(needs)
+        if values.get(name) is None
+    ]
+    idle = [
+        f"minutebook.{names[name]} has no effect "
+        + (f"with minutebook.dedupe={mode}" if mode else "without minutebook.dedupe")
+        for name in sorted(names.keys() - takes)
+        if values.get(name)
+    ]
+    return missing + idle
 
 
 def _unknown(name: str) -> str:

@@ -28,7 +28,7 @@ def segments(bucket: MemoryBucket, prefix: str, shard_id: str) -> list[Segment]:
     """Return the segments of one shard in the order of their spans."""
     found = []
     for key in bucket.keys(prefix):
-        if key.endswith(".jsonl.gz"):
+        if key.endswith(".jsonl.gz") and not key.startswith(f"{prefix}_"):
             parsed = parse_segment_key(prefix, key)
             if parsed.shard_id == shard_id:
                 metadata = SegmentMetadata.decode(bucket.metadata(key))
@@ -48,13 +48,14 @@ def check_chain(chain: Sequence[Segment]) -> None:
             assert metadata.after == before.metadata.last, f"{segment.key} follows {metadata.after}"
         positions = [position for position, _ in segment.records]
         arrivals = [record.arrival_ms for _, record in segment.records]
-        assert (positions[0], positions[-1]) == metadata.span
+        if not metadata.dropped:  # else the ends of the span may be duplicates that were left out
+            assert (positions[0], positions[-1]) == metadata.span
+            assert (min(arrivals), max(arrivals)) == (metadata.arrival_min_ms, metadata.arrival_max_ms)
         assert (len(positions), sum(len(record.data) for _, record in segment.records)) == (
             metadata.records,
             metadata.payload_bytes,
         )
-        assert (min(arrivals), max(arrivals)) == (metadata.arrival_min_ms, metadata.arrival_max_ms)
-        assert {minute_of(arrival) for arrival in arrivals} == {metadata.minute}
+        assert {minute_of(arrival) for arrival in arrivals} <= {metadata.minute}
 
 
 def check_holds(chain: Sequence[Segment], expected: Iterable[UserRecord]) -> None:

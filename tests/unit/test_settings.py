@@ -163,7 +163,12 @@ NO_SETTING = "is no setting of KCL or Minutebook"
         ("minutebook.maxSegmentAgeSeconds=100\nminutebook.lingerSeconds=50", "must exceed 60 s + minutebook.linger"),
         ("minutebook.maxSegmentAgeSeconds=100\nminutebook.flushSeconds=200", "must exceed minutebook.flushSeconds"),
         ("timeoutInSeconds=300", "timeoutInSeconds must exceed minutebook.storeTimeoutSeconds by 60 s"),
-        ("minutebook.dedupe=claims", "minutebook.dedupe is not available in this version: remove the line"),
+        ("minutebook.dedupe=claims", "minutebook.eventId is missing: minutebook.dedupe=claims needs it"),
+        (
+            "minutebook.dedupe=watermark",
+            "minutebook.producerSequence is missing: minutebook.dedupe=watermark needs it",
+        ),
+        ("minutebook.eventId=id", "minutebook.eventId has no effect without minutebook.dedupe"),
         ("streamArn=arn:aws:kinesis:eu-west-1:1:stream/other", "streamName and streamArn name two streams"),
         ("streamArn=arn:aws:s3:::x", "streamArn must be arn:aws:kinesis:"),
         ("kinesisClient.endpointOverride=http://127.0.0.1:1", "kinesisClient.endpointOverride is refused: nested"),

@@ -1,0 +1,50 @@
+"""Values that producers put into their payloads: event ids, sequence numbers, producer keys.
+
+Payloads are untrusted bytes: a payload that is not JSON, or lacks the value, has none. Nothing is evaluated but the
+user's own JMESPath.
+"""
+
+import hashlib
+import json
+from typing import Any
+
+import jmespath
+import msgspec
+
+_LONGEST_ID_BYTES = 512
+_decode = msgspec.json.Decoder().decode
+
+
+class PayloadPath:
+    """One JMESPath over JSON payloads."""
+
+    def __init__(self, expression: str) -> None:
+        self._search = jmespath.compile(expression).search
+
+    def value(self, payload: bytes) -> Any:  # noqa: ANN401 - whatever the producer wrote
+        """Return what the path finds; None where the payload is no JSON or holds nothing there."""
+        try:
+            return self._search(_decode(payload))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, jmespath.exceptions.JMESPathError):
+            return None
+
+    def text(self, payload: bytes) -> str | None:
+        """Return the value as an id: JSON text of a string or a number, so that 1 and "1" stay apart.
+
+        Objects, arrays, booleans, null and the empty string are no ids. Long ids are replaced by their SHA-256:
+        DynamoDB keys end at 2 KB.
+        """
+        value = self.value(payload)
+        if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+            return None
+        text = json.dumps(value)
+        if len(text) > _LONGEST_ID_BYTES:
+            return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+        return text
+
+    def number(self, payload: bytes) -> int | None:
+        """Return the value as a producer's sequence number: a non-negative integer, or its decimal text."""
+        value = self.value(payload)
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 38:  # noqa: PLR2004
+            return int(value)
+        return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,104 @@
+"""The dedupe table: one suite for the fake and for a real server."""
+
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from archive.clock import Backoff, SystemClock, new_id
+from archive.commit import until_known
+from archive.errors import FormatError, StoreRefused
+from archive.position import Position
+from consumer.dedupe_table import DedupeTable, DynamoDedupeTable, ShardTail, make_dynamodb_client
+from consumer.watermarks import Watermarks
+from demo.embedded import REGION, EmbeddedAws
+from tests.fakes.dedupe_table import MemoryDedupeTable
+
+
+def ready(table: DynamoDedupeTable) -> DynamoDedupeTable:
+    """Make the table and wait until it is usable."""
+    clock = SystemClock()
+    waits = Backoff(clock, random.Random(1), budget_seconds=30)
+    while not until_known(table.ensure, waits, "the table"):
+        clock.sleep(0.05)
+    return table
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def table(request: pytest.FixtureRequest) -> Iterator[DedupeTable]:
+    """Return an empty table of each kind."""
+    if request.param == "memory":
+        yield MemoryDedupeTable()
+        return
+    aws: EmbeddedAws = request.getfixturevalue("embedded_aws")
+    yield ready(DynamoDedupeTable(make_dynamodb_client(REGION, aws.dynamodb_endpoint), f"dedupe-{new_id()[:8]}"))
+
+
+def test_the_first_claim_wins_and_keeps_winning(table: DedupeTable) -> None:
+    """The owner is told to everybody who comes later, and to itself."""
+    assert table.claim("x", "one", expires=100, now=1) == "one"
+    assert table.claim("x", "two", expires=100, now=1) == "one"
+    assert table.claim("x", "one", expires=100, now=2) == "one"
+    assert table.claim("y", "two", expires=100, now=2) == "two"
+
+
+def test_a_claim_that_has_run_out_can_be_taken(table: DedupeTable) -> None:
+    """The condition looks at the expiry itself: DynamoDB deletes late."""
+    assert table.claim("x", "one", expires=10, now=1) == "one"
+    assert table.claim("x", "two", expires=99, now=10) == "one"
+    assert table.claim("x", "two", expires=99, now=11) == "two"
+
+
+def test_of_many_claims_at_once_one_wins(table: DedupeTable) -> None:
+    """Everybody is told the same owner."""
+    with ThreadPoolExecutor(16) as pool:
+        for event in range(10):
+            names = [f"{event}-{n}" for n in range(16)]
+            owners = set(
+                pool.map(lambda name, event=event: table.claim(f"e{event}", name, expires=100, now=1), names)
+            )
+            assert len(owners) == 1
+            assert owners < set(names)
+
+
+def test_a_tail_is_read_back(table: DedupeTable) -> None:
+    """Position and watermarks of one shard; another shard has none."""
+    state = Watermarks()
+    state.take("p", 7, ordered=False)
+    table.write_tail("stream/shard", ShardTail(Position(5, 1), state))
+    row = table.read_tail("stream/shard")
+    assert row is not None
+    assert row.position == Position(5, 1)
+    assert row.watermarks.encode() == state.encode()
+    assert table.read_tail("stream/other") is None
+
+
+def test_the_table_is_made_once_with_time_to_live(embedded_aws: EmbeddedAws) -> None:
+    """On-demand billing, `expires` as time to live; asking again changes nothing."""
+    client = make_dynamodb_client(REGION, embedded_aws.dynamodb_endpoint)
+    name = f"dedupe-{new_id()[:8]}"
+    ready(DynamoDedupeTable(client, name))
+    assert DynamoDedupeTable(client, name).ensure()
+    described = client.describe_table(TableName=name)["Table"]
+    assert described["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
+    ttl = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+    assert (ttl["TimeToLiveStatus"], ttl["AttributeName"]) == ("ENABLED", "expires")
+
+
+def test_a_foreign_item_is_an_error_that_names_it(embedded_aws: EmbeddedAws) -> None:
+    """An item without an owner is nobody's claim: it must not pass for one."""
+    client = make_dynamodb_client(REGION, embedded_aws.dynamodb_endpoint)
+    name = f"dedupe-{new_id()[:8]}"
+    table = ready(DynamoDedupeTable(client, name))
+    client.put_item(TableName=name, Item={"id": {"S": "e:x"}, "other": {"S": "1"}})
+    with pytest.raises(FormatError, match="owner"):
+        table.claim("x", "one", expires=100, now=1)
+
+
+def test_a_missing_table_is_refused_with_the_next_step(embedded_aws: EmbeddedAws) -> None:
+    """A table that was deleted under a running processor is no outage to wait for."""
+    client = make_dynamodb_client(REGION, embedded_aws.dynamodb_endpoint)
+    with pytest.raises(StoreRefused) as caught:
+        DynamoDedupeTable(client, "nobody-made-this").claim("x", "one", expires=100, now=1)
+    assert caught.value.next_step

@@ -1,0 +1,57 @@
+"""The dedupe table in memory, with faults on both sides of a request."""
+
+from collections import Counter
+
+from archive.errors import OutcomeUnknown
+from archive.position import Position
+from consumer.dedupe_table import ShardTail
+from consumer.watermarks import Watermarks
+
+
+class MemoryDedupeTable:
+    """Implements `DedupeTable`. `lose_answers` applies that many requests and loses their answers.
+
+    Rows are kept as text, as the service does: what a test changes afterwards in memory does not reach them.
+    """
+
+    def __init__(self) -> None:
+        self.claims: dict[str, tuple[str, int]] = {}
+        self.tails: dict[str, tuple[str, str]] = {}
+        self.requests: Counter[str] = Counter()
+        self.lose_answers = 0
+        self.refuse_before = 0
+
+    def claim(self, event_id: str, owner: str, *, expires: int, now: int) -> str:
+        """Apply the condition of the real table."""
+        self._begin("claim")
+        held = self.claims.get(event_id)
+        if held is None or held[0] == owner or held[1] < now:
+            self.claims[event_id] = (owner, expires)
+            self._answer()
+            return owner
+        self._answer()
+        return held[0]
+
+    def read_tail(self, shard: str) -> ShardTail | None:
+        """Return the row."""
+        self._begin("read_tail")
+        self._answer()
+        row = self.tails.get(shard)
+        return None if row is None else ShardTail(Position.parse(row[0]), Watermarks.decode(row[1]))
+
+    def write_tail(self, shard: str, tail: ShardTail) -> None:
+        """Store the row."""
+        self._begin("write_tail")
+        self.tails[shard] = (str(tail.position), tail.watermarks.encode())
+        self._answer()
+
+    def _begin(self, verb: str) -> None:
+        self.requests[verb] += 1
+        if self.refuse_before:
+            self.refuse_before -= 1
+            raise OutcomeUnknown("throttled before it was applied")
+
+    def _answer(self) -> None:
+        if self.lose_answers:
+            self.lose_answers -= 1
+            raise OutcomeUnknown("applied, and the answer was lost")

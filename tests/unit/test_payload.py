@@ -1,0 +1,47 @@
+"""What a JMESPath finds in a producer's payload, and what counts as an id or a number."""
+
+import pytest
+
+from consumer.payload import PayloadPath
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        (b'{"id":"a"}', '"a"'),
+        (b'{"id":1}', "1"),
+        (b'{"id":"1"}', '"1"'),
+        (b'{"id":null}', None),
+        (b'{"id":""}', None),
+        (b'{"id":true}', None),
+        (b'{"id":{"x":1}}', None),
+        (b'{"other":1}', None),
+        (b"[1,2]", None),
+        (b"not json", None),
+        (b"\xff\xfe", None),
+        (b"", None),
+        (b"[" * 100_000, None),
+    ],
+)
+def test_only_strings_and_numbers_are_ids(payload: bytes, expected: str | None) -> None:
+    """1 and "1" stay apart; everything else is no id, and the record is kept."""
+    assert PayloadPath("id").text(payload) == expected
+
+
+def test_a_long_id_is_hashed() -> None:
+    """DynamoDB's keys end at 2 KB; two long ids that differ at the end stay apart."""
+    path = PayloadPath("id")
+    one, two = (path.text(b'{"id":"' + b"x" * 5000 + tail + b'"}') for tail in (b"1", b"2"))
+    assert one is not None
+    assert two is not None
+    assert len(one) < 100
+    assert one != two
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [(b'{"n":7}', 7), (b'{"n":"0007"}', 7), (b'{"n":-1}', None), (b'{"n":1.5}', None), (b'{"n":true}', None)],
+)
+def test_numbers_are_whole_and_not_negative(payload: bytes, expected: int | None) -> None:
+    """A producer's sequence is counted in whole numbers; decimal text is read too."""
+    assert PayloadPath("n").number(payload) == expected
