@@ -1,9 +1,12 @@
 """Looking at processes (Linux, /proc), and freezing some of them without ever leaving one frozen."""
 
+import array
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -61,6 +64,20 @@ class Frozen:
             self._helper.stdin.close()
             self._helper.stdout.close()
             self._helper.wait()
+
+
+def has_unread_input(pid: int) -> bool:
+    """Tell whether bytes wait in a process's stdin, a pipe; False when the process has ended."""
+    try:
+        pipe = os.open(f"/proc/{pid}/fd/0", os.O_RDONLY | os.O_NONBLOCK)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    try:
+        waiting = array.array("i", [0])
+        fcntl.ioctl(pipe, termios.FIONREAD, waiting)
+        return waiting[0] > 0
+    finally:
+        os.close(pipe)
 
 
 def send(pid: int, number: signal.Signals) -> None:

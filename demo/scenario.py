@@ -16,15 +16,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from archive.errors import MinutebookError
-from demo.processes import Frozen
+from demo.processes import Frozen, has_unread_input
 from demo.screen import Screen
 from demo.stage import SHARDS, Stage
 from demo.worker import Worker
 
 ZOMBIE_FLUSH_SECONDS = 10
 """The zombie cuts by time as well, so that what it holds is overdue when it wakes: it PUTs at once."""
-_HANDOVER_SECONDS = 2
-"""For one batch on its way between a daemon and its processors; a frozen process cannot be asked."""
+_LATE_PUT_SECONDS = 2
+"""For the late PUT itself: nobody can be asked whether it is done."""
 _START_SECONDS = 120
 _TAKEOVER_SECONDS = 180
 _FENCE_SECONDS = 40
@@ -76,8 +76,8 @@ class Scenario:
         """Freeze a worker until others work on its shards, then wake it.
 
         Returns (seconds until the take-over, PUTs that the zombie lost). Its processors are stopped before its
-        daemon, so the daemon still hands each a batch; the zombie finds it when it wakes, before it can
-        learn that its lease is gone.
+        daemon, which still hands each a batch; the zombie finds it when it wakes, before it can learn that its lease
+        is gone.
         """
         shards, daemon = zombie.holds(), zombie.daemon()
         if daemon is None:
@@ -85,8 +85,9 @@ class Scenario:
         self._screen.act(f"worker B freezes (SIGSTOP), and with it {_names(shards)}")
         others = {worker: worker.mark() for worker in self._stage.workers.values() if worker is not zombie}
         begun = self._clock.monotonic()
-        with Frozen([one.pid for one in zombie.processors()]) as hands:
-            self._clock.sleep(_HANDOVER_SECONDS)
+        pids = [one.pid for one in zombie.processors()]
+        with Frozen(pids) as hands:
+            self._wait(zombie, lambda: all(map(has_unread_input, pids)), _FENCE_SECONDS)
             with Frozen([daemon.pid]) as head:
                 leader = self._stage.workers["a"]
                 self._wait(leader, lambda: shards <= _seen(others, "shard_opened"), _TAKEOVER_SECONDS)
@@ -99,7 +100,8 @@ class Scenario:
                 self._screen.act("worker B wakes, and PUTs what it held")
                 # Its log passes through its daemon: what happens now is seen only when that wakes, too.
                 hands.thaw()
-                self._clock.sleep(_HANDOVER_SECONDS)
+                self._wait(zombie, lambda: not any(map(has_unread_input, pids)), _FENCE_SECONDS)
+                self._clock.sleep(_LATE_PUT_SECONDS)
                 head.thaw()
         self._wait(zombie, lambda: shards <= _seen({zombie: 0}, "lease_lost"), _FENCE_SECONDS)
         fenced = len(zombie.events("slot_lost"))

@@ -69,6 +69,8 @@ class Stage:
             "minutebook.prefix": PREFIX,
             # KCL gives every lease to the first worker as long as it may; the others need some, too.
             "maxLeasesForWorker": str(LEASES_PER_WORKER),
+            # Assignments (one a second) between two rebalancings: at KCL's 3, leases wander all through the demo.
+            "varianceBalancingFrequency": "3600",
             # A killed processor takes its daemon down only after this grace.
             "shutdownGraceMillis": "5000",
         }
