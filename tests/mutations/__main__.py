@@ -5,6 +5,7 @@ mutation survives its named tests.
 """
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -69,7 +70,9 @@ def _pytest(tree: Path, tests: Sequence[str], configuration: str = "--noconftest
     # No bytecode: a mutation of equal size within one second would be served from the cache. Without conftest.py the
     # tests start faster, and they need no server.
     command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", configuration, *tests]
-    return subprocess.run(command, cwd=tree, capture_output=True, check=False, timeout=600).returncode
+    environment = {**os.environ, "MINUTEBOOK_SEARCH": "first"}
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, check=False, timeout=600)
+    return done.returncode
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How long the property ring searches, and that it does so quietly.
 
-`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and ten times as long; the default repeats the same histories
-everywhere.
+`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and ten times as long, `first` stops at the first history that
+breaks a rule instead of looking for its simplest form; the default repeats the same histories everywhere.
 """
 
 import logging
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 settings.register_profile(
@@ -31,6 +31,7 @@ settings.register_profile(
     suppress_health_check=_SLOW,
     print_blob=True,
 )
+settings.register_profile("first", parent=settings.get_profile("ci"), phases=[Phase.generate])
 settings.load_profile(os.environ.get("MINUTEBOOK_SEARCH", "ci"))
 
 

@@ -1,0 +1,82 @@
+"""The JSON objects beside the segments: strict in, readable out."""
+
+import json
+from typing import Any
+
+import pytest
+
+from archive.errors import FormatError
+from archive.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker, encode_marker
+from archive.metadata import ChainStart
+from archive.position import Position
+
+START = StartMarker(
+    format=1,
+    shard="shardId-000000000000",
+    sentinel="AFTER_SEQUENCE:4:1",
+    first="5:0",
+    starting_hash_key="0",
+    ending_hash_key="9",
+    parents=[],
+    writer="w",
+    written_at="2026-11-21T10:17:05.000Z",
+)
+END = EndMarker(
+    format=1,
+    shard="shardId-000000000000",
+    last=None,
+    children=["a", "b"],
+    proof="expired",
+    writer="w",
+    written_at="2026-11-21T10:17:05.000Z",
+)
+APPLICATION = ApplicationRecord(
+    format=1,
+    stream_arn="arn:aws:kinesis:eu-central-1:000000000000:stream/flights",
+    stream_created_ms=1,
+    application="app",
+    start="oldest",
+    start_at_ms=None,
+    writer="w",
+    written_at_ms=2,
+)
+MARKERS = [START, END, APPLICATION]
+
+
+@pytest.mark.parametrize("marker", MARKERS, ids=lambda marker: type(marker).__name__)
+def test_round_trip(marker: Any) -> None:  # noqa: ANN401 - one of three
+    """What is written is read back."""
+    assert decode_marker(encode_marker(marker), type(marker), "k") == marker
+
+
+@pytest.mark.parametrize("marker", MARKERS, ids=lambda marker: type(marker).__name__)
+def test_every_missing_unknown_or_mistyped_field_is_an_error(marker: Any) -> None:  # noqa: ANN401 - one of three
+    """The error names the object."""
+    fields = json.loads(encode_marker(marker))
+    damaged = [{name: value for name, value in fields.items() if name != missing} for missing in fields]
+    damaged += [{**fields, name: {}} for name in fields]
+    damaged.append({**fields, "extra": 1})
+    for one in damaged:
+        with pytest.raises(FormatError, match=r"some/key\.json"):
+            decode_marker(json.dumps(one).encode(), type(marker), "some/key.json")
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"null", b"[]", b"\xff", b"[" * 100_000])
+def test_what_is_no_json_object_is_an_error(body: bytes) -> None:
+    """Torn, foreign or hostile."""
+    with pytest.raises(FormatError):
+        decode_marker(body, StartMarker, "k")
+
+
+def test_another_format_is_refused() -> None:
+    """By its number, before anything is believed."""
+    body = encode_marker(START).replace(b'"format": 1', b'"format": 2')
+    with pytest.raises(FormatError, match="format 2"):
+        decode_marker(body, StartMarker, "k")
+
+
+def test_positions_are_parsed_on_demand() -> None:
+    """Sentinel, first and last."""
+    assert START.chain_start() == ChainStart("AFTER_SEQUENCE", Position(4, 1))
+    assert START.first_position() == Position(5)
+    assert END.last_position() is None

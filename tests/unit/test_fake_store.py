@@ -1,0 +1,118 @@
+"""The bucket double fails where it is told to, on the side it is told to."""
+
+import random
+
+import pytest
+
+from archive.errors import OutcomeUnknown, StoreRefused
+from archive.store import PutOutcome
+from tests.fakes.clock import ManualClock
+from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore, PlannedFaults, RandomFaults
+
+
+@pytest.fixture
+def bucket() -> MemoryBucket:
+    """Return an empty bucket."""
+    return MemoryBucket(ManualClock())
+
+
+def put(store: MemoryStore, key: str = "k", body: bytes = b"x") -> PutOutcome:
+    """Send one PUT."""
+    return store.put_if_absent(key, body, {}, "t")
+
+
+@pytest.mark.parametrize("fault", [Fault.REFUSED_BEFORE, Fault.THROTTLED, Fault.CONFLICT])
+def test_refused_before_is_not_applied(bucket: MemoryBucket, fault: Fault) -> None:
+    """The client does not know that."""
+    with pytest.raises(OutcomeUnknown):
+        put(MemoryStore(bucket, PlannedFaults(fault)))
+    assert bucket.keys() == []
+
+
+def test_a_lost_answer_is_applied(bucket: MemoryBucket) -> None:
+    """The client does not know that either."""
+    store = MemoryStore(bucket, PlannedFaults(Fault.ANSWER_LOST))
+    with pytest.raises(OutcomeUnknown):
+        put(store)
+    assert put(store) is PutOutcome.EXISTS
+
+
+def test_a_delayed_put_is_applied_when_it_lands(bucket: MemoryBucket) -> None:
+    """Behind whatever others wrote in the meantime."""
+    slow = MemoryStore(bucket, PlannedFaults(Fault.DELAYED, Fault.DELAYED))
+    for key in ("k", "other"):
+        with pytest.raises(OutcomeUnknown):
+            put(slow, key, b"slow")
+    put(MemoryStore(bucket), "k", b"fast")
+    assert bucket.land() == 1
+    assert (bucket.body("k"), bucket.body("other")) == (b"fast", b"slow")
+
+
+def test_a_refusal_is_for_good(bucket: MemoryBucket) -> None:
+    """And not applied."""
+    with pytest.raises(StoreRefused):
+        put(MemoryStore(bucket, EndlessFault(Fault.REFUSED)))
+    assert bucket.keys() == []
+
+
+def test_hooks_run_around_the_moment_of_effect(bucket: MemoryBucket) -> None:
+    """`before` may win the race, `after` may delete the winner."""
+    store = MemoryStore(bucket)
+    store.before = lambda _verb, key: bucket.place(key, b"first")
+    assert put(store) is PutOutcome.EXISTS
+    store.before, store.after = None, lambda _verb, key: bucket.delete(key)
+    assert put(store) is PutOutcome.EXISTS
+    assert bucket.keys() == []
+
+
+def test_a_hidden_key_exists_for_put_only(bucket: MemoryBucket) -> None:
+    """As behind a delete marker."""
+    bucket.hide("k")
+    store = MemoryStore(bucket)
+    assert put(store) is PutOutcome.EXISTS
+    assert store.head("k") is None
+    assert store.get("k") is None
+
+
+def test_requests_are_counted_by_verb(bucket: MemoryBucket) -> None:
+    """Those that failed too; a LIST counts its pages."""
+    store = MemoryStore(bucket, PlannedFaults(Fault.THROTTLED))
+    with pytest.raises(OutcomeUnknown):
+        put(store)
+    for number in range(1001):
+        put(store, f"p/{number}")
+    list(store.list_objects("p/"))
+    store.head("k")
+    assert store.requests == {"PUT": 1002, "LIST": 2, "HEAD": 1}
+
+
+@pytest.mark.parametrize(
+    ("key", "fields"), [("k", {"a": "x" * 2048}), ("k", {"a": "\u00e9"}), ("x" * 1025, {}), ("", {})]
+)
+def test_the_fake_is_no_kinder_than_s3(bucket: MemoryBucket, key: str, fields: dict[str, str]) -> None:
+    """Long metadata, text that is not ASCII, long and empty keys."""
+    with pytest.raises(StoreRefused):
+        MemoryStore(bucket).put_if_absent(key, b"", fields, "t")
+
+
+def test_random_faults_follow_their_seed() -> None:
+    """Equal seeds, equal days; rate 0 is a good one and rate 1 an outage."""
+    days = [[faults.next("PUT", "k") for _ in range(50)] for faults in (RandomFaults(random.Random(7), 0.5),) * 1]
+    again = RandomFaults(random.Random(7), 0.5)
+    assert days[0] == [again.next("PUT", "k") for _ in range(50)]
+    assert not any(RandomFaults(random.Random(7), 0).next("PUT", "k") for _ in range(50))
+    assert all(RandomFaults(random.Random(7), 1).next("PUT", "k") for _ in range(50))
+
+
+def test_last_modified_is_the_clock_of_the_bucket() -> None:
+    """At the moment a PUT is applied, not sent."""
+    clock = ManualClock()
+    bucket = MemoryBucket(clock)
+    store = MemoryStore(bucket, PlannedFaults(Fault.DELAYED))
+    with pytest.raises(OutcomeUnknown):
+        put(store)
+    clock.advance(60)
+    bucket.land()
+    head = store.head("k")
+    assert head is not None
+    assert head.last_modified_ms == clock.now_ms()
