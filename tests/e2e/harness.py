@@ -82,9 +82,9 @@ class Application:
         path.write_text("".join(f"{name} = {value}\n" for name, value in values.items()))
         return path
 
-    def seed_leases(self, owners: Mapping[str, str]) -> None:
+    def seed_leases(self, owners: Mapping[str, str], *, checkpoint: str = "TRIM_HORIZON") -> None:
         """Make the lease table, see `tests.e2e.leases`."""
-        seed_leases(self._dynamodb, self.name, self.shards().values(), owners)
+        seed_leases(self._dynamodb, self.name, self.shards().values(), owners, checkpoint=checkpoint)
 
     def daemon(
         self, worker_id: str = "w1", *, environment: Mapping[str, str] | None = None, **ours: object

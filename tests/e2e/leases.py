@@ -21,9 +21,14 @@ class LeaseRow(NamedTuple):
 
 
 def seed_leases(
-    client: "DynamoDBClient", table: str, shards: Iterable["ShardTypeDef"], owners: Mapping[str, str]
+    client: "DynamoDBClient",
+    table: str,
+    shards: Iterable["ShardTypeDef"],
+    owners: Mapping[str, str],
+    *,
+    checkpoint: str = "TRIM_HORIZON",
 ) -> None:
-    """Create the table with a row at TRIM_HORIZON for every shard; `owners` maps shard id to worker id."""
+    """Create the table with a row at `checkpoint` for every shard; `owners` maps shard id to worker id."""
     client.create_table(
         TableName=table,
         AttributeDefinitions=[{"AttributeName": "leaseKey", "AttributeType": "S"}],
@@ -36,7 +41,7 @@ def seed_leases(
             TableName=table,
             Item={
                 "leaseKey": {"S": shard["ShardId"]},
-                "checkpoint": {"S": "TRIM_HORIZON"},
+                "checkpoint": {"S": checkpoint},
                 "checkpointSubSequenceNumber": {"N": "0"},
                 "leaseCounter": {"N": "0"},
                 "ownerSwitchesSinceCheckpoint": {"N": "0"},

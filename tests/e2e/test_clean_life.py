@@ -28,7 +28,8 @@ _KINDS = [
     Sent("surrogate", b"\xed\xa0\x80"),
     Sent("broken", "日本".encode()[:-1]),
     Sent("gzip", b"\x1f\x8b\x08\x00"),
-    Sent("large", bytes(range(256)) * 400),
+    Sent("empty", b""),
+    Sent("largest", bytes(range(256)) * 4096),
 ]
 
 

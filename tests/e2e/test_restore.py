@@ -1,0 +1,209 @@
+"""The lease tables are lost, `minutebook restore` rebuilds the rows, and the real daemon goes on from them.
+
+s0 |--records--split| s2 |--records----- stop, tables deleted, 20 records put, restore, start
+                    | s3 |(no record)--- stop ..........
+s1 |--records, an aggregate------------- stop ..........
+"""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from archive.clock import SystemClock
+from tests.e2e import counting_processor
+from tests.e2e.harness import START_SECONDS, Application
+from tests.e2e.leases import LeaseRow
+from tests.e2e.readback import Verdict
+from tests.e2e.worker import Worker
+
+if TYPE_CHECKING:
+    from demo.embedded import EmbeddedAws
+
+_CLOCK = SystemClock()
+_BIN = Path(sys.executable).parent
+_TARGET_SECONDS = 60
+"""From the start of the worker to the first commit; the tests print what it was."""
+
+
+@dataclass(kw_only=True)
+class Answer:
+    """What a run of the command said."""
+
+    code: int
+    text: str
+
+
+@dataclass(kw_only=True)
+class Story:
+    """What was seen."""
+
+    shards: tuple[str, str, str, str]
+    """s0 to s3 of the picture."""
+    while_alive: Answer
+    dry: Answer
+    after_dry: list[str]
+    """Tables after the dry run."""
+    restored: Answer
+    again: Answer
+    rows: dict[str, LeaseRow]
+    rows_again: dict[str, LeaseRow]
+    tails: dict[str, str]
+    """Shard -> last position archived before the tables were lost."""
+    objects: dict[str, str]
+    opened: dict[str, str]
+    """Shard -> where the new processor went on."""
+    seconds_to_commit: float
+    delivered: int
+    objects_after: dict[str, str]
+    verdict: Verdict
+
+
+@pytest.fixture(scope="module")
+def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """Play it."""
+    folder = tmp_path_factory.mktemp("restore")
+    app = Application(embedded_aws, folder, shards=2, flushSeconds=1, checkpointIntervalSeconds=0)
+    s0, s1 = app.open_shards()
+    app.seed_leases(dict.fromkeys((s0, s1), "w1"))
+    with app.consume() as worker:
+        app.producer.put_numbered(40)
+        app.producer.put_numbered_aggregate(12, key=app.key_of(s1))
+        for shard in (s0, s1):
+            worker.events.wait("shard_opened", shard=shard, seconds=START_SECONDS)
+        s2, s3 = app.split(s0)
+        app.producer.put_numbered(20, key=app.key_of(s2))
+        worker.events.wait("shard_opened", shard=s3, seconds=30)
+        for shard in (s1, s2):
+            position = str(app.producer.last()[shard])
+            worker.events.wait("checkpoint_written", shard=shard, position=position, seconds=30)
+        while_alive = _restore(app)
+        worker.terminate()
+        assert worker.wait(40) == 0
+    tails = {shard: str(position) for shard, position in app.producer.last().items()}
+    objects = app.objects()
+    app.drop_lease_tables()
+    for shard in (s1, s2):
+        app.producer.put_numbered(10, key=app.key_of(shard))
+    dry = _restore(app, "--dry-run")
+    names = embedded_aws.dynamodb_client().list_tables()["TableNames"]
+    after_dry = [name for name in names if name.startswith(app.name)]
+    restored, rows = _restore(app), app.leases()
+    again, rows_again = _restore(app), app.leases()
+    counts = folder / "counts"
+    with _counting_worker(app, folder, counts) as worker:
+        begun = _CLOCK.monotonic()
+        worker.events.wait("segment_committed", seconds=START_SECONDS)
+        seconds = _CLOCK.monotonic() - begun
+        opened = {
+            shard: worker.events.wait("shard_opened", shard=shard, seconds=30)["after"] for shard in (s1, s2, s3)
+        }
+        for shard in (s1, s2):
+            position = str(app.producer.last()[shard])
+            worker.events.wait("checkpoint_written", shard=shard, position=position, seconds=30)
+        worker.terminate()
+        assert worker.wait(40) == 0
+    return Story(
+        shards=(s0, s1, s2, s3),
+        while_alive=while_alive,
+        dry=dry,
+        after_dry=after_dry,
+        restored=restored,
+        again=again,
+        rows=rows,
+        rows_again=rows_again,
+        tails=tails,
+        objects=objects,
+        opened=opened,
+        seconds_to_commit=seconds,
+        delivered=sum(int(line) for line in counts.read_text().split()),
+        objects_after=app.objects(),
+        verdict=app.verdict(),
+    )
+
+
+def test_it_refuses_while_a_worker_is_alive(story: Story) -> None:
+    """Exit code 6: the lease counters move."""
+    assert (story.while_alive.code, "renewed" in story.while_alive.text) == (6, True)
+
+
+def test_a_dry_run_writes_nothing(story: Story) -> None:
+    """It shows the rows, and there is still no table."""
+    assert (story.dry.code, story.after_dry) == (0, [])
+    assert all(shard in story.dry.text for shard in story.shards)
+
+
+def test_every_listed_shard_gets_its_row(story: Story) -> None:
+    """Tails, a proven end, and the trim horizon of a child without a record."""
+    s0, s1, s2, s3 = story.shards
+    assert story.restored.code == 0, story.restored.text
+    assert {shard: row.checkpoint for shard, row in story.rows.items()} == {
+        s0: "SHARD_END",
+        s1: story.tails[s1],
+        s2: story.tails[s2],
+        s3: "TRIM_HORIZON",
+    }
+
+
+def test_a_tail_inside_an_aggregate_keeps_its_sub_sequence(story: Story) -> None:
+    """The last record archived of s1 is the last user record of an aggregate."""
+    assert story.rows[story.shards[1]].checkpoint.endswith(":11")
+
+
+def test_it_may_be_run_again(story: Story) -> None:
+    """The second run writes no row."""
+    assert (story.again.code, story.rows_again) == (0, story.rows)
+    assert "0 rows written" in story.again.text
+
+
+def test_the_daemon_goes_on_from_the_rows(story: Story) -> None:
+    """Another worker id: nobody's rows, assigned at once."""
+    _, s1, s2, s3 = story.shards
+    assert story.opened == {s1: story.tails[s1], s2: story.tails[s2], s3: "TRIM_HORIZON"}
+
+
+def test_the_daemon_goes_on_at_once(story: Story) -> None:
+    """No wait for an empty table, no wait for a dead leader; the figure is printed."""
+    print("seconds from the start of the worker to its first commit:", round(story.seconds_to_commit, 1))  # noqa: T201
+    assert story.seconds_to_commit < _TARGET_SECONDS
+
+
+def test_the_stream_is_not_read_again(story: Story) -> None:
+    """Counted between daemon and processor: the 20 records put meanwhile, of 92 in all."""
+    assert story.delivered == 20
+
+
+def test_nothing_that_was_archived_is_touched(story: Story) -> None:
+    """The objects from before keep key and ETag."""
+    assert story.objects.items() <= story.objects_after.items()
+
+
+def test_every_record_is_archived_once(story: Story) -> None:
+    """Nothing lost, nothing twice, whole chains, over the loss of the tables."""
+    story.verdict.assert_exactly_once()
+
+
+def _restore(app: Application, *options: str) -> Answer:
+    """Run the command as a person does."""
+    done = subprocess.run(
+        [str(_BIN / "minutebook"), "restore", str(app.properties("restore")), *options],
+        env={**app.environment(), "COLUMNS": "300"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Answer(code=done.returncode, text=done.stdout + done.stderr)
+
+
+def _counting_worker(app: Application, folder: Path, counts: Path) -> Worker:
+    """Start `minutebook consume` under another worker id, with the count between daemon and processor."""
+    path = app.properties("w2")
+    script = [sys.executable, counting_processor.__file__, str(counts), str(_BIN / "minutebook-processor"), str(path)]
+    with path.open("a") as file:
+        file.write(f"executableName = {' '.join(script)}\n")
+    command = [str(_BIN / "minutebook"), "consume", str(path), "--state-dir", str(folder / "state-2")]
+    return Worker(command, app.environment(), folder / "w2.log")

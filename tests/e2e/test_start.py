@@ -1,0 +1,108 @@
+"""Where an application starts: `minutebook.start=now` is resolved once, and every later start uses the same moment.
+
+put early | consume (start=now) |-- put late --| stop, lease rows reset | consume (start=oldest): adds nothing
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from archive.clock import SystemClock
+from archive.keys import application_key
+from archive.markers import ApplicationRecord, decode_marker
+from tests.e2e.events import Event
+from tests.e2e.harness import PREFIX, START_SECONDS, Application
+from tests.e2e.ledger import Place, Sent
+from tests.e2e.readback import Verdict, compare
+from tests.e2e.worker import wait_until
+
+if TYPE_CHECKING:
+    from demo.embedded import EmbeddedAws
+
+_SHARD = "shardId-000000000000"
+
+
+@dataclass(kw_only=True)
+class Story:
+    """What was seen."""
+
+    application: ApplicationRecord
+    early: list[Place]
+    archived: set[Place]
+    opened: Event
+    late: Verdict
+    """The archive against what was put after the start."""
+    warned: list[Event]
+    objects: tuple[dict[str, str], dict[str, str]]
+    """After the first life and after the second."""
+
+
+@pytest.fixture(scope="module")
+def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """Play it."""
+    folder = tmp_path_factory.mktemp("start")
+    app = Application(embedded_aws, folder, flushSeconds=1, checkpointIntervalSeconds=0)
+    early = app.producer.put_numbered(10)
+    second = SystemClock().now_ms() // 1000
+    wait_until(lambda: SystemClock().now_ms() // 1000 > second, 5, "the next second: KCL takes whole ones")
+    app.seed_leases({_SHARD: "w1"}, checkpoint="AT_TIMESTAMP")
+    with app.consume(start="now") as worker:
+        worker.events.wait("start_settled", seconds=30)
+        app.producer.put_numbered(10)
+        opened = worker.events.wait("shard_opened", seconds=START_SECONDS)
+        worker.events.wait("checkpoint_written", position=str(app.producer.last()[_SHARD]), seconds=30)
+        worker.terminate()
+        assert worker.wait(40) == 0
+    objects = app.objects()
+    app.drop_lease_tables()
+    app.seed_leases({_SHARD: "w2"}, checkpoint="AT_TIMESTAMP")
+    with app.consume("w2", start="oldest") as worker:
+        worker.events.wait("checkpoint_written", position=str(app.producer.last()[_SHARD]), seconds=START_SECONDS)
+        warned = worker.events.all("start_settled_earlier")
+        worker.terminate()
+        assert worker.wait(40) == 0
+    found = app.store.get(application_key(PREFIX))
+    assert found is not None
+    segments = app.segments()
+    late: dict[Place, Sent] = {place: sent for place, sent in app.producer.ledger.items() if place not in early}
+    return Story(
+        application=decode_marker(found.body, ApplicationRecord, application_key(PREFIX)),
+        early=early,
+        archived={Place(one.metadata.shard_id, position) for one in segments for position in one.records},
+        opened=opened,
+        late=compare(segments, late),
+        warned=warned,
+        objects=(objects, app.objects()),
+    )
+
+
+def test_now_leaves_out_what_was_there_before(story: Story) -> None:
+    """Not one record put before the start is archived."""
+    assert story.archived.isdisjoint(story.early)
+
+
+def test_everything_after_the_start_is_archived_once(story: Story) -> None:
+    """Also what came between the settling of the start and the daemon's first read."""
+    story.late.assert_exactly_once()
+
+
+def test_the_chain_says_where_it_starts(story: Story) -> None:
+    """AT_TIMESTAMP, not TRIM_HORIZON: the audit can tell a chosen start from a loss."""
+    assert story.opened["after"] == "AT_TIMESTAMP"
+
+
+def test_the_start_is_stored_as_whole_seconds(story: Story) -> None:
+    """KCL takes no finer timestamp, so two writers cannot differ by milliseconds."""
+    assert (story.application.start, (story.application.start_at_ms or 1) % 1000) == ("now", 0)
+
+
+def test_a_later_start_uses_the_stored_one(story: Story) -> None:
+    """The second life's own setting is not taken, and the log says so."""
+    assert [(event["setting"], event["stored"]) for event in story.warned] == [("oldest", "now")]
+
+
+def test_a_second_start_adds_nothing(story: Story) -> None:
+    """The lease rows were reset: everything since the start came again, and no object changed."""
+    before, after = story.objects
+    assert after == before
