@@ -69,6 +69,29 @@ def doctor(
 
 
 @app.command()
+def restore(
+    file: PropertiesFile,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the rows and write nothing.")] = False,
+    shard: Annotated[
+        list[str] | None, typer.Option(metavar="SHARD", help="Restore this shard alone; may be repeated.")
+    ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of",
+            metavar="TIME",
+            help="Go back to the end of what had arrived before this time, such as 2026-11-21T10:16:00Z.",
+        ),
+    ] = None,
+) -> None:
+    """Rebuild KCL's lease rows from the archive alone, while no worker runs."""
+    from consumer.restore import restore as run  # noqa: PLC0415 - help is quick
+
+    raise typer.Exit(run(file, os.environ, dry_run=dry_run, shard_ids=shard or [], as_of=as_of))
+
+
+@app.command()
 def demo() -> None:
     """Archive real flights through the real daemon on embedded AWS, with crashes on the way, and count."""
     from demo.command import demo as run  # noqa: PLC0415 - help is quick

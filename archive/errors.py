@@ -11,6 +11,8 @@
         ObjectVanished              1   an object was deleted while the protocol relied on it
       StreamRefused                 2   Kinesis said no for good: no such stream, permissions
       StreamUnavailable             5   Kinesis stayed unavailable until the budget was spent
+      TableRefused                  2   DynamoDB said no for good: permissions, a table of another kind
+      TableUnavailable              5   DynamoDB stayed unavailable until the budget was spent
       FormatError                   1   a key, line, marker or metadata field that does not parse
       DeliveryDoubt                 1   the daemon delivered what it never may deliver
       BufferTooOld                  1   the buffer outlived its guarantee and was thrown away
@@ -85,6 +87,18 @@ class StreamRefused(MinutebookError):
 
 class StreamUnavailable(MinutebookError):
     """Kinesis stayed unavailable until the retry budget was spent."""
+
+    exit_code = 5
+
+
+class TableRefused(MinutebookError):
+    """DynamoDB refused for good: access denied, a table of another kind."""
+
+    exit_code = 2
+
+
+class TableUnavailable(MinutebookError):
+    """DynamoDB stayed unavailable until the retry budget was spent."""
 
     exit_code = 5
 

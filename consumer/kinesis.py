@@ -93,19 +93,26 @@ class KinesisStream:
 
     def shard(self, shard_id: str) -> ShardInfo | None:
         """Find the shard and its children in ListShards; see `Stream`."""
-        rows = list(self.shards())
-        found = next((row for row in rows if row["ShardId"] == shard_id), None)
-        if found is None:
-            return None
-        hash_range = found["HashKeyRange"]
-        return ShardInfo(
-            shard_id,
-            hash_range["StartingHashKey"],
-            hash_range["EndingHashKey"],
-            _parents(found),
-            tuple(sorted(row["ShardId"] for row in rows if shard_id in _parents(row))),
-            "EndingSequenceNumber" in found["SequenceNumberRange"],
-        )
+        return self.all_shards().get(shard_id)
+
+    def all_shards(self) -> dict[str, ShardInfo]:
+        """Return every shard that ListShards names, closed ones within retention included, by id."""
+        rows = sorted(self.shards(), key=lambda row: row["ShardId"])
+        children: dict[str, list[str]] = {}
+        for row in rows:
+            for parent in _parents(row):
+                children.setdefault(parent, []).append(row["ShardId"])
+        return {
+            row["ShardId"]: ShardInfo(
+                row["ShardId"],
+                row["HashKeyRange"]["StartingHashKey"],
+                row["HashKeyRange"]["EndingHashKey"],
+                _parents(row),
+                tuple(children.get(row["ShardId"], ())),
+                "EndingSequenceNumber" in row["SequenceNumberRange"],
+            )
+            for row in rows
+        }
 
     def shards(self) -> Iterator["ShardTypeDef"]:
         """Yield every row of ListShards, closed shards within retention included."""

@@ -1,4 +1,4 @@
-"""A processor that keeps count of what the daemon delivers: `counting_processor.py LOG PROCESSOR ARGUMENTS...`
+"""A processor that counts what the daemon delivers; started as `counting_processor.py LOG PROCESSOR ARGUMENTS...`.
 
 Passes the daemon's lines on to the real processor unchanged, and notes the number of records in each call as a line
 of LOG. Answers go from the processor to the daemon directly.

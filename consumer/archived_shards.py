@@ -1,0 +1,67 @@
+"""What the archive says of each shard beside its segments: the markers of its start and end."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, NamedTuple, TypeVar
+
+from archive.clock import Backoff
+from archive.commit import until_known
+from archive.errors import FormatError, ObjectVanished
+from archive.keys import end_marker_key, start_marker_key
+from archive.markers import EndMarker, StartMarker, decode_marker
+from archive.minute import MINUTE_MS
+from archive.store import ObjectStore
+
+_DAY_MS: Final = 86_400_000
+M = TypeVar("M", StartMarker, EndMarker)
+
+
+class ArchivedShard(NamedTuple):
+    """One shard's markers: `start` from before its first segment, `end` from when its end was proven."""
+
+    start: StartMarker | None
+    end: EndMarker | None
+
+    def oldest_minute(self, retention_ms: int) -> int:
+        """Return a minute before which this shard can have no segment; raises FormatError.
+
+        A record is delivered while retention holds it, so the first one was no older than that when start.json was
+        written. A day is added for clocks, and for a retention that was shortened since by as much.
+        """
+        if self.start is None:
+            return 0
+        try:
+            written = datetime.fromisoformat(self.start.written_at)
+        except ValueError as exc:
+            raise FormatError(f"start.json of {self.start.shard}: written_at is no time") from exc
+        return max(0, (int(written.timestamp() * 1000) - retention_ms - _DAY_MS) // MINUTE_MS)
+
+
+def read_archived_shards(store: ObjectStore, prefix: str, waits: Callable[[], Backoff]) -> dict[str, ArchivedShard]:
+    """Return the markers of every shard that has any, by shard id: one LIST, one GET per marker.
+
+    Raises:
+        FormatError: a marker does not parse; its key is named.
+        ObjectVanished: a marker was listed and is gone.
+        StoreUnavailable, StoreRefused: the store.
+    """
+    folder = f"{prefix}_shards/"
+    rows = until_known(lambda: list(store.list_objects(folder)), waits(), f"LIST {folder}")
+    keys = {row.key for row in rows}
+    shard_ids = sorted({key.removeprefix(folder).partition("/")[0] for key in keys})
+    return {
+        shard_id: ArchivedShard(
+            _read(store, start_marker_key(prefix, shard_id), StartMarker, keys, waits),
+            _read(store, end_marker_key(prefix, shard_id), EndMarker, keys, waits),
+        )
+        for shard_id in shard_ids
+    }
+
+
+def _read(store: ObjectStore, key: str, kind: type[M], listed: set[str], waits: Callable[[], Backoff]) -> M | None:
+    if key not in listed:
+        return None
+    found = until_known(lambda: store.get(key), waits(), f"GET {key}")
+    if found is None:
+        raise ObjectVanished(f"{key} was listed and is gone", next_step="find out who deletes objects")
+    return decode_marker(found.body, kind, key)

@@ -1,0 +1,217 @@
+"""KCL's lease rows: read strictly, written as KCL writes them, and watched for signs of life.
+
+The table holds one row per shard. Since KCL 3.5 the same table also holds the leader's row, workers' statistics and
+the migration state, told apart by `entityType`; before that, those lived in two tables of their own
+(DynamoDBLeaseSerializer.java, EntityType.java in amazon-kinesis-client). Only rows without `entityType`, or with
+`LEASE`, are leases.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
+
+from archive.errors import FormatError
+from archive.position import Position, is_sequence_number
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
+
+Item = Mapping[str, Any]
+"""A row in DynamoDB's own notation: attribute name -> {type: value}."""
+
+Sentinel = Literal["TRIM_HORIZON", "LATEST", "AT_TIMESTAMP", "SHARD_END"]
+_SENTINELS: Final[Mapping[str, Sentinel]] = {
+    "TRIM_HORIZON": "TRIM_HORIZON",
+    "LATEST": "LATEST",
+    "AT_TIMESTAMP": "AT_TIMESTAMP",
+    "SHARD_END": "SHARD_END",
+}
+Checkpoint = Position | Sentinel
+_LEASE: Final = "LEASE"
+
+
+class Lease(NamedTuple):
+    """One lease row. `counter` moves with every renewal; `owner` is a worker id, None when nobody holds the lease.
+
+    Hash keys are decimal text; KCL fills them in from ListShards when they are missing, so they may be empty.
+    """
+
+    shard_id: str
+    checkpoint: Checkpoint
+    counter: int = 0
+    owner: str | None = None
+    parents: frozenset[str] = frozenset()
+    children: frozenset[str] = frozenset()
+    starting_hash_key: str = ""
+    ending_hash_key: str = ""
+
+
+class LeaseRows(NamedTuple):
+    """One look at the table: the leases by shard, and what is wrong with rows that KCL ignores."""
+
+    leases: Mapping[str, Lease]
+    unreadable: tuple[str, ...] = ()
+
+
+class LeaseTable(Protocol):
+    """The lease table as the commands see it.
+
+    Every method raises `TableUnavailable` once its retries are spent, or `TableRefused` for good.
+    """
+
+    def read(self) -> LeaseRows | None:
+        """Return every lease, consistently; None when there is no such table."""
+        ...
+
+    def create(self) -> None:
+        """Make the table unless it is there, and wait until it takes rows."""
+        ...
+
+    def put(self, lease: Lease, seen: Lease | None) -> bool:
+        """Write the whole row, provided that it is as it was `seen`; see `put_condition`. False: it is not."""
+        ...
+
+    def release_leader(self) -> None:
+        """Remove the leader's row, which would hold a new leader up for two minutes. Only when no worker lives."""
+        ...
+
+
+def parse_rows(items: Iterable[Item]) -> LeaseRows:
+    """Read a scan of the table; rows of other kinds are left out, unreadable ones are named."""
+    leases: dict[str, Lease] = {}
+    unreadable: list[str] = []
+    for item in items:
+        if item.get("entityType", {"S": _LEASE}) != {"S": _LEASE}:
+            continue
+        try:
+            lease = parse_lease(item)
+        except FormatError as exc:
+            unreadable.append(str(exc))
+        else:
+            leases[lease.shard_id] = lease
+    return LeaseRows(dict(sorted(leases.items())), tuple(sorted(unreadable)))
+
+
+def parse_lease(item: Item) -> Lease:
+    """Read one row.
+
+    Raises:
+        FormatError: an attribute is missing that KCL insists on (it then ignores the row), or does not parse.
+    """
+    row = _Attributes(item)
+    shard_id = row.text("leaseKey")
+    row.number("ownerSwitchesSinceCheckpoint")
+    return Lease(
+        shard_id=shard_id,
+        checkpoint=_parse_checkpoint(row),
+        counter=row.number("leaseCounter"),
+        owner=row.text("leaseOwner") if "leaseOwner" in item else None,
+        parents=row.names("parentShardId"),
+        children=row.names("childShardIds"),
+        starting_hash_key=row.text("startingHashKey") if "startingHashKey" in item else "",
+        ending_hash_key=row.text("endingHashKey") if "endingHashKey" in item else "",
+    )
+
+
+def lease_item(lease: Lease, *, single_table: bool) -> dict[str, "AttributeValueTypeDef"]:
+    """Return the row as KCL itself would create it.
+
+    An attribute without a value is left out: DynamoDB knows no empty string set, and KCL reads an absent owner as
+    an unowned lease. `single_table` adds the mark of KCL 3.5 and later; older versions ignore it.
+    """
+    position = lease.checkpoint if isinstance(lease.checkpoint, Position) else None
+    item: dict[str, AttributeValueTypeDef] = {
+        "leaseKey": {"S": lease.shard_id},
+        "leaseCounter": {"N": str(lease.counter)},
+        "ownerSwitchesSinceCheckpoint": {"N": "0"},
+        "checkpoint": {"S": str(position.sequence) if position else str(lease.checkpoint)},
+        "checkpointSubSequenceNumber": {"N": str(position.sub if position else 0)},
+    }
+    texts = {
+        "leaseOwner": lease.owner,
+        "startingHashKey": lease.starting_hash_key,
+        "endingHashKey": lease.ending_hash_key,
+        "entityType": _LEASE if single_table else None,
+    }
+    item |= {name: {"S": text} for name, text in texts.items() if text}
+    sets = {"parentShardId": lease.parents, "childShardIds": lease.children}
+    item |= {name: {"SS": sorted(names)} for name, names in sets.items() if names}
+    return item
+
+
+def put_condition(seen: Lease | None) -> tuple[str, dict[str, "AttributeValueTypeDef"]]:
+    """Return the condition under which a row may be written, and its values.
+
+    our look          a worker                our put
+    ---------         ------                  -------
+    no row            makes the row           attribute_not_exists fails: the worker's row stays
+    counter 7         renews: counter 8       leaseCounter = 7 fails: the worker keeps its lease
+    counter 7         is dead                 leaseCounter = 7 holds: replaced, with counter 8, so that
+                                              whatever the dead one still sends fails in its turn
+
+    (Condition expressions: Amazon DynamoDB Developer Guide.)
+    """
+    if seen is None:
+        return "attribute_not_exists(leaseKey)", {}
+    return "leaseCounter = :seen", {":seen": {"N": str(seen.counter)}}
+
+
+def signs_of_life(before: LeaseRows | None, after: LeaseRows | None) -> list[str]:
+    """Compare two looks that lie more than `failoverTimeMillis` apart; return what only a living worker does.
+
+    A worker renews each of its leases every third of that time, so a counter that stood still belongs to nobody
+    who would still be allowed to checkpoint. A worker that holds no lease at all is not seen: it can do no harm
+    before it takes one, and then the condition of the put protects its row.
+    """
+    old = before.leases if before else {}
+    new = after.leases if after else {}
+    signs = []
+    for shard_id in sorted(old.keys() | new.keys()):
+        was, now = old.get(shard_id), new.get(shard_id)
+        if was is None:
+            signs.append(f"a row appeared for {shard_id}")
+        elif now is None:
+            signs.append(f"the row of {shard_id} went away")
+        elif now.counter != was.counter:
+            signs.append(f"{now.owner or was.owner or 'a worker'} renewed {shard_id}")
+        elif now != was:
+            signs.append(f"the row of {shard_id} changed")
+    return signs
+
+
+def _parse_checkpoint(row: "_Attributes") -> Checkpoint:
+    text = row.text("checkpoint")
+    if text in _SENTINELS:
+        return _SENTINELS[text]
+    if not is_sequence_number(text):
+        raise FormatError(f"lease row of {row.name}: checkpoint {text!r} is no position")
+    sub = row.number("checkpointSubSequenceNumber") if row.has("checkpointSubSequenceNumber") else 0
+    return Position(int(text), sub)
+
+
+class _Attributes:
+    """Strict access to a row's attributes, with errors that name row and attribute."""
+
+    def __init__(self, item: Item) -> None:
+        self._item = item
+        self.name = str(item.get("leaseKey", {}).get("S", "without leaseKey"))
+
+    def has(self, name: str) -> bool:
+        return name in self._item
+
+    def text(self, name: str) -> str:
+        value = self._item.get(name, {}).get("S")
+        if not isinstance(value, str) or not value:
+            raise FormatError(f"lease row of {self.name}: {name} is missing or no text")
+        return value
+
+    def number(self, name: str) -> int:
+        value = self._item.get(name, {}).get("N")
+        if not isinstance(value, str) or not (value.isascii() and value.isdigit()):
+            raise FormatError(f"lease row of {self.name}: {name} is missing or no number")
+        return int(value)
+
+    def names(self, name: str) -> frozenset[str]:
+        value = self._item.get(name, {}).get("SS", [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise FormatError(f"lease row of {self.name}: {name} is no set of names")
+        return frozenset(value)
