@@ -134,6 +134,8 @@ class Archiver:
         while (stored := self._sequences.next_stored(position)) is not None:
             self.commit("stored_range")
             if self._floor is None or stored.last > self._floor:
+                if isinstance(self.tail, ChainStart) and stored.last < position:
+                    self._doubt_start(stored.last, position)
                 self._follow(stored)
 
     def _stretch(self, records: Sequence[Record], start: int, minute: int, *, skipped: bool) -> "_Stretch":
@@ -188,6 +190,20 @@ class Archiver:
                 start = index + 1
         if start < len(records):
             run.extend(records[start:])
+
+    def _doubt_start(self, stored_last: Position, oldest: Position) -> None:
+        """Report that a start without a checkpoint met the chain's middle, and no record of the archived part.
+
+        Retention trimmed those records, and perhaps records behind them that nobody archived.
+        """
+        self._continuity = "unproven"
+        self._log.error(
+            "resumed_past_retention",
+            position=str(stored_last),
+            oldest=str(oldest),
+            next_step="the lease table was lost after records were trimmed; records between these positions may be "
+            "gone, and the audit will say unknown for this shard",
+        )
 
     def _follow(self, other: SegmentMetadata) -> None:
         """Make another writer's segment the tail of the chain."""
