@@ -13,6 +13,7 @@ from archive.commit import segment_metadata
 from archive.errors import FormatError, ObjectVanished
 from archive.keys import parse_segment_key
 from archive.metadata import ChainStart, SegmentMetadata
+from archive.minute import minute_of
 from archive.position import Position
 from archive.record import Record
 from archive.segment import read_records
@@ -132,3 +133,5 @@ def _check_body(key: str, metadata: SegmentMetadata, records: Sequence[tuple[Pos
         raise FormatError(f"{key}: {len(records)} lines, {payload_bytes} bytes; the metadata says otherwise")
     if records and (records[0][0], records[-1][0]) != (metadata.first, metadata.last):
         raise FormatError(f"{key}: the ends of the body are not the ends of the span")
+    if {minute_of(record.arrival_ms) for _, record in records} - {metadata.minute}:
+        raise FormatError(f"{key} holds records of another minute")

@@ -1,0 +1,69 @@
+"""Stopping the demo: whatever ends it, no process of it is left."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from archive.clock import SystemClock
+from demo.processes import Process, descendants
+
+pytestmark = pytest.mark.e2e
+
+MINUTEBOOK = Path(sys.executable).with_name("minutebook")
+_DAEMON = "software.amazon.kinesis.multilang.MultiLangDaemon"
+
+
+@pytest.fixture
+def demo(tmp_path: Path, embedded_aws: object) -> Iterator[subprocess.Popen[bytes]]:  # noqa: ARG001 - all is installed
+    """Run the demo until its first daemon is up."""
+    with (tmp_path / "demo.log").open("wb") as log:
+        process = subprocess.Popen([MINUTEBOOK, "demo"], stdout=log, stderr=subprocess.STDOUT)
+    try:
+        _until(lambda: any(_DAEMON in one.command for one in descendants(process.pid)), seconds=60)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_demo_that_is_asked_to_stop_leaves_nothing(demo: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Ctrl-C and SIGTERM end servers, workers, daemons and processors before the demo itself ends with 130."""
+    started = descendants(demo.pid)
+    demo.send_signal(number)
+    assert demo.wait(30) == 130
+    _until(lambda: not _alive(started), seconds=15)
+
+
+def test_a_demo_that_is_killed_leaves_nothing(demo: subprocess.Popen[bytes]) -> None:
+    """SIGKILL: every process is on a leash of its own, daemons have their grace."""
+    started = descendants(demo.pid)
+    demo.kill()
+    demo.wait()
+    _until(lambda: not _alive(started), seconds=45)
+
+
+def _alive(started: list[Process]) -> list[Process]:
+    """Return those that still run; a process id may have been given to somebody else meanwhile."""
+    return [one for one in started if _command(one.pid) == one.command]
+
+
+def _command(pid: int) -> tuple[str, ...] | None:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return tuple(os.fsdecode(words).rstrip("\0").split("\0"))
+
+
+def _until(ready: Callable[[], bool], *, seconds: float) -> None:
+    clock = SystemClock()
+    deadline = clock.monotonic() + seconds
+    while not ready():
+        assert clock.monotonic() < deadline
+        clock.sleep(0.1)

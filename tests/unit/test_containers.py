@@ -1,0 +1,72 @@
+"""The container files, as far as they can be checked without an engine."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from consumer.settings import load_settings
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+COMPOSE = CHECKOUT / "docker-compose.yml"
+CHECKER = Path(sys.executable).with_name("check-jsonschema")
+
+
+def test_the_compose_file_fits_the_compose_schema() -> None:
+    """Validated against the schema that the Compose project publishes."""
+    done = subprocess.run(
+        [CHECKER, "--builtin-schema", "vendor.compose-spec", COMPOSE], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_ports_are_published_on_loopback_only() -> None:
+    """A laptop in a café serves nothing to its neighbours."""
+    ports = [port for service in _compose()["services"].values() for port in service.get("ports", [])]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_the_servers_are_the_versions_that_the_tests_run() -> None:
+    """The images' tags are the versions of the locks."""
+    services = _compose()["services"]
+    ministack = re.search(r"^ministack==(\S+)", (CHECKOUT / "requirements/ministack.lock").read_text(), re.MULTILINE)
+    kinesis = re.search(
+        r'"kinesis-local": "(\S+)"', (CHECKOUT / "requirements/kinesis-local/package.json").read_text()
+    )
+    assert ministack is not None
+    assert kinesis is not None
+    assert services["aws"]["image"].endswith(f":{ministack[1]}")
+    assert services["kinesis"]["image"].endswith(f":{kinesis[1]}")
+
+
+def test_the_consumer_accepts_the_properties_of_the_compose_file(tmp_path: Path) -> None:
+    """No name in it is unknown, none is missing."""
+    path = tmp_path / "containers.properties"
+    path.write_text(_compose()["configs"]["properties"]["content"])
+    settings = load_settings(path, {})
+    assert (settings.stream_name, settings.bucket, settings.prefix) == ("flights", "minutebook-demo", "flights/")
+
+
+def test_the_image_copies_what_exists_and_is_not_ignored() -> None:
+    """Each source of a COPY is in the checkout and let through by .dockerignore."""
+    sources = re.findall(r"^COPY (?!--from)(.+) \S+$", (CHECKOUT / "Dockerfile").read_text(), re.MULTILINE)
+    allowed = (CHECKOUT / ".dockerignore").read_text().splitlines()
+    for source in " ".join(sources).split():
+        assert (CHECKOUT / source).exists(), source
+        pattern = "!requirements/*.lock" if source.startswith("requirements/") else f"!{source}"
+        assert pattern in allowed, source
+
+
+def test_the_container_does_not_run_as_root() -> None:
+    """The last USER of the image is not root."""
+    users = re.findall(r"^USER (\S+)", (CHECKOUT / "Dockerfile").read_text(), re.MULTILINE)
+    assert users[-1] not in {"root", "0"}
+
+
+def _compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = YAML(typ="safe").load(COMPOSE.read_text())
+    return loaded

