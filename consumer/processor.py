@@ -108,8 +108,10 @@ class ShardProcessor:
         archiver = shard.archiver
         records = process_records_input.records
         if records:
+            shard.retention.check_unbroken(archiver.delivered)
             archiver.write_through = shard.retention.is_near(records[0].arrival_ms)
             archiver.take(records)
+        shard.retention.caught_up(process_records_input.millis_behind_latest)
         archiver.tick(records=len(records))
         try:
             shard.checkpoints.offer(process_records_input.checkpointer, archiver.tail, archiver.delivered)
@@ -200,9 +202,34 @@ class _RetentionWatch:
         self._clock = clock
         self._retention_ms = retention_ms
         self._margin_ms = int((max_segment_age_seconds + RETENTION_MARGIN_SECONDS) * 1000)
+        self._shard_id = shard_id
         self._read_at = clock.monotonic()
+        self._read_up_to = clock.monotonic()
         self._logged_at: float | None = None
         self._log = structlog.get_logger().bind(shard=shard_id)
+
+    def caught_up(self, behind_ms: int | None) -> None:
+        """Note how far the reader is: all that arrived until `behind_ms` ago has been delivered."""
+        if behind_ms is not None:
+            self._read_up_to = self._clock.monotonic() - behind_ms / 1000
+
+    def check_unbroken(self, delivered: Position | None) -> None:
+        """Raise when records between `delivered` and the next batch may have been trimmed.
+
+        Kinesis goes on at its trim horizon without a word, whether the reader was slow or the machine asleep. Only a
+        new start can go on from here: it looks for what others archived meanwhile, and marks the gap.
+
+        Raises:
+            DeliveryDoubt: the last delivered record is no longer held, and what followed it may be gone, too.
+        """
+        unread_seconds = self._clock.monotonic() - self._read_up_to
+        if delivered is None or unread_seconds * 1000 <= self._retention_ms - self._margin_ms:
+            return
+        if not self._stream.holds(self._shard_id, delivered):
+            raise DeliveryDoubt(
+                f"records of {self._shard_id} after {delivered} may have been trimmed before they were delivered",
+                next_step="the next start marks the gap; raise the stream's retention above the longest outage",
+            )
 
     def is_near(self, arrival_ms: int) -> bool:
         """Tell whether a record of this arrival time is close to being trimmed; logs it once a minute."""

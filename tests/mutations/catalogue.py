@@ -19,6 +19,7 @@ _START: Final = "tests/unit/test_processor_start.py"
 _END: Final = "tests/unit/test_processor_end.py"
 _RUNS: Final = "tests/unit/test_processor_runs.py"
 _PROTOCOL: Final = "tests/unit/test_processor_protocol.py"
+_RETENTION: Final = "tests/unit/test_processor_retention.py"
 _COMMIT: Final = "tests/unit/test_archive_commit.py"
 _S3: Final = "tests/unit/test_archive_s3.py"
 
@@ -218,7 +219,7 @@ MUTATIONS: Final = (
     Mutation(
         "drop the rest of a lost run",
         "consumer/archiver.py",
-        "        return _recut(run, body, outcome.winner.last)\n",
+        "        return self._recut(run, outcome.winner.last)\n",
         "        return None\n",
         (f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
     ),
@@ -235,6 +236,13 @@ MUTATIONS: Final = (
         "self._on_chain_start(run.span.first, self.tail, budget) or self._continuity",
         "self._continuity",
         (f"{_START}::test_the_start_marker_comes_before_the_first_segment",),
+    ),
+    Mutation(
+        "pass over a gap that retention made while the machine slept",
+        "consumer/processor.py",
+        "            shard.retention.check_unbroken(archiver.delivered)\n",
+        "",
+        (f"{_RETENTION}::test_a_gap_while_the_machine_slept_is_never_passed_over",),
     ),
     Mutation(
         "resume past retention without a mark",

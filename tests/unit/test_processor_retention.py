@@ -1,0 +1,92 @@
+"""A reader that retention overtakes while it runs: slow, or asleep."""
+
+import pytest
+
+from archive.errors import DeliveryDoubt
+from archive.position import Position
+from tests.fakes.stream import DAY_MS
+from tests.fakes.world import Worker, World
+
+DAY = DAY_MS / 1000
+
+
+@pytest.fixture
+def world() -> World:
+    """Return a shard with four records."""
+    world = World()
+    world.put(4)
+    return world
+
+
+def asleep_for(world: World, days: float) -> Worker:
+    """Return a worker that archived four records and slept; two more arrived and were trimmed, then two that stay."""
+    worker = world.started()
+    worker.daemon.deliver()
+    world.clock.advance(66)
+    worker.daemon.tick()
+    world.put(2)
+    world.clock.advance(days * DAY)
+    world.put(2)
+    world.shard.trim_through(world.shard.everything[5].position)
+    return worker
+
+
+def test_a_gap_while_the_machine_slept_is_never_passed_over(world: World) -> None:
+    """Kinesis goes on at the trim horizon without a word: the process stops, and the next start marks the gap."""
+    worker = asleep_for(world, 2)
+    with pytest.raises(DeliveryDoubt):
+        worker.daemon.deliver()
+    again = world.started()
+    again.daemon.deliver()
+    again.daemon.request_shutdown()
+    assert world.spans() == [(0, 3), (6, 7)]
+    assert world.metadata().continuity == "unproven"
+
+
+def test_a_zombie_that_slept_adds_nothing_to_what_others_archived(world: World) -> None:
+    """It would begin in the middle of a span that it has never heard of."""
+    zombie = world.started()
+    zombie.daemon.deliver(2)
+    world.clock.advance(66)
+    zombie.daemon.tick()
+    world.clock.advance(3600)
+    world.put(4)
+    owner = world.started()
+    owner.daemon.deliver()
+    owner.daemon.request_shutdown()
+    world.clock.advance(2 * DAY)
+    world.shard.trim_through(world.shard.everything[5].position)
+    with pytest.raises(DeliveryDoubt):
+        zombie.daemon.deliver()
+    world.check_everything_archived()
+
+
+def test_a_long_sleep_without_a_gap_changes_nothing(world: World) -> None:
+    """The last delivered record is still held: nothing behind it is gone."""
+    worker = world.started()
+    worker.daemon.deliver()
+    world.clock.advance(66)
+    worker.daemon.tick()
+    world.clock.advance(DAY - 600)
+    world.put(2)
+    worker.daemon.deliver()
+    worker.daemon.request_shutdown()
+    assert world.spans() == [(0, 3), (4, 5)]
+    assert "holds" in world.stream.requests
+
+
+def test_a_reader_at_the_tip_of_a_quiet_shard_is_not_in_doubt(world: World) -> None:
+    """Empty calls say that nothing was waiting, however old the last record is."""
+    worker = world.started()
+    worker.daemon.deliver()
+    world.clock.advance(66)
+    for _ in range(72):
+        worker.daemon.tick()
+        world.clock.advance(3600)
+    world.shard.trim_through(Position(world.shard.everything[3].position.sequence))
+    world.put(2)
+    worker.daemon.deliver()
+    worker.daemon.request_shutdown()
+    assert world.spans() == [(0, 3), (4, 5)]
+    assert "holds" not in world.stream.requests
+    assert world.metadata().continuity is None
