@@ -1,0 +1,66 @@
+"""A lease table in memory: rows in DynamoDB's notation, so that reading and writing them is the real code."""
+
+from collections.abc import Callable
+from typing import Any
+
+from archive.errors import TableUnavailable
+from consumer.leases import Lease, LeaseRows, lease_item, parse_lease, parse_rows
+
+PutHook = Callable[[str], None]
+
+
+class MemoryLeaseTable:
+    """Implements `consumer.leases.LeaseTable`. The table does not exist until it is made.
+
+    `before_put` is called with the shard before each put: the place where a worker renews its lease, or where a
+    test raises to crash the command.
+    """
+
+    def __init__(self, *leases: Lease) -> None:
+        self.items: dict[str, dict[str, Any]] | None = None
+        self.before_put: PutHook | None = None
+        self.unavailable = False
+        self.leader_released = False
+        self.puts: list[str] = []
+        if leases:
+            self.create()
+            for lease in leases:
+                self.seed(lease)
+
+    def seed(self, lease: Lease) -> None:
+        """Write a row behind everybody's back, as a worker does."""
+        assert self.items is not None
+        self.items[lease.shard_id] = dict(lease_item(lease, single_table=True))
+
+    def read(self) -> LeaseRows | None:
+        """Return the rows."""
+        self._ask()
+        return None if self.items is None else parse_rows(self.items.values())
+
+    def create(self) -> None:
+        """Make the table unless it is there."""
+        self._ask()
+        self.items = {} if self.items is None else self.items
+
+    def put(self, lease: Lease, seen: Lease | None) -> bool:
+        """Put under the condition of `consumer.leases.put_condition`."""
+        if self.before_put is not None:
+            self.before_put(lease.shard_id)
+        self._ask()
+        assert self.items is not None
+        item = self.items.get(lease.shard_id)
+        now = None if item is None else parse_lease(item)
+        if (now is None) != (seen is None) or (now and seen and now.counter != seen.counter):
+            return now == lease
+        self.seed(lease)
+        self.puts.append(lease.shard_id)
+        return True
+
+    def release_leader(self) -> None:
+        """Remember that it was asked for."""
+        self._ask()
+        self.leader_released = True
+
+    def _ask(self) -> None:
+        if self.unavailable:
+            raise TableUnavailable("DynamoDB stayed unavailable", next_step="wait")
