@@ -23,6 +23,8 @@ from demo.worker import Worker
 
 ZOMBIE_FLUSH_SECONDS = 10
 """The zombie cuts by time as well, so that what it holds is overdue when it wakes: it PUTs at once."""
+_HOLD_SECONDS = 4
+"""For some flights to be delivered after the zombie's last commit, so that it holds something when it freezes."""
 _LATE_PUT_SECONDS = 2
 """For the late PUT itself: nobody can be asked whether it is done."""
 _START_SECONDS = 120
@@ -66,6 +68,7 @@ class Scenario:
         halves = stage.split(victim)
         self._wait(zombie, lambda: halves <= self._opened(), _START_SECONDS)
         self._wait(zombie, lambda: self._is_at_work(zombie), _START_SECONDS)
+        self._clock.sleep(_HOLD_SECONDS)
         heir = stage.start_worker("c")
         recoveries: list[Recovery] = []
         takeover_seconds, fenced = self._zombie(zombie, lambda: recoveries.append(self._kill_processor(leader, heir)))
