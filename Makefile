@@ -26,7 +26,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
-.PHONY: help setup demo test test-fast e2e lint type format bench lock clean
+.PHONY: help setup demo test test-fast e2e model lint type format bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ test-fast: $(READY) ## run the tests that need no server
 
 e2e: $(READY) ## run the tests on the real MultiLangDaemon
 	@$(BIN)/python -m pytest tests/e2e $(ARGS)
+
+model: ## check the model of the commit protocol and its broken variants (needs spin)
+	@"$(PYTHON)" docs/model/run.py $(ARGS)
 
 lint: $(READY) ## check style
 	@$(BIN)/ruff check .

@@ -1,0 +1,27 @@
+"""The model of the commit protocol, checked by spin: see docs/model/README.md."""
+
+import pytest
+
+from docs.model import run as model
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tools() -> None:
+    """Fail where spin or a compiler is missing: an unchecked model must not look like a checked one."""
+    if sentence := model.missing_tool():
+        pytest.fail(f"{sentence}; or leave this ring out: --ignore tests/model", pytrace=False)
+
+
+def test_the_protocol_keeps_its_promises_in_every_history() -> None:
+    """Three records, two minutes, two writers: the whole space is searched."""
+    assert model.check(model.VARIANTS[0]).violated is None
+
+
+@pytest.mark.parametrize(
+    "variant", [one for one in model.VARIANTS if one.expected], ids=lambda one: str(one.name).lower()
+)
+def test_a_broken_protocol_is_caught(variant: model.Variant) -> None:
+    """Each rule that is taken away, and each assumption that is dropped, has a history that breaks a promise."""
+    result = model.check(variant)
+    assert result.violated == variant.expected
+    assert result.history
