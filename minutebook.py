@@ -69,6 +69,21 @@ def doctor(
 
 
 @app.command()
+def status(
+    file: PropertiesFile,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; with --watch one line per look.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until Ctrl-C.")] = False,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="With --watch: the pause.")] = 10,
+    days: Annotated[int, typer.Option(min=1, help="How far back the end of a quiet shard is looked for.")] = 7,
+) -> None:
+    """Show each shard's lease, checkpoint, end in the archive and lag; changes nothing."""
+    from consumer.status import status as run  # noqa: PLC0415 - help is quick
+
+    raise typer.Exit(run(file, os.environ, as_json=as_json, every_seconds=every if watch else None, days=days))
+
+
+@app.command()
 def restore(
     file: PropertiesFile,
     *,

@@ -46,7 +46,9 @@ def make_dynamodb_client(region: str, endpoint: str | None) -> "DynamoDBClient":
     return aws_session().client("dynamodb", region_name=region, endpoint_url=endpoint, config=config)
 
 
-def lease_table_of(loaded: LoadedSettings, clock: Clock, rng: random.Random) -> "DynamoDBLeaseTable":
+def lease_table_of(
+    loaded: LoadedSettings, clock: Clock, rng: random.Random, *, budget_seconds: float = 60
+) -> "DynamoDBLeaseTable":
     """Return the lease table that KCL uses with this file."""
     settings = loaded.settings
     return DynamoDBLeaseTable(
@@ -55,6 +57,7 @@ def lease_table_of(loaded: LoadedSettings, clock: Clock, rng: random.Random) -> 
         loaded.kcl.get("coordinatorStateTableName", f"{settings.application_name}-CoordinatorState"),
         clock,
         rng,
+        budget_seconds=budget_seconds,
     )
 
 

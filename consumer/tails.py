@@ -97,20 +97,34 @@ def find_ends(
         ForeignObject, FormatError, ObjectVanished: a segment at a chain's end is not what its name says.
         StoreUnavailable, StoreRefused: the store.
     """
+    found = find_end_keys(store, prefix, shards, newest, waits, beyond_minutes=beyond_minutes, links=links)
+    return {shard_id: read_end(store, prefix, keys, waits) for shard_id, keys in sorted(found.items())}
+
+
+def find_end_keys(
+    store: ObjectStore,
+    prefix: str,
+    shards: Mapping[str, int],
+    newest: int,
+    waits: Waits,
+    *,
+    beyond_minutes: int = BEYOND_MINUTES,
+    links: int = LINKS,
+) -> dict[str, list[SegmentKey]]:
+    """Return the names alone of what `find_ends` returns, in the order of the chain."""
     found: dict[str, list[SegmentKey]] = {}
-    if shards:
-        window = Window(min(shards.values()), newest)
-        for hour in segments_by_hour(store, prefix, window, waits):
-            for one in hour.segments:
-                if one.minute >= shards.get(one.shard_id, newest + 1):
-                    found.setdefault(one.shard_id, []).append(one)
-            for shard_id, kept in found.items():
-                found[shard_id] = sorted(heapq.nlargest(links, kept, key=_first), key=_first)
-            if all(
-                _is_settled(found.get(shard_id), hour.start, shards[shard_id], beyond_minutes) for shard_id in shards
-            ):
-                break
-    return {shard_id: _read_end(store, prefix, keys, waits) for shard_id, keys in sorted(found.items())}
+    if not shards:
+        return found
+    window = Window(min(shards.values()), newest)
+    for hour in segments_by_hour(store, prefix, window, waits):
+        for one in hour.segments:
+            if one.minute >= shards.get(one.shard_id, newest + 1):
+                found.setdefault(one.shard_id, []).append(one)
+        for shard_id, kept in found.items():
+            found[shard_id] = sorted(heapq.nlargest(links, kept, key=_first), key=_first)
+        if all(_is_settled(found.get(name), hour.start, oldest, beyond_minutes) for name, oldest in shards.items()):
+            break
+    return found
 
 
 def days_with_objects(store: ObjectStore, prefix: str, window: Window, waits: Waits) -> Iterator[int]:
@@ -135,7 +149,8 @@ def _is_settled(kept: list[SegmentKey] | None, walked: int, oldest: int, beyond_
     return walked <= oldest or (kept is not None and walked <= kept[-1].minute - beyond_minutes)
 
 
-def _read_end(store: ObjectStore, prefix: str, keys: list[SegmentKey], waits: Waits) -> ChainEnd:
+def read_end(store: ObjectStore, prefix: str, keys: list[SegmentKey], waits: Waits) -> ChainEnd:
+    """Read the segments of one chain's end and check their links; raises as `find_ends` does."""
     names = tuple(segment_key(prefix, one.shard_id, one.minute, one.first) for one in keys)
     segments = tuple(stored_segment(store, prefix, name, waits()) for name in names)
     holes = tuple(

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from archive.clock import SystemClock
+from consumer.status_report import StatusReport
 from tests.e2e import counting_processor
 from tests.e2e.harness import START_SECONDS, Application
 from tests.e2e.leases import LeaseRow
@@ -43,6 +45,10 @@ class Story:
 
     shards: tuple[str, str, str, str]
     """s0 to s3 of the picture."""
+    alive: StatusReport
+    """While the worker runs, everything archived."""
+    lost: StatusReport
+    """Without tables, 20 records behind."""
     while_alive: Answer
     dry: Answer
     after_dry: list[str]
@@ -80,6 +86,7 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
         for shard in (s1, s2):
             position = str(app.producer.last()[shard])
             worker.events.wait("checkpoint_written", shard=shard, position=position, seconds=30)
+        alive = _status(app)
         while_alive = _restore(app)
         worker.terminate()
         assert worker.wait(40) == 0
@@ -88,6 +95,7 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
     app.drop_lease_tables()
     for shard in (s1, s2):
         app.producer.put_numbered(10, key=app.key_of(shard))
+    lost = _status(app)
     dry = _restore(app, "--dry-run")
     names = embedded_aws.dynamodb_client().list_tables()["TableNames"]
     after_dry = [name for name in names if name.startswith(app.name)]
@@ -108,6 +116,8 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
         assert worker.wait(40) == 0
     return Story(
         shards=(s0, s1, s2, s3),
+        alive=alive,
+        lost=lost,
         while_alive=while_alive,
         dry=dry,
         after_dry=after_dry,
@@ -123,6 +133,41 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
         objects_after=app.objects(),
         verdict=app.verdict(),
     )
+
+
+def test_status_shows_a_living_workers_leases(story: Story) -> None:
+    """Held, by name, renewed within the failover time; the parent of the split is done."""
+    s0, *others = story.shards
+    leases = {one.shard: (one.lease, one.owner) for one in story.alive.shards}
+    assert leases == {s0: ("done", leases[s0][1]), **dict.fromkeys(others, ("held", "w1"))}
+    assert all((one.lease_age_seconds or 0) < 10 for one in story.alive.shards)
+
+
+def test_status_shows_an_archive_that_is_not_behind(story: Story) -> None:
+    """Checkpoints and tails agree, and nothing lies behind them in the stream."""
+    for one in story.alive.shards:
+        assert (one.behind_seconds, one.gaps, one.notes) == (0, [], [])
+        assert one.tail == story.tails.get(one.shard)
+
+
+def test_status_shows_the_split(story: Story) -> None:
+    """Children and parents, open and closed."""
+    s0, s1, s2, s3 = story.shards
+    family = {one.shard: (one.state, one.parents, one.children) for one in story.alive.shards}
+    assert family == {
+        s0: ("closed", [], [s2, s3]),
+        s1: ("open", [], []),
+        s2: ("open", [s0], []),
+        s3: ("open", [s0], []),
+    }
+
+
+def test_status_works_without_tables(story: Story) -> None:
+    """It says that they are missing, and how old the oldest record is that waits."""
+    _, s1, s2, _ = story.shards
+    assert "there is none" in story.lost.problems[0].sentence
+    behind = {one.shard: one.behind_source for one in story.lost.shards if one.behind_seconds}
+    assert behind == {s1: "record", s2: "record"}
 
 
 def test_it_refuses_while_a_worker_is_alive(story: Story) -> None:
@@ -188,8 +233,19 @@ def test_every_record_is_archived_once(story: Story) -> None:
 
 def _restore(app: Application, *options: str) -> Answer:
     """Run the command as a person does."""
+    return _run(app, "restore", *options)
+
+
+def _status(app: Application) -> StatusReport:
+    """Run `minutebook status --json`."""
+    answer = _run(app, "status", "--json")
+    assert answer.code == 0, answer.text
+    return msgspec.json.decode(answer.text, type=StatusReport)
+
+
+def _run(app: Application, command: str, *options: str) -> Answer:
     done = subprocess.run(
-        [str(_BIN / "minutebook"), "restore", str(app.properties("restore")), *options],
+        [str(_BIN / "minutebook"), command, str(app.properties("command")), *options],
         env={**app.environment(), "COLUMNS": "300"},
         capture_output=True,
         text=True,

@@ -1,0 +1,63 @@
+"""`minutebook status` against real servers that miss this or that."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from archive.clock import new_id
+from consumer.status import status
+from demo.embedded import EmbeddedAws
+
+if TYPE_CHECKING:
+    from mypy_boto3_kinesis import KinesisClient
+
+
+def report(
+    aws: EmbeddedAws, folder: Path, capsys: pytest.CaptureFixture[str], *, stream: str, bucket: str
+) -> tuple[int, dict[str, Any]]:
+    """Return the exit code and the report."""
+    path = folder / "test.properties"
+    path.write_text(
+        f"streamName={stream}\napplicationName=app-{stream}\nregionName=us-east-1\n"
+        f"kinesisEndpoint={aws.kinesis_endpoint}\ndynamoDBEndpoint={aws.dynamodb_endpoint}\n"
+        f"minutebook.bucket={bucket}\nminutebook.s3Endpoint={aws.s3_endpoint}\n"
+    )
+    code = status(path, {}, as_json=True, every_seconds=None, days=7)
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture
+def stream(kinesis_client: "KinesisClient") -> str:
+    """Return the name of a fresh stream of two shards."""
+    name = f"test-{new_id()[:10]}"
+    kinesis_client.create_stream(StreamName=name, ShardCount=2)
+    kinesis_client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+    return name
+
+
+def test_before_the_first_start_the_shards_are_shown(
+    embedded_aws: EmbeddedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str], stream: str, bucket: str
+) -> None:
+    """No table, no archive: two problems that are none, exit code 0."""
+    code, found = report(embedded_aws, tmp_path, capsys, stream=stream, bucket=bucket)
+    assert (code, len(found["shards"]), len(found["problems"])) == (0, 2, 2)
+
+
+def test_a_missing_bucket_is_a_sentence(
+    embedded_aws: EmbeddedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str], stream: str
+) -> None:
+    """The shards are shown all the same."""
+    code, found = report(embedded_aws, tmp_path, capsys, stream=stream, bucket="no-such-bucket-at-all")
+    assert (code, len(found["shards"])) == (0, 2)
+    assert any("NoSuchBucket" in problem["sentence"] for problem in found["problems"])
+
+
+def test_a_missing_stream_is_a_sentence(
+    embedded_aws: EmbeddedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str], bucket: str
+) -> None:
+    """Nothing else is known either, and still it is no stack trace."""
+    code, found = report(embedded_aws, tmp_path, capsys, stream="no-such-stream", bucket=bucket)
+    assert (code, found["shards"]) == (0, [])
+    assert "ResourceNotFoundException" in found["problems"][0]["sentence"]
