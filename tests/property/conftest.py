@@ -18,7 +18,7 @@ settings.register_profile(
     derandomize=True,
     database=None,
     deadline=None,
-    max_examples=600,
+    max_examples=400,
     stateful_step_count=40,
     suppress_health_check=_SLOW,
 )
@@ -26,7 +26,7 @@ settings.register_profile(
     "deep",
     database=None,
     deadline=None,
-    max_examples=6000,
+    max_examples=4000,
     stateful_step_count=80,
     suppress_health_check=_SLOW,
     print_blob=True,

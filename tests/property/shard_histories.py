@@ -6,11 +6,12 @@ one unbroken chain. The real processor runs; only what lies outside of it is a d
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from archive.errors import BufferTooOld, StoreUnavailable
+from archive.errors import BufferTooOld, ShardEndUnproven, StoreUnavailable
 from archive.metadata import SegmentMetadata
 from archive.position import Position
 from tests.fakes.clock import START_MS, SkewedClock
@@ -108,19 +109,27 @@ class ShardHistories(RuleBasedStateMachine):
         count: int,
     ) -> None:
         """The old owner, if it lives, is a zombie from now on and does not know it; the new one reads along."""
-        self.seed += 1
-        worker = self.world.worker(
-            faults=RandomFaults(random.Random(self.seed), rate),
-            clock=SkewedClock(self.world.clock, skew_ms),
-            seed=self.seed,
+        worker = self.new_worker(
+            rate=rate,
+            skew_ms=skew_ms,
             max_segment_bytes=max_segment_bytes,
             flush_seconds=flush_seconds,
             checkpoint_interval_seconds=checkpoint_interval_seconds,
         )
-        self.workers.append(worker)
-        self.act(worker, worker.daemon.start)
         if count:
             self.deliver(worker, count)
+
+    @precondition(lambda self: len(self.workers) <= MAX_WORKERS - 2)
+    @rule(data=st.lists(payloads, min_size=2, max_size=8), counts=st.tuples(counts, counts), stop=st.booleans())
+    def a_zombie_and_its_successor_hold_the_same_records(
+        self, data: list[bytes], counts: tuple[int, int], *, stop: bool
+    ) -> None:
+        """Not equally many; perhaps the successor commits first."""
+        self.records_arrive(data, 0)
+        for count in counts:
+            self.deliver(self.new_worker(), count)
+        if stop and self.workers:
+            self.stop(self.workers[-1])
 
     @precondition(lambda self: self.workers)
     @rule(receivers=st.lists(st.tuples(which, counts), min_size=1, max_size=MAX_WORKERS))
@@ -175,12 +184,23 @@ class ShardHistories(RuleBasedStateMachine):
         """It falls silent, whatever is still delivered."""
         zombies = [worker for worker in self.workers if not worker.daemon.owns_lease]
         zombie = zombies[number % len(zombies)]
-        self.act(zombie, zombie.daemon.lose_lease)
         zombie.store.requests.clear()
+        self.act(zombie, zombie.daemon.lose_lease)
         if zombie.daemon.alive:
             zombie.daemon.deliver(3)
             zombie.daemon.tick()
-            assert not zombie.store.requests, "a request after the lease was lost"
+            assert not zombie.store.requests, "a request when the lease was lost, or later"
+
+    @precondition(lambda self: self.seed % 3 == 0 and any(worker.daemon.owns_lease for worker in self.workers))
+    @rule(closed=st.booleans(), reading_ends=st.booleans())
+    def a_false_end_is_reported(self, *, closed: bool, reading_ends: bool) -> None:
+        """KCL believes that the shard has ended: it is open, or closed with records left for a lagging reader."""
+        owner = next(worker for worker in self.workers if worker.daemon.owns_lease)
+        self.world.shard.closed = closed and bool(owner.daemon.waiting())
+        self.world.stream.false_ends = reading_ends
+        self.act(owner, owner.daemon.end_shard)
+        self.world.shard.closed = self.world.stream.false_ends = False
+        assert owner not in self.workers, "a false end was answered"
 
     @rule()
     def the_lease_table_is_wiped(self) -> None:
@@ -271,17 +291,30 @@ class ShardHistories(RuleBasedStateMachine):
         return self.workers[number % len(self.workers)]
 
     def act(self, worker: Worker, action: Callable[[], object]) -> None:
-        """Let a worker take its turn, unless it is in the middle of one; it may die of an outage or of its age."""
+        """Let a worker take its turn, unless it is in the middle of one; it may die of outages, age or doubt."""
         if worker in self.busy or not worker.daemon.alive:
             return
         self.busy.append(worker)
         try:
             action()
-        except (StoreUnavailable, BufferTooOld):
+        except (StoreUnavailable, BufferTooOld, ShardEndUnproven):
             if worker in self.workers:
                 self.workers.remove(worker)
         finally:
             self.busy.remove(worker)
+
+    def new_worker(self, *, rate: float = 0, skew_ms: int = 0, **changes: Any) -> Worker:  # noqa: ANN401 - settings
+        """Start a worker that takes the lease."""
+        self.seed += 1
+        worker = self.world.worker(
+            faults=RandomFaults(random.Random(self.seed), rate),
+            clock=SkewedClock(self.world.clock, skew_ms),
+            seed=self.seed,
+            **changes,
+        )
+        self.workers.append(worker)
+        self.act(worker, worker.daemon.start)
+        return worker
 
     def deliver(self, worker: Worker, count: int) -> None:
         """Let a worker read on."""

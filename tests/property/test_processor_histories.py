@@ -15,6 +15,7 @@ def test_every_record_is_archived_exactly_once_whatever_happens() -> None:
     run_state_machine_as_test(ShardHistories, settings=settings())
 
 
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), records_per_second=st.integers(1, 3), batch_seconds=st.integers(1, 7))
 def test_a_steady_minute_costs_one_put(seed: int, records_per_second: int, batch_seconds: int) -> None:
     """However records and batches fall: no LIST, no HEAD, no GET, one PUT per minute after the first minutes."""
