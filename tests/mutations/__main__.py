@@ -69,7 +69,8 @@ def _copy(tree: Path) -> None:
 def _pytest(tree: Path, tests: Sequence[str], configuration: str = "--noconftest") -> int:
     # No bytecode: a mutation of equal size within one second would be served from the cache. Without conftest.py the
     # tests start faster, and they need no server.
-    command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", configuration, *tests]
+    command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout=120"]
+    command += [configuration, *tests]
     environment = {**os.environ, "MINUTEBOOK_SEARCH": "first"}
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, check=False, timeout=600)
     return done.returncode

@@ -210,10 +210,10 @@ MUTATIONS: Final = (
         (f"{_SLOTS}::test_a_buffer_that_is_too_old_is_thrown_away",),
     ),
     Mutation(
-        "send the rest of a lost run whole",
+        "send the winner's last record again",
         "consumer/archiver.py",
         "if position > winner_last",
-        "if position",
+        "if position >= winner_last",
         (f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
     ),
     Mutation(
