@@ -13,6 +13,7 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     CredentialRetrievalError,
+    FlexibleChecksumError,
     HTTPClientError,
     IncompleteReadError,
     ResponseStreamingError,
@@ -113,7 +114,9 @@ def translate(error: Exception, what: str) -> StoreError:
         IncompleteReadError,
         ResponseStreamingError,
         ResponseParserError,
+        FlexibleChecksumError,  # damaged on the way; an object that is damaged for good exhausts the budget
         CredentialRetrievalError,
+        ValueError,  # botocore's own, for a date that was cut off
     )
     if isinstance(error, passing_kinds):
         return OutcomeUnknown(f"{what}: {type(error).__name__}: {error}")
@@ -156,8 +159,9 @@ class S3Store:
             if _is_absent(exc):
                 return None
             raise translate(exc, f"HEAD {key}") from exc
-        except BotoCoreError as exc:
+        except (BotoCoreError, ValueError) as exc:
             raise translate(exc, f"HEAD {key}") from exc
+        _check_whole(answer, "ContentLength", f"HEAD {key}")
         return ObjectHead(
             key,
             answer["ContentLength"],
@@ -175,14 +179,16 @@ class S3Store:
             if _is_absent(exc):
                 return None
             raise translate(exc, f"GET {key}") from exc
-        except BotoCoreError as exc:
+        except (BotoCoreError, ValueError) as exc:
             raise translate(exc, f"GET {key}") from exc
+        _check_whole(answer, "ContentLength", f"GET {key}")
         return StoredObject(body, answer["ETag"], _lower(answer["Metadata"]))
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """List page by page (1,000 keys a request); see `ObjectStore`."""
         try:
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
+                _check_whole(page, "IsTruncated", f"LIST {prefix}")
                 for row in page.get("Contents", []):
                     yield ListedObject(row["Key"], row["Size"], row["ETag"], _epoch_ms(row["LastModified"]))
         except (ClientError, BotoCoreError) as exc:
@@ -191,6 +197,16 @@ class S3Store:
 
 def _status(error: ClientError) -> int:
     return int(error.response["ResponseMetadata"]["HTTPStatusCode"])
+
+
+def _check_whole(answer: Mapping[str, Any], field: str, what: str) -> None:
+    """Raise OutcomeUnknown when an answer lacks a field that S3 never leaves out.
+
+    Python's HTTP client takes a connection that ends within the headers for the end of the headers. Metadata is then
+    missing, and botocore reads the empty body of a LIST as an empty list: as if nothing were archived.
+    """
+    if field not in answer:
+        raise OutcomeUnknown(f"{what}: the answer has no {field}: it was cut off")
 
 
 def _is_absent(error: ClientError) -> bool:
