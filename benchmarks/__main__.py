@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("processor", "compaction", "inventory")
+NAMES = ("claims", "compaction", "inventory", "processor")
 
 
 def main() -> int:
