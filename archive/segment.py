@@ -18,6 +18,7 @@ COMPRESSION_LEVEL = 1
 _GZIP_WBITS = 31
 _FEED_BYTES = 128 * 1024
 _READ_BYTES = 256 * 1024
+_PIECE_BYTES = 64 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Longest line a reader accepts: Kinesis' largest record (10 MiB) with every byte escaped to six."""
 
@@ -158,7 +159,7 @@ def inflate(chunks: Iterable[bytes], *, max_line_bytes: int = MAX_LINE_BYTES) ->
     """
     partial: list[bytes] = []
     partial_bytes = 0
-    for block in _blocks(chunks):
+    for block in inflate_blocks(chunks):
         *lines, tail = block.split(b"\n")
         if lines and partial:
             lines[0] = b"".join([*partial, lines[0]])
@@ -174,22 +175,33 @@ def inflate(chunks: Iterable[bytes], *, max_line_bytes: int = MAX_LINE_BYTES) ->
         raise FormatError("the last line has no line break")
 
 
-def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the decompressed bytes in blocks of at most `_READ_BYTES`, however well they were compressed."""
+def inflate_blocks(chunks: Iterable[bytes], block_bytes: int = _READ_BYTES) -> Iterator[bytes]:
+    """Yield the decompressed bytes in blocks of at most `block_bytes`, however well they were compressed.
+
+    Raises:
+        FormatError: damaged, cut short, or followed by something that is no gzip member.
+    """
     decoder = isal_zlib.decompressobj(wbits=_GZIP_WBITS)
-    for compressed in chunks:
-        rest = compressed
+    for piece in _pieces(chunks):
+        rest = piece
         while rest:
             if decoder.eof:
                 decoder = isal_zlib.decompressobj(wbits=_GZIP_WBITS)
             try:
-                block = decoder.decompress(rest, _READ_BYTES)
+                block = decoder.decompress(rest, block_bytes)
             except (isal_zlib.error, zlib.error) as exc:  # type: ignore[misc]  # isal's stubs call it an instance
                 raise FormatError(f"damaged gzip stream: {exc}") from exc
             rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
             yield block
     if not decoder.eof:
         raise FormatError("the gzip stream is cut short")
+
+
+def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Cut the chunks small: for each block the decoder copies all that it has not consumed yet."""
+    for chunk in chunks:
+        for start in range(0, len(chunk), _PIECE_BYTES):
+            yield chunk[start : start + _PIECE_BYTES]
 
 
 def read_records(body: bytes, shard_id: str) -> Iterator[tuple[Position, Record]]:

@@ -1,0 +1,159 @@
+"""The conclusion: what was found, written down as `audit.json` says it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from archive.errors import StoreError
+from compaction.day import Day
+from compaction.examine import Chains, Witnesses, all_findings, balance, shard_rows
+from compaction.facts import SegmentFacts
+from compaction.findings import Code, Finding, ordered
+from compaction.inventory import Inventory
+from compaction.leases import Checkpoints
+from compaction.merging import Repeat
+from compaction.ports import AuditOptions, Ports, iso_time
+from compaction.result import SCHEMA, Audit, Check, Equation, Scope, judge
+from compaction.segments import Described
+from compaction.work import Part
+
+_BY_LINES: Final = frozenset(
+    {Code.DUPLICATE_RECORD, Code.OUT_OF_ORDER, Code.COUNT_MISMATCH, Code.UNREADABLE_OBJECT, Code.WRONG_MINUTE}
+)
+_BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
+_ELSEWHERE: Final = frozenset({Code.PRODUCER_DUPLICATE, Code.DROPPED_WITHOUT_ORIGINAL, Code.LATE_MINUTES})
+
+
+class DayResult(NamedTuple):
+    """The audit, and what the report's pictures are drawn from."""
+
+    audit: Audit
+    described: Described
+
+
+class Examined(NamedTuple):
+    """A day that was looked at, before the verdict is written down."""
+
+    inventory: Inventory
+    described: Described
+    chains: Chains
+    witnesses: Witnesses
+    checkpoints: Checkpoints
+    facts: Mapping[str, SegmentFacts] | None
+    repeats: tuple[Repeat, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def repeated(self) -> int:
+        """Lines too many."""
+        return sum(repeat.surplus for repeat in self.repeats)
+
+
+def conclude(ports: Ports, examined: Examined, options: AuditOptions, compacted: int | None) -> Audit:
+    """Write the verdict down."""
+    inventory = examined.inventory
+    found = all_findings(examined.described, examined.chains, examined.witnesses, examined.facts, examined.repeats)
+    equation = balance(examined.described, examined.facts, examined.repeated, compacted, 0)
+    now_ms = ports.clock.now_ms()
+    checks = _checks(options, examined, found, equation, day_is_over=now_ms >= inventory.day.end_ms)
+    findings = tuple(_reproducible(one, inventory.day, options) for one in ordered(found))
+    return Audit(
+        schema=SCHEMA,
+        version=ports.version,
+        audited_at=iso_time(now_ms),
+        level=options.level,
+        verdict=judge(findings, checks),
+        scope=_scope(ports, inventory, options, now_ms),
+        equation=equation,
+        shards=tuple(shard_rows(examined.described, examined.chains)),
+        checks=tuple(checks),
+        findings=findings,
+    )
+
+
+def unreadable(ports: Ports, day: Day, options: AuditOptions, error: StoreError) -> DayResult:
+    """Return the verdict on an archive that could not be read: unknown."""
+    now_ms = ports.clock.now_ms()
+    check = Check(id="archive_readable", status="unknown", message=str(error))
+    inventory = Inventory(day, ports.place.prefix, ())
+    audit = Audit(
+        schema=SCHEMA,
+        version=ports.version,
+        audited_at=iso_time(now_ms),
+        level=options.level,
+        verdict="unknown",
+        scope=_scope(ports, inventory, options, now_ms),
+        equation=Equation(raw=0, unique=0, duplicates=0, rejected=0, compacted=None, removed=0, balanced=True),
+        shards=(),
+        checks=(check,),
+        findings=(),
+    )
+    return DayResult(audit, Described((), {}, frozenset(), ()))
+
+
+def _scope(ports: Ports, inventory: Inventory, options: AuditOptions, now_ms: int) -> Scope:
+    return Scope(
+        stream=options.stream,
+        application=options.application,
+        archive=ports.archive.uri(ports.place.prefix),
+        day=str(inventory.day),
+        day_is_over=now_ms >= inventory.day.end_ms,
+        objects=len(inventory.rows),
+        bytes=inventory.size,
+        inventory=inventory.digest(),
+        generation=None,
+    )
+
+
+def _checks(
+    options: AuditOptions, examined: Examined, found: Sequence[Finding], equation: Equation, *, day_is_over: bool
+) -> list[Check]:
+    checks = []
+    for code in Code:
+        hits = [one for one in found if one.code == code.value]
+        asked = not (
+            (code in _BY_LINES and options.level == "inventory")
+            or (code in _BY_STREAM and options.level != "stream")
+            or code in _ELSEWHERE
+        )
+        checks.append(_check(code, hits, asked=asked))
+    checks.append(
+        Check(
+            id="equation",
+            status="pass" if equation.balanced else "fail",
+            message=f"raw {equation.raw} = unique {equation.unique} + duplicates {equation.duplicates} "
+            f"+ rejected {equation.rejected}",
+        )
+    )
+    if examined.checkpoints.error:
+        checks.append(Check(id="lease_table", status="warning", message=examined.checkpoints.error))
+    if not day_is_over:
+        checks.append(
+            Check(id="day_is_over", status="warning", message="the day is not over: later records are not judged")
+        )
+    return checks
+
+
+def _check(code: Code, hits: Sequence[Finding], *, asked: bool) -> Check:
+    severities = {one.severity for one in hits}
+    if "defect" in severities:
+        return Check(id=code.value, status="fail", message=f"{len(hits)} finding(s)")
+    if "unknown" in severities:
+        return Check(id=code.value, status="unknown", message=f"{len(hits)} finding(s)")
+    if "warning" in severities:
+        return Check(id=code.value, status="warning", message=f"{len(hits)} finding(s)")
+    return Check(id=code.value, status="pass" if asked else "not_asked")
+
+
+def _reproducible(one: Finding, day: Day, options: AuditOptions) -> Finding:
+    shard = f" --shard {one.shard}" if one.shard else ""
+    return Finding(
+        code=one.code,
+        severity=one.severity,
+        message=one.message,
+        shard=one.shard,
+        minute=one.minute,
+        keys=one.keys,
+        positions=one.positions,
+        count=one.count,
+        reproduce=f"{options.command} --date {day} --level {options.level}{shard}",
+    )

@@ -1,0 +1,45 @@
+"""What a run is given: the world it reaches, and what is asked of it."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from archive.clock import Clock, IdSource
+from compaction.inventory import Waits
+from compaction.leases import Checkpoints
+from compaction.neighbours import LOOKBACK_DAYS
+from compaction.places import Place
+from compaction.result import Level
+from compaction.storage import Storage
+from compaction.work import Order, Outcome
+
+Engine = Callable[[Sequence[Order]], list[Outcome]]
+"""Runs tasks and returns their outcomes in order: Spark, or a loop."""
+
+
+class Ports(NamedTuple):
+    """What a run reaches the world with."""
+
+    archive: Storage
+    place: Place
+    waits: Waits
+    clock: Clock
+    new_id: IdSource
+    engine: Engine
+    checkpoints: Callable[[], Checkpoints]
+    version: str
+
+
+class AuditOptions(NamedTuple):
+    """What is asked of an audit. `command` is the command line that a finding repeats."""
+
+    level: Level = "keys"
+    lookback_days: int = LOOKBACK_DAYS
+    stream: str = ""
+    application: str = ""
+    command: str = "minutebook audit FILE.properties"
+
+
+def iso_time(epoch_ms: int) -> str:
+    """Return UTC in ISO 8601 with milliseconds."""
+    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,268 @@
+r"""Publishing a day: generation, manifest, pointer, symlink manifest.
+
+    part files      dt=D/gen=G/part-*.parquet     written by tasks; invisible to whoever follows the pointer
+    inventory       dt=D/_manifest/G.inventory.jsonl.gz   what G was made from
+    manifest        dt=D/_manifest/G.json         If-None-Match:*   names the files of G; the first one wins
+    pointer         dt=D/_current.json            If-Match          the one write that changes what readers see
+    symlinks        _symlinks/dt=D/manifest       If-Match          the pointer again, as Hive and Athena read it
+
+A crash after any step leaves the old pointer, and the next run goes on with what is there: files without a manifest
+are rewritten, a manifest without a pointer is adopted, a pointer without symlinks gets them.
+
+The pointer was read **before** the inventory was listed. If-Match therefore refuses an older view of the day: who won
+in between has listed before us or after us, and the loser lists again.
+"""
+
+import gzip
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+
+from archive.commit import until_known
+from archive.errors import FormatError, OutcomeUnknown, StoreUnavailable
+from archive.store import PutOutcome
+from compaction.day import Day
+from compaction.inventory import Inventory, Waits
+from compaction.result import Verdict
+from compaction.storage import Storage
+
+FORMAT: Final = 1
+JSON_TYPE: Final = "application/json"
+_TEXT_TYPE: Final = "text/plain; charset=utf-8"
+D = TypeVar("D", "Manifest", "Pointer")
+GRACE_MS: Final = 3 * 24 * 3_600_000
+"""How long a generation that is no longer current stays: longer than the longest query that began on it."""
+
+
+class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One Parquet file: its key below the output's root, rows and bytes."""
+
+    key: str
+    rows: int
+    bytes: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A generation: its files, and what they were made from. `ends` maps a shard to its last position."""
+
+    format: int
+    day: str
+    generation: str
+    files: tuple[File, ...]
+    rows: int
+    inventory: str
+    verdict: Verdict
+    audit: str
+    ends: dict[str, str]
+    writer: str
+    written_at: str
+
+
+class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What readers follow: the current generation and its manifest's key below the output's root."""
+
+    format: int
+    day: str
+    generation: str
+    manifest: str
+    rows: int
+    verdict: Verdict
+    writer: str
+    written_at: str
+
+
+class Current(NamedTuple):
+    """The pointer as it was read; both None when the day is not published."""
+
+    pointer: Pointer | None
+    etag: str | None
+
+
+class DayFolder(NamedTuple):
+    """Where a day's files are below the output's root."""
+
+    root: str
+    day: Day
+
+    @property
+    def path(self) -> str:
+        """The day's folder."""
+        return f"{self.root}dt={self.day}/"
+
+    @property
+    def pointer(self) -> str:
+        """Key of the pointer."""
+        return f"{self.path}_current.json"
+
+    @property
+    def symlinks(self) -> str:
+        """Key of the symlink manifest."""
+        return f"{self.root}_symlinks/dt={self.day}/manifest"
+
+    def generation(self, generation: str) -> str:
+        """Return the folder of a generation's files."""
+        return f"{self.path}gen={generation}/"
+
+    def manifest(self, generation: str) -> str:
+        """Return the key of a generation's manifest."""
+        return f"{self.path}_manifest/{generation}.json"
+
+    def inventory(self, generation: str) -> str:
+        """Return the key of the inventory that a generation was made from."""
+        return f"{self.path}_manifest/{generation}.inventory.jsonl.gz"
+
+
+class Publisher:
+    """Publishes one day. Every step may be repeated, by us or by another run."""
+
+    def __init__(self, storage: Storage, folder: DayFolder, waits: Waits) -> None:
+        self._storage = storage
+        self._folder = folder
+        self._waits = waits
+
+    def current(self) -> Current:
+        """Read the pointer."""
+        stored = until_known(lambda: self._storage.get(self._folder.pointer), self._waits(), "GET the pointer")
+        if stored is None:
+            return Current(None, None)
+        return Current(_decode(stored.body, Pointer, self._folder.pointer), stored.etag)
+
+    def manifest(self, generation: str) -> Manifest | None:
+        """Read a generation's manifest."""
+        key = self._folder.manifest(generation)
+        stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
+        return None if stored is None else _decode(stored.body, Manifest, key)
+
+    def put_inventory(self, generation: str, inventory: Inventory) -> None:
+        """Store what the generation was made from; the same bytes whoever writes them."""
+        key = self._folder.inventory(generation)
+        lines = b"".join(
+            msgspec.json.encode([row.key, row.etag, row.size, row.last_modified_ms]) + b"\n" for row in inventory.rows
+        )
+        body = gzip.compress(lines, mtime=0)
+        until_known(
+            lambda: self._storage.put_if_absent(key, body, {}, "application/gzip"), self._waits(), f"PUT {key}"
+        )
+
+    def read_inventory(self, generation: str) -> list[tuple[str, str, int]]:
+        """Return (key, ETag, size) of what a generation was made from; empty when it is not stored."""
+        key = self._folder.inventory(generation)
+        stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
+        if stored is None:
+            return []
+        rows = [msgspec.json.decode(line) for line in gzip.decompress(stored.body).splitlines()]
+        return [(row[0], row[1], row[2]) for row in rows]
+
+    def put_manifest(self, manifest: Manifest) -> Manifest:
+        """Store the manifest; returns the one that is there now, which may be another run's."""
+        key = self._folder.manifest(manifest.generation)
+        body = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+        outcome = until_known(
+            lambda: self._storage.put_if_absent(key, body, {}, JSON_TYPE), self._waits(), f"PUT {key}"
+        )
+        if outcome is PutOutcome.CREATED:
+            return manifest
+        stored = self.manifest(manifest.generation)
+        if stored is None:
+            raise FormatError(f"{key} exists for PUT and not for GET", next_step="find out who deletes objects there")
+        return stored
+
+    def swap(self, manifest: Manifest, seen: Current, writer: str, written_at: str) -> bool:
+        """Point readers at a generation, if the pointer is still the one that was seen.
+
+        PUT If-Match etag seen    200 ........ ours
+                                  412 ........ another run published meanwhile: False
+                                  unknown .... read the pointer: ours by `writer`, unchanged: send again
+        """
+        pointer = Pointer(
+            format=FORMAT,
+            day=str(self._folder.day),
+            generation=manifest.generation,
+            manifest=self._folder.manifest(manifest.generation),
+            rows=manifest.rows,
+            verdict=manifest.verdict,
+            writer=writer,
+            written_at=written_at,
+        )
+        body = msgspec.json.format(msgspec.json.encode(pointer), indent=2) + b"\n"
+        if self._replace(self._folder.pointer, body, seen.etag, JSON_TYPE):
+            return True
+        now = self.current().pointer
+        return now is not None and now.writer == writer
+
+    def link(self) -> None:
+        """Write the symlink manifest of what the pointer names now.
+
+        Its ETag is read before the pointer, so an older view is refused and read again: the last writer has seen the
+        last pointer.
+        """
+        waits = self._waits()
+        while True:
+            key = self._folder.symlinks
+            stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")  # noqa: B023 - called at once
+            pointer = self.current().pointer
+            manifest = None if pointer is None else self.manifest(pointer.generation)
+            if manifest is None:
+                return
+            body = "".join(f"{self._storage.uri(file.key)}\n" for file in manifest.files if file.rows).encode()
+            if stored is not None and stored.body == body:
+                return
+            if self._replace(key, body, None if stored is None else stored.etag, _TEXT_TYPE):
+                return
+            if not waits.wait():
+                raise StoreUnavailable(f"{key} keeps changing", next_step="look for another run of the same day")
+
+    def sweep(self, now_ms: int, grace_ms: int = GRACE_MS) -> list[str]:
+        """Delete files of generations that readers left long ago, and files that no manifest ever named.
+
+        The current generation's files stay, and whatever is younger than the grace: it may belong to a run that is
+        at work, or to a query that began on the generation before.
+        """
+        pointer = self.current().pointer
+        manifest = None if pointer is None else self.manifest(pointer.generation)
+        if manifest is None:
+            return []
+        kept = {file.key for file in manifest.files}
+        path = self._folder.path
+        listed = until_known(lambda: list(self._storage.list_objects(f"{path}gen=")), self._waits(), f"LIST {path}")
+        old = [row.key for row in listed if row.key not in kept and row.last_modified_ms < now_ms - grace_ms]
+        if old:
+            until_known(lambda: self._storage.delete(old), self._waits(), f"DELETE {path}")
+        return old
+
+    def _replace(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
+        """Send a conditional PUT until its outcome is known.
+
+        A lost answer is settled by reading: our own bytes there mean that it was applied.
+        """
+        waits = self._waits()
+        while True:
+            try:
+                return self._storage.put_if_match(key, body, etag, content_type)
+            except OutcomeUnknown as exc:
+                stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
+                if stored is not None and stored.body == body:
+                    return True
+                if not waits.wait():
+                    raise StoreUnavailable(
+                        f"gave up on PUT {key}: {exc}",
+                        next_step="run the command again: it goes on where this one was",
+                    ) from exc
+
+
+def files_of(parts: Sequence[tuple[str, int, int]]) -> tuple[File, ...]:
+    """Return the files of (key, rows, bytes), by key."""
+    return tuple(File(key=key, rows=rows, bytes=size) for key, rows, size in sorted(parts))
+
+
+def _decode(body: bytes, kind: type[D], key: str) -> D:
+    try:
+        found = msgspec.json.decode(body, type=kind)
+    except msgspec.MsgspecError as exc:
+        raise FormatError(
+            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
+        ) from exc
+    if found.format != FORMAT:
+        raise FormatError(f"{key}: format {found.format} is not known here", next_step="upgrade Minutebook")
+    return found

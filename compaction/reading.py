@@ -1,0 +1,263 @@
+"""Reading a segment: gzip to Arrow tables, every line checked on the way.
+
+The quick way parses blocks of lines with Arrow and checks whole columns; a block that it does not take is read again
+line by line with the archive's own codec, which says what is wrong with which line. Nothing is ever skipped.
+"""
+
+import base64
+import io
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from archive.errors import FormatError
+from archive.minute import MINUTE_MS
+from archive.position import Position
+from archive.record import decode_line
+from archive.segment import MAX_LINE_BYTES, inflate_blocks
+from compaction.facts import Disorder, SegmentFacts
+from compaction.plan import Piece
+
+BLOCK_BYTES: Final = 4 << 20
+_SAMPLES: Final = 20
+
+LINE_SCHEMA: Final = pa.schema(
+    [
+        ("shard_id", pa.string()),
+        ("sequence_number", pa.string()),
+        ("sub_sequence_number", pa.int64()),
+        ("partition_key", pa.string()),
+        ("arrival_ms", pa.int64()),
+        ("data", pa.string()),
+        ("data_base64", pa.string()),
+    ]
+)
+_REQUIRED: Final = ("shard_id", "sequence_number", "sub_sequence_number", "partition_key", "arrival_ms")
+_PARSE: Final = pj.ParseOptions(explicit_schema=LINE_SCHEMA, unexpected_field_behavior="error")
+
+
+class SegmentReader:
+    """Yields a segment's lines as tables of `LINE_SCHEMA` and collects what they show.
+
+    A problem ends the reading: the tables that were given out before it must then be thrown away.
+    """
+
+    def __init__(self, piece: Piece) -> None:
+        self._piece = piece
+        self._opens = piece.minute * MINUTE_MS
+        self._lines = self._raw_bytes = self._payload_bytes = 0
+        self._first: Position | None = None
+        self._last: Position | None = None
+        self._low: Position | None = None
+        self._high: Position | None = None
+        self._arrivals: tuple[int, int] | None = None
+        self._stepped_back = self._repeated = self._wrong_minute = self._wrong_shard = 0
+        self._samples: list[str] = []
+        self._problem = ""
+
+    def tables(self, chunks: Iterable[bytes]) -> Iterator[pa.Table]:
+        """Yield the lines of a gzip body that arrives in chunks."""
+        try:
+            for block in _whole_lines(inflate_blocks(chunks, BLOCK_BYTES)):
+                table = _parse(block, self._lines)
+                self._look_at(table, len(block))
+                yield table
+        except FormatError as exc:
+            self._problem = str(exc)
+
+    def facts(self, metadata: dict[str, str]) -> SegmentFacts:
+        """Return what was seen so far."""
+        low, high = self._arrivals or (0, 0)
+        return SegmentFacts(
+            self._piece.key,
+            metadata,
+            self._lines,
+            self._raw_bytes,
+            self._payload_bytes,
+            self._first,
+            self._last,
+            self._low,
+            self._high,
+            low,
+            high,
+            Disorder(self._stepped_back, self._repeated, tuple(self._samples)),
+            self._wrong_minute,
+            self._wrong_shard,
+            self._problem,
+        )
+
+    def _look_at(self, table: pa.Table, raw_bytes: int) -> None:
+        sequences = table["sequence_number"].combine_chunks()
+        subs = table["sub_sequence_number"].combine_chunks()
+        first, last = position_at(sequences, subs, 0), position_at(sequences, subs, len(sequences) - 1)
+        self._order(sequences, subs, first, last)
+        self._first = self._first if self._first is not None else first
+        self._last = last
+        self._lines += table.num_rows
+        self._raw_bytes += raw_bytes
+        self._payload_bytes += payload_bytes(table)
+        self._arrival(table["arrival_ms"])
+        if self._wrong_shard or not pc.all(pc.equal(table["shard_id"], self._piece.shard_id)).as_py():
+            self._wrong_shard += table.num_rows - pc.sum(pc.equal(table["shard_id"], self._piece.shard_id)).as_py()
+
+    def _order(self, sequences: pa.StringArray, subs: pa.Int64Array, first: Position, last: Position) -> None:
+        if self._last is not None and first <= self._last:
+            self._note(first, self._last)
+        if is_ascending(sequences, subs):
+            low, high = first, last
+        else:
+            positions = [
+                Position(int(number), sub)
+                for number, sub in zip(sequences.to_pylist(), subs.to_pylist(), strict=True)
+            ]
+            for before, position in itertools.pairwise(positions):
+                if position <= before:
+                    self._note(position, before)
+            low, high = min(positions), max(positions)
+        self._low = low if self._low is None else min(self._low, low)
+        self._high = high if self._high is None else max(self._high, high)
+
+    def _note(self, position: Position, before: Position) -> None:
+        if position == before:
+            self._repeated += 1
+        else:
+            self._stepped_back += 1
+        if len(self._samples) < _SAMPLES:
+            self._samples.append(str(position))
+
+    def _arrival(self, arrivals: pa.ChunkedArray) -> None:
+        found = pc.min_max(arrivals).as_py()
+        low, high = found["min"], found["max"]
+        if low < self._opens or high >= self._opens + MINUTE_MS:
+            inside = pc.and_(pc.greater_equal(arrivals, self._opens), pc.less(arrivals, self._opens + MINUTE_MS))
+            self._wrong_minute += len(arrivals) - pc.sum(inside).as_py()
+        known = self._arrivals
+        self._arrivals = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
+
+
+def position_at(sequences: pa.StringArray, subs: pa.Int64Array, index: int) -> Position:
+    """Return the position of one row."""
+    return Position(int(sequences[index].as_py()), subs[index].as_py())
+
+
+def is_ascending(sequences: pa.StringArray, subs: pa.Int64Array) -> bool:
+    """Tell whether positions strictly ascend. Numbers of one length compare as text; else they are compared as such.
+
+    All of a shard's numbers have the same length in practice; nothing promises it.
+    """
+    if len(sequences) < 2:  # noqa: PLR2004 - a pair
+        return True
+    lengths = pc.min_max(pc.binary_length(sequences)).as_py()
+    if lengths["min"] != lengths["max"]:
+        numbers = list(zip(map(int, sequences.to_pylist()), subs.to_pylist(), strict=True))
+        return all(before < after for before, after in itertools.pairwise(numbers))
+    before, after = sequences[:-1], sequences[1:]
+    greater = pc.greater(after, before)
+    if pc.all(greater).as_py():
+        return True
+    same = pc.and_(pc.equal(after, before), pc.greater(subs[1:], subs[:-1]))
+    return bool(pc.all(pc.or_(greater, same)).as_py())
+
+
+def payload_bytes(table: pa.Table) -> int:
+    """Return the sum of the payload lengths, from the text or from the length of the base64."""
+    total: int = pc.sum(pc.binary_length(table["data"])).as_py() or 0
+    encoded = table["data_base64"]
+    if encoded.null_count == table.num_rows:
+        return total
+    padding = pc.add(
+        pc.cast(pc.ends_with(encoded, "="), pa.int64()), pc.cast(pc.ends_with(encoded, "=="), pa.int64())
+    )
+    whole = pc.multiply(pc.divide(pc.cast(pc.binary_length(encoded), pa.int64()), 4), 3)
+    return total + int(pc.sum(pc.subtract(whole, padding)).as_py())
+
+
+def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Cut blocks at line breaks, so that each piece holds whole lines only."""
+    partial: list[bytes] = []
+    partial_bytes = 0
+    for block in blocks:
+        cut = block.rfind(b"\n") + 1
+        if not cut:
+            partial.append(block)
+            partial_bytes += len(block)
+            if partial_bytes > MAX_LINE_BYTES:
+                raise FormatError(f"a line is longer than {MAX_LINE_BYTES} bytes")
+            continue
+        yield b"".join([*partial, block[:cut]]) if partial else block[:cut]
+        partial, partial_bytes = ([block[cut:]], len(block) - cut) if cut < len(block) else ([], 0)
+    if any(partial):
+        raise FormatError("the last line has no line break")
+
+
+def _parse(block: bytes, lines_before: int) -> pa.Table:
+    try:
+        table = pj.read_json(
+            io.BytesIO(block),
+            read_options=pj.ReadOptions(use_threads=False, block_size=len(block) + 1),
+            parse_options=_PARSE,
+        )
+        if _is_sound(table, block):
+            return table
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        pass  # the slow way says what is wrong, and takes what only Arrow does not
+    return _parse_slowly(block, lines_before)
+
+
+def _is_sound(table: pa.Table, block: bytes) -> bool:
+    """Tell whether the quick way has seen what the codec would see: all lines, all fields, positions that are."""
+    if table.num_rows != block.count(b"\n") or any(table[name].null_count for name in _REQUIRED):
+        return False
+    sequences = table["sequence_number"]
+    if not pc.all(pc.ascii_is_decimal(sequences)).as_py() or pc.any(pc.starts_with(sequences, "0")).as_py():
+        return False
+    if pc.max(pc.binary_length(sequences)).as_py() > 129 or pc.min(table["sub_sequence_number"]).as_py() < 0:  # noqa: PLR2004
+        return False
+    encoded = table["data_base64"]
+    if encoded.null_count == table.num_rows:
+        return bool(table["data"].null_count == 0)
+    if not pc.all(pc.xor(pc.is_null(table["data"]), pc.is_null(encoded))).as_py():
+        return False
+    return all(_is_base64(text) for text in encoded.drop_null().to_pylist())
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        return bool(base64.b64decode(text, validate=True)) or not text
+    except ValueError:
+        return False
+
+
+def _parse_slowly(block: bytes, lines_before: int) -> pa.Table:
+    rows = []
+    for number, line in enumerate(block[:-1].split(b"\n"), start=lines_before + 1):
+        try:
+            shard_id, record = decode_line(line)
+        except FormatError as exc:
+            raise FormatError(f"line {number}: {exc}") from exc
+        text, encoded = _payload(record.data)
+        rows.append(
+            (
+                shard_id,
+                record.sequence_number,
+                record.sub_sequence_number,
+                record.partition_key,
+                record.arrival_ms,
+                text,
+                encoded,
+            )
+        )
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, LINE_SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=LINE_SCHEMA)
+
+
+def _payload(data: bytes) -> tuple[str | None, str | None]:
+    try:
+        return data.decode(), None
+    except UnicodeDecodeError:
+        return None, base64.b64encode(data).decode()

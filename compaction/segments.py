@@ -1,0 +1,170 @@
+"""From rows and metadata to segments: the rules that one object can break by itself, before any line is read.
+
+Pure. What cannot be a member of a chain (foreign objects, copies, metadata that does not parse) is reported here and
+left out of everything that follows, so that one defect is reported once, by its right name.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from archive.errors import FormatError
+from archive.keys import segment_key
+from archive.metadata import SegmentMetadata, is_ours
+from archive.minute import minute_text
+from compaction.findings import Code, Finding, finding
+from compaction.inventory import Row
+
+
+class Segment(NamedTuple):
+    """A segment that takes part in its chain."""
+
+    row: Row
+    metadata: SegmentMetadata
+
+    @property
+    def key(self) -> str:
+        """The object's key."""
+        return self.row.key
+
+
+class Described(NamedTuple):
+    """A day's objects, sorted out.
+
+    `copies` maps the key of a copy to the key of its original. `left_out` are the keys that are neither.
+    """
+
+    segments: tuple[Segment, ...]
+    copies: Mapping[str, str]
+    left_out: frozenset[str]
+    findings: tuple[Finding, ...]
+
+
+def describe(
+    prefix: str,
+    objects: Sequence[tuple[Row, Mapping[str, str] | None]],
+    elsewhere: Mapping[str, SegmentMetadata] | None = None,
+) -> Described:
+    """Sort out objects by their user metadata (None: the object was gone when it was asked for).
+
+    `elsewhere` holds the metadata of objects outside the day, by key: the places that `strays` named.
+    """
+    findings: list[Finding] = []
+    parsed: list[Segment] = []
+    for row, fields in objects:
+        outcome = _parse(row, fields)
+        if isinstance(outcome, Finding):
+            findings.append(outcome)
+        else:
+            parsed.append(Segment(row, outcome))
+    copies = _copies(prefix, parsed, elsewhere or {})
+    by_key = {segment.key: segment for segment in parsed}
+    kept = []
+    for segment in parsed:
+        original = copies.get(segment.key)
+        if original is not None:
+            findings.append(_copy_finding(by_key[segment.key], original))
+        elif not segment.row.is_segment:
+            findings.append(_foreign(segment.row, "its key is no segment's key"))
+        else:
+            kept.append(segment)
+            findings += _disagreement(prefix, segment)
+    members = {segment.key for segment in kept}
+    left_out = frozenset(row.key for row, _ in objects if row.key not in members and row.key not in copies)
+    return Described(tuple(kept), copies, left_out, tuple(findings))
+
+
+def strays(prefix: str, objects: Iterable[tuple[Row, Mapping[str, str] | None]]) -> list[str]:
+    """Return the keys where the originals of misplaced objects would stand, if these are copies."""
+    keys = {row.key for row, _ in objects}
+    wanted = set()
+    for row, fields in objects:
+        outcome = _parse(row, fields)
+        if isinstance(outcome, SegmentMetadata):
+            home = segment_key(prefix, outcome.shard_id, outcome.minute, outcome.first)
+            if home not in keys:
+                wanted.add(home)
+    return sorted(wanted)
+
+
+def _parse(row: Row, fields: Mapping[str, str] | None) -> SegmentMetadata | Finding:
+    if fields is None:
+        return finding(
+            Code.UNREADABLE_OBJECT,
+            "the object was listed and was gone when it was read",
+            severity="unknown",
+            shard=row.parsed.shard_id if row.parsed else None,
+            minute=minute_text(row.parsed.minute) if row.parsed else None,
+            keys=[row.key],
+        )
+    if not is_ours(fields):
+        return _foreign(row, "it carries none of Minutebook's metadata")
+    try:
+        return SegmentMetadata.decode(fields)
+    except FormatError as exc:
+        return finding(
+            Code.METADATA_MISMATCH,
+            str(exc),
+            shard=row.parsed.shard_id if row.parsed else None,
+            minute=minute_text(row.parsed.minute) if row.parsed else None,
+            keys=[row.key],
+        )
+
+
+def _copies(prefix: str, parsed: Sequence[Segment], elsewhere: Mapping[str, SegmentMetadata]) -> dict[str, str]:
+    """Find objects that carry another one's `writer`: it is unique per commit, so one of them was copied.
+
+    The original is the one whose key is the slot that its metadata names; where none is, the lowest key.
+    """
+    groups: dict[tuple[str, int], list[Segment]] = defaultdict(list)
+    for segment in parsed:
+        groups[segment.metadata.writer, segment.row.size].append(segment)
+    copies: dict[str, str] = {}
+    for group in groups.values():
+        homes = {_home(prefix, segment.metadata) for segment in group}
+        outside = [key for key in sorted(homes) if key in elsewhere and elsewhere[key] == group[0].metadata]
+        inside = sorted(segment.key for segment in group if segment.key in homes)
+        original = (inside or outside or sorted(segment.key for segment in group))[0]
+        copies |= {segment.key: original for segment in group if segment.key != original}
+    return copies
+
+
+def _home(prefix: str, metadata: SegmentMetadata) -> str:
+    return segment_key(prefix, metadata.shard_id, metadata.minute, metadata.first)
+
+
+def _disagreement(prefix: str, segment: Segment) -> list[Finding]:
+    if segment.key == _home(prefix, segment.metadata):
+        return []
+    return [
+        finding(
+            Code.METADATA_MISMATCH,
+            f"the metadata belongs at {_home(prefix, segment.metadata)}",
+            shard=segment.metadata.shard_id,
+            minute=minute_text(segment.metadata.minute),
+            keys=[segment.key],
+            positions=[segment.metadata.first],
+        )
+    ]
+
+
+def _copy_finding(segment: Segment, original: str) -> Finding:
+    return finding(
+        Code.IDENTICAL_SEGMENT,
+        f"a copy of {original}: its records are not counted twice",
+        shard=segment.metadata.shard_id,
+        minute=minute_text(segment.metadata.minute),
+        keys=[segment.key, original],
+        positions=[segment.metadata.first, segment.metadata.last],
+        count=segment.metadata.records,
+    )
+
+
+def _foreign(row: Row, why: str) -> Finding:
+    return finding(
+        Code.FOREIGN_OBJECT,
+        f"{why}; the prefix belongs to Minutebook alone",
+        shard=row.parsed.shard_id if row.parsed else None,
+        minute=minute_text(row.parsed.minute) if row.parsed else None,
+        keys=[row.key],
+    )

@@ -1,0 +1,117 @@
+"""Where the nightly job reads and writes: the archive's store, and what publishing needs beside it.
+
+`ObjectStore` is what the commit protocol needs. Publishing swaps a pointer (`put_if_match`), writes large files
+piece by piece (`open_write`), reads bodies as they stream in (`open_read`), and removes what nobody points to.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from archive.errors import StoreError
+from archive.store import ListedObject, ObjectStore
+
+
+class ObjectChanged(StoreError):  # noqa: N818 - the name says what happened, as in archive.errors
+    """The object is no longer the one that was listed: somebody writes to or deletes from the day."""
+
+
+class Level(NamedTuple):
+    """What lies directly below a folder: the folders (each ends in `/`) and the objects."""
+
+    folders: tuple[str, ...]
+    objects: tuple[ListedObject, ...]
+
+
+class Body(NamedTuple):
+    """An object that is being read: its user metadata, and its bytes in chunks."""
+
+    metadata: Mapping[str, str]
+    chunks: Iterator[bytes]
+
+
+class Tail(NamedTuple):
+    """The last bytes of an object, and the size of all of it."""
+
+    data: bytes
+    size: int
+
+
+class Sink(Protocol):
+    """A file that is being written. It exists for readers once `close` has returned, and not before."""
+
+    @property
+    def closed(self) -> bool:
+        """Tell whether the file is finished or given up."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Return the bytes written so far."""
+        ...
+
+    def write(self, data: bytes) -> int:
+        """Append."""
+        ...
+
+    def flush(self) -> None:
+        """Do nothing: pieces are sent when they are large enough."""
+        ...
+
+    def close(self) -> None:
+        """Finish the file."""
+        ...
+
+    def abort(self) -> None:
+        """Give the file up; nothing of it stays visible."""
+        ...
+
+
+class Storage(ObjectStore, Protocol):
+    """An object store with what the nightly job needs beside the commit protocol.
+
+    Every method raises `OutcomeUnknown` (ask again) or `StoreRefused` (do not).
+    """
+
+    def uri(self, key: str) -> str:
+        """Return the address of a key as other tools write it."""
+        ...
+
+    def list_level(self, folder: str) -> Level:
+        """List what lies directly below `folder`, which is empty or ends in `/`."""
+        ...
+
+    def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
+        """Replace the object whose ETag is `etag` (None: there must be none); False when it is another one."""
+        ...
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete the objects; a key that is not there counts as deleted."""
+        ...
+
+    def open_read(self, key: str, etag: str | None) -> Body:
+        """Read an object as it streams in.
+
+        Raises:
+            ObjectChanged: it is gone, or its ETag is not `etag`.
+        """
+        ...
+
+    def read_tail(self, key: str, count: int) -> Tail:
+        """Read the last `count` bytes of an object, or all of it when it is shorter."""
+        ...
+
+    def open_write(self, key: str, content_type: str) -> Sink:
+        """Write a new object of any size."""
+        ...
+
+
+class Address(NamedTuple):
+    """Where a store is, as plain text: tasks take it along and open the store themselves.
+
+    `bucket` None means a local directory, `root`, whose files are the objects.
+    """
+
+    bucket: str | None
+    root: str = ""
+    region: str = ""
+    endpoint: str | None = None

@@ -1,0 +1,178 @@
+"""What one Spark task does: read its segments, check every line, and write one Parquet file.
+
+Plain Python that takes a value and returns one; Spark only carries it to a worker. A task that is run twice (a retry,
+speculation) writes a file of another name; only the file that a returned row names counts, so nothing is doubled.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from archive.clock import Backoff, SystemClock, new_id, new_random
+from archive.commit import until_known
+from archive.errors import FormatError, ObjectVanished
+from archive.store import StoredObject
+from compaction.facts import SegmentFacts
+from compaction.merging import Repeat, merge
+from compaction.parquet import ParquetPart
+from compaction.places import open_storage
+from compaction.plan import Piece, Task
+from compaction.reading import SegmentReader
+from compaction.storage import Address, ObjectChanged, Storage
+
+PARQUET_TYPE: Final = "application/vnd.apache.parquet"
+_FETCHES: Final = 8
+_AHEAD_BYTES: Final = 32 << 20
+"""Compressed bytes that are fetched ahead of the reader."""
+_BUDGET_SECONDS: Final = 180
+_FOOTER_BYTES: Final = 64 << 10
+
+
+class Order(NamedTuple):
+    """A task and where it reads and writes; `out` None: only read. Keys of parts begin with `folder`."""
+
+    task: Task
+    archive: Address
+    out: Address | None = None
+    folder: str = ""
+
+
+class Part(NamedTuple):
+    """A Parquet file that exists. `segments` counts the objects that it was made of."""
+
+    key: str
+    rows: int
+    size: int
+    segments: int
+
+
+class Outcome(NamedTuple):
+    """What a task returns: facts of single pieces, repeats of merged ones, and its file."""
+
+    number: int
+    facts: tuple[SegmentFacts, ...]
+    repeats: tuple[Repeat, ...]
+    part: Part | None
+
+
+class _Fetched(NamedTuple):
+    piece: Piece
+    body: StoredObject | None
+
+
+def run(order: Order) -> Outcome:
+    """Do the work of one task.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+        FormatError: a piece that was read before does not read the same again.
+    """
+    storage = open_storage(order.archive)
+    if order.out is None:
+        return _work(order.task, storage, None, "")
+    out = open_storage(order.out)
+    key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
+    sink = out.open_write(key, PARQUET_TYPE)
+    try:
+        outcome = _work(order.task, storage, ParquetPart(sink), key)
+    except BaseException:  # whatever ends the task: no piece of an upload may stay behind
+        sink.abort()
+        raise
+    if outcome.part is not None:
+        _check_footer(out, outcome.part)
+    return outcome
+
+
+def _work(task: Task, storage: Storage, part: ParquetPart | None, key: str) -> Outcome:
+    facts: list[SegmentFacts] = []
+    repeats: list[Repeat] = []
+    with ThreadPoolExecutor(max_workers=_FETCHES, thread_name_prefix="fetch") as pool:
+        fetched = _fetch_ahead(pool, storage, task.pieces)
+        for unit in task.units:
+            if unit.merge:
+                merged = merge([_whole_table(next(fetched)) for _ in unit.pieces], unit.pieces)
+                repeats += merged.repeats
+                for lines, segment in merged.runs if part is not None else ():
+                    part.add(lines, segment)  # type: ignore[union-attr]  # part is not None here
+            else:
+                facts.append(_read(unit.pieces[0], next(fetched).body, part))
+    if part is None:
+        return Outcome(task.number, tuple(facts), tuple(repeats), None)
+    part.close()
+    written = Part(key, part.rows, part.size, len(task.pieces))
+    return Outcome(task.number, tuple(facts), tuple(repeats), written)
+
+
+def _read(piece: Piece, stored: StoredObject | None, part: ParquetPart | None) -> SegmentFacts:
+    if stored is None:
+        return SegmentFacts(piece.key, None, problem="it is not the object that was listed", changed=True)
+    reader = SegmentReader(piece)
+    for table in reader.tables([stored.body]):
+        if part is not None:
+            part.add(table, piece.key)
+    return reader.facts(dict(stored.metadata))
+
+
+def _whole_table(fetched: _Fetched) -> pa.Table:
+    if fetched.body is None:
+        raise ObjectVanished(
+            f"{fetched.piece.key} changed while the day was rewritten",
+            next_step="find out who writes below the prefix; then run the command again",
+        )
+    reader = SegmentReader(fetched.piece)
+    tables = list(reader.tables([fetched.body.body]))
+    problem = reader.facts({}).problem
+    if problem:
+        raise FormatError(f"{fetched.piece.key}: {problem}", next_step="run the command again")
+    return pa.concat_tables(tables)
+
+
+def _fetch_ahead(pool: ThreadPoolExecutor, storage: Storage, pieces: list[Piece]) -> Iterator[_Fetched]:
+    """Yield bodies in order, while the next ones are on their way: within a budget of bytes."""
+    waiting = deque(pieces)
+    flying: deque[tuple[Piece, Future[StoredObject | None]]] = deque()
+    ahead = 0
+    while waiting or flying:
+        while waiting and (not flying or (ahead + waiting[0].size <= _AHEAD_BYTES and len(flying) < 2 * _FETCHES)):
+            piece = waiting.popleft()
+            ahead += piece.size
+            flying.append((piece, pool.submit(_fetch, storage, piece)))
+        piece, future = flying.popleft()
+        ahead -= piece.size
+        yield _Fetched(piece, future.result())
+
+
+def _fetch(storage: Storage, piece: Piece) -> StoredObject | None:
+    """Read one object, again and again while the outcome is unknown; None when it is another object by now.
+
+    A read may be repeated at will: the ETag makes sure that all attempts see the same bytes.
+    """
+
+    def attempt() -> StoredObject | None:
+        try:
+            body = storage.open_read(piece.key, piece.etag)
+            return StoredObject(b"".join(body.chunks), piece.etag, body.metadata)
+        except ObjectChanged:
+            return None
+
+    waits = Backoff(SystemClock(), new_random(), budget_seconds=_BUDGET_SECONDS)
+    return until_known(attempt, waits, f"GET {piece.key}")
+
+
+def _check_footer(out: Storage, part: Part) -> None:
+    """Read the file's footer back: what will be published is what is stored, not what was meant."""
+    waits = Backoff(SystemClock(), new_random(), budget_seconds=_BUDGET_SECONDS)
+    tail = until_known(lambda: out.read_tail(part.key, _FOOTER_BYTES), waits, f"GET {part.key}")
+    if tail.size != part.size:
+        raise FormatError(f"{part.key} has {tail.size} bytes, {part.size} were written")
+    footer = int.from_bytes(tail.data[-8:-4], "little") + 8
+    data = tail.data
+    if footer > len(data):
+        data = until_known(lambda: out.read_tail(part.key, footer), waits, f"GET {part.key}").data
+    rows = pq.read_metadata(pa.BufferReader(b"PAR1" + data[-footer:])).num_rows
+    if rows != part.rows:
+        raise FormatError(f"{part.key} holds {rows} rows, {part.rows} were written")

@@ -1,0 +1,1 @@
+"""Archives made for audits: whole ones, and ones with defects whose places are known."""

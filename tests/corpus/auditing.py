@@ -1,0 +1,70 @@
+"""Auditing a corpus in this process: the real job, without Spark."""
+
+import itertools
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from archive.clock import Backoff, Clock
+from archive.position import Position
+from compaction.findings import Finding
+from compaction.leases import Checkpoints
+from compaction.places import Place, open_storage
+from compaction.ports import Engine, Ports
+from compaction.storage import Address
+from compaction.work import Order, Outcome, run
+from tests.corpus.defects import Expected, Seen
+from tests.corpus.model import PREFIX
+from tests.fakes.clock import ManualClock
+
+
+def in_process(orders: Sequence[Order]) -> list[Outcome]:
+    """Run tasks one after the other."""
+    return [run(order) for order in orders]
+
+
+def ports(
+    address: Address | Path,
+    checkpoints: Mapping[str, Position] | None = None,
+    *,
+    clock: Clock | None = None,
+    engine: Engine = in_process,
+) -> Ports:
+    """Return the ports of a run on an archive below `PREFIX`."""
+    place = Place(Address(None, str(address)) if isinstance(address, Path) else address, PREFIX)
+    used = clock or ManualClock()
+    ids = (f"run-{number}" for number in itertools.count(1))
+    return Ports(
+        archive=open_storage(place.address),
+        place=place,
+        waits=lambda: Backoff(used, random.Random(1), budget_seconds=10),
+        clock=used,
+        new_id=lambda: next(ids),
+        engine=engine,
+        checkpoints=lambda: Checkpoints(checkpoints or {}),
+        version="test",
+    )
+
+
+def compare(found: Sequence[Finding], expected: Sequence[Expected], level: Seen) -> None:
+    """Assert that exactly the expected findings were reported: no more, no less, each with its place."""
+    wanted = [one for one in expected if level in one.seen]
+    left = list(found)
+    for one in wanted:
+        match = next((seen for seen in left if _matches(seen, one)), None)
+        assert match is not None, f"not reported: {one}\nreported: {[_brief(seen) for seen in left]}"
+        left.remove(match)
+    assert not left, f"reported without reason: {[_brief(seen) for seen in left]}"
+
+
+def _matches(seen: Finding, one: Expected) -> bool:
+    return (seen.code, seen.shard, seen.severity, seen.count) == (
+        one.code.value,
+        one.shard,
+        one.severity,
+        one.times,
+    ) and set(one.keys) <= set(seen.keys)
+
+
+def _brief(seen: Finding) -> tuple[object, ...]:
+    return seen.code, seen.severity, seen.shard, seen.minute, seen.count, seen.keys, seen.message

@@ -1,0 +1,204 @@
+"""A day's archive in memory, before it is written: shards, their segments, and the markers.
+
+The whole model follows every rule of the format. `tests.corpus.defects` breaks one rule at a time.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from archive.keys import application_key, end_marker_key, segment_key, start_marker_key
+from archive.markers import FORMAT, ApplicationRecord, EndMarker, StartMarker, encode_marker
+from archive.metadata import ChainStart, Predecessor, SegmentMetadata
+from archive.minute import MINUTE_MS
+from archive.position import Position
+from archive.record import Record
+from archive.segment import SegmentWriter
+from archive.store import ObjectStore
+from compaction.day import Day
+
+PREFIX = "raw/"
+STREAM_ARN = "arn:aws:kinesis:eu-central-1:000000000000:stream/corpus"
+_FIRST_SEQUENCE = 49_680_430_009_993_180_326_445_188_721_472_315_949_130_085_524_050_018_306
+
+
+@dataclass
+class Stored:
+    """One segment as it will be stored. `key`, `body` and `fields` may be overridden by a defect."""
+
+    records: list[Record]
+    metadata: SegmentMetadata
+    key: str
+    fields: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    def seal(self) -> None:
+        """Make body and fields from records and metadata."""
+        self.body = body_of(self.metadata.shard_id, self.metadata.minute, self.records)
+        self.fields = self.metadata.encode()
+
+
+@dataclass
+class Shard:
+    """One shard: its segments in order, and what proves its ends."""
+
+    shard_id: str
+    segments: list[Stored]
+    has_start: bool = True
+    end: EndMarker | None = None
+    checkpoint: Position | None = None
+
+    def in_day(self, day: Day) -> list[int]:
+        """Return the indexes of the segments of the day."""
+        return [number for number, one in enumerate(self.segments) if one.metadata.minute in day]
+
+
+class Shape(NamedTuple):
+    """How large a day is. `minutes` are offsets from the day's first minute, negative for the day before."""
+
+    shards: int = 3
+    minutes: tuple[int, ...] = (-700, 0, 1, 2, 600, 601, 1439, 1441)
+    records: int = 6
+    payload_bytes: int = 40
+
+
+class Corpus:
+    """An archive of a few shards around one day.
+
+    The ends of the shards are proven in turn by a successor (the last minute lies in the next day), by `end.json`,
+    and by a checkpoint.
+    """
+
+    def __init__(self, day: Day, seed: int = 1, shape: Shape | None = None) -> None:
+        self.day = day
+        self.shape = shape or Shape()
+        self.rng = random.Random(seed)
+        self.shards = [self._shard(number) for number in range(self.shape.shards)]
+        self.objects: dict[str, tuple[bytes, dict[str, str]]] = {}
+        """Further objects that a defect put there, by key."""
+
+    @property
+    def checkpoints(self) -> Mapping[str, Position]:
+        """KCL's checkpoints by shard."""
+        return {shard.shard_id: shard.checkpoint for shard in self.shards if shard.checkpoint is not None}
+
+    @property
+    def records(self) -> int:
+        """Lines of the day, in whole segments."""
+        return sum(
+            len(one.records) for shard in self.shards for one in shard.segments if one.metadata.minute in self.day
+        )
+
+    def write(self, store: ObjectStore) -> None:
+        """Put everything into a store."""
+        application = ApplicationRecord(
+            format=FORMAT,
+            stream_arn=STREAM_ARN,
+            stream_created_ms=1,
+            application="corpus",
+            start="oldest",
+            start_at_ms=None,
+            writer="corpus",
+            written_at_ms=1,
+        )
+        store.put_if_absent(application_key(PREFIX), encode_marker(application), {}, "application/json")
+        for shard in self.shards:
+            self._write_shard(store, shard)
+        for key, (body, fields) in self.objects.items():
+            store.put_if_absent(key, body, fields, "application/gzip")
+
+    def _write_shard(self, store: ObjectStore, shard: Shard) -> None:
+        for one in shard.segments:
+            store.put_if_absent(one.key, one.body, one.fields, "application/gzip")
+        if shard.has_start:
+            first = chain_first(shard)
+            marker = StartMarker(
+                format=FORMAT,
+                shard=shard.shard_id,
+                sentinel="TRIM_HORIZON",
+                first=str(first),
+                starting_hash_key="0",
+                ending_hash_key="1",
+                parents=[],
+                writer="corpus",
+                written_at="2026-01-01T00:00:00.000Z",
+            )
+            store.put_if_absent(
+                start_marker_key(PREFIX, shard.shard_id), encode_marker(marker), {}, "application/json"
+            )
+        if shard.end is not None:
+            store.put_if_absent(
+                end_marker_key(PREFIX, shard.shard_id), encode_marker(shard.end), {}, "application/json"
+            )
+
+    def _shard(self, number: int) -> Shard:
+        shard_id = f"shardId-{number:012d}"
+        sequence = _FIRST_SEQUENCE + number * 10**40
+        after: Predecessor = ChainStart("TRIM_HORIZON")
+        segments = []
+        proof = number % 3
+        for offset in self.shape.minutes if proof == 0 else [one for one in self.shape.minutes if one < 1440]:
+            minute = self.day.first_minute + offset
+            records = []
+            for index in range(self.shape.records):
+                sequence += self.rng.randrange(1, 10**6)
+                records.append(self._record(sequence, minute * MINUTE_MS + index * 7))
+            stored = make_segment(shard_id, minute, records, after, f"writer-{number}-{offset}")
+            after = stored.metadata.last
+            segments.append(stored)
+        shard = Shard(shard_id, segments)
+        last = segments[-1].metadata.last
+        if proof == 1:
+            shard.end = end_marker(shard_id, last, f"{self.day.shift(1)}T00:10:00.000Z")
+        elif proof == 2:
+            shard.checkpoint = last
+        return shard
+
+    def _record(self, sequence: int, arrival_ms: int) -> Record:
+        size = self.shape.payload_bytes
+        text = f'{{"n":{sequence % 10**9},"name":"é"}}'.ljust(size).encode()
+        data = text if self.rng.random() < 0.9 else self.rng.randbytes(size)
+        return Record(str(sequence), 0, f"key-{sequence % 7}", arrival_ms, data)
+
+
+def make_segment(shard_id: str, minute: int, records: list[Record], after: Predecessor, writer: str) -> Stored:
+    """Return a whole segment."""
+    made = SegmentWriter(shard_id, minute)
+    made.extend(records)
+    metadata = made.metadata(after=after, writer=writer)
+    stored = Stored(list(records), metadata, segment_key(PREFIX, shard_id, minute, metadata.first))
+    stored.seal()
+    return stored
+
+
+def body_of(shard_id: str, minute: int, records: list[Record]) -> bytes:
+    """Return the gzip of the records' lines, whatever their order."""
+    writer = SegmentWriter(shard_id, minute)
+    writer.extend(records)
+    return writer.body()
+
+
+def end_marker(shard_id: str, last: Position, written_at: str) -> EndMarker:
+    """Return the marker of a proven end."""
+    return EndMarker(
+        format=FORMAT,
+        shard=shard_id,
+        last=str(last),
+        children=[],
+        proof="read",
+        writer="corpus",
+        written_at=written_at,
+    )
+
+
+def chain_first(shard: Shard) -> Position:
+    """Return the position that start.json names: it was written when the shard was whole."""
+    number = int(shard.shard_id.rpartition("-")[2])
+    firsts = [one.metadata.first for one in shard.segments if isinstance(one.metadata.after, ChainStart)]
+    return firsts[0] if firsts else Position(_FIRST_SEQUENCE + number * 10**40 + 1)
+
+
+def copy_of(stored: Stored, **changes: object) -> Stored:
+    """Return an independent copy, changed."""
+    return replace(stored, records=list(stored.records), fields=dict(stored.fields), **changes)  # type: ignore[arg-type]

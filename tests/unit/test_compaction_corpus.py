@@ -1,0 +1,91 @@
+"""The audit on archives with seeded defects: exactly the right findings, by their right names."""
+
+import random
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from compaction.audit import audit_day
+from compaction.day import Day
+from compaction.places import open_storage
+from compaction.ports import AuditOptions
+from compaction.result import Audit, Level
+from compaction.storage import Address
+from tests.corpus.auditing import compare, ports
+from tests.corpus.defects import DEFECTS, NAMED_END_ONLY, SUCCESSOR_ONLY, Defect, Expected, Seen
+from tests.corpus.model import Corpus, Shape
+
+DAY = Day.parse("2026-11-20")
+LEVELS: dict[Level, Seen] = {"inventory": Seen.INVENTORY, "keys": Seen.KEYS}
+
+
+def audit(corpus: Corpus, folder: Path, level: Level) -> Audit:
+    """Write a corpus into a folder and audit it."""
+    corpus.write(open_storage(Address(None, str(folder))))
+    result = audit_day(ports(folder, corpus.checkpoints), DAY, AuditOptions(level=level))
+    return result.audit
+
+
+def break_shard(corpus: Corpus, defect: Defect, number: int) -> list[Expected]:
+    """Apply a defect to one shard, at a segment inside the day."""
+    shard = corpus.shards[number]
+    inside = shard.in_day(corpus.day)
+    return defect(corpus, shard, corpus.rng.choice(inside[1:-1]))
+
+
+def suits(defect: Defect, number: int) -> bool:
+    """Tell whether a defect can be applied to the shard of this number; see `Corpus`."""
+    if defect in SUCCESSOR_ONLY:
+        return number % 3 == 0
+    return number % 3 != 0 if defect in NAMED_END_ONLY else True
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_whole_archive_is_clean(tmp_path: Path, level: Level) -> None:
+    """Nothing is reported, every shard's start and end is proven, and the numbers balance."""
+    corpus = Corpus(DAY)
+    found = audit(corpus, tmp_path, level)
+    assert (found.verdict, found.findings) == ("clean", ())
+    assert (found.equation.raw, found.equation.unique) == (corpus.records, corpus.records)
+    assert {shard.start_proof for shard in found.shards} == {"link"}
+    assert [shard.end_proof for shard in found.shards] == ["successor", "end.json", "checkpoint"]
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
+def test_each_defect_alone(tmp_path: Path, defect: Defect, level: Level, number: int) -> None:
+    """One defect in one shard: exactly its findings, and the verdict that they call for."""
+    if not suits(defect, number):
+        pytest.skip("this shard's end is proven in another way")
+    corpus = Corpus(DAY, seed=number + 1)
+    expected = break_shard(corpus, defect, number)
+    found = audit(corpus, tmp_path, level)
+    compare(found.findings, expected, LEVELS[level])
+    assert found.verdict == verdict(expected, LEVELS[level])
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("level", LEVELS)
+def test_defects_mixed(tmp_path: Path, level: Level, seed: int) -> None:
+    """A defect in every shard but one: the union of their findings."""
+    rng = random.Random(seed)
+    corpus = Corpus(DAY, seed, Shape(shards=7))
+    expected: list[Expected] = []
+    for number in range(6):
+        expected += break_shard(corpus, rng.choice([one for one in DEFECTS if suits(one, number)]), number)
+    found = audit(corpus, tmp_path, level)
+    compare(found.findings, expected, LEVELS[level])
+    assert found.verdict == verdict(expected, LEVELS[level])
+
+
+def verdict(expected: list[Expected], level: Seen) -> str:
+    """Return the verdict that these findings call for."""
+    severities = {one.severity for one in expected if level in one.seen}
+    return "defects" if "defect" in severities else "unknown" if severities else "clean"
+
+
+def test_levels_are_covered() -> None:
+    """Each level but `stream`, which needs one, is tested here."""
+    assert {*LEVELS, "stream"} == set(get_args(Level))
