@@ -14,7 +14,7 @@ from archive.s3 import S3Store
 from consumer.daemon import daemon_command
 from consumer.java import find_jars, find_java
 from demo.embedded import REGION, EmbeddedAws
-from tests.e2e.leases import LeaseRow, read_leases, seed_leases
+from tests.e2e.leases import LeaseRow, assign_lease, read_leases, seed_leases
 from tests.e2e.ledger import Producer
 from tests.e2e.readback import Segment, Verdict, compare, read_segments
 from tests.e2e.worker import Worker, wait_until
@@ -37,7 +37,8 @@ _QUICK = {
     "retrievalMode": "POLLING",
     "metricsLevel": "NONE",
     "disableWorkerMetrics": "true",
-    "failoverTimeMillis": "2000",
+    # Shorter, and a busy machine makes healthy workers lose their leases.
+    "failoverTimeMillis": "4000",
     "leaseAssignmentIntervalMillis": "1000",
     "shardSyncIntervalMillis": "2000",
     "parentShardPollIntervalMillis": "500",
@@ -155,6 +156,10 @@ class Application:
     def leases(self) -> dict[str, LeaseRow]:
         """Return the lease rows by shard id."""
         return read_leases(self._dynamodb, self.name)
+
+    def assign_lease(self, shard_id: str, worker_id: str) -> None:
+        """Give a lease to a worker, see `tests.e2e.leases`."""
+        assign_lease(self._dynamodb, self.name, shard_id, worker_id)
 
     def leader(self) -> str | None:
         """Return the worker id of KCL's leader; None until one is elected."""

@@ -52,6 +52,16 @@ def seed_leases(
         )
 
 
+def assign_lease(client: "DynamoDBClient", table: str, shard_id: str, worker_id: str) -> None:
+    """Give a lease to a worker, as KCL's leader does: a new owner, and a moved counter that fences the old one."""
+    client.update_item(
+        TableName=table,
+        Key={"leaseKey": {"S": shard_id}},
+        UpdateExpression="SET leaseOwner = :worker ADD leaseCounter :one",
+        ExpressionAttributeValues={":worker": {"S": worker_id}, ":one": {"N": "1"}},
+    )
+
+
 def read_leases(client: "DynamoDBClient", table: str) -> dict[str, LeaseRow]:
     """Return the rows by shard id; other kinds of rows (KCL 3.5 and later) are left out."""
     rows = client.scan(TableName=table, ConsistentRead=True)["Items"]

@@ -250,7 +250,7 @@ def _kill_within_an_aggregate(app: Application, worker: Worker, victims: Callabl
         where=lambda event: Position.parse(event["position"]).sequence == sequence,
     )
     mark = worker.events.mark()
-    (victim,) = victims()
+    victim = victims()[0]
     begun = _CLOCK.monotonic()
     kill(victim, signal.SIGKILL)
     reopened = worker.events.wait("shard_opened", since=mark, seconds=START_SECONDS)

@@ -16,7 +16,6 @@ from archive.position import Position
 from demo.processes import Frozen
 from tests.e2e.events import Event
 from tests.e2e.harness import START_SECONDS, Application
-from tests.e2e.leases import LeaseRow
 from tests.e2e.readback import Verdict
 from tests.e2e.worker import Worker, unread_bytes, wait_until
 
@@ -35,10 +34,8 @@ class Story:
     held: Position
     """The first record that the zombie held when it froze."""
     slot_lost: Event
-    commits_after_waking: list[Event]
+    commits_before_silence: list[Event]
     silenced: Event
-    lease: LeaseRow
-    heir: str
     exit_codes: list[int]
     verdict: Verdict
 
@@ -55,38 +52,51 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
         checkpointIntervalSeconds=0,
         flushSeconds=_FLUSH_SECONDS,
     )
-    owners = dict(zip(_SHARDS, ("a", "b"), strict=True))
-    app.seed_leases(owners)
+    app.seed_leases({})
     with app.daemon("a") as a, app.daemon("b") as b:
         workers = {"a": a, "b": b}
-        for shard, name in owners.items():
-            workers[name].events.wait("shard_opened", shard=shard, seconds=START_SECONDS)
+        for worker in workers.values():
+            wait_until(worker.is_initialised, START_SECONDS, "the daemon is initialised")
         wait_until(lambda: app.leader() is not None, 30, "a leader is elected")
         # A dead leader's lock lasts two minutes: the zombie is the other one.
-        shard, name = next((shard, name) for shard, name in owners.items() if name != app.leader())
-        heir = next(one for one in workers if one != name)
+        heir, name = sorted(workers, key=lambda worker: worker != app.leader())
         zombie, other = workers[name], workers[heir]
+        shard = _SHARDS[1]
+        _settle(app, workers, dict(zip(_SHARDS, (heir, name), strict=True)))
         held, woke = _freeze_and_take_over(app, shard, zombie, other)
-        slot_lost = zombie.events.wait("slot_lost", since=woke, seconds=30)
-        silenced = zombie.events.wait("lease_lost", since=woke, seconds=30)
+        slot_lost = zombie.events.wait("slot_lost", since=woke, shard=shard, seconds=30)
+        silenced = zombie.events.wait("lease_lost", since=woke, shard=shard, seconds=30)
         app.producer.put_numbered(20, size=100)
         for one, last in app.producer.last().items():
-            other.events.wait("checkpoint_written", shard=one, position=str(last), seconds=30)
-        lease = app.leases()[shard]
+            wait_until(lambda one=one, last=last: app.leases()[one].checkpoint == str(last), 60, f"{one} is archived")  # type: ignore[misc]
         for worker in workers.values():
             worker.terminate()
         codes = [worker.wait(40) for worker in workers.values()]
-        commits = zombie.events.all("segment_committed", since=woke)
+        # Later ones would be those of a new processor: KCL may give the worker, now healthy, a lease again.
+        commits = [
+            event
+            for event in zombie.events.all("segment_committed", since=woke, shard=shard)
+            if event["timestamp"] <= silenced["timestamp"]
+        ]
     return Story(
         held=held,
         slot_lost=slot_lost,
-        commits_after_waking=commits,
+        commits_before_silence=commits,
         silenced=silenced,
-        lease=lease,
-        heir=heir,
         exit_codes=codes,
         verdict=app.verdict(),
     )
+
+
+def _settle(app: Application, workers: dict[str, Worker], owners: dict[str, str]) -> None:
+    """Give each shard the owner that the story wants: KCL gives all of an idle stream to one worker."""
+    for shard, name in owners.items():
+        wait_until(lambda shard=shard: app.leases()[shard].owner is not None, 60, f"{shard} has an owner")  # type: ignore[misc]
+        if app.leases()[shard].owner != name:
+            app.assign_lease(shard, name)
+        workers[name].events.wait("shard_opened", shard=shard, seconds=START_SECONDS)
+    for worker in workers.values():
+        wait_until(lambda worker=worker: len(worker.processors()) == 1, 30, "one processor each")  # type: ignore[misc]
 
 
 def _freeze_and_take_over(app: Application, shard: str, zombie: Worker, other: Worker) -> tuple[Position, int]:
@@ -123,17 +133,12 @@ def test_the_late_put_loses_the_slot(story: Story) -> None:
 
 def test_the_zombie_commits_nothing_after_waking(story: Story) -> None:
     """Not at the contested slot and not behind it."""
-    assert story.commits_after_waking == []
+    assert story.commits_before_silence == []
 
 
 def test_the_zombie_falls_silent(story: Story) -> None:
     """It learns that its lease is gone, and drops what it holds."""
     assert story.silenced["reason"]
-
-
-def test_the_lease_stays_with_the_heir(story: Story) -> None:
-    """The zombie's late checkpoint, if any, was refused."""
-    assert story.lease.owner == story.heir
 
 
 def test_both_workers_stop_in_order(story: Story) -> None:

@@ -59,6 +59,10 @@ class Worker:
         """Return the living processors."""
         return self._living("minutebook-processor")
 
+    def is_initialised(self) -> bool:
+        """Tell whether KCL takes leases by now: its log says so, and nothing else does."""
+        return b"Initialization complete. Starting worker loop." in self.log.read_bytes()
+
     def terminate(self) -> None:
         """Send SIGTERM to the command alone."""
         self._process.terminate()
