@@ -107,6 +107,26 @@ def restore(
 
 
 @app.command()
+def expire(
+    file: PropertiesFile,
+    *,
+    older_than: Annotated[
+        str, typer.Option(metavar="DAYS", help="Whole UTC days that ended longer ago than this, such as 30d.")
+    ],
+    published: Annotated[
+        str, typer.Option(metavar="URI", help="Where compact --out published the days: s3://... or a directory.")
+    ],
+    apply: Annotated[bool, typer.Option("--apply", help="Delete; without it the plan is shown.")] = False,
+    rate: Annotated[int, typer.Option(min=1, max=3000, help="Deletes a second, at most.")] = 500,
+) -> None:
+    """Delete raw segments that are published, proven clean, and long out of the stream."""
+    from consumer.expire import expire as run  # noqa: PLC0415 - help is quick
+
+    code = run(file, os.environ, older_than=older_than, published=published, apply=apply, rate=rate)
+    raise typer.Exit(code)
+
+
+@app.command()
 def demo() -> None:
     """Archive real flights through the real daemon on embedded AWS, with crashes on the way, and count."""
     from demo.command import demo as run  # noqa: PLC0415 - help is quick

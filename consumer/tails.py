@@ -28,6 +28,7 @@ from archive.keys import SegmentKey, parse_segment_key, segment_key
 from archive.metadata import SegmentMetadata
 from archive.position import Position
 from archive.store import ObjectStore
+from archive.tombstone import FOLDER, decode_tombstone, tombstone_key
 
 MINUTES_PER_HOUR: Final = 60
 MINUTES_PER_DAY: Final = 1440
@@ -157,9 +158,30 @@ def read_end(store: ObjectStore, prefix: str, keys: list[SegmentKey], waits: Wai
         before.last
         for before, after in itertools.pairwise(segments)
         # A doubtful continuity was known and recorded by the writer: nothing that can be mended by going back.
-        if after.after != before.last and after.continuity is None
+        if after.after != before.last
+        and after.continuity is None
+        and not _is_expired(store, prefix, before, after, waits)
     )
     return ChainEnd(names, segments, holes)
+
+
+def _is_expired(
+    store: ObjectStore, prefix: str, before: SegmentMetadata, after: SegmentMetadata, waits: Waits
+) -> bool:
+    """Tell whether what `after` names as its predecessor was expired on purpose: the tombstones between know it."""
+    if not isinstance(after.after, Position):
+        return False
+    folder = f"{prefix}{FOLDER}"
+    low, high = (
+        tombstone_key(prefix, (_EPOCH + timedelta(days=one.minute // MINUTES_PER_DAY)).date())
+        for one in (before, after)
+    )
+    rows = until_known(lambda: list(store.list_objects(folder)), waits(), f"LIST {folder}")
+    for key in (row.key for row in rows if min(low, high) <= row.key <= max(low, high)):
+        found = until_known(lambda key=key: store.get(key), waits(), f"GET {key}")  # type: ignore[misc]
+        if found and decode_tombstone(found.body, key).covers(after.shard_id, after.after):
+            return True
+    return False
 
 
 def _units(store: ObjectStore, prefix: str, window: Window, waits: Waits, unit_minutes: int) -> Iterator[int]:

@@ -1,0 +1,81 @@
+"""What the nightly job published of a day, as far as others must know: the verdict, and what it was given for.
+
+    dt=D/_current.json                          the pointer: generation and verdict
+    dt=D/_manifest/<generation>.inventory.jsonl.gz   one line [key, ETag, size, last modified] per raw object
+
+Only these two are read, and fields that are not needed may be added to them.
+"""
+
+import datetime as dt
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from archive.clock import Backoff
+from archive.commit import until_known
+from archive.errors import FormatError
+from archive.segment import inflate
+from archive.store import StoredObject
+
+FORMAT: Final = 1
+CLEAN: Final = "clean"
+
+
+class Reader(Protocol):
+    """Where the nightly job publishes: a bucket, or a directory."""
+
+    def get(self, key: str) -> StoredObject | None:
+        """Return a whole object; None when there is none. Raises `OutcomeUnknown` or `StoreRefused`."""
+        ...
+
+
+class PublishedDay(NamedTuple):
+    """A day's current generation. `inventory` maps the key of each raw object behind it to (ETag, size)."""
+
+    generation: str
+    verdict: str
+    inventory: Mapping[str, tuple[str, int]]
+
+
+class _Pointer(msgspec.Struct):
+    format: int
+    day: str
+    generation: str
+    verdict: str
+
+
+def read_published(reader: Reader, root: str, day: dt.date, waits: Callable[[], Backoff]) -> PublishedDay | None:
+    """Return what is published of `day` below `root` (empty, or ending in `/`); None when nothing is.
+
+    Raises:
+        FormatError: the pointer or the inventory does not parse, or the inventory is missing.
+        StoreUnavailable, StoreRefused: the store.
+    """
+    folder = f"{root}dt={day.isoformat()}/"
+    key = f"{folder}_current.json"
+    stored = until_known(lambda: reader.get(key), waits(), f"GET {key}")
+    if stored is None:
+        return None
+    try:
+        pointer = msgspec.json.decode(stored.body, type=_Pointer)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
+        raise FormatError(f"{key} does not parse: {exc}", next_step="run minutebook compact for the day") from exc
+    if pointer.format != FORMAT or pointer.day != day.isoformat():
+        raise FormatError(
+            f"{key} is of format {pointer.format} and day {pointer.day}", next_step="upgrade Minutebook"
+        )
+    inventory = _read_inventory(reader, f"{folder}_manifest/{pointer.generation}.inventory.jsonl.gz", waits)
+    return PublishedDay(pointer.generation, pointer.verdict, inventory)
+
+
+def _read_inventory(reader: Reader, key: str, waits: Callable[[], Backoff]) -> dict[str, tuple[str, int]]:
+    stored = until_known(lambda: reader.get(key), waits(), f"GET {key}")
+    if stored is None:
+        raise FormatError(f"{key} is missing", next_step="run minutebook compact for the day")
+    try:
+        rows = [msgspec.json.decode(line, type=tuple[str, str, int, int]) for line in inflate([stored.body])]
+    except (msgspec.MsgspecError, UnicodeDecodeError, zlib.error) as exc:
+        raise FormatError(f"{key} does not parse: {exc}", next_step="run minutebook compact for the day") from exc
+    return {row[0]: (row[1], row[2]) for row in rows}

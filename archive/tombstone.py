@@ -1,0 +1,86 @@
+"""What is left of a day whose raw segments were expired: `<prefix>_expired/yyyy-mm-dd.json`.
+
+Written with `If-None-Match: *` before the first segment is deleted, and never changed: from then on the day counts as
+expired, whether or not all of it is gone yet. It keeps what readers of the neighbouring days need: which positions
+the day's segments covered, so that a chain that names one of them as its predecessor is whole.
+"""
+
+import datetime as dt
+from typing import Final
+
+import msgspec
+
+from archive.errors import FormatError
+from archive.position import Position
+
+FORMAT: Final = 1
+FOLDER: Final = "_expired/"
+
+
+class ExpiredRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A stretch of a shard's chain that lies in the day without a break: `segments` objects, from `first` to `last`.
+
+    `after` is what the first of them followed, as in a segment's metadata. A chain that steps back over midnight
+    has more than one run in a day.
+    """
+
+    after: str
+    first: str
+    last: str
+    segments: int
+
+
+class ExpiredShard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One shard's day: its runs in order, and the keys of segments that stay (the last one of a chain)."""
+
+    runs: list[ExpiredRun]
+    kept: list[str]
+
+
+class Tombstone(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole object. `generation` is the published one that the day's verdict belongs to; `bytes` are of objects.
+
+    `segments` and `bytes` count everything that the day held, what stays included.
+    """
+
+    format: int
+    day: str
+    generation: str
+    segments: int
+    bytes: int
+    shards: dict[str, ExpiredShard]
+    writer: str
+    written_at: str
+
+    def kept_keys(self) -> set[str]:
+        """Return the keys that must never be deleted."""
+        return {key for shard in self.shards.values() for key in shard.kept}
+
+    def covers(self, shard_id: str, position: Position) -> bool:
+        """Tell whether the day held the record at `position`: a segment that names it as predecessor is no orphan."""
+        shard = self.shards.get(shard_id)
+        runs = shard.runs if shard else []
+        return any(Position.parse(run.first) <= position <= Position.parse(run.last) for run in runs)
+
+
+def tombstone_key(prefix: str, day: dt.date) -> str:
+    """Return the key of a day's tombstone."""
+    return f"{prefix}{FOLDER}{day.isoformat()}.json"
+
+
+def encode_tombstone(tombstone: Tombstone) -> bytes:
+    """Return the object's body: JSON, indented for human readers."""
+    return msgspec.json.format(msgspec.json.encode(tombstone), indent=2) + b"\n"
+
+
+def decode_tombstone(body: bytes, key: str) -> Tombstone:
+    """Read an object's body; raises FormatError naming `key`."""
+    try:
+        found = msgspec.json.decode(body, type=Tombstone)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+        raise FormatError(
+            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
+        ) from exc
+    if found.format != FORMAT:
+        raise FormatError(f"{key}: format {found.format} is not known here", next_step="upgrade Minutebook")
+    return found

@@ -1,0 +1,122 @@
+"""Which raw segments of a day may be deleted: the rules of `minutebook expire`, without any I/O.
+
+A day is expired whole or not at all. All of this must hold, else it is refused with the reason:
+
+- it is published, and the verdict of its current generation is clean;
+- the objects of the day are exactly those that the verdict was given for: none is new, changed or missing. Once the
+  tombstone is written, objects may be missing: they were deleted by a run that did not come to its end.
+
+Of each shard one segment stays when no later one of its chain was seen: the last segment of a chain is where
+`restore` starts from, and what the next segment must name.
+"""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from archive.errors import FormatError
+from archive.keys import SegmentKey, parse_segment_key
+from archive.position import Position
+from archive.published import CLEAN, PublishedDay
+from archive.store import ListedObject
+from archive.tombstone import Tombstone
+
+
+class DayPlan(NamedTuple):
+    """What happens to one day. A `refusal` means: nothing; `tombstone` is the one that is there already.
+
+    `segments` are all that the day holds, with their keys; `kept` those that stay.
+    """
+
+    day: dt.date
+    generation: str
+    segments: Mapping[str, SegmentKey]
+    kept: frozenset[str]
+    bytes: int
+    tombstone: Tombstone | None
+    refusal: str | None = None
+
+    @property
+    def doomed(self) -> list[str]:
+        """The keys to delete, in order."""
+        return [] if self.refusal else sorted(self.segments.keys() - self.kept)
+
+
+def plan_day(
+    day: dt.date,
+    prefix: str,
+    listed: Sequence[ListedObject],
+    published: PublishedDay | None,
+    tombstone: Tombstone | None,
+    later: Mapping[str, Position],
+) -> DayPlan:
+    """Judge one day. `later` holds the greatest first position of each shard seen in days after it."""
+    segments, foreign = _segments(prefix, listed)
+    refusal = _refusal(day, listed, foreign, published, tombstone)
+    kept = frozenset(tombstone.kept_keys()) if tombstone else _last_of_chains(segments, later)
+    return DayPlan(
+        day=day,
+        generation=published.generation if published else "",
+        segments=segments,
+        kept=kept,
+        bytes=sum(row.size for row in listed),
+        tombstone=tombstone,
+        refusal=refusal,
+    )
+
+
+def greatest_firsts(segments: Sequence[SegmentKey], known: Mapping[str, Position]) -> dict[str, Position]:
+    """Return the greatest first position of each shard, among `segments` and what is `known`."""
+    found = dict(known)
+    for one in segments:
+        found[one.shard_id] = max(one.first, found.get(one.shard_id, one.first))
+    return found
+
+
+def _segments(prefix: str, listed: Sequence[ListedObject]) -> tuple[dict[str, SegmentKey], list[str]]:
+    segments: dict[str, SegmentKey] = {}
+    foreign: list[str] = []
+    for row in listed:
+        try:
+            segments[row.key] = parse_segment_key(prefix, row.key)
+        except FormatError:
+            foreign.append(row.key)
+    return segments, foreign
+
+
+def _last_of_chains(segments: Mapping[str, SegmentKey], later: Mapping[str, Position]) -> frozenset[str]:
+    greatest = greatest_firsts(list(segments.values()), later)
+    return frozenset(key for key, one in segments.items() if one.first == greatest[one.shard_id])
+
+
+def _refusal(
+    day: dt.date,
+    listed: Sequence[ListedObject],
+    foreign: Sequence[str],
+    published: PublishedDay | None,
+    tombstone: Tombstone | None,
+) -> str | None:
+    if foreign:
+        return f"{foreign[0]} is no segment: move it away"
+    if published is None:
+        return f"not published: run minutebook compact --date {day}"
+    if published.verdict != CLEAN:
+        return f"the audit's verdict is {published.verdict}: run minutebook audit --date {day}"
+    if tombstone is not None and tombstone.generation != published.generation:
+        return f"published anew after it was expired (generation {published.generation}): look at who did"
+    return _difference(day, {row.key: (row.etag, row.size) for row in listed}, published, tombstone)
+
+
+def _difference(
+    day: dt.date, now: Mapping[str, tuple[str, int]], published: PublishedDay, tombstone: Tombstone | None
+) -> str | None:
+    """Compare the objects of now with those behind the verdict."""
+    fresh = sorted(key for key, what in now.items() if published.inventory.get(key) != what)
+    if fresh:
+        again = "look at who wrote it" if tombstone else f"run minutebook compact --date {day} again"
+        return f"{fresh[0]} is newer than what was published: {again}"
+    gone = sorted(published.inventory.keys() - now.keys())
+    if gone and tombstone is None:
+        return f"{gone[0]} was published and is gone: run minutebook audit --date {day}"
+    missing = sorted(tombstone.kept_keys() - now.keys()) if tombstone else []
+    return f"{missing[0]} was to stay and is gone: find out who deletes objects" if missing else None

@@ -1,0 +1,170 @@
+"""`minutebook expire` on real servers: the deletes, what stays, and a run that was killed half-way.
+
+The stream is new and its records are of now, so the archive of 40 days ago is written by the test.
+"""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from archive.clock import Backoff, SystemClock, new_id, new_random
+from archive.commit import BODY_TYPE
+from archive.keys import segment_key
+from archive.markers import FORMAT, ApplicationRecord
+from archive.metadata import ChainStart, Predecessor, SegmentMetadata
+from archive.minute import minute_path
+from archive.position import Position
+from archive.s3 import S3Store
+from archive.store import PutOutcome
+from archive.tombstone import decode_tombstone
+from consumer.application import settle_application
+from consumer.expire_places import S3Deleter
+from consumer.kinesis import KinesisStream
+from demo.embedded import EmbeddedAws
+
+if TYPE_CHECKING:
+    from mypy_boto3_kinesis import KinesisClient
+    from mypy_boto3_s3 import S3Client
+
+
+SHARD = "shardId-000000000000"
+PREFIX = "raw/"
+DAY = 1440
+_CLOCK = SystemClock()
+_COMMAND = Path(sys.executable).parent / "minutebook"
+
+
+def waits() -> Backoff:
+    """Return a small budget."""
+    return Backoff(_CLOCK, new_random(), budget_seconds=10)
+
+
+def archive_chain(store: S3Store, minutes: list[int]) -> list[str]:
+    """Write one segment per minute; returns their keys."""
+    after: Predecessor = ChainStart("TRIM_HORIZON")
+    keys = []
+    for number, minute in enumerate(minutes):
+        first = Position(1000 + 10 * number)
+        metadata = SegmentMetadata(
+            shard_id=SHARD,
+            minute=minute,
+            first=first,
+            last=Position(first.sequence + 5),
+            after=after,
+            records=1,
+            dropped=0,
+            payload_bytes=1,
+            arrival_min_ms=minute * 60_000,
+            arrival_max_ms=minute * 60_000,
+            writer="w",
+        )
+        key = segment_key(PREFIX, SHARD, minute, first)
+        assert store.put_if_absent(key, b"x", metadata.encode(), BODY_TYPE) is PutOutcome.CREATED
+        keys.append(key)
+        after = metadata.last
+    return keys
+
+
+@pytest.fixture
+def properties(
+    embedded_aws: EmbeddedAws, tmp_path: Path, kinesis_client: "KinesisClient", s3_store: S3Store, bucket: str
+) -> Path:
+    """Return the file of an application with a fresh stream and an archive that was begun."""
+    name = f"test-{new_id()[:10]}"
+    kinesis_client.create_stream(StreamName=name, ShardCount=1)
+    kinesis_client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+    identity = KinesisStream(lambda: kinesis_client, name, _CLOCK, new_random()).describe()
+    record = ApplicationRecord(
+        format=FORMAT,
+        stream_arn=identity.arn,
+        stream_created_ms=identity.created_ms,
+        application=name,
+        start="oldest",
+        start_at_ms=None,
+        writer="w",
+        written_at_ms=_CLOCK.now_ms(),
+    )
+    settle_application(s3_store, PREFIX, identity, record, waits())
+    path = tmp_path / "test.properties"
+    path.write_text(
+        f"streamName={name}\napplicationName={name}\nregionName=us-east-1\n"
+        f"kinesisEndpoint={embedded_aws.kinesis_endpoint}\ndynamoDBEndpoint={embedded_aws.dynamodb_endpoint}\n"
+        f"minutebook.bucket={bucket}\nminutebook.prefix={PREFIX}\nminutebook.s3Endpoint={embedded_aws.s3_endpoint}\n"
+    )
+    return path
+
+
+def publish(store: S3Store, folder: Path, minute: int) -> str:
+    """Publish the day of `minute` into a directory, as the nightly job does; returns the day."""
+    day_path = minute_path(minute)[:10]
+    day = day_path.replace("/", "-")
+    rows = [[one.key, one.etag, one.size, 0] for one in store.list_objects(f"{PREFIX}{day_path}/")]
+    manifest = folder / f"dt={day}" / "_manifest"
+    manifest.mkdir(parents=True)
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    (manifest / "g1.inventory.jsonl.gz").write_bytes(gzip.compress(lines))
+    pointer = {"format": 1, "day": day, "generation": "g1", "verdict": "clean"}
+    (manifest.parent / "_current.json").write_text(json.dumps(pointer))
+    return day
+
+
+def expire(aws: EmbeddedAws, properties: Path, published: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command as a person does."""
+    command = [str(_COMMAND), "expire", str(properties), "--older-than", "30d", "--published", str(published)]
+    return subprocess.run(
+        [*command, *options],
+        env={"PATH": "", "COLUMNS": "200", **aws.environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_published_day_goes_and_its_chains_end_stays(
+    embedded_aws: EmbeddedAws, properties: Path, s3_store: S3Store, tmp_path: Path
+) -> None:
+    """First as a dry run, then for good, then once more with nothing left to do."""
+    begin = _CLOCK.now_ms() // 60_000 // DAY * DAY - 40 * DAY
+    keys = archive_chain(s3_store, [begin + number for number in range(12)])
+    day = publish(s3_store, tmp_path / "out", begin)
+
+    dry = expire(embedded_aws, properties, tmp_path / "out")
+    assert (dry.returncode, len(list(s3_store.list_objects(f"{PREFIX}2")))) == (0, 12), dry.stderr
+    done = expire(embedded_aws, properties, tmp_path / "out", "--apply", "--rate", "5")
+    assert done.returncode == 0, done.stderr
+    assert [row.key for row in s3_store.list_objects(f"{PREFIX}2")] == keys[-1:]
+    stored = s3_store.get(f"{PREFIX}_expired/{day}.json")
+    assert stored is not None
+    stone = decode_tombstone(stored.body, day)
+    assert [(run.first, run.last, run.segments) for run in stone.shards[SHARD].runs] == [("1000:0", "1115:0", 12)]
+    again = expire(embedded_aws, properties, tmp_path / "out", "--apply")
+    assert (again.returncode, "no day" in again.stdout) == (0, True), again.stderr
+
+
+def test_a_day_within_retention_is_refused(embedded_aws: EmbeddedAws, properties: Path, tmp_path: Path) -> None:
+    """Exit code 6, with the age that would do."""
+    (tmp_path / "out").mkdir()
+    done = expire(embedded_aws, properties, tmp_path / "out", "--older-than", "1d")
+    assert (done.returncode, "--older-than 2d" in done.stderr) == (6, True)
+
+
+def test_a_directory_that_is_not_there_is_refused(
+    embedded_aws: EmbeddedAws, properties: Path, tmp_path: Path
+) -> None:
+    """Exit code 2: a typing mistake must not read as nothing published."""
+    assert expire(embedded_aws, properties, tmp_path / "nowhere").returncode == 2
+
+
+def test_deleting_twice_is_fine(s3_client: "S3Client", bucket: str, s3_store: S3Store) -> None:
+    """A request whose answer was lost is sent again."""
+    keys = archive_chain(s3_store, [1, 2])
+    deleter = S3Deleter(s3_client, bucket)
+    deleter.delete(keys)
+    deleter.delete(keys)
+    assert list(s3_store.list_objects(PREFIX)) == []
