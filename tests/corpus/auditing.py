@@ -18,6 +18,9 @@ from tests.corpus.model import PREFIX
 from tests.fakes.clock import ManualClock
 
 
+_NUMBERS = itertools.count(1)
+
+
 def in_process(orders: Sequence[Order]) -> list[Outcome]:
     """Run tasks one after the other."""
     return [run(order) for order in orders]
@@ -33,13 +36,12 @@ def ports(
     """Return the ports of a run on an archive below `PREFIX`."""
     place = Place(Address(None, str(address)) if isinstance(address, Path) else address, PREFIX)
     used = clock or ManualClock()
-    ids = (f"run-{number}" for number in itertools.count(1))
     return Ports(
         archive=open_storage(place.address),
         place=place,
         waits=lambda: Backoff(used, random.Random(1), budget_seconds=10),
         clock=used,
-        new_id=lambda: next(ids),
+        new_id=lambda: f"run-{next(_NUMBERS)}",
         engine=engine,
         checkpoints=lambda: Checkpoints(checkpoints or {}),
         version="test",

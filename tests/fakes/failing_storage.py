@@ -1,0 +1,86 @@
+"""A storage that fails on both sides of a request: before it is applied, or after, with the answer lost."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from archive.errors import OutcomeUnknown
+from archive.store import ListedObject, ObjectHead, PutOutcome, StoredObject
+from compaction.storage import Body, Level, Sink, Storage, Tail
+
+T = TypeVar("T")
+
+
+class Crash(BaseException):
+    """The process is gone: nothing of ours may catch this."""
+
+
+class FailingStorage:
+    """Another storage, with one fault at the request of a given number (from 1).
+
+    `applied` tells on which side of the request it happens. `crash` ends the process; otherwise the outcome is
+    unknown to the client, once.
+    """
+
+    def __init__(self, storage: Storage, at: int, *, applied: bool, crash: bool = True) -> None:
+        self._storage = storage
+        self._at = at
+        self._applied = applied
+        self._error: BaseException = Crash(f"at request {at}") if crash else OutcomeUnknown(f"request {at}: time-out")
+        self.requests = 0
+
+    @property
+    def reached(self) -> bool:
+        """Tell whether the request of the fault was sent."""
+        return self.requests >= self._at
+
+    def uri(self, key: str) -> str:
+        """Pass on."""
+        return self._storage.uri(key)
+
+    def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:
+        """Pass on, or fail."""
+        return self._send(lambda: self._storage.put_if_absent(key, body, metadata, content_type))
+
+    def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
+        """Pass on, or fail."""
+        return self._send(lambda: self._storage.put_if_match(key, body, etag, content_type))
+
+    def head(self, key: str) -> ObjectHead | None:
+        """Pass on, or fail."""
+        return self._send(lambda: self._storage.head(key))
+
+    def get(self, key: str) -> StoredObject | None:
+        """Pass on, or fail."""
+        return self._send(lambda: self._storage.get(key))
+
+    def list_objects(self, prefix: str) -> Iterator[ListedObject]:
+        """Pass on, or fail."""
+        yield from self._send(lambda: list(self._storage.list_objects(prefix)))
+
+    def list_level(self, folder: str) -> Level:
+        """Pass on, or fail."""
+        return self._send(lambda: self._storage.list_level(folder))
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Pass on, or fail."""
+        self._send(lambda: self._storage.delete(keys))
+
+    def open_read(self, key: str, etag: str | None) -> Body:
+        """Pass on, or fail."""
+        return self._send(lambda: self._storage.open_read(key, etag))
+
+    def read_tail(self, key: str, count: int) -> Tail:
+        """Pass on, or fail."""
+        return self._send(lambda: self._storage.read_tail(key, count))
+
+    def open_write(self, key: str, content_type: str) -> Sink:
+        """Pass on, or fail."""
+        return self._send(lambda: self._storage.open_write(key, content_type))
+
+    def _send(self, request: Callable[[], T]) -> T:
+        self.requests += 1
+        if self.requests != self._at:
+            return request()
+        if self._applied:
+            request()
+        raise self._error

@@ -1,0 +1,162 @@
+"""The nightly job on real Spark and a real S3 server."""
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from archive.clock import SystemClock
+from archive.errors import FormatError
+from archive.position import Position
+from compaction.audit import audit_day
+from compaction.day import Day
+from compaction.places import Place, open_storage
+from compaction.plan import Piece, Task, Unit
+from compaction.ports import AuditOptions, Ports
+from compaction.publish import DayFolder, Publisher
+from compaction.rewrite import Compacted, CompactOptions, compact_day
+from compaction.spark import SparkEngine
+from compaction.storage import Address
+from compaction.work import Order
+from demo.embedded import REGION, EmbeddedAws
+from tests.corpus.auditing import compare, ports
+from tests.corpus.defects import (
+    Defect,
+    Seen,
+    copied_object,
+    edited_count,
+    missing_object,
+    overlapping_segments,
+    swapped_lines,
+    truncated_object,
+)
+from tests.corpus.model import Corpus, Shape
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+DAY = Day.parse("2026-11-20")
+SEEDED: tuple[Defect, ...] = (
+    missing_object,
+    copied_object,
+    truncated_object,
+    swapped_lines,
+    edited_count,
+    overlapping_segments,
+)
+
+
+@pytest.fixture(scope="module")
+def engine(aws_environment: None) -> Iterator[SparkEngine]:  # noqa: ARG001 - its workers need the credentials
+    """Return one Spark session for the module: a JVM takes seconds."""
+    with SparkEngine("local[2]") as started:
+        yield started
+
+
+class Bench:
+    """A bucket with an archive and an output, and runs on them."""
+
+    def __init__(self, aws: EmbeddedAws, bucket: str, engine: SparkEngine) -> None:
+        self._address = Address(bucket, "", REGION, aws.s3_endpoint)
+        self.storage = open_storage(self._address)
+        self.out = Place(self._address, "tables/events/")
+        self._engine = engine
+
+    def ports(self, corpus: Corpus) -> Ports:
+        """Return the ports of one run."""
+        return ports(self._address, corpus.checkpoints, clock=SystemClock(), engine=self._engine)
+
+    def compact(self, corpus: Corpus) -> Compacted:
+        """Compact the corpus' day."""
+        return compact_day(self.ports(corpus), self.storage, DAY, CompactOptions(AuditOptions(), self.out))
+
+    def published(self) -> pa.Table:
+        """Read the published day."""
+        waits = ports(self._address).waits
+        publisher = Publisher(self.storage, DayFolder(self.out.prefix, DAY), waits)
+        pointer = publisher.current().pointer
+        assert pointer is not None
+        manifest = publisher.manifest(pointer.generation)
+        assert manifest is not None
+        tables = []
+        for file in manifest.files:
+            stored = self.storage.get(file.key)
+            assert stored is not None
+            tables.append(pq.read_table(pa.BufferReader(stored.body)))
+        return pa.concat_tables(tables)
+
+
+@pytest.fixture
+def bench(embedded_aws: EmbeddedAws, bucket: str, engine: SparkEngine) -> Bench:
+    """Return a fresh bucket."""
+    return Bench(embedded_aws, bucket, engine)
+
+
+def test_a_clean_day_goes_from_s3_to_s3(bench: Bench) -> None:
+    """Each record stands in the published files once, byte for byte, and a second run does nothing."""
+    corpus = Corpus(DAY, shape=Shape(shards=5, records=200, payload_bytes=300))
+    corpus.write(bench.storage)
+    done = bench.compact(corpus)
+    assert (done.state, done.verdict) == ("published", "clean")
+    rows = bench.published().to_pylist()
+    found = [
+        (
+            row["shard_id"],
+            Position(int(row["sequence_number"]), row["sub_sequence_number"]),
+            row["data"].encode() if row["data"] is not None else row["data_bytes"],
+        )
+        for row in rows
+    ]
+    expected = [
+        (shard.shard_id, record.position, record.data)
+        for shard in corpus.shards
+        for index in shard.in_day(DAY)
+        for record in shard.segments[index].records
+    ]
+    assert found == expected
+    assert bench.compact(corpus).state == "already"
+
+
+def test_seeded_defects_are_reported_by_their_names(bench: Bench) -> None:
+    """One defect in each shard, all read by Spark tasks: exactly their findings."""
+    corpus = Corpus(DAY, seed=5, shape=Shape(shards=len(SEEDED) + 1))
+    expected = [
+        one
+        for number, defect in enumerate(SEEDED)
+        for one in defect(corpus, corpus.shards[number], corpus.shards[number].in_day(DAY)[2])
+    ]
+    corpus.write(bench.storage)
+    audit = audit_day(bench.ports(corpus), DAY, AuditOptions()).audit
+    compare(audit.findings, expected, Seen.KEYS)
+    assert audit.verdict == "defects"
+
+
+def test_an_unreadable_bucket_is_unknown(bench: Bench, s3_client: "S3Client", bucket: str) -> None:
+    """What cannot be listed is not clean and not defective: it could not be proven."""
+    s3_client.delete_bucket(Bucket=bucket)
+    audit = audit_day(bench.ports(Corpus(DAY)), DAY, AuditOptions()).audit
+    assert audit.verdict == "unknown"
+    assert audit.checks[0].id == "archive_readable"
+
+
+def test_an_error_of_a_task_keeps_its_kind(bench: Bench, engine: SparkEngine) -> None:
+    """What a worker raises comes back as the same error of our tree, with its next step."""
+    corpus = Corpus(DAY)
+    truncated_object(corpus, corpus.shards[0], 3)
+    corpus.write(bench.storage)
+    stored = bench.storage.head(corpus.shards[0].segments[3].key)
+    assert stored is not None
+    one = corpus.shards[0].segments[3].metadata
+    piece = Piece(stored.key, stored.etag, stored.size, one.shard_id, one.minute, one.first)
+    with pytest.raises(FormatError, match=r"cut short|damaged"):
+        engine([Order(Task(0, (Unit((piece,), merge=True),)), bench.out.address)])
+
+
+def test_the_process_keeps_its_stderr(engine: SparkEngine, capfd: pytest.CaptureFixture[str]) -> None:
+    """Spark's noise goes to its own file; ours still reaches stderr."""
+    engine([])
+    os.write(2, b"ours\n")
+    assert capfd.readouterr().err == "ours\n"
