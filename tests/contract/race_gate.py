@@ -11,7 +11,7 @@ every test of exactly-once worthless, in both directions.
 """
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPResponse
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,11 +21,14 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from archive.clock import SystemClock
+
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CONNECTIONS = 32
 KEYS = 50
+_HOLD_SECONDS = 0.01
 _OK, _PRECONDITION_FAILED = 200, 412
 
 
@@ -56,10 +59,25 @@ class Race(NamedTuple):
         return len(self.winners) == 1 and set(losers) <= {_PRECONDITION_FAILED}
 
 
-def run_races(endpoint: Endpoint, bucket: str, prefix: str, *, keys: int = KEYS) -> list[Race]:
-    """Race for `keys` fresh keys under `prefix`, one after the other; returns every outcome."""
+def _hold() -> None:
+    SystemClock().sleep(_HOLD_SECONDS)
+
+
+def run_races(
+    endpoint: Endpoint,
+    bucket: str,
+    prefix: str,
+    *,
+    keys: int = KEYS,
+    before_release: Callable[[], None] = _hold,
+) -> list[Race]:
+    """Race for `keys` fresh keys under `prefix`, one after the other; returns every outcome.
+
+    `before_release` runs while the last bytes are held back. The default gives the server a moment to read the
+    rest: a server cannot be asked how far it is.
+    """
     with _connections(endpoint.url) as sockets:
-        return [_race(endpoint, sockets, bucket, f"{prefix}{number:03d}") for number in range(keys)]
+        return [_race(endpoint, sockets, bucket, f"{prefix}{number:03d}", before_release) for number in range(keys)]
 
 
 def assert_exact(races: list[Race], client: "S3Client", bucket: str) -> None:
@@ -73,9 +91,12 @@ def assert_exact(races: list[Race], client: "S3Client", bucket: str) -> None:
         assert stored["Metadata"] == {"writer": str(winner)}, f"{race.key} holds the metadata of a loser"
 
 
-def _race(endpoint: Endpoint, sockets: list[socket.socket], bucket: str, key: str) -> Race:
+def _race(
+    endpoint: Endpoint, sockets: list[socket.socket], bucket: str, key: str, before_release: Callable[[], None]
+) -> Race:
     for number, connection in enumerate(sockets):
         connection.sendall(_request(endpoint, bucket, key, number)[:-1])
+    before_release()
     for number, connection in enumerate(sockets):
         connection.sendall(_body(number)[-1:])
     return Race(key, tuple(_answer(connection) for connection in sockets))

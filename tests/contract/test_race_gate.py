@@ -3,15 +3,27 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
-from tests.contract.race_gate import KEYS, Endpoint, assert_exact, run_races
+from tests.contract.race_gate import CONNECTIONS, KEYS, Endpoint, assert_exact, run_races
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+
+class CarelessStore(NamedTuple):
+    """A store that is not safe: where it is, and a count of the checks it has made."""
+
+    url: str
+    checks: threading.Semaphore
+
+    def wait_for_checks(self) -> None:
+        """Wait until the requests of one race have all been checked."""
+        for _ in range(CONNECTIONS):
+            assert self.checks.acquire(timeout=10)
 
 
 def test_embedded_s3_lets_exactly_one_conditional_put_win(
@@ -24,24 +36,27 @@ def test_embedded_s3_lets_exactly_one_conditional_put_win(
 
 
 def test_gate_catches_a_store_that_checks_before_the_body_and_writes_after_it(
-    careless_store: str, s3_client: "S3Client", bucket: str
+    careless_store: CarelessStore, s3_client: "S3Client", bucket: str
 ) -> None:
     """A check at the headers and a write at the last byte is the classic fault: the gate must fail loudly."""
-    races = run_races(Endpoint(careless_store, REGION, ACCESS_KEY, SECRET_KEY), bucket, "race/", keys=2)
+    endpoint = Endpoint(careless_store.url, REGION, ACCESS_KEY, SECRET_KEY)
+    races = run_races(endpoint, bucket, "race/", keys=2, before_release=careless_store.wait_for_checks)
     assert [race for race in races if len(race.winners) > 1]
     with pytest.raises(AssertionError, match="two conditional PUTs win"):
         assert_exact(races, s3_client, bucket)
 
 
 @pytest.fixture
-def careless_store() -> Iterator[str]:
+def careless_store() -> Iterator[CarelessStore]:
     """Serve PUTs that look for the object when the headers are in, and store it when the body is."""
     stored: set[bytes] = set()
+    checks = threading.Semaphore(0)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await _headers(reader):
             path = head.split(b" ")[1]
             exists = path in stored
+            checks.release()
             await reader.readexactly(_content_length(head))
             stored.add(path)
             status = b"412 Precondition Failed" if exists else b"200 OK"
@@ -63,7 +78,7 @@ def careless_store() -> Iterator[str]:
     thread = threading.Thread(target=lambda: loop.run_until_complete(run()))
     thread.start()
     assert up.wait(10)
-    yield address[0]
+    yield CarelessStore(address[0], checks)
     loop.call_soon_threadsafe(done.set)
     thread.join()
     loop.close()
