@@ -425,6 +425,25 @@ def test_a_tombstone_whose_answer_was_lost_is_ours() -> None:
     assert scene.raw() == [new]
 
 
+def test_another_run_that_keeps_other_segments_is_not_overrun() -> None:
+    """It wrote its tombstone first: by ours, a segment that it keeps would go."""
+    scene, old, new = old_day()
+    rival = Scene()
+    for minute in range(3):
+        rival.add(40, minute)
+    rival.publish(40)
+    rival.expire()
+    key = tombstone_key(PREFIX, day_of(40))
+
+    def bury_first(verb: str, asked: str) -> None:
+        if (verb, asked) == ("PUT", key):
+            scene.bucket.place(key, rival.bucket.body(key))
+
+    scene.store.before = bury_first
+    code, text = scene.expire()
+    assert (code, "another run" in text, scene.raw()) == (6, True, [*old, new])
+
+
 def test_a_delete_whose_answer_was_lost_is_sent_again() -> None:
     """A key that is gone counts as deleted."""
     scene, _, new = old_day()
