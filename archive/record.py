@@ -23,6 +23,10 @@ _WIRE_NAMES = {
 }
 
 
+SubSequenceNumber = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""A long of Java's: what keys and metadata have room for."""
+
+
 class Record(msgspec.Struct, gc=False, rename=_WIRE_NAMES):
     """One user record (KPL aggregates are already taken apart by KCL).
 
@@ -31,7 +35,7 @@ class Record(msgspec.Struct, gc=False, rename=_WIRE_NAMES):
     """
 
     sequence_number: str
-    sub_sequence_number: Annotated[int, msgspec.Meta(ge=0)]
+    sub_sequence_number: SubSequenceNumber
     partition_key: str
     arrival_ms: int
     data: bytes
@@ -63,7 +67,7 @@ class _BinaryLine(msgspec.Struct, gc=False):
 class _AnyLine(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     shard_id: str
     sequence_number: str
-    sub_sequence_number: int
+    sub_sequence_number: SubSequenceNumber
     partition_key: str
     arrival_ms: int
     data: str | msgspec.UnsetType = msgspec.UNSET

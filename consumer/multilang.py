@@ -12,16 +12,19 @@ may ask for a checkpoint. kclpy's loop and checkpointer are kept. Three things a
 import re
 import sys
 from collections.abc import Sequence
-from typing import IO, Any, BinaryIO, NamedTuple, Protocol
+from typing import IO, Any, BinaryIO, Final, NamedTuple, Protocol
 
 import msgspec
 from amazon_kclpy import kcl, messages
 
 from archive.errors import DeliveryDoubt
 from archive.position import is_sequence_number
-from archive.record import Record
+from archive.record import Record, SubSequenceNumber
 
 _SEQUENCE_NUMBERS = re.compile(r"(?:(?:0|[1-9][0-9]{0,128}),)*", re.ASCII)
+MAX_MESSAGE_BYTES: Final = 512 << 20
+"""Longest message that is read. One GetRecords answer (10 MB) makes 20 MB of JSON, a dense KPL aggregate far more."""
+
 _PROTOCOL_STEP = "the line came from the MultiLangDaemon: compare the versions of amazon-kclpy and of its jars"
 
 
@@ -50,7 +53,7 @@ class Initialize(_Action, tag="initialize"):
 
     shard_id: str
     sequence_number: str
-    sub_sequence_number: int | None = None
+    sub_sequence_number: SubSequenceNumber | None = None
 
 
 class _ProcessRecords(_Action, tag="processRecords"):
@@ -130,7 +133,7 @@ class _Channel:
 
     def read_line(self) -> bytes:
         """Return the next line, or nothing at the end of input."""
-        return self._stdin.readline()
+        return self._stdin.readline(MAX_MESSAGE_BYTES)
 
     def load_action(self, line: bytes) -> _Action | messages.CheckpointInput:
         """Decode one line.
@@ -139,13 +142,18 @@ class _Channel:
             DeliveryDoubt: the line is no message of the protocol; the error names the field.
         """
         if not line.endswith(b"\n"):
+            if len(line) >= MAX_MESSAGE_BYTES:
+                raise DeliveryDoubt(
+                    f"the daemon sent a message longer than {MAX_MESSAGE_BYTES} bytes",
+                    next_step="lower maxRecords in the properties file",
+                )
             raise DeliveryDoubt(
                 f"the daemon's input ended in the middle of a message ({len(line)} bytes)",
                 next_step="the daemon is gone; its supervisor starts it again and the records come again",
             )
         try:
             message = _decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
             raise DeliveryDoubt(f"malformed protocol line: {exc}", next_step=_PROTOCOL_STEP) from exc
         if isinstance(message, _ProcessRecords):
             _check_sequence_numbers(message.records)

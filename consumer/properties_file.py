@@ -10,6 +10,7 @@ import javaproperties
 from archive.errors import SettingsError
 
 _ASCII = re.compile(r"[\x00-\x7f]*")
+_UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class PropertiesFile(NamedTuple):
@@ -47,6 +48,9 @@ def parse_properties(text: str, source: str) -> PropertiesFile:
         raise SettingsError(f"{source}: {exc}", next_step="write \\u and four hex digits, or \\\\u") from exc
     for element in elements:
         if not isinstance(element, javaproperties.KeyValue):
+            continue
+        if _UNUSABLE.search(element.key + element.value):
+            errors.append(f"{element.key!a} holds a NUL or half a character (\\uD800 to \\uDFFF alone): remove it")
             continue
         if element.key in values:
             errors.append(f"{element.key} is given twice: keep one")

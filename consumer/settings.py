@@ -202,7 +202,8 @@ def _take_kcl(kcl: Mapping[str, str], values: dict[str, Any], environ: Mapping[s
     values.update({name: value for name, value in found.items() if value})
     if "start" not in values and "initialPositionInStreamExtended" in kcl:
         seconds_text = kcl["initialPositionInStreamExtended"]
-        values["start"] = int(seconds_text) * 1000 if seconds_text.isdecimal() else "oldest"
+        usable = refuse("initialPositionInStreamExtended", seconds_text) is None
+        values["start"] = int(seconds_text) * 1000 if usable else "oldest"
 
 
 def _missing(values: Mapping[str, Any], texts: Mapping[str, tuple[str, str]]) -> list[str]:

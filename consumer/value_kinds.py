@@ -15,6 +15,8 @@ Parse = Callable[[str], object]
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _PREFIX = re.compile(r"(?:[A-Za-z0-9!_.*'()=-]+/)*")
 _PREFIX_LIMIT = 512
+_EXPRESSION_LIMIT = 512
+_LAST_MS = 253_402_300_799_999
 _FEW_THREADS = 100
 
 
@@ -137,7 +139,10 @@ def start(text: str) -> Start:
         raise ValueError(f"must be oldest, now or a time such as 2026-11-21T10:16:00Z, not {text!r}") from None
     if moment.tzinfo is None:
         raise ValueError(f"must name its time zone: write {text}Z for UTC")
-    return round(moment.timestamp() * 1000)
+    epoch_ms = round(moment.timestamp() * 1000)
+    if not 0 < epoch_ms <= _LAST_MS:
+        raise ValueError(f"must lie between 1970 and 9999 UTC, not {text!r}")
+    return epoch_ms
 
 
 def start_text(value: Start) -> str:
@@ -152,8 +157,12 @@ def jmespath_expression(text: str) -> str:
     """Parse a JMESPath expression by compiling it."""
     import jmespath  # noqa: PLC0415 - most processors never need it
 
+    if len(text) > _EXPRESSION_LIMIT:
+        raise ValueError(f"is longer than {_EXPRESSION_LIMIT} characters")
     try:
         jmespath.compile(word(text))
     except jmespath.exceptions.JMESPathError as exc:
         raise ValueError(f"is no JMESPath expression: {' '.join(str(exc).split())}") from exc
+    except RecursionError as exc:
+        raise ValueError("is no JMESPath expression that anyone can follow: too deeply nested") from exc
     return text

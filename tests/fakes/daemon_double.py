@@ -232,7 +232,7 @@ class _Wire:
         self._reply: bytes | None = None
         self._partial = b""
 
-    def readline(self) -> bytes:
+    def readline(self, _limit: int = -1) -> bytes:
         """Return the answer that is waiting, else the next message, else the end of input."""
         if self._reply is not None:
             reply, self._reply = self._reply, None

@@ -1,0 +1,88 @@
+"""Hostile input: valid input that was damaged, and how long to search.
+
+`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and thirty times as long; the default repeats the same inputs
+everywhere.
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from archive.errors import MinutebookError
+
+_DEEP = os.environ.get("MINUTEBOOK_SEARCH") == "deep"
+
+
+def search(examples: int) -> settings:
+    """Return the settings of one test: `examples` inputs, thirty times as many when deep."""
+    return settings(
+        max_examples=examples * (30 if _DEEP else 1),
+        derandomize=not _DEEP,
+        database=None,
+        deadline=None,
+        print_blob=_DEEP,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@st.composite
+def damaged(draw: st.DrawFn, whole: st.SearchStrategy[bytes], edits: int = 4) -> bytes:
+    """Return bytes with some of them flipped, cut, repeated, exchanged or new."""
+    data = bytearray(draw(whole))
+    for _ in range(draw(st.integers(1, edits))):
+        at = draw(st.integers(0, len(data)))
+        length = draw(st.integers(1, 12))
+        match draw(st.sampled_from(["flip", "flip", "cut", "end", "repeat", "insert", "copy"])):
+            case "flip" if at < len(data):
+                data[at] ^= 1 << draw(st.integers(0, 7))
+            case "cut":
+                del data[at : at + length]
+            case "end":
+                del data[at:]
+            case "repeat":
+                data[at:at] = data[at : at + length] * draw(st.integers(1, 40))
+            case "copy":
+                source = draw(st.integers(0, len(data)))
+                data[at : at + length] = data[source : source + length]
+            case _:
+                data[at:at] = draw(st.one_of(st.binary(max_size=12), _NASTY))
+    return bytes(data)
+
+
+_NASTY = st.sampled_from(
+    [
+        b"\x00",
+        b"\xff\xfe",
+        b"\xed\xa0\x80",
+        b"\\ud800",
+        b"\\u0000",
+        b"\n",
+        b"\r",
+        b"9" * 5000,
+        b"-1",
+        b"1e400",
+        b"1_0",
+        b"NaN",
+        b"null",
+        b"[" * 3000,
+        b'{"a":' * 3000,
+        b"../",
+        b"\xd9\xa1",
+        b"99999999999999999999",
+    ]
+)
+
+
+@st.composite
+def damaged_text(draw: st.DrawFn, whole: st.SearchStrategy[str]) -> str:
+    """Return damaged text; what is no UTF-8 any more becomes one odd character each."""
+    return draw(damaged(whole.map(str.encode))).decode(
+        "utf-8", "surrogateescape" if draw(st.booleans()) else "replace"
+    )
+
+
+def check_told(error: MinutebookError) -> None:
+    """Check that an error can be printed, and says what to do."""
+    assert str(error).encode()
+    assert error.next_step.encode()
