@@ -26,7 +26,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
-.PHONY: help setup demo test test-fast e2e model lint type format bench lock clean
+.PHONY: help setup demo test test-fast e2e chaos model fuzz lint type format bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,12 @@ e2e: $(READY) ## run the tests on the real MultiLangDaemon
 
 model: ## check the model of the commit protocol and its broken variants (needs spin)
 	@"$(PYTHON)" docs/model/run.py $(ARGS)
+
+chaos: $(READY) ## break the real parts for MINUTES=10 with SEED=1, then prove that nothing is lost or doubled
+	@$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) $(ARGS)
+
+fuzz: $(READY) ## throw fresh hostile input at every reader, thirty times as long as the tests do (minutes)
+	@MINUTEBOOK_SEARCH=deep $(BIN)/python -m pytest tests/fuzz --timeout 3600 $(ARGS)
 
 lint: $(READY) ## check style
 	@$(BIN)/ruff check .

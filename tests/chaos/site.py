@@ -1,0 +1,261 @@
+"""The site of a run: the application with proxies before S3 and DynamoDB, and the worker that stands in each place.
+
+What the driver itself asks of the services goes past the proxies.
+"""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from archive.clock import Clock
+from demo.embedded import EmbeddedAws
+from demo.processes import Process, descendants, send
+from demo.readback import count_archived
+from tests.chaos.proxy import FaultProxy
+from tests.chaos.timeline import Timeline
+from tests.e2e.events import Event
+from tests.e2e.harness import PREFIX, Application
+from tests.e2e.leases import LeaseRow, seed_leases
+from tests.e2e.worker import Worker, is_running
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+WORKERS: Final = ("a", "b")
+SHARDS: Final = 3
+_FAILOVER_MS: Final = 3000
+"""Long enough that two JVMs on two cores do not lose their leases without a fault."""
+_RESTART_SECONDS: Final = 2.0
+_RESTORE_SECONDS: Final = 120
+_CUTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "a": {"flushSeconds": 2, "maxSegmentBytes": 3000},
+    "b": {"flushSeconds": 3, "maxSegmentBytes": 900},
+}
+"""The two workers cut runs differently: what one writes never matches what the other would have written."""
+
+
+class ChaosApplication(Application):
+    """An application whose workers see S3 and DynamoDB through proxies."""
+
+    def __init__(self, aws: EmbeddedAws, folder: Path, s3: FaultProxy, dynamodb: FaultProxy) -> None:
+        super().__init__(
+            aws,
+            folder,
+            shards=SHARDS,
+            checkpointIntervalSeconds=1,
+            lingerSeconds=1,
+            storeTimeoutSeconds=25,
+            maxSegmentAgeSeconds=120,
+        )
+        self.dynamodb: DynamoDBClient = aws.dynamodb_client()
+        self._ways = {aws.s3_endpoint: s3.endpoint, aws.dynamodb_endpoint: dynamodb.endpoint}
+
+    def properties(self, worker_id: str, **ours: object) -> Path:
+        """Write a worker's properties, with the proxies in the servers' places."""
+        path = super().properties(worker_id, **ours)
+        text = path.read_text()
+        text = re.sub(r"(?m)^failoverTimeMillis = .*", f"failoverTimeMillis = {_FAILOVER_MS}", text)
+        for server, proxy in self._ways.items():
+            text = text.replace(server, proxy)
+        path.write_text(text)
+        return path
+
+    def reset_leases(self) -> None:
+        """Make the lease table anew with every listed shard at its beginning, as if nothing had ever been read."""
+        self.drop_lease_tables()
+        seed_leases(self.dynamodb, self.name, self.shards().values(), {})
+
+
+@dataclass
+class Place:
+    """Where a worker stands: the present one, and what the earlier ones left.
+
+    `is_busy`: an act has its hands on it. `exits` are codes of supervisors that ended by themselves.
+    """
+
+    name: str
+    worker: Worker | None = None
+    is_busy: bool = False
+    gone_at: float | None = None
+    past: list[Worker] = field(default_factory=list)
+    exits: list[int] = field(default_factory=list)
+
+
+class Site:
+    """The workers of a run, and the eyes on them."""
+
+    def __init__(
+        self, app: ChaosApplication, aws: EmbeddedAws, folder: Path, clock: Clock, timeline: Timeline
+    ) -> None:
+        self.app = app
+        self.aws = aws
+        self.clock = clock
+        self.timeline = timeline
+        self.places = [Place(name) for name in WORKERS]
+        self.restores: list[int] = []
+        self.checkpoints: set[tuple[str, str]] = set()
+        self.is_s3_up = True
+        self._folder = folder
+        self._orphans: list[Process] = []
+        self._counted: dict[str, int] = {}
+
+    def start(self, place: Place) -> None:
+        """Start the place's worker."""
+        place.gone_at = None
+        place.worker = self.app.consume(place.name, **_CUTS[place.name])
+        self.timeline.note("worker_started", worker=place.name, life=len(place.past) + 1)
+
+    def kill(self, place: Place) -> None:
+        """SIGKILL the place's supervisor alone. Its daemon dies with it; its processors end at their next read."""
+        worker = place.worker
+        if worker is None:
+            return
+        self._orphans += worker.processors()
+        send(worker.pid, signal.SIGKILL)
+        self.bury(place)
+
+    def bury(self, place: Place) -> int:
+        """Reap the place's supervisor, which has ended or has been killed; returns its exit code."""
+        worker, place.worker = place.worker, None
+        if worker is None:
+            return 0
+        code = worker.wait(30)
+        place.past.append(worker)
+        place.gone_at = self.clock.monotonic()
+        return code
+
+    def keep(self) -> None:
+        """Start again what ended by itself or was killed, as a scheduler of containers does."""
+        for place in self.places:
+            if place.is_busy:
+                continue
+            if place.worker is not None and self.has_ended(place):
+                code = self.bury(place)
+                place.exits.append(code)
+                self.timeline.note("worker_ended", worker=place.name, code=code)
+            if place.worker is None and self.clock.monotonic() - (place.gone_at or 0) >= _RESTART_SECONDS:
+                self.start(place)
+
+    def has_ended(self, place: Place) -> bool:
+        """Tell whether the place's supervisor is no more."""
+        return place.worker is None or not is_running(place.worker.pid)
+
+    def idle_places(self) -> list[Place]:
+        """Return the places with a running worker that no act has its hands on."""
+        return [place for place in self.places if not place.is_busy and not self.has_ended(place)]
+
+    def holds(self, place: Place) -> set[str]:
+        """Return the open shards that KCL's table gives to the place's worker."""
+        return {
+            shard for shard, row in self.leases().items() if row.owner == place.name and row.checkpoint != "SHARD_END"
+        }
+
+    def leases(self) -> dict[str, LeaseRow]:
+        """Return the lease rows; none while there is no table. Every checkpoint seen is remembered."""
+        try:
+            rows = self.app.leases()
+        except self.app.dynamodb.exceptions.ResourceNotFoundException:
+            return {}
+        self.checkpoints |= {(shard, row.checkpoint) for shard, row in rows.items() if row.checkpoint[0].isdigit()}
+        return rows
+
+    def all_held(self) -> set[str]:
+        """Return the shards that are owned by anybody and not ended."""
+        return {shard for shard, row in self.leases().items() if row.owner and row.checkpoint != "SHARD_END"}
+
+    def give_lease(self, shard: str, heir: str) -> None:
+        """Give a lease to another worker in the way of KCL's leader, unless its row has just changed.
+
+        A hand-over that was under way ends with it: a `checkpointOwner` left behind would block the shard for ever.
+        """
+        row = self.leases()[shard]
+        with suppress(self.app.dynamodb.exceptions.ConditionalCheckFailedException):
+            self.app.dynamodb.update_item(
+                TableName=self.app.name,
+                Key={"leaseKey": {"S": shard}},
+                UpdateExpression="SET leaseOwner = :heir, leaseCounter = leaseCounter + :one, "
+                "ownerSwitchesSinceCheckpoint = ownerSwitchesSinceCheckpoint + :one REMOVE checkpointOwner",
+                ConditionExpression="leaseCounter = :seen",
+                ExpressionAttributeValues={
+                    ":heir": {"S": heir},
+                    ":one": {"N": "1"},
+                    ":seen": {"N": str(row.counter)},
+                },
+            )
+
+    def kill_s3(self) -> None:
+        """SIGKILL S3."""
+        self.is_s3_up = False
+        self.aws.kill_s3()
+
+    def restart_s3(self) -> None:
+        """Start S3 again; it has what it had acknowledged."""
+        self.aws.restart_s3()
+        self.is_s3_up = True
+
+    def restore(self) -> int:
+        """Run `minutebook restore`; returns its exit code."""
+        path = self.app.properties("restore")
+        done = subprocess.run(
+            [str(Path(sys.executable).with_name("minutebook")), "restore", str(path)],
+            env=self.app.environment(),
+            capture_output=True,
+            text=True,
+            timeout=_RESTORE_SECONDS,
+            check=False,
+        )
+        with (self._folder / "restore.log").open("a") as log:
+            log.write(f"exit code {done.returncode}\n{done.stdout}{done.stderr}\n")
+        self.restores.append(done.returncode)
+        return done.returncode
+
+    def events(self) -> list[Event]:
+        """Return every event of every worker that ever lived, with the worker's name, in no order."""
+        return [
+            {**json.loads(line), "worker": place.name}
+            for place in self.places
+            for worker in (*place.past, *([place.worker] if place.worker is not None else []))
+            for line in worker.events.lines
+            if line.startswith('{"') and line.endswith("}")
+        ]
+
+    def workers(self) -> list[Worker]:
+        """Return every worker that ever lived."""
+        return [
+            worker
+            for place in self.places
+            for worker in (*place.past, *([place.worker] if place.worker is not None else []))
+        ]
+
+    def opened(self) -> set[str]:
+        """Return the shards that any processor has opened so far."""
+        return {event["shard"] for worker in self.workers() for event in worker.events.all("shard_opened")}
+
+    def count_archived(self) -> int:
+        """Return how many records are archived, by metadata alone."""
+        return count_archived(self.app.store, PREFIX, self._counted)
+
+    def write_logs(self) -> None:
+        """Write what the processors and supervisors said, one file per life."""
+        for place in self.places:
+            lives = [*place.past, *([place.worker] if place.worker is not None else [])]
+            for number, worker in enumerate(lives, 1):
+                path = self._folder / f"{place.name}-life-{number}.log"
+                path.write_text("\n".join(worker.events.lines) + "\n")
+
+    def end(self) -> None:
+        """SIGKILL whatever is left, deepest first, orphans included."""
+        for place in self.places:
+            if place.worker is not None:
+                place.worker.__exit__()
+        living = {process.pid: process.command for process in descendants(1)}
+        for orphan in self._orphans:
+            if living.get(orphan.pid) == orphan.command:
+                send(orphan.pid, signal.SIGKILL)
