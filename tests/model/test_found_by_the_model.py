@@ -1,5 +1,8 @@
 """Histories that the model found, played on the real processor."""
 
+import pytest
+
+from archive.errors import DeliveryDoubt
 from tests.fakes.world import World
 
 
@@ -20,5 +23,26 @@ def test_a_break_before_a_stored_range_is_reported() -> None:
     second = world.started()
     second.daemon.deliver()
     second.daemon.request_shutdown()
+    assert world.spans() == [(0, 0), (2, 2)]
+    assert world.metadata().continuity == "unproven"
+
+
+def test_a_reader_that_retention_has_passed_stops_and_its_next_start_reports_the_break() -> None:
+    """Asleep for longer than retention: it read on at the oldest record left, and the chain looked whole."""
+    world = World()
+    world.put()
+    sleeper = world.started(checkpoint_interval_seconds=0)
+    sleeper.daemon.deliver()
+    world.clock.advance(70)
+    sleeper.daemon.tick()
+    world.put()
+    world.clock.advance(31 * 3600)
+    world.put()
+    world.shard.trim_through(world.shard.everything[1].position)
+    with pytest.raises(DeliveryDoubt):
+        sleeper.daemon.deliver()
+    after = world.started()
+    after.daemon.deliver()
+    after.daemon.request_shutdown()
     assert world.spans() == [(0, 0), (2, 2)]
     assert world.metadata().continuity == "unproven"
