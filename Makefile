@@ -55,6 +55,9 @@ chaos: $(READY) ## break the real parts for MINUTES=10 with SEED=1, then prove t
 fuzz: $(READY) ## throw fresh hostile input at every reader, thirty times as long as the tests do (minutes)
 	@MINUTEBOOK_SEARCH=deep $(BIN)/python -m pytest tests/fuzz --timeout 3600 $(ARGS)
 
+fuzz: $(READY) ## throw fresh hostile input at every reader, thirty times as long as the tests do (minutes)
+	@MINUTEBOOK_SEARCH=deep $(BIN)/python -m pytest tests/fuzz --timeout 3600 $(ARGS)
+
 lint: $(READY) ## check style
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
