@@ -9,6 +9,7 @@ import structlog
 
 from archive.clock import new_id
 from archive.s3 import S3Store
+from demo.bootstrap import ensure_java
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from tests.contract.race_gate import Endpoint, assert_exact, run_races
 
@@ -28,7 +29,8 @@ def restored_logging() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def aws_environment() -> Iterator[None]:
-    """Give clients made without arguments (botocore's own chain) dummy credentials, and nothing of this machine's."""
+    """Give clients made without arguments (botocore's own chain) dummy credentials, nothing of
+    this machine's, and a Java where it has none."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_CONTAINER_CREDENTIALS_FULL_URI"):
             patch.delenv(name, raising=False)
@@ -37,6 +39,8 @@ def aws_environment() -> Iterator[None]:
         patch.setenv("AWS_REGION", REGION)
         patch.setenv("AWS_DEFAULT_REGION", REGION)
         patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        if shutil.which("java") is None:  # the daemon of the e2e ring: fall back to the wheel, as the demo does
+            patch.setenv("JAVA_HOME", str(ensure_java().parents[1]))
         yield
 
 
