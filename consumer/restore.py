@@ -45,6 +45,7 @@ def restore(
     before = table.read()
     with console.status("reading the stream's shards and the ends of their chains ..."):
         facts = _gather(loaded, clock, as_of_ms)
+    refuse_unreadable(before)
     chosen = choose_shards(facts.shards, shard_ids)
     plan = [row for row in plan_rows(facts, (before or _EMPTY).leases) if row.lease.shard_id in chosen]
     _print_plan(console, plan)
@@ -83,6 +84,15 @@ def choose_shards(shards: Mapping[str, ShardInfo], wanted: Collection[str]) -> s
             f"the stream does not list {', '.join(unknown)}", next_step="look at minutebook status for its shards"
         )
     return set(wanted or shards)
+
+
+def refuse_unreadable(rows: LeaseRows | None) -> None:
+    """Raise SafetyRefusal when the table holds rows that neither KCL nor we can read: they would stay beside ours."""
+    if rows and rows.unreadable:
+        raise SafetyRefusal(
+            f"{rows.unreadable[0]}; {len(rows.unreadable)} such rows in all",
+            next_step="KCL ignores these rows: delete them, then run it again",
+        )
 
 
 def check_nobody_lives(before: LeaseRows | None, after: LeaseRows | None) -> None:

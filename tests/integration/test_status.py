@@ -1,6 +1,9 @@
 """`minutebook status` against real servers that miss this or that."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +17,22 @@ if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
 
 
-def report(
-    aws: EmbeddedAws, folder: Path, capsys: pytest.CaptureFixture[str], *, stream: str, bucket: str
-) -> tuple[int, dict[str, Any]]:
-    """Return the exit code and the report."""
+def write_properties(aws: EmbeddedAws, folder: Path, *, stream: str, bucket: str) -> Path:
+    """Write the file of an application."""
     path = folder / "test.properties"
     path.write_text(
         f"streamName={stream}\napplicationName=app-{stream}\nregionName=us-east-1\n"
         f"kinesisEndpoint={aws.kinesis_endpoint}\ndynamoDBEndpoint={aws.dynamodb_endpoint}\n"
         f"minutebook.bucket={bucket}\nminutebook.s3Endpoint={aws.s3_endpoint}\n"
     )
+    return path
+
+
+def report(
+    aws: EmbeddedAws, folder: Path, capsys: pytest.CaptureFixture[str], *, stream: str, bucket: str
+) -> tuple[int, dict[str, Any]]:
+    """Return the exit code and the report."""
+    path = write_properties(aws, folder, stream=stream, bucket=bucket)
     code = status(path, {}, as_json=True, every_seconds=None, days=7)
     return code, json.loads(capsys.readouterr().out)
 
@@ -61,3 +70,29 @@ def test_a_missing_stream_is_a_sentence(
     code, found = report(embedded_aws, tmp_path, capsys, stream="no-such-stream", bucket=bucket)
     assert (code, found["shards"]) == (0, [])
     assert "ResourceNotFoundException" in found["problems"][0]["sentence"]
+
+
+def test_watching_prints_a_line_for_each_look_until_interrupted(
+    embedded_aws: EmbeddedAws, tmp_path: Path, stream: str, bucket: str
+) -> None:
+    """Ctrl-C is the way to end it: exit code 0."""
+    path = write_properties(embedded_aws, tmp_path, stream=stream, bucket=bucket)
+    command = [
+        str(Path(sys.executable).parent / "minutebook"),
+        "status",
+        str(path),
+        "--watch",
+        "--json",
+        "--every",
+        "1",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={"PATH": "", **embedded_aws.environment}) as process:
+        assert process.stdout is not None
+        try:
+            looks = [json.loads(process.stdout.readline()) for _ in range(2)]
+            process.send_signal(signal.SIGINT)
+            code = process.wait(20)
+        finally:
+            process.kill()
+    assert (code, [len(look["shards"]) for look in looks]) == (0, [2, 2])
+    assert looks[0]["at_ms"] < looks[1]["at_ms"]

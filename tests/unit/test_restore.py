@@ -22,7 +22,7 @@ from archive.metadata import ChainStart, SegmentMetadata
 from archive.position import Position
 from consumer.application import settle_application
 from consumer.leases import Checkpoint, Lease, LeaseRows
-from consumer.restore import apply_plan, check_nobody_lives, choose_shards, parse_time
+from consumer.restore import apply_plan, check_nobody_lives, choose_shards, parse_time, refuse_unreadable
 from consumer.restore_facts import gather_facts
 from consumer.restore_plan import Action, PlannedRow, plan_rows
 from consumer.shard_start import iso_time
@@ -391,6 +391,13 @@ def test_a_living_worker_is_refused() -> None:
     lease = Lease(S0, "TRIM_HORIZON", 9, "w1")
     with pytest.raises(SafetyRefusal, match=f"w1 renewed {S0}"):
         check_nobody_lives(LeaseRows({S0: lease}), LeaseRows({S0: lease._replace(counter=10)}))
+
+
+def test_a_row_that_nobody_can_read_is_refused() -> None:
+    """It could be neither replaced on a condition nor left beside the new ones."""
+    with pytest.raises(SafetyRefusal, match="leaseCounter"):
+        refuse_unreadable(LeaseRows({}, ("lease row of x: leaseCounter is missing",)))
+    refuse_unreadable(LeaseRows({}))
 
 
 def test_an_outage_of_the_store_is_an_error() -> None:
