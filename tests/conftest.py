@@ -29,8 +29,10 @@ def restored_logging() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def aws_environment() -> Iterator[None]:
-    """Give clients made without arguments (botocore's own chain) dummy credentials, nothing of
-    this machine's, and a Java where it has none."""
+    """Give clients that ask botocore's own chain dummy credentials; take this machine's away.
+
+    A machine without Java gets that of the wheel, as in the demo.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_CONTAINER_CREDENTIALS_FULL_URI"):
             patch.delenv(name, raising=False)
@@ -39,7 +41,7 @@ def aws_environment() -> Iterator[None]:
         patch.setenv("AWS_REGION", REGION)
         patch.setenv("AWS_DEFAULT_REGION", REGION)
         patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        if shutil.which("java") is None:  # the daemon of the e2e ring: fall back to the wheel, as the demo does
+        if shutil.which("java") is None:
             patch.setenv("JAVA_HOME", str(ensure_java().parents[1]))
         yield
 
