@@ -17,8 +17,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 1 internal error, 2 usage or settings, 5 a service stayed unavailable, "
-    "6 refused for safety.",
+    epilog="Exit codes: 0 done or clean, 1 internal error, 2 usage or settings, 3 the audit found defects, "
+    "4 it could not prove, 5 a service stayed unavailable, 6 refused for safety.",
 )
 
 PropertiesFile = Annotated[
@@ -124,6 +124,67 @@ def expire(
 
     code = run(file, os.environ, older_than=older_than, published=published, apply=apply, rate=rate)
     raise typer.Exit(code)
+
+
+Date = Annotated[str | None, typer.Option("--date", metavar="DAY", help="A UTC day such as 2026-11-20.")]
+From = Annotated[str | None, typer.Option("--from", metavar="DAY", help="The first day of a range.")]
+To = Annotated[str | None, typer.Option("--to", metavar="DAY", help="The last day of a range.")]
+ReportFolder = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Write audit-DAY.json and audit-DAY.html here.")
+]
+Lookback = Annotated[int, typer.Option(min=1, metavar="DAYS", help="How far the ends of quiet shards are searched.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print audit.json.")]
+Master = Annotated[str, typer.Option(help="Spark's master, where this process starts Spark itself.")]
+
+
+@app.command()
+def audit(
+    file: PropertiesFile,
+    *,
+    date: Date = None,
+    first: From = None,
+    last: To = None,
+    level: Annotated[str, typer.Option(help="inventory: names and metadata. keys: every line, too.")] = "keys",
+    shard: Annotated[str | None, typer.Option(metavar="SHARD", help="Audit this shard alone.")] = None,
+    report: ReportFolder = None,
+    as_json: AsJson = False,
+    lookback: Lookback = 14,
+    master: Master = "local[*]",
+) -> None:
+    """Prove a day: every record archived once, in whole chains. Exits 3 on defects, 4 when something is unproven."""
+    from compaction.command import audit as run  # noqa: PLC0415 - help is quick
+    from compaction.request import AuditRequest  # noqa: PLC0415 - same
+
+    request = AuditRequest(file, date, first, last, level, shard, lookback, report, as_json, master)
+    raise typer.Exit(run(request, os.environ))
+
+
+@app.command()
+def compact(
+    file: PropertiesFile,
+    *,
+    date: Date = None,
+    first: From = None,
+    last: To = None,
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="URI", help="s3://... or a directory. Default: _parquet/ beside the archive."),
+    ] = None,
+    report: ReportFolder = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; write nothing.")] = False,
+    accept_defects: Annotated[
+        bool, typer.Option("--accept-defects", help="Publish also what the audit stands against; its verdict stays.")
+    ] = False,
+    as_json: AsJson = False,
+    lookback: Lookback = 14,
+    master: Master = "local[*]",
+) -> None:
+    """Rewrite a day to Parquet, audit it, and publish it in one step. Running it again finishes or does nothing."""
+    from compaction.command import compact as run  # noqa: PLC0415 - help is quick
+    from compaction.request import CompactRequest  # noqa: PLC0415 - same
+
+    request = CompactRequest(file, date, first, last, out, report, lookback, dry_run, accept_defects, as_json, master)
+    raise typer.Exit(run(request, os.environ))
 
 
 @app.command()

@@ -15,6 +15,7 @@ from compaction.places import Place
 from compaction.plan import Task, Unit, group_overlaps, plan_tasks, single_units
 from compaction.ports import AuditOptions, Ports
 from compaction.surroundings import read_surroundings
+from compaction.tombstones import expired_before
 from compaction.work import Order, Outcome, Part
 
 
@@ -30,7 +31,7 @@ def audit_day(ports: Ports, day: Day, options: AuditOptions) -> DayResult:
     """Audit one day. What cannot be read is no failure of the command: the verdict is then `unknown`."""
     try:
         checkpoints = ports.checkpoints()
-        inventory = list_day(ports.archive, day, ports.place.prefix, ports.waits)
+        inventory = list_day(ports.archive, day, ports.place.prefix, ports.waits).only(options.shard)
         examined = examine(ports, inventory, checkpoints, options, None, "")
     except StoreError as exc:
         return unreadable(ports, day, options, exc)
@@ -50,7 +51,11 @@ def examine(
     Suspicious segments (touching spans, unsorted lines) are read a second time and merged; tasks that held one of
     them are written again, and their first files count no more.
     """
-    witnesses = Witnesses(read_surroundings(ports.archive, ports.place.prefix, ports.waits), checkpoints.by_shard)
+    witnesses = Witnesses(
+        read_surroundings(ports.archive, ports.place.prefix, ports.waits).only(options.shard),
+        checkpoints.by_shard,
+        expired_before(ports.archive, ports.place.prefix, inventory.day, ports.waits),
+    )
     read = _read(ports, inventory, options, out, folder)
     described = sort_out(ports.archive, inventory, read.metadata, ports.waits)
     repeats: tuple[Repeat, ...] = ()

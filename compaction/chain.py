@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from archive.metadata import ChainStart, SegmentMetadata
 from archive.minute import minute_text
-from archive.position import Position
+from archive.position import Position, SequenceRange
 from compaction.day import Day
 from compaction.findings import Code, Finding, finding
 from compaction.inventory import ShardMarkers
@@ -56,6 +56,7 @@ class ShardContext(NamedTuple):
 
     `checkpoint` is KCL's, read before anything was listed. `holes` are the first positions of objects that are
     reported by themselves and have no metadata to link: what they should join is not reported a second time.
+    `expired` are the runs of days before this one whose segments were deleted on purpose, by their tombstones.
     """
 
     shard_id: str
@@ -63,6 +64,7 @@ class ShardContext(NamedTuple):
     checkpoint: Position | None
     reach: Reach
     holes: tuple[Position, ...] = ()
+    expired: tuple[SequenceRange, ...] = ()
 
 
 def check_chain(day: Day, links: Sequence[Link], context: ShardContext) -> ChainResult:
@@ -139,8 +141,14 @@ class _Check:
     def _hole(self, low: Position | None, high: Position | None) -> bool:
         return any((low is None or hole > low) and (high is None or hole < high) for hole in self._context.holes)
 
+    def _was_expired(self, after: Position | ChainStart) -> bool:
+        if not any(after in run for run in self._context.expired):
+            return False
+        self._start = self._start or "tombstone"
+        return True
+
     def _no_predecessor(self, link: Link, after: Position) -> None:
-        if self._hole(None, link.metadata.first):
+        if self._hole(None, link.metadata.first) or self._was_expired(after):
             return
         if self._context.reach.to_the_beginning:
             self._add(
@@ -178,7 +186,7 @@ class _Check:
         )
 
     def _broken(self, before: Link, link: Link) -> None:
-        if self._hole(before.metadata.last, link.metadata.first):
+        if self._hole(before.metadata.last, link.metadata.first) or self._was_expired(link.metadata.after):
             return
         self._add(
             Code.BROKEN_CHAIN,

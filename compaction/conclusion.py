@@ -48,10 +48,19 @@ class Examined(NamedTuple):
         return sum(repeat.surplus for repeat in self.repeats)
 
 
-def conclude(ports: Ports, examined: Examined, options: AuditOptions, compacted: int | None) -> Audit:
-    """Write the verdict down."""
+def conclude(
+    ports: Ports,
+    examined: Examined,
+    options: AuditOptions,
+    compacted: int | None,
+    further: Sequence[Finding] = (),
+) -> Audit:
+    """Write the verdict down; `further` are findings of who called."""
     inventory = examined.inventory
-    found = all_findings(examined.described, examined.chains, examined.witnesses, examined.facts, examined.repeats)
+    found = [
+        *all_findings(examined.described, examined.chains, examined.witnesses, examined.facts, examined.repeats),
+        *further,
+    ]
     equation = balance(examined.described, examined.facts, examined.repeated, compacted, 0)
     now_ms = ports.clock.now_ms()
     checks = _checks(options, examined, found, equation, day_is_over=now_ms >= inventory.day.end_ms)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from archive.commit import until_known
 from archive.errors import FormatError
 from archive.metadata import ChainStart, SegmentMetadata, is_ours
-from archive.position import Position
+from archive.position import Position, SequenceRange
 from compaction.chain import ChainResult, Link, Reach, ShardContext, check_chain
 from compaction.day import Day
 from compaction.facts import SegmentFacts
@@ -30,10 +30,11 @@ Fields = Mapping[str, str] | None
 
 
 class Witnesses(NamedTuple):
-    """What is asked beside the day's objects, once per run and before anything of the day is listed."""
+    """What is asked beside the day's objects. `expired` holds, by shard, what tombstones of earlier days cover."""
 
     surroundings: Surroundings
     checkpoints: Mapping[str, Position]
+    expired: Mapping[str, tuple[SequenceRange, ...]] = {}
 
 
 class Chains(NamedTuple):
@@ -94,6 +95,7 @@ def join(
             witnesses.checkpoints.get(shard),
             neighbours.reach.get(shard, Reach(to_the_beginning=False, to_the_end=False)),
             tuple(holes.get(shard, ())),
+            witnesses.expired.get(shard, ()),
         )
         results[shard] = check_chain(inventory.day, [*links, *outside], context)
     return Chains(results, neighbours)

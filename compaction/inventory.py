@@ -71,6 +71,12 @@ class Inventory(NamedTuple):
         """Bytes of all objects."""
         return sum(row.size for row in self.rows)
 
+    def only(self, shard_id: str | None) -> "Inventory":
+        """Return the part that concerns one shard; None: all of it."""
+        if shard_id is None:
+            return self
+        return self._replace(rows=tuple(row for row in self.rows if f"/{shard_id}/" in row.key))
+
     def digest(self, *salt: str) -> str:
         """Return the hash of keys, ETags and sizes, and of `salt`: 64 hex digits."""
         found = hashlib.sha256("\n".join(salt).encode())

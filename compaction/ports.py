@@ -35,6 +35,7 @@ class AuditOptions(NamedTuple):
 
     level: Level = "keys"
     lookback_days: int = LOOKBACK_DAYS
+    shard: str | None = None
     stream: str = ""
     application: str = ""
     command: str = "minutebook audit FILE.properties"

@@ -2,6 +2,7 @@ r"""Publishing a day: generation, manifest, pointer, symlink manifest.
 
     part files      dt=D/gen=G/part-*.parquet     written by tasks; invisible to whoever follows the pointer
     inventory       dt=D/_manifest/G.inventory.jsonl.gz   what G was made from
+    audit           dt=D/_manifest/G.audit.json   what was found when G was made
     manifest        dt=D/_manifest/G.json         If-None-Match:*   names the files of G; the first one wins
     pointer         dt=D/_current.json            If-Match          the one write that changes what readers see
     symlinks        _symlinks/dt=D/manifest       If-Match          the pointer again, as Hive and Athena read it
@@ -23,7 +24,7 @@ from archive.commit import until_known
 from archive.errors import FormatError, OutcomeUnknown, StoreUnavailable
 from archive.store import PutOutcome
 from compaction.day import Day
-from compaction.inventory import Inventory, Waits
+from compaction.inventory import Inventory, Waits, in_parallel
 from compaction.result import Verdict
 from compaction.storage import Storage
 
@@ -108,6 +109,10 @@ class DayFolder(NamedTuple):
         """Return the key of a generation's manifest."""
         return f"{self.path}_manifest/{generation}.json"
 
+    def audit(self, generation: str) -> str:
+        """Return the key of the audit that allowed a generation."""
+        return f"{self.path}_manifest/{generation}.audit.json"
+
     def inventory(self, generation: str) -> str:
         """Return the key of the inventory that a generation was made from."""
         return f"{self.path}_manifest/{generation}.inventory.jsonl.gz"
@@ -144,6 +149,20 @@ class Publisher:
         until_known(
             lambda: self._storage.put_if_absent(key, body, {}, "application/gzip"), self._waits(), f"PUT {key}"
         )
+
+    def put_audit(self, generation: str, body: bytes) -> None:
+        """Store the audit that allowed a generation; the first one stays."""
+        key = self._folder.audit(generation)
+        until_known(lambda: self._storage.put_if_absent(key, body, {}, JSON_TYPE), self._waits(), f"PUT {key}")
+
+    def is_whole(self, manifest: Manifest) -> bool:
+        """Tell whether every file of a generation is there, with its size."""
+
+        def holds(file: File) -> bool:
+            head = until_known(lambda: self._storage.head(file.key), self._waits(), f"HEAD {file.key}")
+            return head is not None and head.size == file.bytes
+
+        return all(in_parallel(holds, manifest.files))
 
     def read_inventory(self, generation: str) -> list[tuple[str, str, int]]:
         """Return (key, ETag, size) of what a generation was made from; empty when it is not stored."""
@@ -228,6 +247,10 @@ class Publisher:
         listed = until_known(lambda: list(self._storage.list_objects(f"{path}gen=")), self._waits(), f"LIST {path}")
         old = [row.key for row in listed if row.key not in kept and row.last_modified_ms < now_ms - grace_ms]
         if old:
+            # Manifests first: a manifest must never name files that are gone, should its generation come again.
+            left = {key.removeprefix(f"{path}gen=").partition("/")[0] for key in old} - {manifest.generation}
+            manifests = [self._folder.manifest(generation) for generation in sorted(left)]
+            until_known(lambda: self._storage.delete(manifests), self._waits(), f"DELETE {path}_manifest/")
             until_known(lambda: self._storage.delete(old), self._waits(), f"DELETE {path}")
         return old
 

@@ -2,36 +2,29 @@
 
 from typing import Final, NamedTuple
 
+import msgspec
 import structlog
 
 from archive.errors import SafetyRefusal
+from archive.minute import minute_text
 from compaction.audit import examine
 from compaction.conclusion import DayResult, conclude
 from compaction.day import Day
-from compaction.findings import Code
+from compaction.findings import Code, Finding, finding
 from compaction.inventory import Inventory, list_day
 from compaction.leases import Checkpoints
 from compaction.parquet import SCHEMA_VERSION
 from compaction.places import Place
 from compaction.ports import AuditOptions, Ports, iso_time
-from compaction.publish import DayFolder, Manifest, Publisher, files_of
-from compaction.result import Audit, Verdict
+from compaction.publish import Current, DayFolder, Manifest, Publisher, files_of
+from compaction.result import Audit, Verdict, encode_audit
 from compaction.storage import Storage
+from compaction.tombstones import is_expired
 
 FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
 _PUBLISH_ATTEMPTS: Final = 3
 _ONLY_UNPROVEN: Final = frozenset({Code.UNPROVEN_END, Code.UNPROVEN_CONTINUITY, Code.MISSING_START})
 """Unknowns that leave each row of the day right, and say only that there may be more."""
-
-
-class Compacted(NamedTuple):
-    """What a compaction did: `published`, `already` (nothing was to do), `held` (the audit stands against it)."""
-
-    state: str
-    manifest: Manifest | None
-    result: DayResult | None
-    verdict: Verdict
-    swept: int = 0
 
 
 class CompactOptions(NamedTuple):
@@ -42,77 +35,180 @@ class CompactOptions(NamedTuple):
     accept_defects: bool = False
 
 
+class Compacted(NamedTuple):
+    """What a compaction did: `published`, `already` (nothing was to do), `held` (the audit stands against it).
+
+    `result` is None when the day was not read again. `swept` counts old files that were deleted.
+    """
+
+    state: str
+    manifest: Manifest | None
+    result: DayResult | None
+    verdict: Verdict
+    swept: int = 0
+
+
 def compact_day(ports: Ports, out: Storage, day: Day, options: CompactOptions) -> Compacted:
-    """Rewrite, audit and publish one day. After a crash anywhere, running it again finishes the day.
+    """Rewrite, audit and publish one day.
 
     Raises:
         SafetyRefusal: the raw objects of the day were expired; or the day changes as fast as it is rewritten.
         StoreError: the archive or the output.
     """
-    log = structlog.get_logger().bind(day=str(day))
-    folder = DayFolder(options.out.prefix, day)
-    publisher = Publisher(out, folder, ports.waits)
+    run = _Run(ports, out, day, options)
     for _ in range(_PUBLISH_ATTEMPTS):
-        seen = publisher.current()
-        checkpoints = ports.checkpoints()
-        inventory = list_day(ports.archive, day, ports.place.prefix, ports.waits)
-        refuse_expired(ports, day)
-        generation = inventory.digest(*FORMATS)[:16]
-        if seen.pointer is not None and seen.pointer.generation == generation:
-            publisher.link()
-            manifest = publisher.manifest(generation)
-            return Compacted(
-                "already", manifest, None, seen.pointer.verdict, len(publisher.sweep(ports.clock.now_ms()))
-            )
-        manifest, result = _manifest(ports, publisher, folder, inventory, checkpoints, generation, options)
-        if manifest is None:
-            return Compacted("held", None, result, "unknown" if result is None else result.audit.verdict)
-        if publisher.swap(manifest, seen, ports.new_id(), iso_time(ports.clock.now_ms())):
-            publisher.link()
-            swept = publisher.sweep(ports.clock.now_ms())
-            log.info("day_published", generation=generation, rows=manifest.rows, files=len(manifest.files))
-            return Compacted("published", manifest, result, manifest.verdict, len(swept))
-        log.warning("publish_lost", generation=generation, next_step="another run published; the day is listed again")
+        done = run.attempt()
+        if done is not None:
+            return done
     raise SafetyRefusal(
         f"other runs published {day} {_PUBLISH_ATTEMPTS} times while this one worked",
         next_step="let one run a day do the work; look for a second schedule",
     )
 
 
-def _manifest(
-    ports: Ports,
-    publisher: Publisher,
-    folder: DayFolder,
-    inventory: Inventory,
-    checkpoints: Checkpoints,
-    generation: str,
-    options: CompactOptions,
-) -> tuple[Manifest | None, DayResult | None]:
-    """Return the generation's manifest: the one that is stored, or a new one when the audit allows it."""
-    stored = publisher.manifest(generation)
-    if stored is not None:
-        return stored, None
-    examined = examine(ports, inventory, checkpoints, options.audit, options.out, folder.generation(generation))
-    rows = sum(part.rows for part in examined.parts)
-    audit = conclude(ports, examined, options.audit, rows)
-    result = DayResult(audit, examined.described)
-    if not publishable(audit) and not options.accept_defects:
-        return None, result
-    publisher.put_inventory(generation, inventory)
-    manifest = Manifest(
-        format=1,
-        day=str(inventory.day),
-        generation=generation,
-        files=files_of([(part.key, part.rows, part.size) for part in examined.parts]),
-        rows=rows,
-        inventory=inventory.digest(),
-        verdict=audit.verdict,
-        audit=audit.audited_at,
-        ends={shard.shard: shard.last for shard in audit.shards if shard.last is not None},
-        writer=ports.new_id(),
-        written_at=iso_time(ports.clock.now_ms()),
-    )
-    return publisher.put_manifest(manifest), result
+def generation_of(inventory: Inventory) -> str:
+    """Return the name of the generation that an inventory makes: the same input, the same name."""
+    return inventory.digest(*FORMATS)[:16]
+
+
+class _View(NamedTuple):
+    """What was seen of the day, in this order: the pointer, the checkpoints, the objects."""
+
+    seen: Current
+    checkpoints: Checkpoints
+    inventory: Inventory
+    generation: str
+
+
+class _Run:
+    def __init__(self, ports: Ports, out: Storage, day: Day, options: CompactOptions) -> None:
+        self._ports = ports
+        self._out = out
+        self._day = day
+        self._options = options
+        self._folder = DayFolder(options.out.prefix, day)
+        self._publisher = Publisher(out, self._folder, ports.waits)
+        self._log = structlog.get_logger().bind(day=str(day))
+
+    def attempt(self) -> Compacted | None:
+        """Look, work, publish; None when another run published meanwhile."""
+        view = self._look()
+        pointer = view.seen.pointer
+        if pointer is not None and pointer.generation == view.generation:
+            self._publisher.link()
+            verdict = self._proven_since(view)
+            return Compacted("already", self._publisher.manifest(view.generation), None, verdict, self._sweep())
+        manifest, result = self._stored(view.generation), None
+        if manifest is None:
+            manifest, result = self._rewrite(view)
+        if manifest.verdict == "defects" and not self._options.accept_defects:
+            return Compacted("held", None, result, manifest.verdict)
+        if result is not None:
+            if not publishable(result.audit) and not self._options.accept_defects:
+                return Compacted("held", None, result, result.audit.verdict)
+            self._keep(view, result.audit)
+            manifest = self._publisher.put_manifest(manifest)
+        if not self._publisher.swap(manifest, view.seen, self._ports.new_id(), self._now()):
+            self._log.warning(
+                "publish_lost",
+                generation=view.generation,
+                next_step="expected when two runs meet; the day is listed again",
+            )
+            return None
+        self._publisher.link()
+        self._log.info("day_published", generation=view.generation, rows=manifest.rows, files=len(manifest.files))
+        return Compacted("published", manifest, result, manifest.verdict, self._sweep())
+
+    def _look(self) -> _View:
+        """Read the pointer first: If-Match then refuses whoever has an older view of the day."""
+        if is_expired(self._ports.archive, self._ports.place.prefix, self._day, self._ports.waits):
+            raise SafetyRefusal(
+                f"the raw objects of {self._day} were expired: the published Parquet is all there is of them",
+                next_step="read the published day; it must not be rewritten from what is left",
+            )
+        seen = self._publisher.current()
+        checkpoints = self._ports.checkpoints()
+        inventory = list_day(self._ports.archive, self._day, self._ports.place.prefix, self._ports.waits)
+        return _View(seen, checkpoints, inventory, generation_of(inventory))
+
+    def _proven_since(self, view: _View) -> Verdict:
+        """Look again at a published day that could not be proven: tomorrow's segments prove today's end.
+
+        Its lines were read when it was published and its objects are the same, so names and metadata are enough.
+        The pointer then says `clean`; nothing else changes.
+        """
+        manifest = self._publisher.manifest(view.generation)
+        verdict: Verdict = "unknown" if view.seen.pointer is None else view.seen.pointer.verdict
+        if verdict != "unknown" or manifest is None:
+            return verdict
+        options = self._options.audit._replace(level="inventory")
+        examined = examine(self._ports, view.inventory, view.checkpoints, options, None, "")
+        if conclude(self._ports, examined, options, None).verdict != "clean":
+            return verdict
+        proven = msgspec.structs.replace(manifest, verdict="clean")
+        self._publisher.swap(proven, view.seen, self._ports.new_id(), self._now())
+        return "clean"
+
+    def _stored(self, generation: str) -> Manifest | None:
+        """Return the manifest of a run that died before it swapped the pointer, if its files are all there."""
+        manifest = self._publisher.manifest(generation)
+        return manifest if manifest is not None and self._publisher.is_whole(manifest) else None
+
+    def _rewrite(self, view: _View) -> tuple[Manifest, DayResult]:
+        folder = self._folder.generation(view.generation)
+        options = self._options.audit
+        examined = examine(self._ports, view.inventory, view.checkpoints, options, self._options.out, folder)
+        rows = sum(part.rows for part in examined.parts)
+        audit = conclude(self._ports, examined, options, rows, self._late(view))
+        manifest = Manifest(
+            format=1,
+            day=str(self._day),
+            generation=view.generation,
+            files=files_of([(part.key, part.rows, part.size) for part in examined.parts]),
+            rows=rows,
+            inventory=view.inventory.digest(),
+            verdict=audit.verdict,
+            audit=self._folder.audit(view.generation),
+            ends={shard.shard: shard.last for shard in audit.shards if shard.last is not None},
+            writer=self._ports.new_id(),
+            written_at=self._now(),
+        )
+        return manifest, DayResult(audit, examined.described)
+
+    def _keep(self, view: _View, audit: Audit) -> None:
+        """Store beside the manifest what it was made from, and the audit that allowed it."""
+        self._publisher.put_inventory(view.generation, view.inventory)
+        self._publisher.put_audit(view.generation, encode_audit(audit))
+
+    def _late(self, view: _View) -> list[Finding]:
+        """Compare the day with what the generation that readers see now was made from."""
+        if view.seen.pointer is None:
+            return []
+        before = {
+            key: (etag, size) for key, etag, size in self._publisher.read_inventory(view.seen.pointer.generation)
+        }
+        now = {row.key: (row.etag, row.size) for row in view.inventory.rows}
+        changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+        if not before or not changed:
+            return []
+        minutes = {row.parsed.minute for row in view.inventory.rows if row.parsed is not None and row.key in changed}
+        return [
+            finding(
+                Code.LATE_MINUTES,
+                f"{len(changed)} object(s) in {len(minutes)} minute(s) differ from the published generation "
+                f"{view.seen.pointer.generation}: a new one replaces it",
+                severity="warning",
+                minute=minute_text(min(minutes)) if minutes else None,
+                keys=changed,
+                count=len(changed),
+            )
+        ]
+
+    def _sweep(self) -> int:
+        return len(self._publisher.sweep(self._ports.clock.now_ms()))
+
+    def _now(self) -> str:
+        return iso_time(self._ports.clock.now_ms())
 
 
 def publishable(audit: Audit) -> bool:
@@ -120,13 +216,3 @@ def publishable(audit: Audit) -> bool:
     blocking = [one for one in audit.findings if one.severity != "warning" and one.code not in _ONLY_UNPROVEN]
     defects = [one for one in audit.findings if one.severity == "defect"]
     return not blocking and not defects and audit.equation.balanced
-
-
-def refuse_expired(ports: Ports, day: Day) -> None:
-    """Raise SafetyRefusal when raw objects of the day were deleted: a rewrite would lose what they held."""
-    key = f"{ports.place.prefix}_expired/{day}.json"
-    if ports.archive.head(key) is not None:
-        raise SafetyRefusal(
-            f"the raw objects of {day} were expired ({key}): the published Parquet is all there is of them",
-            next_step="read the published day; it must not be rewritten from what is left",
-        )

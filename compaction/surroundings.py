@@ -21,6 +21,15 @@ class Surroundings(NamedTuple):
     application: ApplicationRecord | None
     findings: tuple[Finding, ...]
 
+    def only(self, shard_id: str | None) -> "Surroundings":
+        """Return the part that concerns one shard; None: all of it."""
+        if shard_id is None:
+            return self
+        shards = {one: markers for one, markers in self.shards.items() if one == shard_id}
+        return self._replace(
+            shards=shards, findings=tuple(one for one in self.findings if one.shard in {None, shard_id})
+        )
+
 
 def read_surroundings(storage: Storage, prefix: str, waits: Waits) -> Surroundings:
     """Read every marker below the prefix: two small objects per shard.

@@ -277,3 +277,48 @@ def test_a_task_that_runs_twice_doubles_nothing(desk: Desk) -> None:
 
 def _no_engine(orders: Sequence[Order]) -> list[Outcome]:
     raise AssertionError(f"{len(orders)} tasks were run")
+
+
+def test_a_day_that_is_proven_later_becomes_clean(tmp_path: Path) -> None:
+    """A day whose end was open is published as `unknown`; once it is proven a run says `clean`."""
+    corpus = Corpus(DAY)
+    proof, corpus.shards[2].checkpoint = corpus.shards[2].checkpoint, None
+    desk = Desk(tmp_path, corpus)
+    assert desk.compact().verdict == "unknown"
+    assert desk.compact(engine=_no_engine).verdict == "unknown"
+    corpus.shards[2].checkpoint = proof
+    assert desk.compact(engine=_no_engine).verdict == "clean"
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    assert pointer.verdict == "clean"
+    assert len(desk.published_rows()) == corpus.records
+
+
+def test_a_generation_that_comes_again_after_its_files_are_swept_is_written_again(desk: Desk) -> None:
+    """A late object appears, its day is published, the old files go, the object is deleted: the old day is whole."""
+    first = desk.compact()
+    records = desk.corpus.records
+    desk.archive_more()
+    desk.compact()
+    desk.publisher().sweep(SystemClock().now_ms() + GRACE_MS + 60_000)
+    shard = desk.corpus.shards[2]
+    late = shard.segments.pop()
+    shard.checkpoint = shard.segments[-1].metadata.last
+    open_storage(Address(None, str(desk.raw))).delete([late.key])
+    again = desk.compact()
+    assert first.manifest is not None
+    assert again.manifest is not None
+    assert again.manifest.generation == first.manifest.generation
+    assert len(desk.published_rows()) == records
+
+
+def test_late_objects_are_named(desk: Desk) -> None:
+    """The new generation's audit warns of what came after publishing, and stays clean."""
+    desk.compact()
+    desk.archive_more()
+    result = desk.compact().result
+    assert result is not None
+    assert [(one.code, one.severity, one.keys) for one in result.audit.findings] == [
+        ("late_minutes", "warning", (desk.corpus.shards[2].segments[-1].key,))
+    ]
+    assert result.audit.verdict == "clean"

@@ -1,0 +1,201 @@
+"""`minutebook audit` and `minutebook compact`: read the settings, wire, run, show."""
+
+import importlib.metadata
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from archive.clock import Backoff, SystemClock, new_id, new_random
+from compaction.audit import audit_day
+from compaction.conclusion import DayResult
+from compaction.day import Day
+from compaction.inventory import list_day
+from compaction.leases import Checkpoints, make_dynamodb_client, read_checkpoints
+from compaction.logs import configure_logging
+from compaction.places import Place, open_storage, parse_place
+from compaction.plan import plan_tasks, single_units
+from compaction.ports import AuditOptions, Ports
+from compaction.publish import DayFolder, Publisher
+from compaction.request import AuditRequest, CompactRequest
+from compaction.result import EXIT_CODES, Verdict, encode_audit
+from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
+from compaction.screen import progress_bar, show_audit
+from compaction.settings import JobSettings, load_job_settings
+from compaction.spark import SparkEngine
+from compaction.work import Order, Outcome
+
+_STORE_BUDGET_SECONDS: Final = 120
+_FOLDER: Final = "_parquet"
+
+
+def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
+    """Audit the days; returns the exit code of the worst verdict (3 before 4 before 0).
+
+    Raises:
+        SettingsError: the file or an option.
+    """
+    days, level = request.days(), request.checked_level()
+    settings = load_job_settings(request.file, environ)
+    configure_logging("warning")
+    options = AuditOptions(
+        level=level,
+        lookback_days=request.lookback_days,
+        shard=request.shard,
+        stream=settings.stream_name,
+        application=settings.application_name,
+        command=f"minutebook audit {shlex.quote(settings.source)}",
+    )
+    verdicts: list[Verdict] = []
+    with _ports(settings, "audit", request.master) as ports:
+        for day in days:
+            result = audit_day(ports, day, options)
+            verdicts.append(result.audit.verdict)
+            _show(result, request.report, as_json=request.as_json)
+    return worst(verdicts)
+
+
+def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
+    """Compact the days; returns the exit code of the worst verdict.
+
+    Raises:
+        SettingsError: the file or an option.
+        SafetyRefusal: a day that was expired.
+        StoreError: the archive or the output.
+    """
+    days = request.days()
+    settings = load_job_settings(request.file, environ)
+    configure_logging("info" if not sys.stderr.isatty() else "warning")
+    archive = settings.archive
+    out = (
+        Place(archive.address, f"{archive.prefix}{_FOLDER}/")
+        if request.out is None
+        else parse_place(request.out, settings.region, settings.s3_endpoint)
+    )
+    audit_options = AuditOptions(
+        lookback_days=request.lookback_days,
+        stream=settings.stream_name,
+        application=settings.application_name,
+        command=f"minutebook audit {shlex.quote(settings.source)}",
+    )
+    options = CompactOptions(audit_options, out, accept_defects=request.accept_defects)
+    verdicts: list[Verdict] = []
+    with _ports(settings, "compact", request.master) as ports:
+        for day in days:
+            if request.dry_run:
+                _show_plan(ports, day, out)
+                continue
+            done = compact_day(ports, open_storage(out.address), day, options)
+            verdicts.append(done.verdict)
+            if done.result is not None:
+                _show(done.result, request.report, as_json=request.as_json)
+            _show_outcome(done, day, out, quiet=request.as_json)
+    return worst(verdicts)
+
+
+def worst(verdicts: Sequence[Verdict]) -> int:
+    """Return the exit code: a defect outweighs an unknown, and an unknown outweighs clean."""
+    for verdict in ("defects", "unknown"):
+        if verdict in verdicts:
+            return EXIT_CODES[verdict]
+    return 0
+
+
+class _LazySpark:
+    """Starts Spark with the first task: level inventory, and days that are published already, need none."""
+
+    def __init__(self, stack: ExitStack, what: str, master: str) -> None:
+        self._stack = stack
+        self._what = what
+        self._master = master
+        self._engine: Callable[[Sequence[Order]], list[Outcome]] | None = None
+
+    def __call__(self, orders: Sequence[Order]) -> list[Outcome]:
+        if not orders:
+            return []
+        if self._engine is None:
+            report = self._stack.enter_context(progress_bar(self._what))
+            self._engine = self._stack.enter_context(SparkEngine(self._master, progress=report))
+        return self._engine(orders)
+
+
+@contextmanager
+def _ports(settings: JobSettings, what: str, master: str) -> Iterator[Ports]:
+    clock, rng = SystemClock(), new_random()
+    with ExitStack() as stack:
+        yield Ports(
+            archive=open_storage(settings.archive.address),
+            place=settings.archive,
+            waits=lambda: Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS),
+            clock=clock,
+            new_id=new_id,
+            engine=_LazySpark(stack, what, master),
+            checkpoints=lambda: _checkpoints(settings),
+            version=importlib.metadata.version("minutebook"),
+        )
+
+
+def _checkpoints(settings: JobSettings) -> Checkpoints:
+    client = make_dynamodb_client(settings.region, settings.dynamodb_endpoint)
+    return read_checkpoints(client, settings.application_name)
+
+
+def _show(result: DayResult, report: Path | None, *, as_json: bool) -> None:
+    body = encode_audit(result.audit)
+    if as_json:
+        sys.stdout.write(body.decode())
+    else:
+        show_audit(result.audit, Console())
+    if report is None:
+        return
+    report.mkdir(parents=True, exist_ok=True)
+    base = report / f"audit-{result.audit.scope.day}"
+    base.with_suffix(".json").write_bytes(body)
+    from compaction.report import render  # noqa: PLC0415 - jinja2 and matplotlib, for those who want pictures
+
+    base.with_suffix(".html").write_text(render(result), encoding="utf-8")
+    if not as_json:
+        Console().print(f"report: {base.with_suffix('.html').absolute()}", highlight=False, soft_wrap=True)
+
+
+def _show_outcome(done: Compacted, day: Day, out: Place, *, quiet: bool) -> None:
+    if quiet:
+        return
+    address = open_storage(out.address).uri(DayFolder(out.prefix, day).path)
+    console = Console()
+    if done.manifest is None:
+        console.print(
+            f"{day} is not published: the audit stands against it (--accept-defects publishes it without what is "
+            "wrong)",
+            highlight=False,
+        )
+        return
+    words = {"published": "published", "already": "was published before; nothing to do", "held": "is not published"}
+    console.print(
+        f"{day} {words[done.state]}: {done.manifest.rows:,} rows, {len(done.manifest.files)} file(s), verdict "
+        f"{done.verdict}",
+        highlight=False,
+    )
+    console.print(f"{address}gen={done.manifest.generation}/", highlight=False, soft_wrap=True)
+
+
+def _show_plan(ports: Ports, day: Day, out: Place) -> None:
+    """Print what a run would do; reads names only."""
+    from compaction.examine import pieces_of  # noqa: PLC0415 - beside its one use
+
+    inventory = list_day(ports.archive, day, ports.place.prefix, ports.waits)
+    tasks = plan_tasks(single_units(pieces_of(inventory)))
+    pointer = Publisher(open_storage(out.address), DayFolder(out.prefix, day), ports.waits).current().pointer
+    generation = generation_of(inventory)
+    state = "not published" if pointer is None else f"published as {pointer.generation}, verdict {pointer.verdict}"
+    action = "nothing to do" if pointer is not None and pointer.generation == generation else "would be rewritten"
+    Console().print(
+        f"{day}: {len(inventory.segments):,} segments, {inventory.size:,} bytes, {len(tasks)} task(s), "
+        f"generation {generation}; {state}; {action}",
+        highlight=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,150 @@
+"""`minutebook compact` and `minutebook audit` as processes: exit codes, output, Spark's noise, spark-submit."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+import pytest
+
+from compaction.day import Day
+from compaction.places import open_storage
+from compaction.result import decode_audit
+from compaction.storage import Address
+from demo.embedded import REGION, EmbeddedAws
+from tests.corpus.defects import swapped_lines
+from tests.corpus.model import PREFIX, Corpus
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+DAY = Day.parse("2026-11-20")
+ROOT = Path(__file__).parents[2]
+
+
+class Shell:
+    """A properties file on the embedded servers, and commands that are given it."""
+
+    def __init__(self, aws: EmbeddedAws, bucket: str, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "my.properties"
+        self.environment = {**aws.environment, "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+        self.address = Address(bucket, "", REGION, aws.s3_endpoint)
+        values = {
+            "streamName": "corpus",
+            "applicationName": bucket,
+            "regionName": REGION,
+            "dynamoDBEndpoint": aws.dynamodb_endpoint,
+            "minutebook.bucket": bucket,
+            "minutebook.prefix": PREFIX,
+            "minutebook.s3Endpoint": aws.s3_endpoint,
+        }
+        self.file.write_text("".join(f"{name} = {value}\n" for name, value in values.items()))
+
+    def run(
+        self, *words: str, program: tuple[str, ...] = (), path: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `minutebook WORD FILE WORDS...`."""
+        begin = program or (sys.executable, str(ROOT / "minutebook.py"))
+        environment = {**self.environment, "PATH": os.environ["PATH"] if path is None else path}
+        command = [*begin, words[0], str(self.file), *words[1:]]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=240)
+
+
+@pytest.fixture
+def shell(embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path) -> Shell:
+    """Return a shell with an empty bucket."""
+    return Shell(embedded_aws, bucket, tmp_path)
+
+
+def store_checkpoints(client: "DynamoDBClient", table: str, corpus: Corpus) -> None:
+    """Make the lease table with the corpus' checkpoints."""
+    client.create_table(
+        TableName=table,
+        AttributeDefinitions=[{"AttributeName": "leaseKey", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "leaseKey", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    for shard, position in corpus.checkpoints.items():
+        row = {
+            "leaseKey": {"S": shard},
+            "checkpoint": {"S": str(position.sequence)},
+            "checkpointSubSequenceNumber": {"N": str(position.sub)},
+        }
+        client.put_item(TableName=table, Item=row)
+
+
+def test_a_clean_day_is_compacted_once(shell: Shell, dynamodb_client: "DynamoDBClient", bucket: str) -> None:
+    """Exit 0, one line that says where; the second run starts no Spark and works without any Java."""
+    corpus = Corpus(DAY)
+    corpus.write(open_storage(shell.address))
+    store_checkpoints(dynamodb_client, bucket, corpus)
+    first = shell.run("compact", "--date", str(DAY), "--master", "local[2]", "--report", str(shell.folder / "r"))
+    assert (first.returncode, "CLEAN" in first.stdout) == (0, True), first
+    assert f"{DAY} published: {corpus.records} rows" in first.stdout
+    assert not [line for line in first.stderr.splitlines() if not line.startswith("{")]
+    assert (shell.folder / "r" / f"audit-{DAY}.html").read_text().startswith("<!doctype html>")
+    second = shell.run("compact", "--date", str(DAY), path="/nonexistent")
+    assert (second.returncode, "nothing to do" in second.stdout) == (0, True), second
+
+
+def test_audit_prints_its_json_and_exits_3_on_defects(
+    shell: Shell, dynamodb_client: "DynamoDBClient", bucket: str
+) -> None:
+    """Stdout is audit.json and nothing else; the finding's command line names the file."""
+    corpus = Corpus(DAY)
+    swapped_lines(corpus, corpus.shards[0], 3)
+    corpus.write(open_storage(shell.address))
+    store_checkpoints(dynamodb_client, bucket, corpus)
+    done = shell.run("audit", "--date", str(DAY), "--json", "--master", "local[2]")
+    audit = decode_audit(done.stdout.encode())
+    assert (done.returncode, audit.verdict, [one.code for one in audit.findings]) == (3, "defects", ["out_of_order"])
+    assert audit.findings[0].reproduce.startswith(f"minutebook audit {shell.file} --date {DAY}")
+
+
+def test_an_unreadable_bucket_is_exit_4(shell: Shell) -> None:
+    """No bucket: nothing is proven, and the answer says what was refused."""
+    settings = shell.file.read_text().replace(f"bucket = {shell.address.bucket}", "bucket = no-such-bucket")
+    shell.file.write_text(settings)
+    done = shell.run("audit", "--date", str(DAY), "--level", "inventory")
+    assert (done.returncode, "NoSuchBucket" in done.stdout) == (4, True), done
+
+
+def test_without_java_one_sentence_says_so(shell: Shell) -> None:
+    """Exit 2, before Spark is tried."""
+    Corpus(DAY).write(open_storage(shell.address))
+    done = shell.run("compact", "--date", str(DAY), path="/nonexistent")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0].endswith("needs Java 17 or newer to run Spark, and there is no java on PATH")
+
+
+def test_a_dry_run_shows_the_plan_and_writes_nothing(shell: Shell) -> None:
+    """The plan needs names only: no Java, no object written."""
+    corpus = Corpus(DAY)
+    store = open_storage(shell.address)
+    corpus.write(store)
+    before = [row.key for row in store.list_objects("")]
+    done = shell.run("compact", "--from", "2026-11-19", "--to", str(DAY), "--dry-run", path="/nonexistent")
+    lines = done.stdout.splitlines()
+    assert (done.returncode, len(lines)) == (0, 2), done
+    assert lines[1].startswith(f"{DAY}: 18 segments")
+    assert [row.key for row in store.list_objects("")] == before
+
+
+def test_spark_submit_runs_the_same_job(shell: Shell, dynamodb_client: "DynamoDBClient", bucket: str) -> None:
+    """The platform's session is used, Glue's own arguments are ignored, and the exit code comes through."""
+    corpus = Corpus(DAY)
+    corpus.write(open_storage(shell.address))
+    store_checkpoints(dynamodb_client, bucket, corpus)
+    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    shell.environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    shell.environment.pop("SPARK_HOME", None)
+    job = str(ROOT / "compaction" / "job.py")
+    program = (submit, "--master", "local[2]", "--conf", "spark.ui.enabled=false", job)
+    done = shell.run("audit", "--date", str(DAY), "--json", "--JOB_NAME", "nightly", program=program)
+    assert done.returncode == 0, done.stderr[-2000:]
+    # spark-submit sends a driver's stderr to stdout, warnings of pyspark's own modules included.
+    assert json.loads(done.stdout[done.stdout.index("{\n") :])["verdict"] == "clean"
