@@ -45,7 +45,8 @@ def _serve(protocol: BinaryIO) -> int:
     from consumer.logs import configure_logging  # noqa: PLC0415 - after the guard
 
     configure_logging()
-    log = structlog.get_logger()
+    log = structlog.get_logger().bind(pid=os.getpid())
+    log.info("processor_started")
     try:
         _run(protocol)
     except MinutebookError as exc:
@@ -66,6 +67,7 @@ def _serve(protocol: BinaryIO) -> int:
             exit_code=1,
         )
         return 1
+    log.info("processor_ended")
     return 0
 
 

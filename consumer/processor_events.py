@@ -13,6 +13,7 @@ class ProcessorEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One log line of a processor; what the line does not say has its default."""
 
     event: str
+    pid: int = 0
     shard: str = ""
     records: int = 0
     payload_bytes: int = 0
@@ -23,6 +24,8 @@ class ProcessorEvent(msgspec.Struct, frozen=True, kw_only=True):
     next_step: str = ""
 
 
+STARTED: Final = "processor_started"
+ENDED: Final = "processor_ended"
 FAILED: Final = "processor_failed"
 _DECODER: Final = msgspec.json.Decoder(ProcessorEvent)
 

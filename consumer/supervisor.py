@@ -13,6 +13,7 @@ from archive.clock import Clock
 from consumer.daemon import Daemon
 from consumer.metrics import Metrics
 from consumer.processor_events import FAILED, ProcessorEvent, read_event
+from consumer.processor_watch import POLL_SECONDS, ProcessorWatch
 from consumer.stop_signals import StopSignals, listen
 from consumer.supervisor_policy import DaemonExit, RestartLimits, RestartPolicy, Stop
 
@@ -48,6 +49,7 @@ class Supervisor:
         self._metrics = metrics
         self._stderr = sys.stderr.buffer if stderr is None else stderr
         self._failure: ProcessorEvent | None = None
+        self._processors = ProcessorWatch()
         self._log = structlog.get_logger()
 
     def run(self) -> int:
@@ -72,6 +74,7 @@ class Supervisor:
 
     def _run_once(self, signals: StopSignals) -> DaemonExit:
         self._failure = None
+        self._processors = ProcessorWatch()
         begun = self._clock.monotonic()
         daemon = Daemon(
             self._plan.command,
@@ -85,6 +88,7 @@ class Supervisor:
             self._watch(daemon, signals)
         finally:
             code = daemon.reap()
+            self._processors.close()
         ended = DaemonExit(
             code=code,
             ran_seconds=self._clock.monotonic() - begun,
@@ -98,7 +102,14 @@ class Supervisor:
         """Return when the daemon has ended. The first signal asks it to stop; a second Ctrl-C kills it."""
         asked_at: float | None = None
         while not daemon.has_ended():
-            left = None
+            left = POLL_SECONDS
+            if self._processors.is_deserted():
+                self._log.warning(
+                    "daemon_deserted",
+                    next_step="nothing: a processor died, the others have left, and the daemon only waits",
+                )
+                daemon.kill()
+                return
             if signals.received and asked_at is None:
                 self._log.info("stopping", signal=signals.received[0].name, grace_seconds=self._plan.grace_seconds)
                 daemon.ask_to_stop()
@@ -125,6 +136,7 @@ class Supervisor:
         event = read_event(line)
         if event is None:
             return
+        self._processors.note(event)
         if event.event == FAILED and self._failure is None:
             self._failure = event
         if self._metrics is not None:

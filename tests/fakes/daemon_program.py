@@ -2,7 +2,8 @@
 
 The n-th start takes the n-th behaviour, the last one is repeated: `exit:N`, `fail:N` (a processor says that it
 failed with N, the daemon exits 1 as the real one does), `run` (until SIGTERM, then 143), `stubborn` (ignores
-SIGTERM), `orphan` (starts a child and dies by SIGKILL). Each start leaves a file `start-N` with its pid.
+SIGTERM), `orphan` (starts a child and dies by SIGKILL), `deserted` (a processor dies by SIGKILL, and the daemon waits
+for ever), `quiet` (a processor ends well, and the daemon goes on). Each start leaves a file `start-N` with its pid.
 """
 
 import json
@@ -48,6 +49,17 @@ def main(folder: Path, behaviours: list[str]) -> None:
             child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
             (folder / "child").write_text(str(child.pid))
             os.kill(os.getpid(), signal.SIGKILL)
+        case "deserted" | "quiet":
+            child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+            say("processor_started", pid=child.pid)
+            if behaviour == "deserted":
+                child.kill()
+            else:
+                say("processor_ended", pid=child.pid)
+                child.communicate(b"\n")
+            child.wait()
+            say("child_gone")
+            wait_for_ever()
         case _:
             wait_for_ever()
 

@@ -133,6 +133,31 @@ def test_a_crash_is_followed_by_a_restart(start: Start) -> None:
     assert supervised.starts() == 2
 
 
+def test_a_daemon_that_waits_for_dead_processors_is_not_waited_for(start: Start) -> None:
+    """A processor was killed and none is left: the daemon's grace time would pass for nothing."""
+    supervised = start("deserted", "run")
+    supervised.wait_for("daemon_deserted")
+    supervised.wait_for("daemon_restarting")
+    supervised.wait_for("fake_started")
+    supervised.process.terminate()
+
+    assert supervised.finish() == 0
+    assert supervised.starts() == 2
+
+
+def test_a_daemon_without_shards_is_left_alone(start: Start) -> None:
+    """The last processor said good-bye, as when its lease went elsewhere: the daemon waits for the next one."""
+    supervised = start("quiet")
+    supervised.wait_for("child_gone")
+    with pytest.raises(subprocess.TimeoutExpired):
+        supervised.process.wait(timeout=4)
+    supervised.process.terminate()
+
+    assert supervised.finish() == 0
+    assert "daemon_deserted" not in supervised.names()
+    assert supervised.starts() == 1
+
+
 def test_crashes_in_a_row_end_it(start: Start) -> None:
     """It gives up in the end, with a code and a next step."""
     supervised = start("exit:1")
