@@ -16,6 +16,8 @@ exists, 409 when a delete raced with the write.
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+import structlog
+
 from archive.clock import Backoff
 from archive.errors import ForeignObject, FormatError, ObjectVanished, OutcomeUnknown, StoreUnavailable
 from archive.keys import parse_segment_key
@@ -25,6 +27,7 @@ from archive.store import ObjectHead, ObjectStore, PutOutcome
 T = TypeVar("T")
 
 BODY_TYPE = "application/gzip"
+_LOGGED_ATTEMPTS = 10
 
 
 class Committed(NamedTuple):
@@ -46,10 +49,21 @@ def until_known(request: Callable[[], T], backoff: Backoff, what: str) -> T:
         StoreUnavailable: the backoff's budget is spent.
         StoreRefused: the store said no for good.
     """
+    attempts = 0
     while True:
         try:
             return request()
         except OutcomeUnknown as exc:
+            attempts += 1
+            # The first one, and then one in a while: an outage must not be silent, and not flood the log either.
+            if attempts % _LOGGED_ATTEMPTS == 1:
+                structlog.get_logger().warning(
+                    "outcome_unknown",
+                    request=what,
+                    error=str(exc),
+                    attempts=attempts,
+                    next_step="nothing yet: it is sent again; if that goes on, look at the store's health",
+                )
             if not backoff.wait():
                 raise StoreUnavailable(
                     f"gave up on {what}: {exc}",

@@ -4,6 +4,7 @@ import random
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from archive.clock import Backoff
 from archive.commit import AlreadyStored, Committed, commit_segment, stored_segment
@@ -197,6 +198,16 @@ def test_a_refusal_is_not_repeated(bucket: MemoryBucket, verb: str) -> None:
         commit(store)
     assert store.requests[verb] == 1
     assert caught.value.exit_code == 2
+
+
+def test_an_outage_is_heard_at_once_and_does_not_flood_the_log(bucket: MemoryBucket) -> None:
+    """The first unknown outcome is logged with its next step, then one in ten."""
+    with capture_logs() as logs, pytest.raises(StoreUnavailable):
+        commit(MemoryStore(bucket, EndlessFault(Fault.THROTTLED)))
+    told = [entry for entry in logs if entry["event"] == "outcome_unknown"]
+    assert [entry["attempts"] for entry in told] == list(range(1, told[-1]["attempts"] + 1, 10))
+    assert len(told) > 1
+    assert told[0]["next_step"]
 
 
 def look_up(bucket: MemoryBucket) -> SegmentMetadata:
