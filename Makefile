@@ -55,9 +55,6 @@ chaos: $(READY) ## break the real parts for MINUTES=10 with SEED=1, then prove t
 fuzz: $(READY) ## throw fresh hostile input at every reader, thirty times as long as the tests do (minutes)
 	@MINUTEBOOK_SEARCH=deep $(BIN)/python -m pytest tests/fuzz --timeout 3600 $(ARGS)
 
-fuzz: $(READY) ## throw fresh hostile input at every reader, thirty times as long as the tests do (minutes)
-	@MINUTEBOOK_SEARCH=deep $(BIN)/python -m pytest tests/fuzz --timeout 3600 $(ARGS)
-
 lint: $(READY) ## check style
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -77,8 +74,10 @@ lock: $(UV) ## pin the newest allowed versions in requirements/*.lock
 		../$(COMPILE) $$name.in --output-file $$name.lock --upgrade || exit 1; done
 	$(COMPILE) pyproject.toml --constraints requirements/constraints.txt --upgrade \
 		--output-file requirements/consumer.lock
-	$(COMPILE) pyproject.toml --group dev --group demo --upgrade --constraints requirements/constraints.txt \
-		--constraints requirements/consumer.lock --overrides requirements/overrides.txt \
+	$(COMPILE) pyproject.toml --extra spark --upgrade --constraints requirements/constraints.txt \
+		--constraints requirements/consumer.lock --output-file requirements/spark.lock
+	$(COMPILE) pyproject.toml --extra spark --group dev --group demo --upgrade --constraints requirements/constraints.txt \
+		--constraints requirements/spark.lock --overrides requirements/overrides.txt \
 		--output-file requirements/dev.lock
 
 clean: ## remove everything that was downloaded or produced
