@@ -82,7 +82,9 @@ def _plan(facts: Facts, info: ShardInfo, seen: Lease | None) -> PlannedRow:
     )
     if seen is None:
         return PlannedRow(Action.CREATE, lease, None, reason, warnings)
-    if (seen.checkpoint, seen.parents) == (lease.checkpoint, lease.parents):
+    # Nobody lives: an owner in the row is dead, and a new worker would wait until that shows.
+    is_free = seen.owner is None or seen.checkpoint == "SHARD_END"
+    if (seen.checkpoint, seen.parents) == (lease.checkpoint, lease.parents) and is_free:
         return PlannedRow(Action.KEEP, seen, seen, reason, warnings)
     if isinstance(seen.checkpoint, Position) and isinstance(checkpoint, Position) and checkpoint < seen.checkpoint:
         warnings = (*warnings, f"goes back from {seen.checkpoint}: what lies between is read again")

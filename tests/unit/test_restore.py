@@ -320,11 +320,19 @@ def test_another_stream_is_refused() -> None:
 
 
 def test_a_row_that_is_right_is_kept() -> None:
-    """Whoever owned it: the fewer writes the better."""
+    """The fewer writes the better."""
+    archive = Archive(S0)
+    lasts = archive.chain(S0, [NOW])
+    row = archive.plan(Lease(S0, lasts[-1], 9))[S0]
+    assert (row.action, row.lease.counter) == (Action.KEEP, 9)
+
+
+def test_a_right_row_of_a_dead_owner_is_freed() -> None:
+    """Else the next worker waits until KCL takes the owner for dead."""
     archive = Archive(S0)
     lasts = archive.chain(S0, [NOW])
     row = archive.plan(Lease(S0, lasts[-1], 9, "w1"))[S0]
-    assert (row.action, row.lease.counter) == (Action.KEEP, 9)
+    assert (row.action, row.lease.counter, row.lease.owner) == (Action.REPLACE, 10, None)
 
 
 def test_a_row_that_is_wrong_is_replaced_with_a_higher_counter() -> None:
