@@ -38,7 +38,9 @@ demo: $(READY) ## archive real flights on an embedded AWS, with crashes on the w
 	@$(BIN)/minutebook demo $(ARGS)
 
 test: $(READY) ## run every test; `make test ARGS="-k name"` runs some
-	@$(BIN)/python -m pytest $(ARGS)
+	@command -v spin >/dev/null || echo "test: without tests/model, because spin is missing (Debian: apt-get install spin)"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile \
+		$$(command -v spin >/dev/null || echo --ignore=tests/model) $(ARGS)
 
 test-fast: $(READY) ## run the tests that need no server
 	@$(BIN)/python -m pytest tests/unit tests/property $(ARGS)
