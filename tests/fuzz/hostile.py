@@ -82,7 +82,13 @@ def damaged_text(draw: st.DrawFn, whole: st.SearchStrategy[str]) -> str:
     )
 
 
+def check_printable(error: MinutebookError) -> None:
+    """Check that an error can be written to a log and to a terminal."""
+    assert str(error).encode()
+    error.next_step.encode()
+
+
 def check_told(error: MinutebookError) -> None:
     """Check that an error can be printed, and says what to do."""
-    assert str(error).encode()
-    assert error.next_step.encode()
+    check_printable(error)
+    assert error.next_step

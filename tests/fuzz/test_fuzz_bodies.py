@@ -28,7 +28,7 @@ def read(body: bytes) -> list[Record] | None:
         return None
 
 
-@search(400)
+@search(250)
 @given(run=runs(), data=st.data())
 def test_a_damaged_body_is_refused_or_reads_as_it_was_written(run: list[Record], data: st.DataObject) -> None:
     """The trailer's CRC covers every line: what is read to the end is what was written."""
@@ -44,7 +44,7 @@ def test_a_body_that_is_cut_short_is_refused(run: list[Record], data: st.DataObj
     assert read(body[: data.draw(st.integers(0, len(body) - 1))]) is None
 
 
-@search(400)
+@search(250)
 @given(run=runs(), data=st.data())
 def test_a_body_of_damaged_lines_is_refused_or_holds_records(run: list[Record], data: st.DataObject) -> None:
     """A sound gzip stream of whatever: every record that comes out can be written and read again."""
@@ -53,7 +53,7 @@ def test_a_body_of_damaged_lines_is_refused_or_holds_records(run: list[Record], 
     assert found is None or read(body_of(found) if found else gzip.compress(b"")) == found
 
 
-@search(600)
+@search(400)
 @given(run=runs(most=1), data=st.data())
 def test_a_damaged_line_is_refused_or_is_a_line(run: list[Record], data: st.DataObject) -> None:
     """What is read is what would be written."""

@@ -35,7 +35,7 @@ payloads = st.one_of(
 )
 
 
-@search(500)
+@search(300)
 @given(payload=st.one_of(payloads, damaged(payloads)), path=st.sampled_from(PATHS))
 def test_any_payload_has_an_id_or_none(payload: bytes, path: PayloadPath) -> None:
     """Ids are short ASCII texts; a payload without one is kept."""

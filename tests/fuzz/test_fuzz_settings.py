@@ -34,7 +34,7 @@ def load(raw: bytes) -> None:
     assert start_text(loaded.settings.start)
 
 
-@search(600)
+@search(400)
 @given(raw=damaged(properties.map(str.encode), edits=3))
 def test_a_damaged_file_is_refused_or_usable(raw: bytes) -> None:
     """Unknown names, doubled names, endless numbers, odd characters."""
@@ -59,7 +59,7 @@ VALUES = st.one_of(
 
 
 @pytest.mark.filterwarnings("ignore:deprecated string literal syntax:PendingDeprecationWarning")
-@search(600)
+@search(400)
 @given(pairs=st.dictionaries(NAMES, VALUES, min_size=1, max_size=4))
 def test_any_value_is_refused_or_usable(pairs: dict[str, str]) -> None:
     """Every value written with escapes, so that it reaches the parser of its kind."""

@@ -22,7 +22,7 @@ from tests.fuzz.valid import application_records, end_markers, positions, segmen
 PREFIX = "raw/"
 
 
-@search(600)
+@search(400)
 @given(first=positions, minute=st.integers(0, 10**8), data=st.data())
 def test_a_damaged_key_is_refused_or_is_a_key(first: Position, minute: int, data: st.DataObject) -> None:
     """A key is read only when the writer would make it, letter by letter."""
@@ -34,7 +34,7 @@ def test_a_damaged_key_is_refused_or_is_a_key(first: Position, minute: int, data
     assert segment_key(PREFIX, parsed.shard_id, parsed.minute, parsed.first) == key
 
 
-@search(600)
+@search(400)
 @given(metadata=segment_metadata(), data=st.data())
 def test_damaged_metadata_is_refused_or_is_metadata(metadata: SegmentMetadata, data: st.DataObject) -> None:
     """One field damaged, missing, or exchanged for another's value."""
@@ -55,7 +55,7 @@ def test_damaged_metadata_is_refused_or_is_metadata(metadata: SegmentMetadata, d
         assert read.encode() == fields
 
 
-@search(400)
+@search(250)
 @given(text=st.one_of(damaged_text(positions.map(str)), damaged_text(st.just("AFTER_SEQUENCE:7:0")), st.text()))
 def test_a_damaged_position_is_refused_or_is_a_position(text: str) -> None:
     """What stands in `after`, in markers and in checkpoints."""
@@ -66,7 +66,7 @@ def test_a_damaged_position_is_refused_or_is_a_position(text: str) -> None:
     assert str(read) == text
 
 
-@search(500)
+@search(300)
 @given(data=st.data())
 def test_a_damaged_marker_is_refused_or_is_a_marker(data: st.DataObject) -> None:
     """start.json, end.json and _application.json."""
