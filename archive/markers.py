@@ -63,7 +63,8 @@ class EndMarker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """`end.json`: written once the end of a shard is proven.
 
     `last` is the last archived position, None for a shard without a record. `proof` is "read" when the shard was
-    read to its null iterator, "expired" when the stream no longer lists it.
+    read to its null iterator, "expired" when the stream no longer lists it or the reader may have missed records that
+    were trimmed.
     """
 
     format: int

@@ -82,6 +82,7 @@ class Archiver:
         self._continuity = continuity
         self._run: SegmentWriter | None = None
         self._run_started = 0.0
+        self._fresh_at = 0.0
         self._minute: int | None = None
         self._last_arrival = 0.0
         self._log = structlog.get_logger().bind(shard=shard_id)
@@ -91,6 +92,11 @@ class Archiver:
         """The last archived (or adopted) position; None while the shard has none."""
         return self._floor
 
+    @property
+    def is_unbroken(self) -> bool:
+        """Tell whether nothing may have been trimmed between the tail and what comes next."""
+        return self._continuity is None
+
     def take(self, records: Sequence[Record]) -> None:
         """Take a batch in the shard's order; commits the runs that end in it.
 
@@ -99,6 +105,8 @@ class Archiver:
             BufferTooOld: the run outlived its guarantee.
             StoreError, FormatError: see `archive.commit`.
         """
+        # Not when a record is appended: the LIST or commit before it may take hours of somebody's suspended machine.
+        self._fresh_at = self._clock.monotonic()
         start = 0
         while start < len(records):
             position, minute = records[start].position, minute_of(records[start].arrival_ms)
@@ -173,7 +181,7 @@ class Archiver:
     def _append(self, records: Sequence[Record], minute: int) -> None:
         if self._run is None:
             self._run = SegmentWriter(self.shard_id, minute)
-            self._run_started = self._clock.monotonic()
+            self._run_started = self._fresh_at
         self._write(self._run, records)
 
     def _write(self, run: SegmentWriter, records: Sequence[Record]) -> None:
@@ -242,9 +250,8 @@ class Archiver:
         run, self._run = self._run, None
         while run is not None:
             now = self._clock.monotonic()
-            age = now - self._run_started
-            self._guard_age(age)
-            run = self._commit_once(run, reason, age, deadline - now)
+            self._guard_age(now - self._run_started)
+            run = self._commit_once(run, reason, now, deadline - now)
 
     def drop(self) -> int:
         """Throw away what is held; returns the number of records."""
@@ -252,10 +259,10 @@ class Archiver:
         return 0 if run is None else run.records
 
     def _commit_once(
-        self, run: SegmentWriter, reason: str, age: float, budget_seconds: float
+        self, run: SegmentWriter, reason: str, now: float, budget_seconds: float
     ) -> SegmentWriter | None:
         # The age bounds the retries too: a slot may have been expired once the buffer is older than that.
-        budget = min(budget_seconds, self._limits.max_segment_age_seconds - age)
+        budget = min(budget_seconds, self._limits.max_segment_age_seconds - (now - self._run_started))
         if isinstance(self.tail, ChainStart):
             self._continuity = self._on_chain_start(run.span.first, self.tail, budget) or self._continuity
         key, metadata, outcome = self._sequences.commit(
@@ -269,6 +276,8 @@ class Archiver:
         log = self._log.bind(key=key, minute=minute_text(run.minute), reason=reason)
         self._continuity = None
         if isinstance(outcome, Committed):
+            # Our slot was free when the PUT arrived, so nothing behind it had been archived, let alone expired.
+            self._fresh_at = max(self._fresh_at, now)
             self.tail = self._floor = metadata.last
             if self._dedupe is not None:
                 self._dedupe.committed(metadata)

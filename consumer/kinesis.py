@@ -19,13 +19,14 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from archive.clock import Backoff, Clock
 from archive.errors import StreamRefused, StreamUnavailable
+from archive.kpl import count_user_records
 from archive.position import Position
 from archive.s3 import aws_session
 from consumer.stream import ShardInfo, StreamIdentity
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
-    from mypy_boto3_kinesis.type_defs import GetRecordsOutputTypeDef, ShardTypeDef
+    from mypy_boto3_kinesis.type_defs import GetRecordsOutputTypeDef, RecordTypeDef, ShardTypeDef
 
 T = TypeVar("T")
 
@@ -142,15 +143,27 @@ class KinesisStream:
                 raise
         return False
 
-    def ends_after(self, shard_id: str, position: Position | None) -> bool:
+    def ends_after(self, shard_id: str, position: Position | None, since_ms: int | None = None) -> bool:
         """Read on until a record or the null iterator; see `Stream`.
 
-        An answer without records and with an iterator proves nothing: Kinesis gives empty answers on the way.
-        A shard that is caught up with and still has an iterator is open.
+        Where Kinesis refuses an iterator at a position that is trimmed, whatever is left lies behind it.
+        """
+        try:
+            return self._meets_end(shard_id, position, since_ms)
+        except StreamRefused as exc:
+            if position is None or _code(exc.__cause__) not in _TRIMMED_CODES:
+                raise
+            return self._meets_end(shard_id, None, None)
+
+    def _meets_end(self, shard_id: str, position: Position | None, since_ms: int | None) -> bool:
+        """Read on from the record at `position`: it may be an aggregate with user records behind the position.
+
+        An answer without records and with an iterator proves nothing: Kinesis gives such on the way. A shard that is
+        caught up with and still has an iterator is open.
         """
         empty_at_tip = 0
-        for answer in self._read(shard_id, position, "AFTER_SEQUENCE_NUMBER"):
-            if answer["Records"]:
+        for answer in self._read(shard_id, position, "AT_SEQUENCE_NUMBER", since_ms):
+            if any(not _lies_within(record, position) for record in answer["Records"]):
                 return False
             if not answer.get("NextShardIterator"):
                 return True
@@ -165,12 +178,16 @@ class KinesisStream:
             self._made = self._make_client()
         return self._made
 
-    def _read(self, shard_id: str, position: Position | None, kind: str) -> Iterator["GetRecordsOutputTypeDef"]:
+    def _read(
+        self, shard_id: str, position: Position | None, kind: str, since_ms: int | None = None
+    ) -> Iterator["GetRecordsOutputTypeDef"]:
         request: dict[str, Any] = {"StreamName": self._name, "ShardId": shard_id}
-        if position is None:
-            request |= {"ShardIteratorType": "TRIM_HORIZON"}
-        else:
+        if position is not None:
             request |= {"ShardIteratorType": kind, "StartingSequenceNumber": str(position.sequence)}
+        elif since_ms is not None:
+            request |= {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": since_ms / 1000}
+        else:
+            request |= {"ShardIteratorType": "TRIM_HORIZON"}
         found = self._ask(lambda: self._client.get_shard_iterator(**request), f"GetShardIterator of {shard_id}")
         iterator: str | None = found["ShardIterator"]
         while iterator:
@@ -197,6 +214,15 @@ class KinesisStream:
                         f"{what} of stream {self._name!r} kept failing: {exc}",
                         next_step="look at the health of Kinesis and at the read limits of the shard",
                     ) from exc
+
+
+def _lies_within(record: "RecordTypeDef", position: Position | None) -> bool:
+    """Tell whether a Kinesis record holds nothing behind `position`."""
+    return (
+        position is not None
+        and int(record["SequenceNumber"]) == position.sequence
+        and count_user_records(record["Data"]) <= position.sub + 1
+    )
 
 
 def _passing(error: ClientError | BotoCoreError) -> bool:

@@ -10,6 +10,7 @@ Nothing is caught here but the loss of the lease. Every other exception leaves t
 supervisor start it again from the last checkpoint.
 """
 
+import math
 import random
 
 import structlog
@@ -30,7 +31,7 @@ from consumer.sequence_store import SequenceStore
 from consumer.settings import Settings
 from consumer.shard_end import ShardEnder
 from consumer.shard_start import ShardStarter
-from consumer.stream import Stream
+from consumer.stream import Stream, StreamIdentity
 
 SHUTDOWN_SECONDS = 22.0
 """What a stop may take: `shutdownGraceMillis` is 25 s, a graceful hand-over waits 30 s."""
@@ -92,9 +93,7 @@ class ShardProcessor:
             last=start.tail if isinstance(start.tail, Position) else None,
         )
         ender = ShardEnder(self._ports, shard_id)
-        retention = _RetentionWatch(
-            stream, clock, shard_id, start.identity.retention_ms, settings.max_segment_age_seconds
-        )
+        retention = _RetentionWatch(stream, clock, shard_id, start.identity, settings.max_segment_age_seconds)
         self._shard = _Shard(archiver, checkpoints, ender, retention)
         structlog.get_logger().info(
             "shard_opened", shard=shard_id, after=str(start.tail), continuity=start.continuity, arn=start.identity.arn
@@ -107,11 +106,14 @@ class ShardProcessor:
         shard = self._opened()
         archiver = shard.archiver
         records = process_records_input.records
+        received_at = self._ports.clock.monotonic()
+        # At every call: one without records that says "caught up" is no proof after an outage longer than retention.
+        if archiver.is_unbroken or archiver.delivered is not None:
+            shard.retention.check_unbroken(archiver.delivered or archiver.last)
         if records:
-            shard.retention.check_unbroken(archiver.delivered)
             archiver.write_through = shard.retention.is_near(records[0].arrival_ms)
             archiver.take(records)
-        shard.retention.caught_up(process_records_input.millis_behind_latest)
+        shard.retention.caught_up(process_records_input.millis_behind_latest, received_at)
         archiver.tick(records=len(records))
         try:
             shard.checkpoints.offer(process_records_input.checkpointer, archiver.tail, archiver.delivered)
@@ -153,7 +155,7 @@ class ShardProcessor:
                 next_step="nothing was checkpointed; the owner of the lease ends the shard",
             )
         shard.archiver.commit("shard_end")
-        shard.ender.mark_end(shard.archiver.last)
+        shard.ender.mark_end(shard.archiver.tail, unbroken=shard.archiver.is_unbroken)
         shard.checkpoints.shard_end(shard_ended_input.checkpointer, budget_seconds=SHARD_END_BUDGET_SECONDS)
 
     def _opened(self) -> "_Shard":
@@ -196,31 +198,35 @@ class _RetentionWatch:
     """
 
     def __init__(
-        self, stream: Stream, clock: Clock, shard_id: str, retention_ms: int, max_segment_age_seconds: float
+        self, stream: Stream, clock: Clock, shard_id: str, identity: StreamIdentity, max_segment_age_seconds: float
     ) -> None:
         self._stream = stream
         self._clock = clock
-        self._retention_ms = retention_ms
+        self._retention_ms = identity.retention_ms
         self._margin_ms = int((max_segment_age_seconds + RETENTION_MARGIN_SECONDS) * 1000)
         self._shard_id = shard_id
         self._read_at = clock.monotonic()
-        self._read_up_to = clock.monotonic()
+        # The first batch may come long after the start looked, so it proves its link again where anything is trimmed.
+        self._read_up_to = -math.inf if identity.may_have_trimmed(clock.now_ms()) else clock.monotonic()
         self._logged_at: float | None = None
         self._log = structlog.get_logger().bind(shard=shard_id)
 
-    def caught_up(self, behind_ms: int | None) -> None:
-        """Note how far the reader is: all that arrived until `behind_ms` ago has been delivered."""
+    def caught_up(self, behind_ms: int | None, received_at: float) -> None:
+        """Note how far the reader is: all that arrived until `behind_ms` before `received_at` has been delivered.
+
+        `received_at` is when the call began, on the monotonic clock: a machine may sleep for days in the middle.
+        """
         if behind_ms is not None:
-            self._read_up_to = self._clock.monotonic() - behind_ms / 1000
+            self._read_up_to = received_at - behind_ms / 1000
 
     def check_unbroken(self, delivered: Position | None) -> None:
-        """Raise when records between `delivered` and the next batch may have been trimmed.
+        """Raise when records between `delivered` (or what the start follows) and the next batch may be trimmed.
 
         Kinesis goes on at its trim horizon without a word, whether the reader was slow or the machine asleep. Only a
         new start can go on from here: it looks for what others archived meanwhile, and marks the gap.
 
         Raises:
-            DeliveryDoubt: the last delivered record is no longer held, and what followed it may be gone, too.
+            DeliveryDoubt: that record is no longer held, and what followed it may be gone, too.
         """
         unread_seconds = self._clock.monotonic() - self._read_up_to
         if delivered is None or unread_seconds * 1000 <= self._retention_ms - self._margin_ms:

@@ -141,8 +141,11 @@ class ShardStarter:
         return read_application(self._ports.store, self._ports.settings.prefix, self._ports.backoff())
 
     def _resumed_tail(self, checkpoint: Position) -> Predecessor:
-        if self._read_marker() is not None:
-            return checkpoint
+        marker = self._read_marker()
+        if marker is not None:
+            begun_after = marker.chain_start()
+            # Perhaps nobody came further than start.json: the first segment still has to name what it follows.
+            return begun_after if begun_after.adopted == checkpoint else checkpoint
         if self._ports.settings.adopt_checkpoint:
             self._log.warning(
                 "checkpoint_adopted",
@@ -157,7 +160,7 @@ class ShardStarter:
         )
 
     def _continuity(self, identity: StreamIdentity, checkpoint: Position) -> Continuity | None:
-        if self._ports.clock.now_ms() - identity.created_ms <= identity.retention_ms:
+        if not identity.may_have_trimmed(self._ports.clock.now_ms()):
             return None
         if self._ports.stream.holds(self._shard_id, checkpoint):
             return None

@@ -3,9 +3,12 @@
 Used at the start of a shard and at its end only; never between.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from archive.position import Position
+
+SURELY_KEPT_MS: Final = 23 * 3_600_000
+"""Kinesis keeps every record for a day at least, whatever the retention is or was; an hour is left to clocks."""
 
 
 class StreamIdentity(NamedTuple):
@@ -17,6 +20,13 @@ class StreamIdentity(NamedTuple):
     arn: str
     created_ms: int
     retention_ms: int
+
+    def may_have_trimmed(self, now_ms: int) -> bool:
+        """Tell whether the stream is old enough to have trimmed anything.
+
+        Not a matter of its present retention: one that was raised lately has trimmed already.
+        """
+        return now_ms - self.created_ms > SURELY_KEPT_MS
 
 
 class ShardInfo(NamedTuple):
@@ -51,9 +61,10 @@ class Stream(Protocol):
         """
         ...
 
-    def ends_after(self, shard_id: str, position: Position | None) -> bool:
-        """Tell whether reading on after `position` (None: from the oldest record) meets the shard's end.
+    def ends_after(self, shard_id: str, position: Position | None, since_ms: int | None = None) -> bool:
+        """Tell whether reading on after `position` meets the shard's end.
 
+        Without a position: reading from the first record that arrived at or after `since_ms`, or from the oldest one.
         True only when a null iterator is reached without meeting a record on the way.
         """
         ...
