@@ -5,6 +5,7 @@ differently therefore meet at one key, and the store's conditional write lets on
 (docs/decisions/0002-object-naming.md).
 """
 
+import functools
 import re
 from typing import NamedTuple
 
@@ -34,6 +35,7 @@ class SegmentKey(NamedTuple):
     first: Position
 
 
+@functools.lru_cache(maxsize=4096)
 def check_shard_id(shard_id: str) -> str:
     """Return `shard_id`, or raise FormatError when it is no shard id of Kinesis."""
     if _SHARD_ID.fullmatch(shard_id) is None or not shard_id.strip("."):

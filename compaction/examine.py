@@ -22,7 +22,7 @@ from compaction.merging import Repeat
 from compaction.neighbours import Need, Neighbours, find_neighbours
 from compaction.plan import Piece, Span
 from compaction.result import Equation, Shard
-from compaction.segments import Described, Segment, describe, strays
+from compaction.segments import Described, Segment, describe, parse, strays
 from compaction.storage import Storage
 from compaction.surroundings import Surroundings
 
@@ -56,7 +56,7 @@ def head_rows(storage: Storage, rows: Sequence[Row], waits: Waits) -> dict[str, 
 
 def sort_out(storage: Storage, inventory: Inventory, metadata: Mapping[str, Fields], waits: Waits) -> Described:
     """Sort out the day's objects; looks outside the day only for the originals of misplaced ones."""
-    objects = [(row, metadata[row.key]) for row in inventory.rows]
+    objects = parse((row, metadata[row.key]) for row in inventory.rows)
     homes = strays(inventory.prefix, objects)
     rows = [Row(key, 0, "", 0, None) for key in homes]
     elsewhere = {

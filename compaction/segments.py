@@ -40,30 +40,30 @@ class Described(NamedTuple):
     findings: tuple[Finding, ...]
 
 
+Parsed = tuple[Row, SegmentMetadata | Finding]
+"""A row with what its metadata says, or with what is wrong with it."""
+
+
+def parse(objects: Iterable[tuple[Row, Mapping[str, str] | None]]) -> list[Parsed]:
+    """Read the user metadata of objects (None: the object was gone when it was asked for)."""
+    return [(row, _parse(row, fields)) for row, fields in objects]
+
+
 def describe(
-    prefix: str,
-    objects: Sequence[tuple[Row, Mapping[str, str] | None]],
-    elsewhere: Mapping[str, SegmentMetadata] | None = None,
+    prefix: str, objects: Sequence[Parsed], elsewhere: Mapping[str, SegmentMetadata] | None = None
 ) -> Described:
-    """Sort out objects by their user metadata (None: the object was gone when it was asked for).
+    """Sort out a day's objects.
 
     `elsewhere` holds the metadata of objects outside the day, by key: the places that `strays` named.
     """
-    findings: list[Finding] = []
-    parsed: list[Segment] = []
-    for row, fields in objects:
-        outcome = _parse(row, fields)
-        if isinstance(outcome, Finding):
-            findings.append(outcome)
-        else:
-            parsed.append(Segment(row, outcome))
-    copies = _copies(prefix, parsed, elsewhere or {})
-    by_key = {segment.key: segment for segment in parsed}
+    findings = [outcome for _, outcome in objects if isinstance(outcome, Finding)]
+    segments = [Segment(row, outcome) for row, outcome in objects if isinstance(outcome, SegmentMetadata)]
+    copies = _copies(prefix, segments, elsewhere or {})
     kept = []
-    for segment in parsed:
+    for segment in segments:
         original = copies.get(segment.key)
         if original is not None:
-            findings.append(_copy_finding(by_key[segment.key], original))
+            findings.append(_copy_finding(segment, original))
         elif not segment.row.is_segment:
             findings.append(_foreign(segment.row, "its key is no segment's key"))
         else:
@@ -74,17 +74,19 @@ def describe(
     return Described(tuple(kept), copies, left_out, tuple(findings))
 
 
-def strays(prefix: str, objects: Iterable[tuple[Row, Mapping[str, str] | None]]) -> list[str]:
+def strays(prefix: str, objects: Sequence[Parsed]) -> list[str]:
     """Return the keys where the originals of misplaced objects would stand, if these are copies."""
-    keys = {row.key for row, _ in objects}
-    wanted = set()
-    for row, fields in objects:
-        outcome = _parse(row, fields)
-        if isinstance(outcome, SegmentMetadata):
-            home = segment_key(prefix, outcome.shard_id, outcome.minute, outcome.first)
-            if home not in keys:
-                wanted.add(home)
-    return sorted(wanted)
+    homes = {
+        _home(prefix, outcome)
+        for row, outcome in objects
+        if isinstance(outcome, SegmentMetadata) and not is_at_home(row, outcome)
+    }
+    return sorted(homes - {row.key for row, _ in objects}) if homes else []
+
+
+def is_at_home(row: Row, metadata: SegmentMetadata) -> bool:
+    """Tell whether the key is the slot that the metadata names. Keys are canonical, so their parts are compared."""
+    return row.parsed == (metadata.minute, metadata.shard_id, metadata.first)
 
 
 def _parse(row: Row, fields: Mapping[str, str] | None) -> SegmentMetadata | Finding:
@@ -121,9 +123,11 @@ def _copies(prefix: str, parsed: Sequence[Segment], elsewhere: Mapping[str, Segm
         groups[segment.metadata.writer, segment.row.size].append(segment)
     copies: dict[str, str] = {}
     for group in groups.values():
-        homes = {_home(prefix, segment.metadata) for segment in group}
-        outside = [key for key in sorted(homes) if key in elsewhere and elsewhere[key] == group[0].metadata]
-        inside = sorted(segment.key for segment in group if segment.key in homes)
+        if len(group) == 1 and is_at_home(*group[0]):
+            continue
+        inside = sorted(segment.key for segment in group if is_at_home(*segment))
+        homes = sorted({_home(prefix, segment.metadata) for segment in group})
+        outside = [key for key in homes if elsewhere.get(key) == group[0].metadata]
         original = (inside or outside or sorted(segment.key for segment in group))[0]
         copies |= {segment.key: original for segment in group if segment.key != original}
     return copies
@@ -134,7 +138,7 @@ def _home(prefix: str, metadata: SegmentMetadata) -> str:
 
 
 def _disagreement(prefix: str, segment: Segment) -> list[Finding]:
-    if segment.key == _home(prefix, segment.metadata):
+    if is_at_home(*segment):
         return []
     return [
         finding(
