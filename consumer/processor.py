@@ -31,7 +31,7 @@ from consumer.sequence_store import SequenceStore
 from consumer.settings import Settings
 from consumer.shard_end import ShardEnder
 from consumer.shard_start import ShardStarter
-from consumer.stream import Stream, StreamIdentity
+from consumer.stream import SURELY_KEPT_MS, Stream, StreamIdentity
 
 SHUTDOWN_SECONDS = 22.0
 """What a stop may take: `shutdownGraceMillis` is 25 s, a graceful hand-over waits 30 s."""
@@ -155,7 +155,9 @@ class ShardProcessor:
                 next_step="nothing was checkpointed; the owner of the lease ends the shard",
             )
         shard.archiver.commit("shard_end")
-        shard.ender.mark_end(shard.archiver.tail, unbroken=shard.archiver.is_unbroken)
+        archiver = shard.archiver
+        unbroken = archiver.is_unbroken and shard.retention.is_unbroken(archiver.delivered or archiver.last)
+        shard.ender.mark_end(archiver.tail, unbroken=unbroken)
         shard.checkpoints.shard_end(shard_ended_input.checkpointer, budget_seconds=SHARD_END_BUDGET_SECONDS)
 
     def _opened(self) -> "_Shard":
@@ -228,14 +230,18 @@ class _RetentionWatch:
         Raises:
             DeliveryDoubt: that record is no longer held, and what followed it may be gone, too.
         """
-        unread_seconds = self._clock.monotonic() - self._read_up_to
-        if delivered is None or unread_seconds * 1000 <= self._retention_ms - self._margin_ms:
-            return
-        if not self._stream.holds(self._shard_id, delivered):
+        if not self.is_unbroken(delivered):
             raise DeliveryDoubt(
                 f"records of {self._shard_id} after {delivered} may have been trimmed before they were delivered",
                 next_step="the next start marks the gap; raise the stream's retention above the longest outage",
             )
+
+    def is_unbroken(self, delivered: Position | None) -> bool:
+        """Tell whether nothing behind `delivered` can have been trimmed unread; asks the stream only in doubt."""
+        unread_seconds = self._clock.monotonic() - self._read_up_to
+        if delivered is None or unread_seconds * 1000 <= SURELY_KEPT_MS - self._margin_ms:
+            return True
+        return self._stream.holds(self._shard_id, delivered)
 
     def is_near(self, arrival_ms: int) -> bool:
         """Tell whether a record of this arrival time is close to being trimmed; logs it once a minute."""

@@ -32,7 +32,8 @@ class SequenceStore:
     """One shard's stored ranges, in order, as far as they lie ahead of the reader.
 
     `started_ms` is the wall clock at the processor's start: a minute that began more than five minutes after it
-    can only have been written by a writer that contends for the same slots as we do.
+    can only have been written by a writer that contends for the same slots as we do. Only for the first minute that is
+    met is this more than thrift: a span lies within one minute, and behind it this processor is on the chain.
     """
 
     def __init__(
@@ -59,11 +60,14 @@ class SequenceStore:
     def meet(self, minute: int, floor: Position | None) -> None:
         """Learn what is stored of `minute`, the first time it is met; ranges up to `floor` are known already.
 
+        The very first minute is always listed, whatever the clock says: a start may lie inside a stored span, and
+        this clock may have been wrong when it was read.
+
         Raises:
             ForeignObject, FormatError, ObjectVanished: doubt about a stored segment.
             StoreUnavailable, StoreRefused: the store.
         """
-        if minute in self._met or not self._may_be_stored(minute):
+        if minute in self._met or (self._met and not self._may_be_stored(minute)):
             return
         prefix = minute_prefix(self._prefix, self._shard_id, minute)
         backoff = self.backoff(self._budget_seconds)
