@@ -158,7 +158,7 @@ def main(arguments: list[str]) -> int:
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         sys.stdout.write(
             f"run {number + 1}: {audit.scope.objects:,} objects, {worked:.2f} s of CPU, {seconds:.2f} s by the clock "
-            f"({listing.seconds:.2f} s answering LIST), {audit.verdict} with {len(audit.findings)} finding(s), audit.json {size:,} bytes, "
-            f"peak memory {memory:.0f} MB\n"
+            f"({listing.seconds:.2f} s answering LIST), {audit.verdict} with {len(audit.findings)} finding(s), "
+            f"audit.json {size:,} bytes, peak memory {memory:.0f} MB\n"
         )
     return 0

@@ -10,6 +10,7 @@ from compaction.examine import Fields, Witnesses, head_rows, join, pieces_of, so
 from compaction.facts import SegmentFacts
 from compaction.inventory import Inventory, list_day
 from compaction.leases import Checkpoints
+from compaction.memory import collector_paused
 from compaction.merging import Repeat
 from compaction.places import Place
 from compaction.plan import Task, Unit, group_overlaps, plan_tasks, single_units
@@ -27,6 +28,7 @@ class _Read(NamedTuple):
     outcomes: Sequence[Outcome]
 
 
+@collector_paused()
 def audit_day(ports: Ports, day: Day, options: AuditOptions) -> DayResult:
     """Audit one day. What cannot be read is no failure of the command: the verdict is then `unknown`."""
     try:
@@ -38,6 +40,7 @@ def audit_day(ports: Ports, day: Day, options: AuditOptions) -> DayResult:
     return DayResult(conclude(ports, examined, options, compacted=None), examined.described)
 
 
+@collector_paused()
 def examine(
     ports: Ports,
     inventory: Inventory,
