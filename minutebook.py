@@ -144,7 +144,9 @@ def audit(
     date: Date = None,
     first: From = None,
     last: To = None,
-    level: Annotated[str, typer.Option(help="inventory: names and metadata. keys: every line, too.")] = "keys",
+    level: Annotated[
+        str, typer.Option(help="inventory: names and metadata. keys: every line. stream: Kinesis itself, too.")
+    ] = "keys",
     shard: Annotated[str | None, typer.Option(metavar="SHARD", help="Audit this shard alone.")] = None,
     report: ReportFolder = None,
     as_json: AsJson = False,
@@ -188,11 +190,17 @@ def compact(
 
 
 @app.command()
-def demo() -> None:
+def demo(
+    dedupe: Annotated[
+        str | None, typer.Option(metavar="MODE", help="Remove the producer's retries: claims or watermark.")
+    ] = None,
+    *,
+    nightly: Annotated[bool, typer.Option(help="Compact and audit at the end, with PySpark.")] = True,
+) -> None:
     """Archive real flights through the real daemon on embedded AWS, with crashes on the way, and count."""
     from demo.command import demo as run  # noqa: PLC0415 - help is quick
 
-    raise typer.Exit(run())
+    raise typer.Exit(run(dedupe, nightly=nightly))
 
 
 def main() -> None:

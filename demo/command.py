@@ -6,18 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from rich.console import Console
 
 from archive.clock import Clock, SystemClock
-from archive.errors import MinutebookError
+from archive.errors import MinutebookError, SettingsError
 from demo.embedded import EmbeddedAws
 from demo.feeder import Feeder, Pace
 from demo.flights import read_flights
 from demo.ledger import Ledger
-from demo.readback import compare, read_archive
-from demo.report import Findings, print_report
+from demo.nightly import Nightly, is_installed, run_nightly
+from demo.readback import StoredSegment, compare, read_archive
+from demo.report import Findings, print_nightly, print_report
+from demo.retries import SETTINGS, Mode, count_retries
 from demo.scenario import Outcome, Scenario
 from demo.screen import Screen
 from demo.stage import PREFIX, STREAM, Stage, fresh_folder
@@ -27,19 +29,40 @@ FEED_SECONDS = 190.0
 _FEED_LIMIT_SECONDS = 600
 _DRAIN_SECONDS = 150
 _INTERRUPTED = 130
+_LATE_RETRIES = 3
+"""Events of each batch of 50 that the producer sends again more than a minute later."""
 
 
-def demo(*, events: int = EVENTS, seconds: float = FEED_SECONDS, seed: int = 2013) -> int:
-    """Play the scenario; return 0 only if no record is lost, doubled or altered.
+class Play(NamedTuple):
+    """What is played."""
 
-    Everything of the run stays in a folder under `.demo/` of the checkout; no process does.
+    mode: Mode | None
+    nightly: bool
+    pace: Pace
+    rng: random.Random
+
+
+def demo(
+    dedupe: str | None = None,
+    *,
+    nightly: bool = True,
+    events: int = EVENTS,
+    seconds: float = FEED_SECONDS,
+    seed: int = 2013,
+) -> int:
+    """Play the scenario; return 0 only if no record is lost, doubled or altered, and the nightly job finds no fault.
+
+    `dedupe` is a mode of producer deduplication; None leaves the producer's retries in the archive. Everything of the
+    run stays in a folder under `.demo/` of the checkout; no process does.
     """
+    mode = _mode(dedupe)
     console, clock = Console(), SystemClock()
     folder = fresh_folder(clock)
-    pace = Pace(events, seconds)
+    pace = Pace(events, seconds, late_retries=_LATE_RETRIES)
+    play = Play(mode, nightly, pace, rng=random.Random(seed))  # noqa: S311 - repeatable on purpose
     try:
         with _stopped_by_sigterm():
-            findings = _play(console, clock, folder, pace, random.Random(seed))  # noqa: S311 - repeatable on purpose
+            findings = _play(console, clock, folder, play)
     except KeyboardInterrupt:
         console.print("stopped; no process of the demo is left")
         return _INTERRUPTED
@@ -47,18 +70,25 @@ def demo(*, events: int = EVENTS, seconds: float = FEED_SECONDS, seed: int = 201
         console.print(f"[red]{exc}[/]\n{exc.next_step or 'read the logs'}", highlight=False, soft_wrap=True)
         console.print(f"logs and properties: {folder}", highlight=False, soft_wrap=True)
         return exc.exit_code
-    print_report(console, findings)
     console.print(f"logs, properties and the bucket's files: {folder}", highlight=False, soft_wrap=True)
     return 0 if findings.is_proven else 1
 
 
-def _play(console: Console, clock: Clock, folder: Path, pace: Pace, rng: random.Random) -> Findings:
+def _mode(text: str | None) -> Mode | None:
+    modes: dict[str | None, Mode | None] = {None: None, "off": None, "claims": "claims", "watermark": "watermark"}
+    if text not in modes:
+        raise SettingsError(f"no mode {text!r}", next_step="--dedupe takes claims, watermark or off")
+    return modes[text]
+
+
+def _play(console: Console, clock: Clock, folder: Path, play: Play) -> Findings:
     console.print("Kinesis, S3 and DynamoDB start on this machine (the first time, they are downloaded)")
-    with EmbeddedAws(folder / "aws", clock=clock) as aws, Stage(folder, aws, clock) as stage:
+    with EmbeddedAws(folder / "aws", clock=clock) as aws, _stage(folder, aws, clock, play) as stage:
         stage.build()
         ledger = Ledger()
-        feeder = Feeder(stage.feeding_client(), STREAM, read_flights(), ledger, pace, clock=clock, rng=rng)
-        with Screen(console, clock, total=pace.events) as screen:
+        flights = read_flights(numbered=play.mode == "watermark")
+        feeder = Feeder(stage.feeding_client(), STREAM, flights, ledger, play.pace, clock=clock, rng=play.rng)
+        with Screen(console, clock, total=play.pace.events) as screen:
             feeder.start()
             try:
                 outcome = _run(stage, screen, feeder, ledger)
@@ -66,13 +96,31 @@ def _play(console: Console, clock: Clock, folder: Path, pace: Pace, rng: random.
                 feeder.stop()
             screen.act("the archive is read back and compared with the ledger")
             segments = read_archive(stage.store, PREFIX)
-        return Findings(
+        findings = Findings(
             verdict=compare(segments, ledger.records()),
             segments=segments,
-            totals=ledger.totals(),
+            retries=count_retries(play.mode, STREAM, segments, ledger.events(), outcome.recoveries),
             outcome=outcome,
             puts=stage.segment_puts(),
         )
+        print_report(console, findings)
+        if not play.nightly:
+            return findings
+        return findings.with_nightly(_nightly(console, stage, segments))
+
+
+def _stage(folder: Path, aws: EmbeddedAws, clock: Clock, play: Play) -> Stage:
+    return Stage(folder, aws, clock, SETTINGS[play.mode])
+
+
+def _nightly(console: Console, stage: Stage, segments: list[StoredSegment]) -> Nightly | None:
+    """Run the nightly job where it is installed."""
+    if not is_installed():
+        console.print("without the nightly job: PySpark is not installed (pip install 'minutebook[spark]')")
+        return None
+    nightly = run_nightly(console, stage.clock, stage.properties("a"), segments, stage.environment)
+    print_nightly(console, nightly)
+    return nightly
 
 
 def _run(stage: Stage, screen: Screen, feeder: Feeder, ledger: Ledger) -> Outcome:
@@ -97,7 +145,7 @@ def _run(stage: Stage, screen: Screen, feeder: Feeder, ledger: Ledger) -> Outcom
         tick()
         return archived >= ledger.totals().records or stage.clock.monotonic() > deadline
 
-    outcome = Scenario(stage, screen, tick).play()
+    outcome = Scenario(stage, screen, tick=tick, retry=feeder.retry_recent).play()
     leader = stage.workers["a"]
     screen.act("the last flights are sent")
     leader.wait_until(is_fed, seconds=_FEED_LIMIT_SECONDS)

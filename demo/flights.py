@@ -8,6 +8,7 @@ import importlib.util
 import io
 import json
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -28,22 +29,39 @@ class Event(NamedTuple):
     data: bytes
 
 
-def read_flights(path: Path | None = None) -> Iterator[Event]:
+def read_flights(path: Path | None = None, *, numbered: bool = False) -> Iterator[Event]:
     """Yield the flights in the file's order, by day and scheduled departure.
+
+    `numbered`: each carrier's route is a producer that numbers its flights from 1, without holes, and sends all of
+    them under one partition key; `event_id` is then `<producer>#<number>`.
 
     Raises:
         SettingsError: the package is not installed.
     """
     with zipfile.ZipFile(path or _data_file()) as archive, archive.open("flights.csv") as raw:
+        numbers: Counter[str] = Counter()
         for row in csv.DictReader(io.TextIOWrapper(raw, "utf-8", newline="")):
-            yield _event(row)
+            if numbered:
+                yield _numbered_event(row, numbers)
+            else:
+                yield _event(row)
 
 
 def _event(row: dict[str, str]) -> Event:
     event_id = f"{row['time_hour'][:10]}-{row['carrier']}{row['flight']}-{row['origin']}-{row['sched_dep_time']}"
+    return Event(event_id, row["tailnum"] or f"{row['carrier']}{row['flight']}", _payload(row, event_id=event_id))
+
+
+def _numbered_event(row: dict[str, str], numbers: Counter[str]) -> Event:
+    producer = f"{row['origin']}-{row['dest']}-{row['carrier']}"
+    numbers[producer] += 1
+    number = numbers[producer]
+    return Event(f"{producer}#{number}", producer, _payload(row, producer=producer, number=number))
+
+
+def _payload(row: dict[str, str], **more: str | int) -> bytes:
     fields = {name: _value(name, text) for name, text in row.items()}
-    data = json.dumps({"event_id": event_id, **fields}, separators=(",", ":")).encode()
-    return Event(event_id, row["tailnum"] or f"{row['carrier']}{row['flight']}", data)
+    return json.dumps({**more, **fields}, separators=(",", ":")).encode()
 
 
 def _value(name: str, text: str) -> str | int | None:

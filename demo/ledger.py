@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from archive.errors import MinutebookError
 from archive.position import Position
+from demo.flights import Event
 
 
 class Place(NamedTuple):
@@ -37,9 +38,10 @@ class Ledger:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._fingerprints: dict[Place, bytes] = {}
+        self._events: dict[Place, str] = {}
         self._retries = 0
 
-    def add(self, shard_id: str, sequence_number: str, data: bytes, *, is_retry: bool) -> None:
+    def add(self, shard_id: str, sequence_number: str, event: Event, *, is_retry: bool) -> None:
         """Write down one record.
 
         Raises:
@@ -49,7 +51,8 @@ class Ledger:
         with self._lock:
             if place in self._fingerprints:
                 raise MinutebookError(f"the stream returned {place.shard_id} {place.position} twice")
-            self._fingerprints[place] = fingerprint(data)
+            self._fingerprints[place] = fingerprint(event.data)
+            self._events[place] = event.event_id
             self._retries += is_retry
 
     def totals(self) -> LedgerTotals:
@@ -61,6 +64,11 @@ class Ledger:
         """Return a copy: place -> fingerprint of the payload."""
         with self._lock:
             return dict(self._fingerprints)
+
+    def events(self) -> dict[Place, str]:
+        """Return a copy: place -> event id; a retry has the id of its event."""
+        with self._lock:
+            return dict(self._events)
 
 
 def fingerprint(data: bytes) -> bytes:

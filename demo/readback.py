@@ -11,30 +11,42 @@ from typing import NamedTuple
 
 from archive.commit import segment_metadata
 from archive.errors import FormatError, ObjectVanished
-from archive.keys import parse_segment_key
+from archive.keys import duplicates_key, parse_segment_key
 from archive.metadata import ChainStart, SegmentMetadata
 from archive.minute import minute_of
 from archive.position import Position
 from archive.record import Record
-from archive.segment import read_records
-from archive.store import ObjectHead, ObjectStore
+from archive.segment import read_dropped, read_records
+from archive.store import ListedObject, ObjectHead, ObjectStore
 from demo.ledger import Place, fingerprint
 
 
+class StoredRecord(NamedTuple):
+    """One line: place, fingerprint of the payload, arrival; a producer duplicate also says of what."""
+
+    place: Place
+    digest: bytes
+    arrival_ms: int
+    duplicate_of: str = ""
+
+
 class StoredSegment(NamedTuple):
-    """One object of the archive: key, metadata, and its records as (place, fingerprint)."""
+    """One object of the archive: key, metadata, its records, and the producer duplicates that it left out."""
 
     key: str
     metadata: SegmentMetadata
-    records: Sequence[tuple[Place, bytes]]
+    records: Sequence[StoredRecord]
+    dropped: Sequence[StoredRecord]
+    stored_at_ms: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """The archive against the ledger. Places are listed, so that a failure can be looked at.
 
-    `lost`: acknowledged and not archived. `duplicated`: archived more than once. `altered`: archived with other
-    bytes. `unknown`: archived and never acknowledged. `broken`: what is wrong with objects and chains, in words.
+    A record is accounted for by a line of a segment, or by a producer duplicate that a segment left out.
+    `lost`: acknowledged and in neither. `duplicated`: accounted for more than once. `altered`: with other bytes.
+    `unknown`: never acknowledged. `broken`: what is wrong with objects and chains, in words.
     """
 
     sent: int
@@ -52,36 +64,40 @@ class Verdict:
 
 
 def count_archived(store: ObjectStore, prefix: str, known: dict[str, int]) -> int:
-    """Return the number of archived records, by metadata alone; `known` remembers keys already asked for."""
+    """Return the number of records that segments account for; `known` remembers keys already asked for.
+
+    By metadata alone; producer duplicates that were left out count.
+    """
     for row in store.list_objects(prefix):
         if _is_segment(prefix, row.key) and row.key not in known:
             head = store.head(row.key)
             if head is not None:
-                known[row.key] = segment_metadata(head).records
+                metadata = segment_metadata(head)
+                known[row.key] = metadata.records + metadata.dropped
     return sum(known.values())
 
 
 def read_archive(store: ObjectStore, prefix: str) -> list[StoredSegment]:
-    """Read every segment under `prefix`, in the order of keys.
+    """Read every segment under `prefix` and its dropped duplicates, in the order of keys.
 
     Raises:
         FormatError, ForeignObject: an object is not what its key says.
         ObjectVanished: an object was listed and is gone.
     """
-    keys = [row.key for row in store.list_objects(prefix) if _is_segment(prefix, row.key)]
-    return [_read_segment(store, prefix, key) for key in keys]
+    rows = [row for row in store.list_objects(prefix) if _is_segment(prefix, row.key)]
+    return [_read_segment(store, prefix, row) for row in rows]
 
 
 def compare(segments: Sequence[StoredSegment], ledger: Mapping[Place, bytes]) -> Verdict:
     """Compare the archive with the ledger."""
-    records = [record for segment in segments for record in segment.records]
-    times = Counter(place for place, _ in records)
+    records = [record for segment in segments for record in (*segment.records, *segment.dropped)]
+    times = Counter(record.place for record in records)
     return Verdict(
         sent=len(ledger),
         archived=len(times),
         lost=sorted(ledger.keys() - times.keys()),
         duplicated=sorted(place for place, count in times.items() if count > 1),
-        altered=sorted({place for place, digest in records if place in ledger and ledger[place] != digest}),
+        altered=sorted({one.place for one in records if ledger.get(one.place, one.digest) != one.digest}),
         unknown=sorted(times.keys() - ledger.keys()),
         broken=broken_links(segment.metadata for segment in segments),
     )
@@ -111,27 +127,55 @@ def _is_segment(prefix: str, key: str) -> bool:
     return not key.removeprefix(prefix).startswith("_")
 
 
-def _read_segment(store: ObjectStore, prefix: str, key: str) -> StoredSegment:
+def _read_segment(store: ObjectStore, prefix: str, row: ListedObject) -> StoredSegment:
+    key = row.key
     parsed = parse_segment_key(prefix, key)
     stored = store.get(key)
     if stored is None:
         raise ObjectVanished(f"{key} was listed and is gone")
     metadata = segment_metadata(ObjectHead(key, len(stored.body), stored.etag, stored.metadata, 0))
-    records = list(read_records(stored.body, parsed.shard_id))
     if (parsed.shard_id, parsed.minute, parsed.first) != (metadata.shard_id, metadata.minute, metadata.first):
         raise FormatError(f"{key}: key and metadata disagree")
-    _check_body(key, metadata, records)
+    records = list(read_records(stored.body, parsed.shard_id))
+    dropped = _read_dropped(store, prefix, metadata)
+    _check_bodies(key, metadata, records, dropped)
     return StoredSegment(
-        key, metadata, [(Place(parsed.shard_id, position), fingerprint(record.data)) for position, record in records]
+        key,
+        metadata,
+        [_record(metadata.shard_id, record) for _, record in records],
+        [_record(metadata.shard_id, record, duplicate_of) for _, record, duplicate_of in dropped],
+        row.last_modified_ms,
     )
 
 
-def _check_body(key: str, metadata: SegmentMetadata, records: Sequence[tuple[Position, Record]]) -> None:
-    """Raise FormatError when the body is not what the metadata says; the demo drops no producer duplicates."""
+def _record(shard_id: str, record: Record, duplicate_of: str = "") -> StoredRecord:
+    return StoredRecord(Place(shard_id, record.position), fingerprint(record.data), record.arrival_ms, duplicate_of)
+
+
+def _read_dropped(store: ObjectStore, prefix: str, metadata: SegmentMetadata) -> list[tuple[Position, Record, str]]:
+    """Read what the segment's own writer left out; objects of writers that lost the slot do not count."""
+    key = duplicates_key(prefix, metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
+    stored = store.get(key)
+    if stored is None:
+        return []
+    return list(read_dropped(stored.body, metadata.shard_id))
+
+
+def _check_bodies(
+    key: str,
+    metadata: SegmentMetadata,
+    records: Sequence[tuple[Position, Record]],
+    dropped: Sequence[tuple[Position, Record, str]],
+) -> None:
+    """Raise FormatError when the two bodies are not what the metadata says."""
     payload_bytes = sum(len(record.data) for _, record in records)
     if (len(records), payload_bytes) != (metadata.records, metadata.payload_bytes):
         raise FormatError(f"{key}: {len(records)} lines, {payload_bytes} bytes; the metadata says otherwise")
-    if records and (records[0][0], records[-1][0]) != (metadata.first, metadata.last):
-        raise FormatError(f"{key}: the ends of the body are not the ends of the span")
-    if {minute_of(record.arrival_ms) for _, record in records} - {metadata.minute}:
+    if len(dropped) != metadata.dropped:
+        raise FormatError(f"{key}: {len(dropped)} dropped duplicates are kept; the metadata says {metadata.dropped}")
+    positions = sorted([position for position, _ in records] + [position for position, _, _ in dropped])
+    if not positions or (positions[0], positions[-1]) != (metadata.first, metadata.last):
+        raise FormatError(f"{key}: the ends of the bodies are not the ends of the span")
+    arrivals = [record.arrival_ms for _, record in records] + [record.arrival_ms for _, record, _ in dropped]
+    if {minute_of(arrival_ms) for arrival_ms in arrivals} - {metadata.minute}:
         raise FormatError(f"{key} holds records of another minute")

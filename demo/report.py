@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from rich.console import Console
 from rich.table import Table
 
-from demo.ledger import LedgerTotals
+from demo.nightly import Nightly
 from demo.readback import StoredSegment, Verdict
+from demo.retries import Retries
 from demo.scenario import Outcome
 
 _SAMPLES = 5
@@ -20,14 +22,28 @@ class Findings:
 
     verdict: Verdict
     segments: Sequence[StoredSegment]
-    totals: LedgerTotals
+    retries: Retries
     outcome: Outcome
     puts: int
+    nightly: Nightly | None = None
+
+    def with_nightly(self, nightly: Nightly | None) -> Self:
+        """Return these findings and what the nightly job found."""
+        return replace(self, nightly=nightly)
 
     @property
     def is_proven(self) -> bool:
-        """Tell whether the archive is right, and the zombie was really fenced."""
-        return self.verdict.is_clean and self.outcome.fenced > 0
+        """Tell whether the archive is right by both witnesses, and the scenario proved what it should."""
+        is_archived = self.verdict.is_clean and self.retries.is_right
+        return is_archived and self.outcome.fenced > 0 and self.retries.is_telling and self.is_compacted
+
+    @property
+    def is_compacted(self) -> bool:
+        """Tell whether the nightly job, if it ran, found the day clean and wrote the row of each line."""
+        if self.nightly is None:
+            return True
+        lines = Counter(record.place.shard_id for segment in self.segments for record in segment.records)
+        return self.nightly.is_clean and self.nightly.rows == dict(lines)
 
 
 def print_report(console: Console, findings: Findings) -> None:
@@ -50,8 +66,29 @@ def print_report(console: Console, findings: Findings) -> None:
     for name, places in wrong:
         for place in places[:_SAMPLES]:
             console.print(f"[red]{name}: {place.shard_id} {place.position}[/]", highlight=False, soft_wrap=True)
+    for name, texts in (("lost event", findings.retries.lost), ("misnamed", findings.retries.misnamed)):
+        for text in texts[:_SAMPLES]:
+            console.print(f"[red]{name}: {text}[/]", highlight=False, soft_wrap=True)
+    if not findings.retries.is_telling:
+        console.print("[red]not every kind of producer retry was sent: the scenario proved less than it should[/]")
     if not findings.outcome.fenced:
         console.print("[red]the frozen worker sent no late PUT: the scenario proved less than it should[/]")
+
+
+def print_nightly(console: Console, nightly: Nightly) -> None:
+    """Print the verdict, the rows of each shard, and where reports and Parquet are."""
+    table = Table(title=f"The Parquet: SELECT shard_id, count(*) ... GROUP BY shard_id; audit level {nightly.level}")
+    table.add_column("shard_id")
+    table.add_column("rows", justify="right")
+    for shard_id, count in nightly.rows.items():
+        table.add_row(shard_id, f"{count:,}")
+    table.add_row("all", f"{sum(nightly.rows.values()):,}")
+    console.print(table)
+    if not nightly.is_clean:
+        console.print("[red]the nightly job does not call the archive clean[/]")
+    for report in nightly.reports:
+        console.print(f"report:  {report}", highlight=False, soft_wrap=True)
+    console.print(f"Parquet: {nightly.parquet}", highlight=False, soft_wrap=True)
 
 
 def _rows(findings: Findings) -> list[tuple[str, str]]:
@@ -59,18 +96,34 @@ def _rows(findings: Findings) -> list[tuple[str, str]]:
     per_minute = Counter((one.metadata.shard_id, one.metadata.minute) for one in findings.segments)
     return [
         ("sent (acknowledged by the stream)", f"{verdict.sent:,}"),
-        ("  of these, producer retries", f"{findings.totals.retries:,}"),
-        ("archived", f"{verdict.archived:,}"),
+        ("  of these, producer retries", f"{findings.retries.sent:,}"),
+        ("archived, lines and dropped duplicates", f"{verdict.archived:,}"),
         ("lost", f"{len(verdict.lost):,}"),
         ("duplicated", f"{len(verdict.duplicated):,}"),
         ("altered or unknown", f"{len(verdict.altered) + len(verdict.unknown):,}"),
         ("broken chains", f"{len(verdict.broken):,}"),
+        *_retry_rows(findings.retries),
         ("minutes of arrival", f"{_arrival_minutes(findings.segments):.1f}"),
         ("objects", f"{len(findings.segments):,} of {len({shard for shard, _ in per_minute})} shards"),
         ("PUTs per shard and minute", f"{findings.puts / max(1, len(per_minute)):.2f}"),
         ("late PUTs of the frozen worker, all refused", f"{outcome.fenced}"),
         ("its shards taken over after", f"{outcome.takeover_seconds:.0f} s"),
         *((f"{one.what}: back after", f"{one.seconds:.0f} s") for one in outcome.recoveries),
+    ]
+
+
+def _retry_rows(retries: Retries) -> list[tuple[str, str]]:
+    if retries.mode is None:
+        return [("events (retries are kept: deduplication is off)", f"{retries.events:,}")]
+    return [
+        (f"events (deduplication: {retries.mode})", f"{retries.events:,}"),
+        ("producer retries sent", f"{retries.sent:,}"),
+        ("  removed, all of them in _duplicates/", f"{retries.removed:,}"),
+        ("    in another shard than the original", f"{retries.across_shards:,}"),
+        ("    more than a minute after it", f"{retries.after_a_minute:,}"),
+        ("    delivered before a SIGKILL, archived after it", f"{retries.through_a_crash:,}"),
+        ("  left in the archive", f"{retries.left:,}"),
+        ("events lost", f"{len(retries.lost):,}"),
     ]
 
 

@@ -27,16 +27,20 @@ _HOLD_SECONDS = 4
 """For some flights to be delivered after the zombie's last commit, so that it holds something when it freezes."""
 _LATE_PUT_SECONDS = 2
 """For the late PUT itself: nobody can be asked whether it is done."""
+_DELIVERY_SECONDS = 1.5
+"""For what was just sent to reach the processors, a few reads' worth: it is neither archived nor checkpointed yet."""
 _START_SECONDS = 120
 _TAKEOVER_SECONDS = 180
 _FENCE_SECONDS = 40
 
 
 class Recovery(NamedTuple):
-    """From a SIGKILL to the moment the worker's shards were open again, in seconds."""
+    """From a SIGKILL (`at_ms`, wall clock) to the moment the worker's shards were open again, in seconds."""
 
     what: str
     seconds: float
+    at_ms: int
+    shards: frozenset[str]
 
 
 class Outcome(NamedTuple):
@@ -48,12 +52,17 @@ class Outcome(NamedTuple):
 
 
 class Scenario:
-    """The acts, in order. `tick` is called while an act waits: it repaints, and raises when the feeder failed."""
+    """The acts, in order.
 
-    def __init__(self, stage: Stage, screen: Screen, tick: Callable[[], None]) -> None:
+    `tick` is called while an act waits: it repaints, and raises when the feeder failed. `retry` is called before each
+    SIGKILL: it puts events again, so that retries are replayed through the crash.
+    """
+
+    def __init__(self, stage: Stage, screen: Screen, *, tick: Callable[[], None], retry: Callable[[], None]) -> None:
         self._stage = stage
         self._screen = screen
         self._tick = tick
+        self._retry = retry
         self._clock = stage.clock
 
     def play(self) -> Outcome:
@@ -137,11 +146,14 @@ class Scenario:
         """Kill something of a worker and wait until its shards are open again, here or elsewhere."""
         shards = worker.holds()
         self._screen.act(f"{what} of worker {worker.name.upper()}, which holds {_names(shards)}")
+        self._retry()
+        self._clock.sleep(_DELIVERY_SECONDS)
         marks = {one: one.mark() for one in self._stage.workers.values()}
+        at_ms = self._clock.now_ms()
         begun = self._clock.monotonic()
         kill()
         self._wait(worker, lambda: shards <= _seen(marks, "shard_opened"), _TAKEOVER_SECONDS)
-        recovery = Recovery(what, self._clock.monotonic() - begun)
+        recovery = Recovery(what, self._clock.monotonic() - begun, at_ms, frozenset(shards))
         self._screen.result(f"back after {recovery.seconds:.0f} s")
         return recovery
 

@@ -1,6 +1,7 @@
 """The stage: a folder for this run, a stream, a bucket, and workers with their properties files."""
 
 import os
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -28,9 +29,13 @@ _ACTIVE_SECONDS = 30
 
 
 class Stage:
-    """Everything that the scenario acts on; leaving it ends every process that was started on it."""
+    """Everything that the scenario acts on; leaving it ends every process that was started on it.
 
-    def __init__(self, folder: Path, aws: EmbeddedAws, clock: Clock) -> None:
+    `settings` are properties for every worker, beside those of the template.
+    """
+
+    def __init__(self, folder: Path, aws: EmbeddedAws, clock: Clock, settings: Mapping[str, str]) -> None:
+        self._settings = settings
         self.folder = folder
         self.aws = aws
         self.clock = clock
@@ -53,9 +58,18 @@ class Stage:
         self.kinesis.create_stream(StreamName=STREAM, ShardCount=SHARDS)
         self.wait_active()
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What every process of ours needs: credentials of the servers, and a Java."""
+        return {**self.aws.environment, "JAVA_HOME": str(self._java.parents[1])}
+
+    def properties(self, name: str) -> Path:
+        """Return where a worker's properties file is."""
+        return self.folder / f"worker-{name}.properties"
+
     def start_worker(self, name: str, **overrides: str) -> Worker:
         """Start `minutebook consume` with a properties file of its own; `overrides` are environment variables."""
-        properties = self.folder / f"worker-{name}.properties"
+        properties = self.properties(name)
         values = javaproperties.loads(TEMPLATE.read_text(encoding="ascii"))
         values |= {
             "applicationName": "minutebook-demo",
@@ -73,14 +87,10 @@ class Stage:
             "varianceBalancingFrequency": "3600",
             # A killed processor takes its daemon down only after this grace.
             "shutdownGraceMillis": "5000",
+            **self._settings,
         }
         properties.write_text(javaproperties.dumps(values, timestamp=False), encoding="ascii")
-        environment = {
-            **self.aws.environment,
-            "JAVA_HOME": str(self._java.parents[1]),
-            **overrides,
-        }
-        worker = Worker(name, properties, clock=self.clock, environment=environment)
+        worker = Worker(name, properties, clock=self.clock, environment={**self.environment, **overrides})
         self._exits.callback(worker.kill)
         self.workers[name] = worker
         return worker

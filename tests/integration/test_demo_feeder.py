@@ -49,6 +49,27 @@ def test_the_ledger_is_what_the_stream_holds(
     assert totals.retries > 0
 
 
+def test_late_and_recent_retries_repeat_events(embedded_aws: EmbeddedAws, stream: str) -> None:
+    """Some of each batch again later, the last ones again on demand: more records, and not one event more."""
+    ledger = Ledger()
+    feeder = Feeder(
+        embedded_aws.kinesis_client(total_max_attempts=1),
+        stream,
+        read_flights(),
+        ledger,
+        Pace(events=100, seconds=0.5, batch=20, retry_share=0, late_retries=3, late_seconds=0),
+        clock=SystemClock(),
+        rng=random.Random(1),
+    )
+    feeder.start()
+    feeder.join()
+    feeder.check()
+    assert ledger.totals() == (115, 15)
+    feeder.retry_recent()
+    assert ledger.totals() == (215, 115)
+    assert len(set(ledger.events().values())) == 100
+
+
 def test_a_failure_reaches_the_main_thread(embedded_aws: EmbeddedAws) -> None:
     """A feeder that cannot put is an error, not a silence."""
     feeder = Feeder(

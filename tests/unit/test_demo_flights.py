@@ -33,6 +33,16 @@ def test_every_event_has_a_partition_key_that_kinesis_takes() -> None:
     assert all(1 <= len(event.partition_key) <= 256 for event in islice(read_flights(), 30_000))
 
 
+def test_numbered_flights_have_no_holes() -> None:
+    """Each producer counts from 1 and keeps to one partition key, as watermark mode asks."""
+    numbers: dict[str, int] = {}
+    for event in islice(read_flights(numbered=True), 10_000):
+        row = json.loads(event.data)
+        assert row["number"] == numbers.get(row["producer"], 0) + 1
+        assert (event.partition_key, event.event_id) == (row["producer"], f"{row['producer']}#{row['number']}")
+        numbers[row["producer"]] = row["number"]
+
+
 def test_pandas_is_not_imported() -> None:
     """The package's own import would need it."""
     next(read_flights())

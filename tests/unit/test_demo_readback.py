@@ -9,6 +9,7 @@ from archive.metadata import ChainStart, Continuity, Predecessor
 from archive.position import Position
 from archive.record import Record
 from archive.segment import SegmentWriter
+from demo.flights import Event
 from demo.ledger import Ledger, Place
 from demo.readback import Verdict, compare, count_archived, read_archive
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
@@ -30,7 +31,7 @@ class Archive:
     def send(self, *sequences: int) -> None:
         """Write records down as acknowledged."""
         for sequence in sequences:
-            self.ledger.add(SHARD, str(sequence), _data(sequence), is_retry=False)
+            self.ledger.add(SHARD, str(sequence), _event(sequence), is_retry=False)
 
     def segment(
         self,
@@ -157,10 +158,14 @@ def test_the_ledger_refuses_a_position_twice(archive: Archive) -> None:
 def test_the_ledger_tells_retries_from_events() -> None:
     """A retry is a record, not an event."""
     ledger = Ledger()
-    ledger.add(SHARD, "1", b"a", is_retry=False)
-    ledger.add(SHARD, "2", b"a", is_retry=True)
+    ledger.add(SHARD, "1", _event(1), is_retry=False)
+    ledger.add(SHARD, "2", _event(1), is_retry=True)
     totals = ledger.totals()
     assert (totals.records, totals.retries, totals.events) == (2, 1, 1)
+
+
+def _event(sequence: int) -> Event:
+    return Event(f"event {sequence}", "key", _data(sequence))
 
 
 def _data(sequence: int) -> bytes:

@@ -1,0 +1,121 @@
+"""The nightly job at the end of the demo: `minutebook compact` and `minutebook audit`, as an operator types them."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from archive.clock import Clock
+from archive.errors import MinutebookError, SettingsError
+from archive.minute import minute_text
+from demo.readback import StoredSegment
+
+_MASTER = "local[2]"
+_JOB_SECONDS = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nightly:
+    """What the job left: exit codes (0 clean, 3 defects, 4 unproven), reports, Parquet, and rows per shard."""
+
+    level: str
+    compact_code: int
+    audit_code: int
+    reports: list[Path] = field(default_factory=list)
+    parquet: Path
+    rows: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_clean(self) -> bool:
+        """Tell whether both commands did."""
+        return (self.compact_code, self.audit_code) == (0, 0)
+
+
+def is_installed() -> bool:
+    """Tell whether the extra `spark` is."""
+    return all(importlib.util.find_spec(name) is not None for name in ("pyspark", "pyarrow"))
+
+
+def run_nightly(
+    console: Console,
+    clock: Clock,
+    properties: Path,
+    segments: list[StoredSegment],
+    environment: Mapping[str, str],
+) -> Nightly:
+    """Compact and audit the days of these segments into folders beside the properties file.
+
+    Raises:
+        MinutebookError: a command did not come to a verdict.
+    """
+    folder = properties.parent
+    days = sorted({minute_text(segment.metadata.minute)[:10] for segment in segments})
+    span = ["--from", days[0], "--to", days[-1], "--master", _MASTER]
+    level = _deepest_level(properties)
+    reports, parquet = folder / "report", folder / "parquet"
+    commands = (
+        ["compact", str(properties), *span, "--out", str(parquet)],
+        ["audit", str(properties), *span, "--level", level, "--report", str(reports)],
+    )
+    codes = []
+    for words in commands:
+        console.print(f"[dim]$[/] minutebook {' '.join(words)}", highlight=False, soft_wrap=True)
+        begun = clock.monotonic()
+        codes.append(_minutebook(console, words, environment))
+        console.print(f"[dim]exit {codes[-1]} after {clock.monotonic() - begun:.0f} s[/]", highlight=False)
+    return Nightly(
+        level=level,
+        compact_code=codes[0],
+        audit_code=codes[1],
+        reports=sorted(reports.glob("*.html")),
+        parquet=parquet,
+        rows=count_rows(parquet),
+    )
+
+
+def count_rows(parquet: Path) -> dict[str, int]:
+    """Return the rows of each shard in all published files: one query on the Parquet."""
+    import pyarrow.dataset as ds  # noqa: PLC0415 - an extra, and heavy
+
+    files = sorted(str(path) for path in parquet.glob("dt=*/gen=*/*.parquet"))
+    if not files:
+        return {}
+    table = ds.dataset(files, format="parquet").to_table(columns=["shard_id"])
+    found = table.group_by("shard_id").aggregate([([], "count_all")]).to_pylist()
+    return {row["shard_id"]: row["count_all"] for row in sorted(found, key=lambda row: str(row["shard_id"]))}
+
+
+def _minutebook(console: Console, words: list[str], environment: Mapping[str, str]) -> int:
+    """Run a command of the front door; its verdict is its exit code."""
+    program = str(Path(sys.executable).with_name("minutebook"))
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+    try:
+        done = subprocess.run(
+            [program, *words],
+            env={**inherited, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_JOB_SECONDS,
+        )
+    except subprocess.TimeoutExpired as exc:
+        raise MinutebookError(f"minutebook {words[0]} did not end within {_JOB_SECONDS} s") from exc
+    console.print(done.stdout.rstrip(), markup=False, highlight=False, soft_wrap=True)
+    if done.returncode not in {0, 3, 4}:
+        raise MinutebookError(f"minutebook {words[0]} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    return done.returncode
+
+
+def _deepest_level(properties: Path) -> str:
+    """Return `stream` where the audit can compare with the stream itself, else `keys`."""
+    from compaction.request import AuditRequest  # noqa: PLC0415 - beside its one use
+
+    try:
+        return AuditRequest(properties, level="stream").checked_level()
+    except SettingsError:
+        return "keys"
