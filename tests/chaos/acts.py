@@ -117,7 +117,7 @@ class Acts:
         before anybody can tell them that their leases are gone.
         """
         leader = self._site.app.leader()
-        may_be_leader = self._is_long and act.coin
+        may_be_leader = self._is_long and act.coin and act.pick < 0.5
         candidates = [one for one in self._site.idle_places() if may_be_leader or one.name != leader]
         if not candidates or len(self._site.idle_places()) < 2:
             return self._note.skip(act.kind, "no worker can be spared")

@@ -94,15 +94,19 @@ class Run:
         self._proxies["dynamodb"].set_rates(BACKGROUND_DYNAMODB)
         self._timeline.note("faults_begin", lasts_seconds=self._seconds)
         playing: list[tuple[Kind, Play]] = []
+        waiting: list[Act] = []
         end = self._clock.monotonic() + self._seconds
         act = next(coming)
         due = self._clock.monotonic() + act.gap_seconds
         try:
             while self._clock.monotonic() < end:
-                if self._clock.monotonic() >= due and _may_begin(act, playing):
-                    playing.append((act.kind, acts.begin(act)))
+                if self._clock.monotonic() >= due and not _is_alone(playing):
+                    waiting.append(act)
                     act = next(coming)
                     due = self._clock.monotonic() + act.gap_seconds
+                for one in [one for one in waiting if _may_begin(one, playing)]:
+                    waiting.remove(one)
+                    playing.append((one.kind, acts.begin(one)))
                 self._tick(playing)
             self._until(lambda: not playing, _ACTS_END_SECONDS, "the last acts end", playing)
         finally:
@@ -189,7 +193,11 @@ class Run:
         self._clock.sleep(_TICK_SECONDS)
 
 
+def _is_alone(playing: list[tuple[Kind, Play]]) -> bool:
+    """Tell whether the act that wants the workers for itself is under way."""
+    return any(kind is Kind.LOSE_TABLE for kind, _ in playing)
+
+
 def _may_begin(act: Act, playing: list[tuple[Kind, Play]]) -> bool:
     """Losing the lease table begins when nothing else plays, and nothing else begins meanwhile."""
-    kinds = {kind for kind, _ in playing}
-    return not kinds if act.kind is Kind.LOSE_TABLE else Kind.LOSE_TABLE not in kinds
+    return not _is_alone(playing) and (act.kind is not Kind.LOSE_TABLE or not playing)

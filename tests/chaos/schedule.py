@@ -40,7 +40,7 @@ class Act(NamedTuple):
     coin: bool
 
 
-_GAPS: Final = (3.0, 9.0)
+_GAPS: Final = (3.0, 12.0)
 _LENGTHS: Final = {
     Kind.KILL_S3: (1.0, 6.0),
     Kind.S3_STORM: (4.0, 15.0),

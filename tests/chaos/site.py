@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from botocore.exceptions import ClientError
+
 from archive.clock import Clock
 from demo.embedded import EmbeddedAws
 from demo.processes import Process, descendants, send
@@ -161,7 +163,9 @@ class Site:
         """Return the lease rows; none while there is no table. Every checkpoint seen is remembered."""
         try:
             rows = self.app.leases()
-        except self.app.dynamodb.exceptions.ResourceNotFoundException:
+        except ClientError as exc:
+            if exc.response["Error"]["Code"] != "ResourceNotFoundException":
+                raise
             return {}
         self.checkpoints |= {(shard, row.checkpoint) for shard, row in rows.items() if row.checkpoint[0].isdigit()}
         return rows

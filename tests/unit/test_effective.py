@@ -29,6 +29,7 @@ def test_presets() -> None:
         "callProcessRecordsEvenForEmptyRecordList": "true",
         "executableName": "/bin/minutebook-processor",
         "initialPositionInStream": "TRIM_HORIZON",
+        "isGracefulLeaseHandoffEnabled": "false",
         "minutebook.bucket": "archive",
         "regionName": "eu-west-1",
         "retrievalMode": "POLLING",
