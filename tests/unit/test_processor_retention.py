@@ -90,3 +90,21 @@ def test_a_reader_at_the_tip_of_a_quiet_shard_is_not_in_doubt(world: World) -> N
     assert world.spans() == [(0, 3), (4, 5)]
     assert "holds" not in world.stream.requests
     assert world.metadata().continuity is None
+
+
+def test_a_reader_that_catches_up_over_days_asks_every_few_minutes(world: World) -> None:
+    """Two days behind on a week of retention: not one question per batch, which would cost the shard's read limit."""
+    world.stream.retention_ms = 7 * DAY * 1000
+    worker = world.started()
+    daemon = worker.daemon
+
+    def deliver_behind() -> None:
+        batch = daemon.waiting()[:1]
+        behind = b'"millisBehindLatest":%d' % (2 * DAY * 1000)
+        daemon.run([lambda: daemon.records_message(batch).replace(b'"millisBehindLatest":0', behind)])
+
+    world.put(100)
+    for _ in range(100):
+        deliver_behind()
+        world.clock.advance(8)
+    assert 2 <= world.stream.requests.count("holds") <= 6
