@@ -15,6 +15,8 @@ from compaction.merging import Repeat
 from compaction.places import Place
 from compaction.plan import Task, Unit, group_overlaps, plan_tasks, single_units
 from compaction.ports import AuditOptions, Ports
+from compaction.result import Check
+from compaction.stream_level import StreamResult, check_stream
 from compaction.surroundings import read_surroundings
 from compaction.tombstones import expired_before
 from compaction.work import Order, Outcome, Part
@@ -35,9 +37,22 @@ def audit_day(ports: Ports, day: Day, options: AuditOptions) -> DayResult:
         checkpoints = ports.checkpoints()
         inventory = list_day(ports.archive, day, ports.place.prefix, ports.waits).only(options.shard)
         examined = examine(ports, inventory, checkpoints, options, None, "")
+        further = _against_stream(ports, examined, options)
     except StoreError as exc:
         return unreadable(ports, day, options, exc)
-    return DayResult(conclude(ports, examined, options, compacted=None), examined.described)
+    audit = conclude(ports, examined, options, None, further.findings, further.checks)
+    return DayResult(audit, examined.described)
+
+
+def _against_stream(ports: Ports, examined: Examined, options: AuditOptions) -> StreamResult:
+    if options.level != "stream":
+        return StreamResult((), (), 0)
+    if ports.stream is None:
+        check = Check(id="stream_readable", status="unknown", message="no stream was given")
+        return StreamResult((), (check,), 0)
+    surroundings = examined.witnesses.surroundings
+    segments = examined.described.segments
+    return check_stream(ports, ports.stream(), examined.inventory, segments, surroundings, options.shard)
 
 
 @collector_paused()

@@ -15,6 +15,7 @@ from compaction.audit import audit_day
 from compaction.conclusion import DayResult
 from compaction.day import Day
 from compaction.inventory import list_day
+from compaction.kinesis import StreamReader, make_kinesis_client
 from compaction.leases import Checkpoints, make_dynamodb_client, read_checkpoints
 from compaction.logs import configure_logging
 from compaction.places import Place, open_storage, parse_place
@@ -136,6 +137,9 @@ def _ports(settings: JobSettings, what: str, master: str) -> Iterator[Ports]:
             engine=_LazySpark(stack, what, master),
             checkpoints=lambda: _checkpoints(settings),
             version=importlib.metadata.version("minutebook"),
+            stream=lambda: StreamReader(
+                make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
+            ),
         )
 
 

@@ -54,8 +54,9 @@ def conclude(
     options: AuditOptions,
     compacted: int | None,
     further: Sequence[Finding] = (),
+    further_checks: Sequence[Check] = (),
 ) -> Audit:
-    """Write the verdict down; `further` are findings of who called."""
+    """Write the verdict down; `further` is what the caller found beside the examination."""
     inventory = examined.inventory
     found = [
         *all_findings(examined.described, examined.chains, examined.witnesses, examined.facts, examined.repeats),
@@ -63,7 +64,11 @@ def conclude(
     ]
     equation = balance(examined.described, examined.facts, examined.repeated, compacted, 0)
     now_ms = ports.clock.now_ms()
-    checks = _checks(options, examined, found, equation, day_is_over=now_ms >= inventory.day.end_ms)
+    day_is_over = now_ms >= inventory.day.end_ms
+    checks = [*_checks(options, examined, found, equation, further_checks), *further_checks]
+    if not day_is_over:
+        message = "the day is not over: later records are not judged"
+        checks.append(Check(id="day_is_over", status="warning", message=message))
     findings = tuple(_reproducible(one, inventory.day, options) for one in ordered(found))
     return Audit(
         schema=SCHEMA,
@@ -114,14 +119,19 @@ def _scope(ports: Ports, inventory: Inventory, options: AuditOptions, now_ms: in
 
 
 def _checks(
-    options: AuditOptions, examined: Examined, found: Sequence[Finding], equation: Equation, *, day_is_over: bool
+    options: AuditOptions,
+    examined: Examined,
+    found: Sequence[Finding],
+    equation: Equation,
+    further: Sequence[Check],
 ) -> list[Check]:
+    was_compared = any(check.id == "stream_compared" for check in further)
     checks = []
     for code in Code:
         hits = [one for one in found if one.code == code.value]
         asked = not (
             (code in _BY_LINES and options.level == "inventory")
-            or (code in _BY_STREAM and options.level != "stream")
+            or (code in _BY_STREAM and not was_compared)
             or code in _ELSEWHERE
         )
         checks.append(_check(code, hits, asked=asked))
@@ -133,12 +143,11 @@ def _checks(
             f"+ rejected {equation.rejected}",
         )
     )
+    if not examined.chains.results:
+        message = "no shard is known here that could have lived on this day: is this the right bucket and prefix?"
+        checks.append(Check(id="shards_known", status="unknown", message=message))
     if examined.checkpoints.error:
         checks.append(Check(id="lease_table", status="warning", message=examined.checkpoints.error))
-    if not day_is_over:
-        checks.append(
-            Check(id="day_is_over", status="warning", message="the day is not over: later records are not judged")
-        )
     return checks
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from archive.clock import Clock, IdSource
 from compaction.inventory import Waits
+from compaction.kinesis import StreamReader
 from compaction.leases import Checkpoints
 from compaction.neighbours import LOOKBACK_DAYS
 from compaction.places import Place
@@ -28,6 +29,7 @@ class Ports(NamedTuple):
     engine: Engine
     checkpoints: Callable[[], Checkpoints]
     version: str
+    stream: Callable[[], StreamReader] | None = None
 
 
 class AuditOptions(NamedTuple):

@@ -29,7 +29,7 @@ class AuditRequest(NamedTuple):
 
     def checked_level(self) -> Level:
         """Return the level; raises SettingsError."""
-        levels: dict[str, Level] = {"inventory": "inventory", "keys": "keys"}
+        levels: dict[str, Level] = {"inventory": "inventory", "keys": "keys", "stream": "stream"}
         if self.level not in levels:
             raise SettingsError(f"no level {self.level!r}", next_step=f"--level takes {', '.join(levels)}")
         return levels[self.level]

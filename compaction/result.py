@@ -1,5 +1,6 @@
 """The result of an audit: the content of `audit.json`, schema version 1 (`docs/audit.schema.json`)."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
@@ -111,3 +112,7 @@ def decode_audit(body: bytes) -> Audit:
 def audit_schema() -> dict[str, object]:
     """Return the JSON Schema of `audit.json`."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Audit)}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(audit_schema()), indent=2).decode() + "\n")

@@ -1,0 +1,176 @@
+"""The audit at level `stream`: the archive against a real stream, KPL aggregates included."""
+
+import itertools
+import random
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from archive.clock import SystemClock, new_id
+from archive.keys import application_key, start_marker_key
+from archive.markers import FORMAT, ApplicationRecord, StartMarker, encode_marker
+from archive.metadata import ChainStart, Predecessor
+from archive.minute import minute_of
+from archive.position import Position
+from archive.record import Record
+from compaction.audit import audit_day
+from compaction.day import Day, day_of_ms
+from compaction.findings import Code
+from compaction.kinesis import StreamReader
+from compaction.places import open_storage
+from compaction.ports import AuditOptions
+from compaction.result import Audit
+from compaction.storage import Address, Storage
+from demo.embedded import REGION, EmbeddedAws
+from tests.corpus.auditing import ports
+from tests.corpus.model import PREFIX, make_segment
+from tests.e2e.aggregate import aggregate
+from tests.e2e.worker import wait_until
+
+if TYPE_CHECKING:
+    from mypy_boto3_kinesis import KinesisClient
+
+
+class Stage(NamedTuple):
+    """A stream of one shard with what it holds, and an empty bucket."""
+
+    kinesis: "KinesisClient"
+    name: str
+    storage: Storage
+    address: Address
+    records: list[Record]
+    day: Day
+
+    def archive(self, records: list[Record]) -> None:
+        """Archive records as one chain, with the markers of a consumer."""
+        summary = self.kinesis.describe_stream_summary(StreamName=self.name)["StreamDescriptionSummary"]
+        application = ApplicationRecord(
+            format=FORMAT,
+            stream_arn=summary["StreamARN"],
+            stream_created_ms=int(summary["StreamCreationTimestamp"].timestamp() * 1000),
+            application="test",
+            start="oldest",
+            start_at_ms=None,
+            writer="test",
+            written_at_ms=1,
+        )
+        self.storage.put_if_absent(application_key(PREFIX), encode_marker(application), {}, "application/json")
+        after: Predecessor = ChainStart("TRIM_HORIZON")
+        shard = "shardId-000000000000"
+        for minute, group in itertools.groupby(records, key=lambda record: minute_of(record.arrival_ms)):
+            made = make_segment(shard, minute, list(group), after, new_id())
+            after = made.metadata.last
+            self.storage.put_if_absent(made.key, made.body, made.fields, "application/gzip")
+        start = StartMarker(
+            format=FORMAT,
+            shard=shard,
+            sentinel="TRIM_HORIZON",
+            first=str(records[0].position),
+            starting_hash_key="0",
+            ending_hash_key="1",
+            parents=[],
+            writer="test",
+            written_at="2026-01-01T00:00:00.000Z",
+        )
+        self.storage.put_if_absent(start_marker_key(PREFIX, shard), encode_marker(start), {}, "application/json")
+
+    def audit(self, checkpoint: Position) -> Audit:
+        """Audit the day on which the records arrived."""
+        clock = SystemClock()
+        reader = StreamReader(self.kinesis, self.name, clock, random.Random(1), page_records=50)
+        given = ports(self.address, {"shardId-000000000000": checkpoint}, clock=clock)
+        options = AuditOptions(level="stream")
+        return audit_day(given._replace(stream=lambda: reader), self.day, options).audit
+
+
+@pytest.fixture
+def stage(embedded_aws: EmbeddedAws, kinesis_client: "KinesisClient", bucket: str) -> Stage:
+    """Return a stream that holds 30 plain records and three aggregates of four, one of them with odd bytes."""
+    name = f"stream-{bucket}"
+    kinesis_client.create_stream(StreamName=name, ShardCount=1)
+    wait_until(lambda: is_active(kinesis_client, name), 30, "the stream is ACTIVE")
+    for number in range(30):
+        kinesis_client.put_record(StreamName=name, PartitionKey=f"k{number}", Data=b"record %d" % number)
+    for number in range(3):
+        inner = [(f"a{number}-{sub}", bytes([sub, 255, number])) for sub in range(4)]
+        kinesis_client.put_record(StreamName=name, PartitionKey="aggregate", Data=aggregate(inner))
+    records = list(read_plainly(kinesis_client, name))
+    address = Address(bucket, "", REGION, embedded_aws.s3_endpoint)
+    day = day_of_ms(records[0].arrival_ms)
+    return Stage(kinesis_client, name, open_storage(address), address, records, day)
+
+
+def read_plainly(client: "KinesisClient", name: str) -> Iterator[Record]:
+    """Read the shard with GetRecords alone; the last three records are the aggregates that the fixture made."""
+    found = client.get_shard_iterator(
+        StreamName=name, ShardId="shardId-000000000000", ShardIteratorType="TRIM_HORIZON"
+    )
+    rows = client.get_records(ShardIterator=found["ShardIterator"], Limit=100)["Records"]
+    assert len(rows) == 33
+    for index, row in enumerate(rows):
+        arrival_ms = round(row["ApproximateArrivalTimestamp"].timestamp() * 1000)
+        if index < 30:
+            yield Record(row["SequenceNumber"], 0, row["PartitionKey"], arrival_ms, row["Data"])
+            continue
+        number = index - 30
+        for sub in range(4):
+            data = bytes([sub, 255, number])
+            yield Record(row["SequenceNumber"], sub, f"a{number}-{sub}", arrival_ms, data)
+
+
+def is_active(client: "KinesisClient", name: str) -> bool:
+    """Tell whether the stream can be used."""
+    return client.describe_stream_summary(StreamName=name)["StreamDescriptionSummary"]["StreamStatus"] == "ACTIVE"
+
+
+def test_a_whole_archive_is_clean_against_its_stream(stage: Stage) -> None:
+    """Every user record of the stream is compared, those inside aggregates too."""
+    stage.archive(stage.records)
+    audit = stage.audit(stage.records[-1].position)
+    assert (audit.verdict, audit.findings) == ("clean", ())
+    assert {check.id: check.message for check in audit.checks}["stream_compared"].startswith("42 records of 1 shards")
+
+
+def test_a_record_that_was_never_archived_is_found(stage: Stage) -> None:
+    """A consumer that lost part of an aggregate leaves a chain that looks whole: only the stream knows."""
+    lost = stage.records[33]
+    stage.archive([record for record in stage.records if record is not lost])
+    audit = stage.audit(stage.records[-1].position)
+    assert [(one.code, one.positions, one.count) for one in audit.findings] == [
+        (Code.MISSING_IN_ARCHIVE, (str(lost.position),), 1)
+    ]
+    assert audit.verdict == "defects"
+
+
+def test_a_record_that_the_stream_never_held_is_found(stage: Stage) -> None:
+    """An invented record, and one with other bytes, stand under not_in_stream with their key."""
+    invented = Record(str(int(stage.records[3].sequence_number) + 1), 0, "k", stage.records[3].arrival_ms, b"new")
+    altered = Record(stage.records[9].sequence_number, 0, "k9", stage.records[9].arrival_ms, b"other")
+    stage.archive([*stage.records[:4], invented, *stage.records[4:9], altered, *stage.records[10:]])
+    audit = stage.audit(stage.records[-1].position)
+    assert {one.code for one in audit.findings} == {Code.NOT_IN_STREAM}
+    assert {place for one in audit.findings for place in one.positions} == {
+        str(invented.position),
+        str(altered.position),
+    }
+
+
+def test_records_that_are_too_young_are_unknown(stage: Stage) -> None:
+    """What lies behind the archive's end and arrived a moment ago is neither lost nor clean."""
+    stage.archive(stage.records[:20])
+    audit = stage.audit(stage.records[19].position)
+    assert audit.verdict == "unknown"
+    assert [check.id for check in audit.checks if check.status == "unknown"] == ["stream_tail"]
+
+
+def test_another_stream_under_the_name_is_unknown(stage: Stage, kinesis_client: "KinesisClient") -> None:
+    """A stream that was deleted and made again proves nothing about this archive."""
+    stage.archive(stage.records)
+    kinesis_client.delete_stream(StreamName=stage.name)
+    wait_until(lambda: stage.name not in kinesis_client.list_streams()["StreamNames"], 30, "the stream is gone")
+    kinesis_client.create_stream(StreamName=stage.name, ShardCount=1)
+    wait_until(lambda: is_active(kinesis_client, stage.name), 30, "the stream is ACTIVE")
+    audit = stage.audit(stage.records[-1].position)
+    assert audit.verdict == "unknown"
+    assert [check.id for check in audit.checks if check.status == "unknown"] == ["stream_identity"]
