@@ -25,7 +25,11 @@ class PayloadPath:
         """Return what the path finds; None where the payload is no JSON or holds nothing there."""
         try:
             return self._search(_decode(payload))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, jmespath.exceptions.JMESPathError):
+        except (msgspec.MsgspecError, RecursionError, jmespath.exceptions.JMESPathError):
+            return None
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            # jmespath compares and counts what it finds without looking: "a[?b > `1`]" meets a text. A producer
+            # must not be able to stop a shard with one record.
             return None
 
     def text(self, payload: bytes) -> str | None:
@@ -47,4 +51,6 @@ class PayloadPath:
         value = self.value(payload)
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 38:  # noqa: PLR2004
             return int(value)
-        return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**38:
+            return value
+        return None

@@ -13,6 +13,7 @@ from archive.errors import DeliveryDoubt, FormatError, SettingsError
 from archive.record import decode_line
 from archive.segment import inflate
 from consumer.multilang import run_process
+from consumer.payload import PayloadPath
 from consumer.processor import ShardProcessor
 from consumer.settings import load_settings
 from tests.fakes.memory_store import MemoryStore
@@ -121,3 +122,13 @@ def test_a_jmespath_without_end_is_refused_by_name(tmp_path: Path, expression: s
     path.write_text(f"{NEEDED}minutebook.eventId={expression}\n")
     with pytest.raises(SettingsError, match="eventId"):
         load_settings(path, {})
+
+
+@pytest.mark.parametrize(
+    ("expression", "payload"),
+    [("a[?b > `1`] | [0].id", b'{"a":[{"b":""}]}'), ("ceil(to_number(id))", b'{"id":"1e999"}')],
+)
+def test_a_payload_that_the_expression_cannot_take_has_no_id(expression: str, payload: bytes) -> None:
+    """Its TypeError or OverflowError ended the process: one record of a producer stopped the shard for good."""
+    assert PayloadPath(expression).text(payload) is None
+    assert PayloadPath(expression).number(payload) is None

@@ -10,9 +10,11 @@ from consumer.payload import PayloadPath
 from consumer.watermarks import Watermarks
 from tests.fuzz.hostile import damaged, search
 
-PATHS = [
-    PayloadPath(text) for text in ("id", "a.b[0]", "@", "to_number(id)", "join('-', [id, id])", "a[?b > `1`] | [0]")
-]
+EXPRESSIONS = (
+    *("id", "a.b[0]", "@", "to_number(id)", "ceil(to_number(id))", "join('-', [id, id])", "max(a)", "sum(a)"),
+    *("a[?b > `1`] | [0]", "sort_by(a, &b)[0].b", "keys(a)[0]", "to_string(@)", "contains(a, b)"),
+)
+PATHS = [PayloadPath(text) for text in EXPRESSIONS]
 values = st.recursive(
     st.one_of(
         st.none(),

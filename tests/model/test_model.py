@@ -12,6 +12,7 @@ def tools() -> None:
         pytest.fail(f"{sentence}; or leave this ring out: --ignore tests/model", pytrace=False)
 
 
+@pytest.mark.timeout(1200)  # half a minute of one core's time
 def test_the_protocol_keeps_its_promises_in_every_history() -> None:
     """Three records, two minutes, two writers: the whole space is searched."""
     assert model.check(model.VARIANTS[0]).violated is None
