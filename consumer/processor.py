@@ -37,6 +37,8 @@ SHUTDOWN_SECONDS = 22.0
 """What a stop may take: `shutdownGraceMillis` is 25 s, a graceful hand-over waits 30 s."""
 SHARD_END_BUDGET_SECONDS = 120.0
 RETENTION_MARGIN_SECONDS = 300.0
+FLIGHT_SECONDS = 900.0
+"""A PUT may arrive so long after it was sent: S3 refuses a signature that is older (RequestTimeTooSkewed)."""
 _RETENTION_REREAD_SECONDS = 3600.0
 _NEAR_RETENTION_LOG_SECONDS = 60.0
 
@@ -205,7 +207,7 @@ class _RetentionWatch:
         self._stream = stream
         self._clock = clock
         self._retention_ms = identity.retention_ms
-        self._margin_ms = int((max_segment_age_seconds + RETENTION_MARGIN_SECONDS) * 1000)
+        self._margin_ms = int((max_segment_age_seconds + FLIGHT_SECONDS + RETENTION_MARGIN_SECONDS) * 1000)
         self._shard_id = shard_id
         self._read_at = clock.monotonic()
         # The first batch may come long after the start looked, so it proves its link again where anything is trimmed.

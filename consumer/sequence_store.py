@@ -32,8 +32,8 @@ class SequenceStore:
     """One shard's stored ranges, in order, as far as they lie ahead of the reader.
 
     `started_ms` is the wall clock at the processor's start: a minute that began more than five minutes after it
-    can only have been written by a writer that contends for the same slots as we do. Only for the first minute that is
-    met is this more than thrift: a span lies within one minute, and behind it this processor is on the chain.
+    can only have been written by a writer that contends for the same slots as we do. Only for the first minute that
+    is met is this more than thrift: a span lies within one minute, and behind it this processor is on the chain.
     """
 
     def __init__(

@@ -1,0 +1,291 @@
+"""Mutations of the product that the simulation must catch.
+
+The mechanism is that of `tests.mutations`: a file, a text that occurs in it once, what it becomes.
+`python -m tests.simulation.mutate` applies them one by one.
+"""
+
+from typing import Final, NamedTuple
+
+
+class Change(NamedTuple):
+    """One place."""
+
+    path: str
+    old: str
+    new: str
+
+
+class Mutation(NamedTuple):
+    """One way to break the product."""
+
+    name: str
+    changes: tuple[Change, ...]
+
+
+def _one(name: str, path: str, old: str, new: str) -> Mutation:
+    return Mutation(name, (Change(path, old, new),))
+
+
+MUTATIONS: Final = (
+    _one(
+        "commit without If-None-Match",
+        "archive/s3.py",
+        '                IfNoneMatch="*",\n',
+        "",
+    ),
+    _one(
+        "412 is success without HEAD",
+        "archive/commit.py",
+        'if until_known(put, backoff, f"PUT {key}") is PutOutcome.CREATED:',
+        'if until_known(put, backoff, f"PUT {key}") in PutOutcome:',
+    ),
+    _one(
+        "409 is 412",
+        "archive/s3.py",
+        "if _status(exc) == _PRECONDITION_FAILED:",
+        "if _status(exc) in (409, _PRECONDITION_FAILED):",
+    ),
+    _one(
+        "409 forgets the buffer",
+        "archive/s3.py",
+        "            if _status(exc) == _PRECONDITION_FAILED:\n                return PutOutcome.EXISTS\n",
+        "            if _status(exc) == _PRECONDITION_FAILED:\n                return PutOutcome.EXISTS\n"
+        "            if _status(exc) == 409:\n                return PutOutcome.CREATED\n",
+    ),
+    _one(
+        "an unknown outcome is success",
+        "archive/commit.py",
+        "            if not backoff.wait():\n",
+        "            if what.startswith('PUT'):\n                return PutOutcome.CREATED\n"
+        "            if not backoff.wait():\n",
+    ),
+    _one(
+        "an unknown outcome is a lost slot",
+        "archive/commit.py",
+        "            if not backoff.wait():\n",
+        "            if what.startswith('PUT'):\n                return PutOutcome.EXISTS\n"
+        "            if not backoff.wait():\n",
+    ),
+    _one(
+        "checkpoint before commit",
+        "consumer/processor.py",
+        "shard.checkpoints.offer(process_records_input.checkpointer, archiver.tail, archiver.delivered)",
+        "shard.checkpoints.offer(process_records_input.checkpointer, archiver.delivered, archiver.delivered)",
+    ),
+    _one(
+        "checkpoint a winner's end before it was delivered",
+        "consumer/checkpoints.py",
+        "or tail == self._last or delivered is None or tail > delivered:",
+        "or tail == self._last or delivered is None:",
+    ),
+    _one(
+        "checkpoint without the sub-sequence number",
+        "consumer/checkpoints.py",
+        "(str(tail.sequence), tail.sub)",
+        "(str(tail.sequence), 0)",
+    ),
+    _one(
+        "ignore the sub-sequence number of records",
+        "archive/record.py",
+        "return Position(int(self.sequence_number), self.sub_sequence_number)",
+        "return Position(int(self.sequence_number), 0)",
+    ),
+    _one(
+        "never LIST",
+        "consumer/sequence_store.py",
+        "if minute in self._met or (self._met and not self._may_be_stored(minute)):",
+        "if minute >= 0:",
+    ),
+    _one(
+        "LIST only after a start at a sentinel",
+        "consumer/archiver.py",
+        "            self._sequences.meet(minute, self._floor)\n",
+        "            if isinstance(self.tail, ChainStart):\n"
+        "                self._sequences.meet(minute, self._floor)\n",
+    ),
+    _one(
+        "LIST only after a start at a checkpoint",
+        "consumer/archiver.py",
+        "            self._sequences.meet(minute, self._floor)\n",
+        "            if not isinstance(self.tail, ChainStart):\n"
+        "                self._sequences.meet(minute, self._floor)\n",
+    ),
+    _one(
+        "LIST the first minute by the clock alone",
+        "consumer/sequence_store.py",
+        "if minute in self._met or (self._met and not self._may_be_stored(minute)):",
+        "if minute in self._met or not self._may_be_stored(minute):",
+    ),
+    _one(
+        "LIST every minute for ever",
+        "consumer/sequence_store.py",
+        "return start_ms < self._started_ms + SKEW_MS",
+        "return True",
+    ),
+    _one(
+        "reuse the writer id",
+        "consumer/archiver.py",
+        "            writer=self._new_id(),\n",
+        '            writer="writer-1",\n',
+    ),
+    Mutation(
+        "accept LATEST",
+        (
+            Change(
+                "consumer/shard_start.py",
+                'if sequence_number == "LATEST":\n            raise SettingsError(',
+                'if sequence_number == "LATEST":\n            sequence_number = "TRIM_HORIZON"\n'
+                '        if sequence_number == "never":\n            raise SettingsError(',
+            ),
+        ),
+    ),
+    Mutation(
+        "accept LATEST, and forget where a shard was begun",
+        (
+            Change(
+                "consumer/shard_start.py",
+                'if sequence_number == "LATEST":\n            raise SettingsError(',
+                'if sequence_number == "LATEST":\n            sequence_number = "TRIM_HORIZON"\n'
+                '        if sequence_number == "never":\n            raise SettingsError(',
+            ),
+            Change("consumer/shard_start.py", "        if begun == first:\n", "        if begun is not None:\n"),
+        ),
+    ),
+    _one(
+        "ignore where the winner ended",
+        "consumer/archiver.py",
+        "        self._follow(outcome.winner)\n",
+        "        self.tail = self._floor = metadata.last\n",
+    ),
+    _one(
+        "send the rest of a lost run whole",
+        "consumer/archiver.py",
+        "if position > winner_last",
+        "if position",
+    ),
+    _one(
+        "drop the rest of a lost run",
+        "consumer/archiver.py",
+        "        return self._recut(run, outcome.winner.last)\n",
+        "        return None\n",
+    ),
+    _one(
+        "sort by arrival time",
+        "consumer/processor.py",
+        "archiver.take(records)",
+        "archiver.take(sorted(records, key=lambda record: record.arrival_ms))",
+    ),
+    _one(
+        "cut runs anywhere but at minutes",
+        "consumer/archiver.py",
+        "if run is not None and run.minute != minute:",
+        "if run is None and minute < 0:",
+    ),
+    _one(
+        "go on after a refused checkpoint",
+        "consumer/processor.py",
+        "        self._silent = True\n",
+        "        self._silent = False\n",
+    ),
+    _one(
+        "commit what is held when the lease is lost",
+        "consumer/processor.py",
+        '        self._fall_silent("KCL says that the lease is lost")\n',
+        '        self._opened().archiver.commit("lease_lost")\n'
+        '        self._fall_silent("KCL says that the lease is lost")\n',
+    ),
+    _one(
+        "no check of the stream's name",
+        "consumer/application.py",
+        "if record.stream_arn != identity.arn:",
+        "if not identity.arn:",
+    ),
+    _one(
+        "no check of the stream's creation time",
+        "consumer/application.py",
+        "if record.stream_created_ms != identity.created_ms:",
+        "if not identity.created_ms:",
+    ),
+    _one(
+        "no guard of a buffer's age",
+        "consumer/archiver.py",
+        "if age > self._limits.max_segment_age_seconds:",
+        "if age < 0:",
+    ),
+    _one(
+        "count a buffer's age from its append",
+        "consumer/archiver.py",
+        "            self._run_started = self._fresh_at\n",
+        "            self._run_started = self._clock.monotonic()\n",
+    ),
+    _one(
+        "answer a false end of an open shard",
+        "consumer/shard_end.py",
+        "if info is not None and not info.closed:",
+        "if info is not None and info.closed is None:",
+    ),
+    _one(
+        "answer a false end with records left",
+        "consumer/shard_end.py",
+        "if info is not None and not self._ports.stream.ends_after(self._shard_id, last, since_ms):",
+        "if info is not None and self._ports.stream.ends_after(self._shard_id, last, since_ms) is None:",
+    ),
+    _one(
+        "answer an end without a marker",
+        "consumer/processor.py",
+        "        shard.ender.mark_end(archiver.tail, unbroken=unbroken)\n",
+        "        _ = unbroken\n",
+    ),
+    _one(
+        "end a shard behind whole aggregates",
+        "consumer/kinesis.py",
+        '        and count_user_records(record["Data"]) <= position.sub + 1\n',
+        "",
+    ),
+    _one(
+        "call every end proven",
+        "consumer/shard_end.py",
+        "if info is not None and unbroken and (last is not None or not self._is_begun()):",
+        "if info is not None:",
+    ),
+    Mutation(
+        "key from first and last",
+        (
+            Change(
+                "consumer/sequence_store.py",
+                "        key = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)\n",
+                "        key = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)\n"
+                '        key = key.replace(".jsonl", f"-L{metadata.last.sequence}_{metadata.last.sub}.jsonl")\n',
+            ),
+            Change(
+                "archive/keys.py",
+                "    found = _SEGMENT.fullmatch(",
+                '    key = re.sub(r"-L[0-9_]+", "", key)\n    found = _SEGMENT.fullmatch(',
+            ),
+        ),
+    ),
+    _one(
+        "no start marker",
+        "consumer/archiver.py",
+        "self._on_chain_start(run.span.first, self.tail, budget) or self._continuity",
+        "self._continuity",
+    ),
+    _one(
+        "resume past retention without a mark",
+        "consumer/shard_start.py",
+        '        return "unproven"\n\n    def _read_marker',
+        "        return None\n\n    def _read_marker",
+    ),
+    _one(
+        "a reader that was overtaken goes on",
+        "consumer/processor.py",
+        "        if not self.is_unbroken(delivered):\n",
+        "        if delivered == 0:\n",
+    ),
+    _one(
+        "begin behind a stored range without a mark",
+        "consumer/archiver.py",
+        "if isinstance(self.tail, ChainStart) and stored.last < position:",
+        "if self.tail is None:",
+    ),
+)

@@ -1,0 +1,149 @@
+"""True time, chance, the hand-over between processors, and what happened.
+
+Every processor runs in a greenlet of its own; exactly one runs at a time, and it hands over only at a request, a
+checkpoint or a wait (`Host.point`). So one seed decides the whole history, and a processor can be held up inside a
+commit for as long as the history wants.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-untyped]
+
+REQUEST_SECONDS: Final = 0.02
+MAX_REQUESTS: Final = 20_000
+"""More requests than any history needs: a processor that asks for ever is a finding, too."""
+
+
+class Violation(AssertionError):  # noqa: N818 - what was found, not what went wrong with the search
+    """A promise was broken; the text says which."""
+
+
+class World:
+    """What all machines share. `now` is true time in epoch seconds; `trace` collects the timeline of a replay."""
+
+    def __init__(self, rng: random.Random, now: float, tally: Counter[str], *, traced: bool) -> None:
+        self.rng = rng
+        self.now = now
+        self.began = now
+        self.tally = tally
+        self.trace: list[str] | None = [] if traced else None
+        self.requests = 0
+        self._ids = 0
+
+    def new_id(self) -> str:
+        """Return ids in order, unique in this history."""
+        self._ids += 1
+        return f"id-{self._ids}"
+
+    def chance(self, share: float) -> bool:
+        """Throw the dice, but not for what never or always happens."""
+        return share > 0 and self.rng.random() < share
+
+    def note(self, who: str, what: str) -> None:
+        """Add a line to the timeline. Callers guard with `trace` where making the text costs."""
+        if self.trace is not None:
+            self.trace.append(f"{self.now - self.began:12.2f} s  {who:<10} {what}")
+
+    def happened(self, what: str, who: str = "") -> None:
+        """Count something for the table of what really occurred."""
+        self.tally[what] += 1
+        if self.trace is not None:
+            self.note(who or "-", what)
+
+
+class Task:
+    """A greenlet that works until it is held up, idle or dead."""
+
+    def __init__(self, body: Callable[[], None]) -> None:
+        self._body = body
+        self._green = greenlet(self._run)
+        self.where: str | None = None
+        self.error: BaseException | None = None
+        self.dead = False
+
+    def resume(self) -> None:
+        """Let it work until it hands over."""
+        self.where = None
+        self._green.switch()
+
+    def hand_over(self, where: str) -> None:
+        """Give the baton back; called by the task itself."""
+        self.where = where
+        hub = getcurrent().parent
+        assert hub is not None
+        hub.switch()
+
+    def kill(self) -> None:
+        """End it where it stands: nothing of it runs any more."""
+        if not self.dead:
+            self._green.throw(GreenletExit)
+            self.dead = True
+
+    def _run(self) -> None:
+        try:
+            self._body()
+        except Exception as exc:  # noqa: BLE001 - the history judges it
+            self.error = exc
+        finally:
+            self.dead = True
+
+
+class Host:
+    """One processor's machine: its clock (`archive.clock.Clock`), its luck, and the places where it is held up.
+
+    `skew` is what its wall clock is off by, in seconds. `holdup` is the probability of being held up at a point;
+    `fault_rate` that of a failing request.
+    """
+
+    def __init__(self, world: World, name: str, *, skew: float, holdup: float, fault_rate: float) -> None:
+        self.world = world
+        self.name = name
+        self.skew = skew
+        self.holdup = holdup
+        self.fault_rate = fault_rate
+        self.table_fault_rate = 0.0
+        self.task: Task | None = None
+        self.wake = 0.0
+        self.opened = False
+        self.silenced = False
+        self.counts: Counter[str] = Counter()
+
+    def now_ms(self) -> int:
+        """Return this machine's idea of the wall clock."""
+        return int((self.world.now + self.skew) * 1000)
+
+    def monotonic(self) -> float:
+        """Return seconds that count suspends and never jump."""
+        return self.world.now
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; others may work meanwhile."""
+        self.wake = self.world.now + seconds
+        self.point("waits")
+        self.world.now = max(self.world.now, self.wake)
+
+    def point(self, where: str) -> None:
+        """Stand at a place where this process may be held up."""
+        world = self.world
+        share = self.holdup if self.opened else self.holdup / 4
+        if share and world.rng.random() < share and self.task is not None:
+            world.tally[f"held up: {where}"] += 1
+            if world.trace is not None:
+                world.note(self.name, f"is held up: {where}")
+            self.task.hand_over(where)
+            if world.trace is not None:
+                world.note(self.name, f"goes on: {where}")
+
+    def request(self, verb: str) -> None:
+        """Begin a request: a processor that lost its lease sends none."""
+        world = self.world
+        world.requests += 1
+        world.now += REQUEST_SECONDS
+        self.counts[verb] += 1
+        if self.silenced:
+            raise Violation(f"{self.name} sent a {verb} after it was told that its lease is lost")
+        if world.requests > MAX_REQUESTS:
+            raise Violation("the processors never come to an end")
