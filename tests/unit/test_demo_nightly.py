@@ -1,0 +1,41 @@
+"""The demo's end: its query on the Parquet, and its verdict on the nightly job."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from archive.errors import SettingsError
+from demo.command import demo
+from demo.nightly import Nightly, count_rows
+
+
+def _write(folder: Path, name: str, *shards: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"shard_id": list(shards), "data": ["x"] * len(shards)}), folder / name)
+
+
+def test_rows_are_counted_by_shard_over_all_days(tmp_path: Path) -> None:
+    """A demo over midnight publishes two days."""
+    _write(tmp_path / "dt=2026-11-21" / "gen=a", "part-0.parquet", "s0", "s1", "s0")
+    _write(tmp_path / "dt=2026-11-22" / "gen=b", "part-0.parquet", "s1")
+    assert count_rows(tmp_path) == {"s0": 2, "s1": 2}
+
+
+def test_nothing_published_is_no_rows(tmp_path: Path) -> None:
+    """A job that was held leaves no files."""
+    assert count_rows(tmp_path) == {}
+
+
+@pytest.mark.parametrize(("compact_code", "audit_code", "clean"), [(0, 0, True), (4, 0, False), (0, 3, False)])
+def test_both_commands_must_be_clean(compact_code: int, audit_code: int, clean: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a case
+    """Unproven is not clean."""
+    nightly = Nightly(level="keys", compact_code=compact_code, audit_code=audit_code, parquet=tmp_path)
+    assert nightly.is_clean is clean
+
+
+def test_an_unknown_mode_is_refused_before_anything_starts() -> None:
+    """The message names the modes."""
+    with pytest.raises(SettingsError, match="no mode 'claim'"):
+        demo("claim")
