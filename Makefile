@@ -26,7 +26,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
-.PHONY: help setup demo test test-fast e2e chaos model fuzz lint type format bench lock clean
+.PHONY: help setup demo test test-fast e2e chaos model simulate fuzz lint type format bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ e2e: $(READY) ## run the tests on the real MultiLangDaemon
 
 model: ## check the model of the commit protocol and its broken variants (needs spin)
 	@"$(PYTHON)" docs/model/run.py $(ARGS)
+
+simulate: $(READY) ## search SEEDS=0..20000 histories of processors, zombies, faults and clocks for a broken promise
+	@$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),0..20000) $(ARGS)
 
 chaos: $(READY) ## break the real parts for MINUTES=10 with SEED=1, then prove that nothing is lost or doubled
 	@$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) $(ARGS)

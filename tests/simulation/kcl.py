@@ -70,6 +70,8 @@ class Consumer(DaemonDouble):
     def give(self, what: str, message: Message) -> None:
         """Send a message and let the processor work until it is idle, held up or dead."""
         self.hands, self._inbox = what, message
+        if what == "leaseLost":
+            self.host.silenced = True
         if self.host.world.trace is not None:
             self.host.world.note(self.host.name, f"<- {what}")
         self.go_on()
@@ -80,8 +82,6 @@ class Consumer(DaemonDouble):
         if self.idle:
             if self.hands == "initialize":
                 self.opened = self.host.opened = True
-            if self.hands == "leaseLost":
-                self.host.silenced = True
             self.hands = None
 
     def cut_off(self) -> None:

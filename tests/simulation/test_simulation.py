@@ -8,13 +8,13 @@ from collections import Counter
 import pytest
 
 from tests.simulation.history import History
-from tests.simulation.kinds import KINDS
+from tests.simulation.kinds import KINDS, Kind
 from tests.simulation.report import missing, replay, search, silence
 
 HISTORIES = 20_000
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_no_history_breaks_a_promise() -> None:
     """Exactly once, byte for byte, chains unbroken or the break reported, checkpoints legal and never ahead."""
     result = search(0, HISTORIES, workers=2)
@@ -31,7 +31,7 @@ def test_a_seed_decides_everything() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.healthy], ids=lambda kind: kind.name)
-def test_a_healthy_history_ends_no_processor(kind) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001
+def test_a_healthy_history_ends_no_processor(kind: Kind) -> None:
     """Without faults nobody dies, nobody doubts, and nothing is reported."""
     silence()
     tally: Counter[str] = Counter()
