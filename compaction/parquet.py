@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from compaction.storage import Sink
 
 SCHEMA_VERSION: Final = "1"
-ROW_GROUP_BYTES: Final = 48 << 20
+ROW_GROUP_BYTES: Final = 32 << 20
 """Bytes of lines per row group: what a task holds in memory, and what a reader reads at once."""
 
 SCHEMA: Final = pa.schema(

@@ -26,7 +26,7 @@ from compaction.storage import Address, ObjectChanged, Storage
 
 PARQUET_TYPE: Final = "application/vnd.apache.parquet"
 _FETCHES: Final = 8
-_AHEAD_BYTES: Final = 32 << 20
+_AHEAD_BYTES: Final = 16 << 20
 """Compressed bytes that are fetched ahead of the reader."""
 _BUDGET_SECONDS: Final = 180
 _FOOTER_BYTES: Final = 64 << 10
@@ -71,6 +71,8 @@ def run(order: Order) -> Outcome:
         StoreUnavailable, StoreRefused: the store.
         FormatError: a piece that was read before does not read the same again.
     """
+    # Arrow's own pools keep what they were given; a worker's memory is then its largest task, for ever.
+    pa.set_memory_pool(pa.system_memory_pool())
     storage = open_storage(order.archive)
     if order.out is None:
         return _work(order.task, storage, None, "")
