@@ -17,7 +17,6 @@ from tests.corpus.defects import Expected, Seen
 from tests.corpus.model import PREFIX
 from tests.fakes.clock import ManualClock
 
-
 _NUMBERS = itertools.count(1)
 
 
