@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,8 @@ from consumer.daemon import daemon_command
 from consumer.effective import PRESETS, effective_properties, processor_command, write_effective
 from consumer.java import find_jars, find_java
 from consumer.kinesis import KinesisStream, make_kinesis_client
+from consumer.leader_lock import release_own_lock
+from consumer.lease_table import DynamoDBLeaseTable, lease_table_of
 from consumer.logs import configure_logging
 from consumer.metrics import Metrics
 from consumer.preflight import exit_code, preflight
@@ -28,6 +31,7 @@ from consumer.value_kinds import start_text
 from consumer.worker_id import stable_worker_id
 
 _KILL_MARGIN_SECONDS: Final = 15
+_LEADER_LOCK_SECONDS: Final = 5
 _GRACE: Final = "shutdownGraceMillis"
 
 
@@ -57,6 +61,7 @@ def consume(path: Path, environ: Mapping[str, str], state_folder: Path | None) -
         environment={**environ, "PYTHONUTF8": "1", PROPERTIES_VARIABLE: str(effective)},
         grace_seconds=int(values.get(_GRACE, PRESETS[_GRACE])) / 1000 + _KILL_MARGIN_SECONDS,
         keep_open=[lock],
+        before_start=partial(release_own_lock, _lease_table(loaded, clock), worker_id),
     )
     limits = RestartLimits(healthy_seconds=60 + 2 * loaded.settings.store_timeout_seconds)
     return Supervisor(plan, clock, limits=limits, metrics=_metrics(loaded.settings)).run()
@@ -107,6 +112,10 @@ def find_logback(properties: Path) -> Path:
         if (folder / "logback.xml").is_file():
             return folder / "logback.xml"
     raise SettingsError("logback.xml is missing", next_step="install the package again")
+
+
+def _lease_table(loaded: LoadedSettings, clock: Clock) -> DynamoDBLeaseTable:
+    return lease_table_of(loaded, clock, new_random(), budget_seconds=_LEADER_LOCK_SECONDS)
 
 
 def _preflight(loaded: LoadedSettings, environ: Mapping[str, str], clock: Clock) -> int:

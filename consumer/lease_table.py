@@ -132,14 +132,24 @@ class DynamoDBLeaseTable:
             return self._get(lease.shard_id) == lease
         return True
 
-    def release_leader(self) -> None:
+    def release_leader(self, owner: str | None = None) -> bool:
         """Delete the leader's row, in whichever table it lives; see `LeaseTable`."""
         table, key = (self.name, "leaseKey") if self._is_single() else (self._coordinator, "key")
-        self._ask(
-            lambda: self._client.delete_item(TableName=table, Key={key: {"S": _LEADER}}),
-            f"DeleteItem {_LEADER} in {table}",
-            may_be_absent=True,
-        )
+        request: dict[str, Any] = {"TableName": table, "Key": {key: {"S": _LEADER}}, "ReturnValues": "ALL_OLD"}
+        if owner is not None:
+            request |= {
+                "ConditionExpression": "ownerName = :owner",
+                "ExpressionAttributeValues": {":owner": {"S": owner}},
+            }
+        try:
+            answer = self._ask(
+                lambda: self._client.delete_item(**request), f"DeleteItem {_LEADER} in {table}", may_be_absent=True
+            )
+        except TableRefused as exc:
+            if _code(exc.__cause__) != _CONDITION:
+                raise
+            return False
+        return bool(answer and answer.get("Attributes"))
 
     def _is_single(self) -> bool:
         if self._single is None:

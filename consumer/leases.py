@@ -70,8 +70,11 @@ class LeaseTable(Protocol):
         """Write the whole row, provided that it is as it was `seen`; see `put_condition`. False: it is not."""
         ...
 
-    def release_leader(self) -> None:
-        """Remove the leader's row, which would hold a new leader up for two minutes. Only when no worker lives."""
+    def release_leader(self, owner: str | None = None) -> bool:
+        """Remove the leader's row, which would hold a new leader up for two minutes; False: there was none.
+
+        Without `owner` only when no worker lives; with it the row is removed only if it names this worker.
+        """
         ...
 
 

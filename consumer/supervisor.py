@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -22,13 +22,15 @@ from consumer.supervisor_policy import DaemonExit, RestartLimits, RestartPolicy,
 class DaemonPlan:
     """What to run. `grace_seconds` is the time between SIGTERM and SIGKILL.
 
-    `keep_open` are descriptors that the daemon inherits, such as the lock that says it is alive.
+    `keep_open` are descriptors that the daemon inherits, such as the lock that says it is alive. `before_start` is
+    called before every start, when no daemon of this plan lives.
     """
 
     command: Sequence[str]
     environment: Mapping[str, str]
     grace_seconds: float = 40
     keep_open: Sequence[int] = ()
+    before_start: Callable[[], None] | None = None
 
 
 class Supervisor:
@@ -75,6 +77,8 @@ class Supervisor:
     def _run_once(self, signals: StopSignals) -> DaemonExit:
         self._failure = None
         self._processors = ProcessorWatch()
+        if self._plan.before_start is not None:
+            self._plan.before_start()
         begun = self._clock.monotonic()
         daemon = Daemon(
             self._plan.command,

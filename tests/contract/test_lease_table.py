@@ -119,6 +119,23 @@ def test_the_leader_is_released_in_both_layouts(dynamodb_client: "DynamoDBClient
     assert dynamodb_client.scan(TableName=where)["Items"] == []
 
 
+@pytest.mark.parametrize(("owner", "released"), [("w1", True), ("w2", False)])
+def test_only_the_own_leader_is_released(dynamodb_client: "DynamoDBClient", owner: str, released: bool) -> None:  # noqa: FBT001 - cases
+    """Another worker may be leading by now."""
+    table = dynamodb_table(dynamodb_client)
+    table.create()
+    row = {"leaseKey": {"S": "Leader"}, "entityType": {"S": "LEADER"}, "ownerName": {"S": "w1"}}
+    dynamodb_client.put_item(TableName=table.name, Item=row)
+    assert table.release_leader(owner) == released
+    assert len(dynamodb_client.scan(TableName=table.name)["Items"]) == (0 if released else 1)
+
+
+@pytest.mark.parametrize("owner", [None, "w1"])
+def test_releasing_says_that_there_was_nothing(table: LeaseTable, owner: str | None) -> None:
+    """Neither a row nor, perhaps, a table."""
+    assert not table.release_leader(owner)
+
+
 @pytest.mark.parametrize(("legacy", "marked"), [(True, False), (False, True)])
 def test_rows_follow_the_layout(
     dynamodb_client: "DynamoDBClient",

@@ -21,6 +21,7 @@ class MemoryLeaseTable:
         self.before_put: PutHook | None = None
         self.unavailable = False
         self.leader_released = False
+        self.leader: str | None = None
         self.puts: list[str] = []
         if leases:
             self.create()
@@ -56,10 +57,14 @@ class MemoryLeaseTable:
         self.puts.append(lease.shard_id)
         return True
 
-    def release_leader(self) -> None:
-        """Remember that it was asked for."""
+    def release_leader(self, owner: str | None = None) -> bool:
+        """Remember that it was asked for; the leader is `leader`."""
         self._ask()
+        if owner not in {None, self.leader}:
+            return False
         self.leader_released = True
+        was_there, self.leader = self.leader is not None, None
+        return was_there
 
     def _ask(self) -> None:
         if self.unavailable:

@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+import structlog
+
 from archive.clock import SystemClock
 from consumer.logs import configure_logging
 from consumer.supervisor import DaemonPlan, Supervisor
@@ -18,6 +20,7 @@ def main(arguments: list[str]) -> int:
     plan = DaemonPlan(
         command=[sys.executable, str(PROGRAM), *arguments],
         environment={**os.environ, "MINUTEBOOK_PROPERTIES": "x.properties"},
+        before_start=lambda: structlog.get_logger().info("before_start"),
         grace_seconds=float(os.environ.get("TEST_GRACE_SECONDS", "30")),
     )
     limits = RestartLimits(first_wait_seconds=float(os.environ.get("TEST_WAIT_SECONDS", "0.01")), crashes_in_a_row=3)

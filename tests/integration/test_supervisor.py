@@ -133,6 +133,18 @@ def test_a_crash_is_followed_by_a_restart(start: Start) -> None:
     assert supervised.starts() == 2
 
 
+def test_what_comes_before_a_start_comes_before_every_start(start: Start) -> None:
+    """A restart as well: that is when the dead daemon's leader lock has to go."""
+    supervised = start("exit:1", "run")
+    supervised.wait_for("daemon_restarting")
+    supervised.wait_for("fake_started")
+    supervised.process.terminate()
+    supervised.finish()
+
+    order = [name for name in supervised.names() if name in {"before_start", "daemon_started"}]
+    assert order == ["before_start", "daemon_started"] * 2
+
+
 def test_a_daemon_that_waits_for_dead_processors_is_not_waited_for(start: Start) -> None:
     """A processor was killed and none is left: the daemon's grace time would pass for nothing."""
     supervised = start("deserted", "run")
