@@ -64,7 +64,7 @@ def _finish(history: "History", consumer: "Consumer") -> None:
         history.go_on(consumer)
     if consumer not in history.consumers or not consumer.opened or consumer.leaving:
         return
-    if not history.site_of(consumer).recreated:
+    if history.is_readable(consumer):
         history.deliver(consumer, None)
     if consumer in history.consumers:
         history.give(consumer, "shutdownRequested")

@@ -89,7 +89,7 @@ def jump(history: "History") -> None:
 def deliver(history: "History") -> None:
     """A consumer, owner or zombie, reads on."""
     consumer = _opened(history)
-    if consumer is not None and not history.sites[0].recreated:
+    if consumer is not None and history.is_readable(consumer):
         history.deliver(consumer, history.rng.choice((1, 2, 4, 8, None)))
 
 
@@ -148,7 +148,7 @@ def lose(history: "History") -> None:
         history.give(consumer, "leaseLost")
         history.world.tally["KCL: leaseLost"] += 1
         if consumer in history.consumers and consumer.idle:
-            if not history.sites[0].recreated:
+            if history.is_readable(consumer):
                 history.deliver(consumer, 3)
             history.deliver(consumer, 0)
 

@@ -256,6 +256,11 @@ class History:
         moved = site.record is not None and site.record.start_at_ms is not None and site.lease.start == "TRIM_HORIZON"
         return self.kind.trims and (site.ledger.shard.trimmed > 0 or moved)
 
+    def is_readable(self, consumer: Consumer) -> bool:
+        """Tell whether the stream that a consumer began to read is still there."""
+        site = self.site_of(consumer)
+        return not site.recreated or consumer.began_at >= site.stream.created
+
     def site_of(self, consumer: Consumer) -> Site:
         """Return the stream that a consumer reads."""
         return next(site for site in self.sites if site.stream is consumer.stream)
