@@ -1,0 +1,76 @@
+"""The audit on what the real consumer has written: both sides agree on the format."""
+
+from archive.clock import SystemClock
+from archive.position import Position
+from compaction.audit import audit_day
+from compaction.day import Day, day_of_ms
+from compaction.places import Place, open_storage
+from compaction.ports import AuditOptions, Ports
+from compaction.rewrite import CompactOptions, compact_day
+from compaction.storage import Address
+from demo.embedded import REGION, EmbeddedAws
+from tests.corpus.auditing import ports
+from tests.fakes.daemon_double import DaemonDouble
+from tests.integration.archive_site import PREFIX, Site
+
+
+def run_ports(site: Site, aws: EmbeddedAws) -> Ports:
+    """Return the ports of a run on the site's archive, with KCL's checkpoint of its lease."""
+    address = Address(site.name, "", REGION, aws.s3_endpoint)
+    last = site.shard.everything[-1].position
+    given = ports(address, {site.shard.shard_id: Position(*last)}, clock=SystemClock())
+    return given._replace(place=Place(address, PREFIX))
+
+
+def days(site: Site) -> list[Day]:
+    """Return the days that the site's minutes lie on; more than one around midnight."""
+    return sorted({day_of_ms(minute) for minute in site.minutes})
+
+
+def test_what_two_processors_wrote_is_clean(site: Site, embedded_aws: EmbeddedAws) -> None:
+    """One is lost in the middle without a checkpoint, the other goes on: a whole chain, proven, each record once."""
+    site.put(40, minute=0)
+    first = DaemonDouble(site.lease, site.processor_here(SystemClock()))
+    first.start()
+    first.deliver(25)
+    site.put(40, minute=1)
+    site.put(40, minute=2)
+    site.archive_the_rest()
+    for day in days(site):
+        audit = audit_day(run_ports(site, embedded_aws), day, AuditOptions()).audit
+        assert (audit.verdict, audit.findings) == ("clean", ())
+    total = sum(
+        audit_day(run_ports(site, embedded_aws), day, AuditOptions(level="inventory")).audit.equation.unique
+        for day in days(site)
+    )
+    assert total == 120
+
+
+def test_a_deleted_segment_of_the_consumer_is_a_broken_chain(site: Site, embedded_aws: EmbeddedAws) -> None:
+    """The link that the consumer wrote is the one that the audit follows."""
+    for minute in range(3):
+        site.put(10, minute=minute)
+    site.archive_the_rest()
+    middle = [segment.key for segment in site.segments()][1]
+    site.s3.delete_object(Bucket=site.name, Key=middle)
+    codes = {
+        one.code
+        for day in days(site)
+        for one in audit_day(run_ports(site, embedded_aws), day, AuditOptions(level="inventory")).audit.findings
+    }
+    assert codes == {"broken_chain"}
+
+
+def test_the_consumers_day_is_published_once(site: Site, embedded_aws: EmbeddedAws) -> None:
+    """Its objects are compacted to as many rows as there were records."""
+    site.put(50, minute=0)
+    site.put(50, minute=1)
+    site.archive_the_rest()
+    given = run_ports(site, embedded_aws)
+    out = Place(given.place.address, "tables/")
+    rows = 0
+    for day in days(site):
+        done = compact_day(given, open_storage(out.address), day, CompactOptions(AuditOptions(), out))
+        assert done.manifest is not None
+        rows += done.manifest.rows
+    assert rows == 100
