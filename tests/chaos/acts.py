@@ -23,6 +23,8 @@ _STORM_S3: Final[Rates] = even(0.5)
 _STORM_DYNAMODB: Final[Rates] = even(0.3, DYNAMODB_FAULTS)
 _MOST_OPEN_SHARDS: Final = 6
 _FEWEST_OPEN_SHARDS: Final = 2
+_FROZEN_SECONDS: Final = 10
+"""At least: three times KCL's fail-over."""
 _TAKEOVER_SECONDS: Final = 60
 _LEADER_TAKEOVER_SECONDS: Final = 150
 """A dead leader's lock lasts two minutes."""
@@ -139,6 +141,7 @@ class Acts:
             yield from self._wait(lambda: any(map(has_unread_input, pids)), _FENCE_SECONDS)
             rest = [process.pid for process in descendants(worker.pid) if process.pid not in pids]
             head = frozen.enter_context(Frozen([*rest, worker.pid]))
+            yield from self._wait(lambda: False, _FROZEN_SECONDS)
             yield from self._wait(lambda: self._is_taken_over(place, shards), limit)
             self._note.note("thawed", worker=place.name, taken_over=self._is_taken_over(place, shards))
             hands.thaw()
