@@ -16,7 +16,7 @@ from archive.minute import minute_text
 from demo.readback import StoredSegment
 
 _MASTER = "local[2]"
-_JOB_SECONDS = 300
+_JOB_SECONDS = 600
 
 
 @dataclass(frozen=True, kw_only=True)
