@@ -249,13 +249,19 @@ def end(history: "History") -> None:
 
 def false_end(history: "History") -> None:
     """KCL takes a ResourceNotFoundException for the end of the shard."""
-    consumer = _opened(history)
-    if consumer is None or consumer.host.silenced:
+    found = [
+        one for one in history.consumers if one.idle and one.opened and not one.leaving and not one.host.silenced
+    ]
+    found = [one for one in found if _inside_aggregate(one)] or found
+    if not found:
         return
+    consumer = history.rng.choice(found)
     site = next(site for site in history.sites if site.stream is consumer.stream)
     truly = consumer.shard.closed and not consumer.waiting()
     if not truly or site.recreated:
         history.world.happened("KCL: a false shardEnded", consumer.host.name)
+        if consumer.shard.closed and _inside_aggregate(consumer):
+            history.world.happened("KCL: a false shardEnded inside an aggregate of a closed shard")
         history.give(consumer, "shardEnded")
 
 
@@ -277,6 +283,11 @@ def _pass(history: "History", seconds: float) -> None:
             trimmed = site.stream.trim()
             if trimmed:
                 history.world.happened("stream: retention trims", f"{trimmed} records")
+
+
+def _inside_aggregate(consumer: "Consumer") -> bool:
+    waiting = consumer.waiting()
+    return bool(waiting) and consumer.cursor is not None and waiting[0].position.sequence == consumer.cursor.sequence
 
 
 def _opened(history: "History") -> "Consumer | None":

@@ -130,7 +130,7 @@ KINDS: Final = (
         name="shard ends",
         prologue=0.7,
         weight=10,
-        actions=_FAULTY | {"close": 3, "end": 14, "false end": 3, "start": 7},
+        actions=_FAULTY | {"close": 4, "end": 14, "false end": 5, "start": 7},
         errors=_SERVICES | {ShardEndUnproven},
     ),
     Kind(

@@ -218,11 +218,21 @@ MUTATIONS: Final = (
         "            self._run_started = self._fresh_at\n",
         "            self._run_started = self._clock.monotonic()\n",
     ),
-    _one(
+    # Either check alone finds an open shard: it has an iterator left, too.
+    Mutation(
         "answer a false end of an open shard",
-        "consumer/shard_end.py",
-        "if info is not None and not info.closed:",
-        "if info is not None and info.closed is None:",
+        (
+            Change(
+                "consumer/shard_end.py",
+                "if info is not None and not info.closed:",
+                "if info is not None and info.closed is None:",
+            ),
+            Change(
+                "consumer/shard_end.py",
+                "if info is not None and not self._ports.stream.ends_after(self._shard_id, last, since_ms):",
+                "if info is not None and self._ports.stream.ends_after(self._shard_id, last, since_ms) is None:",
+            ),
+        ),
     ),
     _one(
         "answer a false end with records left",

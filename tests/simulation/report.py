@@ -169,6 +169,7 @@ EXPECTED: Final[frozenset[Any]] = frozenset(
         "S3: a segment is expired",
         "KCL: a checkpoint is restored inside a span",
         "KCL: a false shardEnded",
+        "KCL: a false shardEnded inside an aggregate of a closed shard",
         "KCL: a graceful hand-over",
         "KCL: a stale checkpoint is read",
         "KCL: checkpoint fenced out",
