@@ -26,7 +26,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
-.PHONY: help setup demo test test-fast e2e chaos model simulate fuzz lint type format bench lock clean
+.PHONY: help setup demo test test-fast e2e chaos model simulate fuzz sparks lint type format bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,11 +71,22 @@ format: $(READY) ## put the code into its one format
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
+sparks: $(READY) .cache/spark-3.5/.ready .cache/spark-4.0/.ready ## test the nightly job on PySpark 3.5 and 4.0, too (minutes)
+	@for line in 3.5 4.0; do echo "PySpark $$line"; PYTHONPATH=.cache/spark-$$line $(BIN)/python -m pytest \
+		-W ignore::pytest.PytestUnraisableExceptionWarning tests/integration/test_compaction_spark.py $(ARGS) || exit 1; done
+
+# Beside the locked PySpark, not instead of it: first on the path, with its own py4j.
+.cache/spark-%/.ready: requirements/spark-%.lock $(UV)
+	@rm -rf $(@D)
+	@$(UV) pip install --quiet --python $(TOOLS)/bin/python --target $(@D) --no-deps --require-hashes \
+		--build-constraints requirements/build.lock --requirement $<
+	@touch $@
+
 bench: $(READY) ## measure speed and size (minutes)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 lock: $(UV) ## pin the newest allowed versions in requirements/*.lock
-	cd requirements && for name in tools build ministack node java; do \
+	cd requirements && for name in tools build ministack node java spark-3.5 spark-4.0; do \
 		../$(COMPILE) $$name.in --output-file $$name.lock --upgrade || exit 1; done
 	$(COMPILE) pyproject.toml --constraints requirements/constraints.txt --upgrade \
 		--output-file requirements/consumer.lock
