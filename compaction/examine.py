@@ -81,7 +81,7 @@ def join(
     for segment in described.segments:
         by_shard[segment.metadata.shard_id].append(segment)
     shards = witnesses.surroundings.shards
-    concerned = sorted({*by_shard, *_living(inventory.day, shards)})
+    concerned = sorted({*by_shard, *_living(inventory.day, shards, lookback_days)})
     needs = {shard: _need(by_shard.get(shard, []), shards.get(shard, ShardMarkers())) for shard in concerned}
     neighbours = find_neighbours(storage, inventory.prefix, inventory.day, needs, waits, days=lookback_days)
     holes = _holes(inventory, described)
@@ -101,13 +101,19 @@ def join(
     return Chains(results, neighbours)
 
 
-def _living(day: Day, shards: Mapping[str, ShardMarkers]) -> list[str]:
-    """Return the shards whose life may touch the day: all but those whose end was proven before it began."""
-    begin = str(day)
+def _living(day: Day, shards: Mapping[str, ShardMarkers], lookback_days: int) -> list[str]:
+    """Return the shards without a segment of the day that are judged all the same: those that may have lived then.
+
+    Not those whose end was proven before the day began, and not those that were begun long after it: had they had
+    records on this day, the link of their first remaining segment would be broken, and its own day says so.
+    """
+    begin, much_later = str(day), str(day.shift(1 + lookback_days))
     return [
         shard
         for shard, markers in shards.items()
-        if markers.end is None or markers.end.written_at >= begin  # ISO 8601: text order is time order
+        # ISO 8601: text order is time order.
+        if (markers.end is None or markers.end.written_at >= begin)
+        and (markers.start is None or markers.start.written_at < much_later)
     ]
 
 

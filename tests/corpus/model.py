@@ -48,6 +48,7 @@ class Shard:
     has_start: bool = True
     end: EndMarker | None = None
     checkpoint: Position | None = None
+    begun_at: str = "2026-01-01T00:00:00.000Z"
 
     def in_day(self, day: Day) -> list[int]:
         """Return the indexes of the segments of the day."""
@@ -122,7 +123,7 @@ class Corpus:
                 ending_hash_key="1",
                 parents=[],
                 writer="corpus",
-                written_at="2026-01-01T00:00:00.000Z",
+                written_at=shard.begun_at,
             )
             store.put_if_absent(
                 start_marker_key(PREFIX, shard.shard_id), encode_marker(marker), {}, "application/json"
