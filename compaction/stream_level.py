@@ -6,11 +6,11 @@ and records that are too young to be archived.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from archive.commit import until_known
 from archive.errors import FormatError, StreamRefused, StreamUnavailable
-from archive.keys import SUFFIX, duplicates_key
+from archive.keys import duplicates_key
 from archive.markers import ApplicationRecord, StartMarker
 from archive.record import Record, decode_dropped_line, decode_line
 from archive.segment import inflate
@@ -21,10 +21,8 @@ from compaction.kinesis import Sent, StreamFacts, StreamReader
 from compaction.ports import Ports
 from compaction.result import Check
 from compaction.segments import Segment
+from compaction.storage import ObjectChanged
 from compaction.surroundings import Surroundings
-
-if TYPE_CHECKING:
-    from archive.position import Position
 
 ARCHIVED_WITHIN_MS: Final = 20 * 60_000
 """How old a record is before it must be archived: `maxSegmentAgeSeconds` and a restart."""
@@ -144,28 +142,22 @@ class _Work:
         """
         try:
             yield from self._records(segment)
-        except FormatError:
+        except (FormatError, ObjectChanged):
             return
 
     def _records(self, segment: Segment) -> Iterator[Archived]:
         for line in self._lines(segment.key, segment.row.etag):
             yield _archived(decode_line(line)[1])
-        if not segment.metadata.dropped:
-            return
         metadata = segment.metadata
-        whole = duplicates_key(self._inventory.prefix, metadata.shard_id, metadata.minute, metadata.first, "")
-        folder = whole.removesuffix(SUFFIX)
-        storage = self._ports.archive
-        rows = until_known(lambda: list(storage.list_objects(folder)), self._ports.waits(), f"LIST {folder}")
-        seen: set[Position] = set()
-        for row in rows:
-            for line in self._lines(row.key, row.etag):
-                record = decode_dropped_line(line)[1]
-                if record.position in metadata.span and record.position not in seen:
-                    seen.add(record.position)
-                    yield _archived(record)
+        if not metadata.dropped:
+            return
+        place = (metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
+        for line in self._lines(duplicates_key(self._inventory.prefix, *place), None):
+            record = decode_dropped_line(line)[1]
+            if record.position in metadata.span:
+                yield _archived(record)
 
-    def _lines(self, key: str, etag: str) -> Iterator[bytes]:
+    def _lines(self, key: str, etag: str | None) -> Iterator[bytes]:
         storage = self._ports.archive
         body = until_known(lambda: b"".join(storage.open_read(key, etag).chunks), self._ports.waits(), f"GET {key}")
         yield from inflate([body])

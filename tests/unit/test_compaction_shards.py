@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from archive.segment import SegmentWriter
 from compaction.audit import audit_day
 from compaction.day import Day
 from compaction.places import open_storage
@@ -82,3 +83,20 @@ def test_one_shard_alone_can_be_audited(tmp_path: Path) -> None:
     others = audit(corpus, tmp_path, shard=corpus.shards[1].shard_id)
     assert [one.message for one in alone.findings] == [one.message for one in whole.findings]
     assert (others.verdict, len(others.shards)) == ("clean", 1)
+
+
+def test_dropped_producer_duplicates_are_part_of_the_span(tmp_path: Path) -> None:
+    """A segment whose first and last records were dropped is whole: its span is wider than its lines."""
+    corpus = Corpus(DAY)
+    shard = corpus.shards[0]
+    one = shard.segments[3]
+    writer = SegmentWriter(shard.shard_id, one.metadata.minute)
+    writer.drop(one.records[0], "corpus/shardId-000000000000/1:0")
+    writer.extend(one.records[1:-1])
+    writer.drop(one.records[-1], "corpus/shardId-000000000000/2:0")
+    metadata = writer.metadata(after=one.metadata.after, writer="dropper")
+    one.body, one.fields = writer.body(), metadata.encode()
+    corpus.write(open_storage(Address(None, str(tmp_path))))
+    found = audit_day(ports(tmp_path, corpus.checkpoints), DAY, AuditOptions()).audit
+    assert (found.verdict, found.findings) == ("clean", ())
+    assert found.equation.raw == corpus.records - 2
