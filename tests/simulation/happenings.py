@@ -268,7 +268,7 @@ def false_end(history: "History") -> None:
 def recreate(history: "History") -> None:
     """The stream is deleted and made again under its name."""
     site = history.sites[0]
-    if not site.recreated:
+    if not site.recreated and history.owner is not None:  # else the new one is the application's first
         for consumer in [one for one in history.consumers if one.stream is site.stream and one.hands == "initialize"]:
             consumer.task.kill()
             history.consumers.remove(consumer)
