@@ -1,12 +1,13 @@
 """The audit of one day: list it, read it, join it with its neighbours, and conclude."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from archive.errors import StoreError
 from compaction.conclusion import DayResult, Examined, conclude, unreadable
 from compaction.day import Day
-from compaction.examine import Fields, Witnesses, head_rows, join, pieces_of, sort_out, spans_of
+from compaction.dropped import check_dropped
+from compaction.examine import Fields, Witnesses, head_rows, join, known_spans, pieces_of, sort_out, spans_of
 from compaction.facts import SegmentFacts
 from compaction.inventory import Inventory, list_day
 from compaction.leases import Checkpoints
@@ -20,6 +21,9 @@ from compaction.stream_level import StreamResult, check_stream
 from compaction.surroundings import read_surroundings
 from compaction.tombstones import expired_before
 from compaction.work import Order, Outcome, Part
+
+if TYPE_CHECKING:
+    from compaction.findings import Finding
 
 
 class _Read(NamedTuple):
@@ -82,7 +86,11 @@ def examine(
         units = group_overlaps(spans_of(inventory, described, read.facts))
         repeats, parts = _merge(ports, read.outcomes, units, out, folder)
     chains = join(ports.archive, inventory, described, witnesses, ports.waits, lookback_days=options.lookback_days)
-    return Examined(inventory, described, chains, witnesses, checkpoints, read.facts, repeats, parts)
+    dropped: tuple[Finding, ...] = ()
+    if read.facts is not None:
+        known = known_spans(described, chains, witnesses)
+        dropped = tuple(check_dropped(ports.archive, inventory.prefix, described.segments, known, ports.waits))
+    return Examined(inventory, described, chains, witnesses, checkpoints, read.facts, repeats, parts, dropped)
 
 
 def _read(ports: Ports, inventory: Inventory, options: AuditOptions, out: Place | None, folder: str) -> _Read:

@@ -17,10 +17,17 @@ from compaction.segments import Described
 from compaction.work import Part
 
 _BY_LINES: Final = frozenset(
-    {Code.DUPLICATE_RECORD, Code.OUT_OF_ORDER, Code.COUNT_MISMATCH, Code.UNREADABLE_OBJECT, Code.WRONG_MINUTE}
+    {
+        Code.DUPLICATE_RECORD,
+        Code.OUT_OF_ORDER,
+        Code.COUNT_MISMATCH,
+        Code.UNREADABLE_OBJECT,
+        Code.WRONG_MINUTE,
+        Code.DROPPED_WITHOUT_ORIGINAL,
+    }
 )
 _BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
-_ELSEWHERE: Final = frozenset({Code.PRODUCER_DUPLICATE, Code.DROPPED_WITHOUT_ORIGINAL, Code.LATE_MINUTES})
+_ELSEWHERE: Final = frozenset({Code.PRODUCER_DUPLICATE, Code.LATE_MINUTES})
 
 
 class DayResult(NamedTuple):
@@ -41,6 +48,7 @@ class Examined(NamedTuple):
     facts: Mapping[str, SegmentFacts] | None
     repeats: tuple[Repeat, ...]
     parts: tuple[Part, ...]
+    dropped: tuple[Finding, ...] = ()
 
     @property
     def repeated(self) -> int:
@@ -60,6 +68,7 @@ def conclude(
     inventory = examined.inventory
     found = [
         *all_findings(examined.described, examined.chains, examined.witnesses, examined.facts, examined.repeats),
+        *examined.dropped,
         *further,
     ]
     equation = balance(examined.described, examined.facts, examined.repeated, compacted, 0)

@@ -155,6 +155,18 @@ def spans_of(inventory: Inventory, described: Described, facts: Mapping[str, Seg
     return spans
 
 
+def known_spans(described: Described, chains: Chains, witnesses: Witnesses) -> dict[str, list[SequenceRange]]:
+    """Return, by shard, what is known to be archived: the day's segments, their neighbours, and expired runs."""
+    spans: dict[str, list[SequenceRange]] = defaultdict(list)
+    for segment in described.segments:
+        spans[segment.metadata.shard_id].append(segment.metadata.span)
+    for shard_id, links in chains.neighbours.links.items():
+        spans[shard_id] += [link.metadata.span for link in links]
+    for shard_id, runs in witnesses.expired.items():
+        spans[shard_id] += runs
+    return spans
+
+
 def all_findings(
     described: Described,
     chains: Chains,

@@ -155,6 +155,12 @@ class Publisher:
         key = self._folder.audit(generation)
         until_known(lambda: self._storage.put_if_absent(key, body, {}, JSON_TYPE), self._waits(), f"PUT {key}")
 
+    def audit(self, generation: str) -> bytes | None:
+        """Return the audit that allowed a generation."""
+        key = self._folder.audit(generation)
+        stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
+        return None if stored is None else stored.body
+
     def is_whole(self, manifest: Manifest) -> bool:
         """Tell whether every file of a generation is there, with its size."""
 

@@ -17,13 +17,15 @@ from compaction.parquet import SCHEMA_VERSION
 from compaction.places import Place
 from compaction.ports import AuditOptions, Ports, iso_time
 from compaction.publish import Current, DayFolder, Manifest, Publisher, files_of
-from compaction.result import Audit, Verdict, encode_audit
+from compaction.result import Audit, Verdict, decode_audit, encode_audit
 from compaction.storage import Storage
 from compaction.tombstones import is_expired
 
 FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
 _PUBLISH_ATTEMPTS: Final = 3
-_ONLY_UNPROVEN: Final = frozenset({Code.UNPROVEN_END, Code.UNPROVEN_CONTINUITY, Code.MISSING_START})
+_BY_LINKS: Final = frozenset({Code.UNPROVEN_END, Code.UNPROVEN_CONTINUITY, Code.MISSING_START})
+"""Unknowns that a later look at names and metadata can settle."""
+_ONLY_UNPROVEN: Final = _BY_LINKS | {Code.DROPPED_WITHOUT_ORIGINAL}
 """Unknowns that leave each row of the day right, and say only that there may be more."""
 
 
@@ -139,7 +141,7 @@ class _Run:
         """
         manifest = self._publisher.manifest(view.generation)
         verdict: Verdict = "unknown" if view.seen.pointer is None else view.seen.pointer.verdict
-        if verdict != "unknown" or manifest is None:
+        if verdict != "unknown" or manifest is None or not self._depends_on_links(view.generation):
             return verdict
         options = self._options.audit._replace(level="inventory")
         examined = examine(self._ports, view.inventory, view.checkpoints, options, None, "")
@@ -148,6 +150,14 @@ class _Run:
         proven = msgspec.structs.replace(manifest, verdict="clean")
         self._publisher.swap(proven, view.seen, self._ports.new_id(), self._now())
         return "clean"
+
+    def _depends_on_links(self, generation: str) -> bool:
+        """Tell whether names and metadata can settle all that the generation's audit left open."""
+        body = self._publisher.audit(generation)
+        if body is None:
+            return False
+        left = [one.code for one in decode_audit(body).findings if one.severity == "unknown"]
+        return all(code in _BY_LINKS for code in left)
 
     def _stored(self, generation: str) -> Manifest | None:
         """Return the manifest of a run that died before it swapped the pointer, if its files are all there."""

@@ -1,9 +1,11 @@
 """Which shards a day is answerable for: those without a segment of the day, too."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from archive.keys import duplicates_key
 from archive.segment import SegmentWriter
 from compaction.audit import audit_day
 from compaction.day import Day
@@ -12,7 +14,7 @@ from compaction.ports import AuditOptions
 from compaction.result import Audit
 from compaction.storage import Address
 from tests.corpus.auditing import ports
-from tests.corpus.model import Corpus, Shape
+from tests.corpus.model import PREFIX, Corpus, Shape
 
 DAY = Day.parse("2026-11-20")
 
@@ -85,18 +87,64 @@ def test_one_shard_alone_can_be_audited(tmp_path: Path) -> None:
     assert (others.verdict, len(others.shards)) == ("clean", 1)
 
 
-def test_dropped_producer_duplicates_are_part_of_the_span(tmp_path: Path) -> None:
-    """A segment whose first and last records were dropped is whole: its span is wider than its lines."""
+def with_drops(folder: Path, originals: Callable[[Corpus], str], *, keep: bool = True) -> Audit:
+    """Audit a day in which the first and last record of a segment were dropped as duplicates of `originals`."""
     corpus = Corpus(DAY)
     shard = corpus.shards[0]
     one = shard.segments[3]
+    original = originals(corpus)
     writer = SegmentWriter(shard.shard_id, one.metadata.minute)
-    writer.drop(one.records[0], "corpus/shardId-000000000000/1:0")
+    writer.drop(one.records[0], original)
     writer.extend(one.records[1:-1])
-    writer.drop(one.records[-1], "corpus/shardId-000000000000/2:0")
+    writer.drop(one.records[-1], original)
     metadata = writer.metadata(after=one.metadata.after, writer="dropper")
     one.body, one.fields = writer.body(), metadata.encode()
-    corpus.write(open_storage(Address(None, str(tmp_path))))
-    found = audit_day(ports(tmp_path, corpus.checkpoints), DAY, AuditOptions()).audit
-    assert (found.verdict, found.findings) == ("clean", ())
+    if keep:
+        key = duplicates_key(PREFIX, shard.shard_id, metadata.minute, metadata.first, metadata.writer)
+        corpus.objects[key] = (writer.duplicates_body(), {})
+    corpus.write(open_storage(Address(None, str(folder))))
+    found = audit_day(ports(folder, corpus.checkpoints), DAY, AuditOptions()).audit
     assert found.equation.raw == corpus.records - 2
+    return found
+
+
+def kept(corpus: Corpus) -> str:
+    """Return the place of an archived record of another shard."""
+    shard = corpus.shards[1]
+    return f"corpus/{shard.shard_id}/{shard.segments[2].records[0].position}"
+
+
+def test_dropped_producer_duplicates_are_part_of_the_span(tmp_path: Path) -> None:
+    """A segment whose first and last records were dropped is whole: its span is wider than its lines."""
+    found = with_drops(tmp_path, kept)
+    assert (found.verdict, found.findings) == ("clean", ())
+
+
+def test_a_dropped_record_whose_original_is_not_archived_is_a_defect(tmp_path: Path) -> None:
+    """The record that was kept instead lies in a gap: both are lost to readers."""
+
+    def between(corpus: Corpus) -> str:
+        one = corpus.shards[1].segments[2].metadata
+        return f"corpus/{corpus.shards[1].shard_id}/{one.last.sequence}:1"
+
+    found = with_drops(tmp_path, between)
+    assert [(one.code, one.severity, one.count) for one in found.findings] == [
+        ("dropped_without_original", "defect", 2)
+    ]
+
+
+def test_an_original_on_a_day_that_was_not_looked_at_is_unknown(tmp_path: Path) -> None:
+    """An original from before everything that is known may be archived: nobody looked."""
+    found = with_drops(tmp_path, lambda corpus: f"corpus/{corpus.shards[1].shard_id}/7:0")
+    assert [(one.code, one.severity) for one in found.findings] == [("dropped_without_original", "unknown")]
+
+
+def test_dropped_records_that_are_not_kept_are_a_defect(tmp_path: Path) -> None:
+    """What was dropped must stand in `_duplicates`: nothing is thrown away."""
+    found = with_drops(tmp_path, kept, keep=False)
+    assert [(one.code, one.severity) for one in found.findings] == [("dropped_without_original", "defect")]
+
+
+def test_a_producers_number_is_no_position(tmp_path: Path) -> None:
+    """Watermarks name no record: there is nothing to follow."""
+    assert with_drops(tmp_path, lambda corpus: "producer p number 5").verdict == "clean"  # noqa: ARG005 - the port
