@@ -29,9 +29,10 @@ _TAKEOVER_SECONDS: Final = 60
 _LEADER_TAKEOVER_SECONDS: Final = 150
 """A dead leader's lock lasts two minutes."""
 _FENCE_SECONDS: Final = 4
+_HEIR_SECONDS: Final = 30
 _LATE_SECONDS: Final = 1.5
 _STOP_SECONDS: Final = 45
-_GIVEN_SECONDS: Final = 15
+_GIVEN_SECONDS: Final = 40
 
 
 class Acts:
@@ -139,11 +140,15 @@ class Acts:
             others = {one.name for one in self._site.places if one is not place}
             self._note.strike(act.kind, shards, heirs=others, worker=place.name, is_leader=place.name == leader)
             yield from self._wait(lambda: any(map(has_unread_input, pids)), _FENCE_SECONDS)
+            frozen_at_ms = self._site.clock.now_ms()
             rest = [process.pid for process in descendants(worker.pid) if process.pid not in pids]
             head = frozen.enter_context(Frozen([*rest, worker.pid]))
             yield from self._wait(lambda: False, _FROZEN_SECONDS)
             yield from self._wait(lambda: self._is_taken_over(place, shards), limit)
-            self._note.note("thawed", worker=place.name, taken_over=self._is_taken_over(place, shards))
+            yield from self._wait(lambda: self._site.has_committed(shards, others, frozen_at_ms), _HEIR_SECONDS)
+            taken_over = self._is_taken_over(place, shards)
+            contested = self._site.has_committed(shards, others, frozen_at_ms)
+            self._note.note("thawed", worker=place.name, taken_over=taken_over, contested=contested)
             hands.thaw()
             yield from self._wait(lambda: False, _LATE_SECONDS)
             head.thaw()

@@ -22,7 +22,7 @@ from tests.e2e.readback import compare, read_segments
 
 _TICK_SECONDS: Final = 0.1
 _SAMPLE_SECONDS: Final = 1.0
-_START_SECONDS: Final = 120
+_START_SECONDS: Final = 240
 _ACTS_END_SECONDS: Final = 200
 _DRAIN_SECONDS: Final = 480
 _STALL_SECONDS: Final = 150

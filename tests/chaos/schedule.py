@@ -47,7 +47,7 @@ _LENGTHS: Final = {
     Kind.DYNAMODB_STORM: (4.0, 15.0),
     Kind.LOSE_TABLE: (2.0, 12.0),
 }
-_TWICE: Final = (Kind.SPLIT, Kind.MERGE, Kind.STEAL_LEASE)
+_TWICE: Final = (Kind.FREEZE_WORKER, Kind.SPLIT, Kind.MERGE, Kind.STEAL_LEASE)
 
 
 def schedule(rng: random.Random, *, with_lost_table: bool) -> Iterator[Act]:

@@ -8,9 +8,10 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -229,6 +230,18 @@ class Site:
             for line in worker.events.lines
             if line.startswith('{"') and line.endswith("}")
         ]
+
+    def has_committed(self, shards: Iterable[str], workers: Iterable[str], since_ms: int) -> bool:
+        """Tell whether each of these shards was committed to, since a moment, by one of these workers."""
+        since = datetime.fromtimestamp(since_ms / 1000, tz=UTC)
+        seen = {
+            event["shard"]
+            for place in self.places
+            if place.name in workers and place.worker is not None
+            for event in place.worker.events.all("segment_committed")
+            if datetime.fromisoformat(event["timestamp"]) > since
+        }
+        return seen.issuperset(shards)
 
     def workers(self) -> list[Worker]:
         """Return every worker that ever lived."""
