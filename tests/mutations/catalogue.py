@@ -127,7 +127,7 @@ MUTATIONS: Final = (
     Mutation(
         "never LIST",
         "consumer/sequence_store.py",
-        "if minute in self._met or not self._may_be_stored(minute):",
+        "if minute in self._met or (self._met and not self._may_be_stored(minute)):",
         "if minute >= 0:",
         (f"{_SLOTS}::test_a_wiped_lease_table_adds_nothing", f"{_RUNS}::test_the_first_minutes_cost_one_list_each"),
     ),
