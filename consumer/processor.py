@@ -213,7 +213,7 @@ class _RetentionWatch:
         # The first batch may come long after the start looked, so it proves its link again where anything is trimmed.
         self._read_up_to = -math.inf if identity.may_have_trimmed(clock.now_ms()) else clock.monotonic()
         self._held_at: float | None = None
-        self._near = False
+        self._kept_until = -math.inf  # until a batch says how old the last delivered record is
         self._logged_at: float | None = None
         self._log = structlog.get_logger().bind(shard=shard_id)
 
@@ -245,10 +245,11 @@ class _RetentionWatch:
         unread_seconds = self._clock.monotonic() - self._read_up_to
         if delivered is None or unread_seconds * 1000 <= SURELY_KEPT_MS - self._margin_ms:
             return True
-        # A record that was held a moment ago, and is not near its end, holds everything behind it for a while. So a
-        # reader that catches up over days asks every few minutes, not with every batch.
+        # A record that was held a moment ago, and is known to be far from its end, holds everything behind it for a
+        # while. So a reader that catches up over days asks every few minutes, not with every batch.
         now = self._clock.monotonic()
-        if self._near or self._held_at is None or now - self._held_at >= RETENTION_MARGIN_SECONDS:
+        lately = self._held_at is not None and now - self._held_at < RETENTION_MARGIN_SECONDS
+        if not lately or now >= self._kept_until:
             self._held_at = now if self._stream.holds(self._shard_id, delivered) else None
         return self._held_at is not None
 
@@ -257,8 +258,8 @@ class _RetentionWatch:
         self._reread()
         now = self._clock.monotonic()
         left_ms = arrival_ms + self._retention_ms - self._clock.now_ms()
-        self._near = left_ms <= self._margin_ms
-        if not self._near:
+        self._kept_until = now + (left_ms - self._margin_ms) / 1000
+        if left_ms > self._margin_ms:
             return False
         if self._logged_at is None or now - self._logged_at >= _NEAR_RETENTION_LOG_SECONDS:
             self._logged_at = now

@@ -53,6 +53,7 @@ class Consumer(DaemonDouble):
         self.began_at = world.now
         self.latest_from = len(self.shard.everything)
         self.retrieved_at = world.now
+        self._since_ms = lease.at_timestamp_ms or 0
         self._inbox: Message | None = None
         self.task = host.task = Task(self._serve)
         self.task.resume()
@@ -97,8 +98,8 @@ class Consumer(DaemonDouble):
         if self._cursor is not None:
             begin = shard.index[self._cursor] + 1 if self._cursor in shard.index else 0
         elif self._begin == "AT_TIMESTAMP":
-            since = self.lease.at_timestamp_ms or 0
-            begin = next((n for n, record in enumerate(everything) if record.arrival_ms >= since), len(everything))
+            since_ms = self._since_ms
+            begin = next((n for n, record in enumerate(everything) if record.arrival_ms >= since_ms), len(everything))
         elif self._begin == "LATEST":
             begin = self.latest_from
         else:

@@ -202,6 +202,11 @@ class Ledger:
             # nobody else can know that there ever were any.
             self.world.tally["checked: an end before the first segment"] += 1
             return
+        since_ms = self.application.start_at_ms if self.application is not None else None
+        if said is None and chain and since_ms is not None and chain[0].metadata.arrival_min_ms < since_ms:
+            # `consume` gave TRIM_HORIZON for a start that its clock took for trimmed: refused from then on (exit 6).
+            self.world.tally["checked: an end before the start was moved"] += 1
+            return
         if said != (chain[-1].metadata.last if chain else self.adopted):
             raise Violation(f"end.json says {said}, the chain ends at {name(last)}")
         begun = len(self.shard.everything) if self.start is None and self.adopted is None else (last or 0) + 1

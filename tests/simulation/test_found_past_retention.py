@@ -135,3 +135,17 @@ def test_an_adopted_chain_begins_with_its_start_whoever_commits_first() -> None:
         first.daemon.request_shutdown()
     archive_all(world)
     assert isinstance(world.metadata().after, ChainStart)
+
+
+def test_a_record_that_was_held_a_moment_ago_may_be_gone(world: World) -> None:
+    """An empty call asked and was told that the checkpoint is held; a minute later it was trimmed, with more."""
+    world.put(2)
+    archive_all(world)
+    worker = world.started()
+    world.put(2)
+    world.clock.advance(DAY_SECONDS)
+    worker.daemon.send(b'{"action":"processRecords","records":[],"millisBehindLatest":86400000}\n')
+    world.clock.advance(60)
+    trim(world, 2)
+    with pytest.raises(DeliveryDoubt):
+        worker.daemon.deliver()
