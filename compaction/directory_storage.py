@@ -32,8 +32,8 @@ class DirectoryStorage:
         self.root = root
 
     def uri(self, key: str) -> str:
-        """Return the file's absolute path."""
-        return str((self.root / key).absolute())
+        """Return the file's absolute path; a key that ends in a slash stays a folder's."""
+        return str((self.root / key).absolute()) + ("/" if key.endswith("/") else "")
 
     def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:  # noqa: ARG002 - files have no type
         """Create the file unless it is there."""
