@@ -79,6 +79,11 @@ class Backoff:
         self._next = first_seconds
         self._ceiling = ceiling_seconds
 
+    @property
+    def is_spent(self) -> bool:
+        """Tell whether the budget is spent."""
+        return self._clock.monotonic() >= self._deadline
+
     def wait(self) -> bool:
         """Sleep before the next attempt; False when there may be none."""
         left = self._deadline - self._clock.monotonic()

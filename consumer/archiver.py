@@ -265,6 +265,10 @@ class Archiver:
         budget = min(budget_seconds, self._limits.max_segment_age_seconds - (now - self._run_started))
         if isinstance(self.tail, ChainStart):
             self._continuity = self._on_chain_start(run.span.first, self.tail, budget) or self._continuity
+            # Its requests may have taken a day of a suspended machine: nothing may stand between guard and PUT.
+            later = self._clock.monotonic()
+            self._guard_age(later - self._run_started)
+            budget -= later - now
         key, metadata, outcome = self._sequences.commit(
             run,
             after=self.tail,

@@ -11,7 +11,7 @@ import structlog
 
 from archive.clock import Backoff, Clock
 from archive.commit import BODY_TYPE, AlreadyStored, Committed, commit_segment, stored_segment, until_known
-from archive.errors import ObjectVanished
+from archive.errors import ObjectVanished, StoreUnavailable
 from archive.keys import duplicates_key, minute_prefix, segment_key, watermarks_key
 from archive.markers import JSON_TYPE
 from archive.metadata import Continuity, Predecessor, SegmentMetadata
@@ -116,6 +116,11 @@ class SequenceStore:
             key = watermarks_key(self._prefix, self._shard_id, run.minute, first, writer)
             self._put_beside(key, text.encode(), JSON_TYPE, backoff)
             text = WATERMARKS_BESIDE
+        if backoff.is_spent and (run.dropped or text == WATERMARKS_BESIDE):
+            raise StoreUnavailable(
+                f"what goes with the segment {first} of {self._shard_id} took its whole time",
+                next_step="nothing was checkpointed, the records come again; look for pauses of this host",
+            )
         metadata = run.metadata(after=after, writer=writer, continuity=continuity, watermarks=text)
         key = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)
         return key, metadata, commit_segment(self._store, key, run.body(), metadata, backoff)

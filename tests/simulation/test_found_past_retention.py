@@ -3,12 +3,19 @@
 Sequence numbers are not dense: when records are trimmed before they were read, only the reader can know.
 """
 
+import random
 from collections.abc import Iterator
 
 import pytest
 
-from archive.errors import BufferTooOld, DeliveryDoubt
+from archive.errors import BufferTooOld, DeliveryDoubt, StoreUnavailable
 from archive.metadata import ChainStart
+from archive.record import Record
+from archive.segment import SegmentWriter
+from consumer.sequence_store import SequenceStore
+from tests.fakes.clock import START_MS, ManualClock
+from tests.fakes.memory_store import MemoryBucket, MemoryStore
+from tests.fakes.shard import SHARD
 from tests.fakes.stream import DAY_MS
 from tests.fakes.world import World
 
@@ -149,3 +156,29 @@ def test_a_record_that_was_held_a_moment_ago_may_be_gone(world: World) -> None:
     trim(world, 2)
     with pytest.raises(DeliveryDoubt):
         worker.daemon.deliver()
+
+
+def test_nothing_stale_is_committed_when_the_start_marker_took_a_day(world: World) -> None:
+    """The buffer's age was looked at before start.json was written; the machine slept in that PUT."""
+    world.put(1)
+    worker = world.started()
+    worker.daemon.deliver()
+    worker.store.after = lambda _verb, key: world.clock.advance(DAY_SECONDS) if key.endswith("start.json") else None
+    with pytest.raises(BufferTooOld):
+        worker.daemon.request_shutdown()
+    assert world.spans() == []
+
+
+def test_nothing_stale_is_committed_when_the_duplicates_took_a_day() -> None:
+    """What goes with a segment is written between the look at its age and its own PUT."""
+    clock, bucket = ManualClock(), MemoryBucket()
+    store = MemoryStore(bucket)
+    store.after = lambda _verb, key: clock.advance(DAY_SECONDS) if "_duplicates/" in key else None
+    sequences = SequenceStore(store, "raw/", SHARD, clock, random.Random(1), budget_seconds=300)
+    run = SegmentWriter(SHARD, START_MS // 60_000)
+    run.extend([Record("1", 0, "p", START_MS, b"a")])
+    run.drop(Record("2", 0, "p", START_MS, b"a"), "an original")
+    start = ChainStart("TRIM_HORIZON")
+    with pytest.raises(StoreUnavailable):
+        sequences.commit(run, after=start, writer="w", continuity=None, watermarks=None, budget_seconds=300)
+    assert all(key.startswith("raw/_duplicates/") for key in bucket.keys("raw/"))
