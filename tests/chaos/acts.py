@@ -17,8 +17,8 @@ from tests.e2e.worker import Worker
 
 Play = Generator[None, None, None]
 
-BACKGROUND_S3: Final[Rates] = even(0.08)
-BACKGROUND_DYNAMODB: Final[Rates] = even(0.01, DYNAMODB_FAULTS)
+BACKGROUND_S3: Final[Rates] = even(0.15)
+BACKGROUND_DYNAMODB: Final[Rates] = even(0.02, DYNAMODB_FAULTS)
 _STORM_S3: Final[Rates] = even(0.5)
 _STORM_DYNAMODB: Final[Rates] = even(0.3, DYNAMODB_FAULTS)
 _MOST_OPEN_SHARDS: Final = 6
@@ -32,7 +32,9 @@ _FENCE_SECONDS: Final = 4
 _HEIR_SECONDS: Final = 30
 _LATE_SECONDS: Final = 1.5
 _STOP_SECONDS: Final = 45
-_GIVEN_SECONDS: Final = 40
+_WORK_SECONDS: Final = 60
+_HOLD_SECONDS: Final = 1.0
+"""After a commit, until a processor holds records again."""
 
 
 class Acts:
@@ -127,12 +129,12 @@ class Acts:
         place = candidates[int(act.pick * len(candidates))]
         if not self._site.holds(place):
             self._give(place)
-            yield from self._wait(
-                lambda: bool(self._site.holds(place) and _worker(place).processors()), _GIVEN_SECONDS
-            )
-        shards, worker = self._site.holds(place), place.worker
-        if not shards or worker is None or place not in self._site.idle_places() or not worker.processors():
-            return self._note.skip(act.kind, "the worker holds nothing")
+        begun_ms = self._site.clock.now_ms()
+        yield from self._wait(lambda: self._is_at_work(place, begun_ms), _WORK_SECONDS)
+        if not self._is_at_work(place, begun_ms):
+            return self._note.skip(act.kind, "the worker does not get to work")
+        yield from self._wait(lambda: False, _HOLD_SECONDS)
+        shards, worker = self._site.holds(place), _worker(place)
         limit = _LEADER_TAKEOVER_SECONDS if place.name == leader else _TAKEOVER_SECONDS
         with self._hands_on(place), ExitStack() as frozen:
             pids = [process.pid for process in worker.processors()]
@@ -152,6 +154,12 @@ class Acts:
             hands.thaw()
             yield from self._wait(lambda: False, _LATE_SECONDS)
             head.thaw()
+
+    def _is_at_work(self, place: Place, since_ms: int) -> bool:
+        """Tell whether a worker has committed something lately: it will hold records again soon."""
+        if place not in self._site.idle_places():
+            return False
+        return any(self._site.has_committed({shard}, {place.name}, since_ms) for shard in self._site.holds(place))
 
     def _is_taken_over(self, place: Place, shards: set[str]) -> bool:
         rows = self._site.leases()

@@ -14,13 +14,15 @@ from tests.chaos.faults import CALM
 from tests.chaos.feeder import Feeder
 from tests.chaos.proxy import DYNAMODB, S3, FaultProxy
 from tests.chaos.report import Findings, table
-from tests.chaos.schedule import Act, Kind, schedule
+from tests.chaos.schedule import STRIKE_WORKERS, Act, Kind, schedule
 from tests.chaos.site import WORKERS, ChaosApplication, Site
 from tests.chaos.timeline import Timeline
 from tests.e2e.harness import PREFIX
 from tests.e2e.readback import compare, read_segments
 
 _TICK_SECONDS: Final = 0.1
+_BETWEEN_SECONDS: Final = 2.0
+"""Between the beginnings of two acts, also of those that had to wait."""
 _SAMPLE_SECONDS: Final = 1.0
 _START_SECONDS: Final = 240
 _ACTS_END_SECONDS: Final = 200
@@ -95,6 +97,7 @@ class Run:
         self._timeline.note("faults_begin", lasts_seconds=self._seconds)
         playing: list[tuple[Kind, Play]] = []
         waiting: list[Act] = []
+        held_until = 0.0
         end = self._clock.monotonic() + self._seconds
         act = next(coming)
         due = self._clock.monotonic() + act.gap_seconds
@@ -104,9 +107,10 @@ class Run:
                     waiting.append(act)
                     act = next(coming)
                     due = self._clock.monotonic() + act.gap_seconds
-                for one in [one for one in waiting if _may_begin(one, playing)]:
-                    waiting.remove(one)
-                    playing.append((one.kind, acts.begin(one)))
+                if self._clock.monotonic() >= held_until and (able := _first_able(waiting, playing)):
+                    waiting.remove(able)
+                    playing.append((able.kind, acts.begin(able)))
+                    held_until = self._clock.monotonic() + _BETWEEN_SECONDS
                 self._tick(playing)
             self._until(lambda: not playing, _ACTS_END_SECONDS, "the last acts end", playing)
         finally:
@@ -198,6 +202,15 @@ def _is_alone(playing: list[tuple[Kind, Play]]) -> bool:
     return any(kind is Kind.LOSE_TABLE for kind, _ in playing)
 
 
-def _may_begin(act: Act, playing: list[tuple[Kind, Play]]) -> bool:
-    """Losing the lease table begins when nothing else plays, and nothing else begins meanwhile."""
-    return not _is_alone(playing) and (act.kind is not Kind.LOSE_TABLE or not playing)
+def _first_able(waiting: list[Act], playing: list[tuple[Kind, Play]]) -> Act | None:
+    """Return the first act that may begin now.
+
+    Losing the lease table waits until nothing else plays. While a worker is frozen, the one that has to take its
+    shards over is not killed: else there is no zombie, only a long sleep.
+    """
+    kinds = {kind for kind, _ in playing}
+    if Kind.LOSE_TABLE in kinds:
+        return None
+    barred = STRIKE_WORKERS if Kind.FREEZE_WORKER in kinds else frozenset()
+    able = (act for act in waiting if act.kind not in barred and (act.kind is not Kind.LOSE_TABLE or not playing))
+    return next(able, None)

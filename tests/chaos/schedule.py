@@ -27,6 +27,12 @@ class Kind(StrEnum):
     LOSE_TABLE = "lease table deleted"
 
 
+STRIKE_WORKERS: Final = frozenset(
+    {Kind.KILL_PROCESSOR, Kind.KILL_DAEMON, Kind.KILL_SUPERVISOR, Kind.RESTART_WORKER, Kind.FREEZE_WORKER}
+)
+"""Acts that stop a worker's processes."""
+
+
 class Act(NamedTuple):
     """One act. It begins `gap_seconds` after the one before it; `seconds` is its length, where it has one.
 

@@ -65,4 +65,4 @@ def test_the_run_was_no_stroll(findings: Findings) -> None:
     kinds = {strike.kind for strike in findings.strikes}
     assert kinds & {Kind.KILL_PROCESSOR, Kind.KILL_DAEMON, Kind.KILL_SUPERVISOR}
     assert kinds & {Kind.SPLIT, Kind.MERGE}
-    assert all(sum(injected.values()) >= 10 for injected in findings.injected.values())
+    assert all(sum(injected.values()) >= 5 for injected in findings.injected.values())
