@@ -14,9 +14,9 @@ import structlog
 from archive.clock import Backoff, Clock
 from archive.commit import until_known
 from archive.metadata import SegmentMetadata
+from archive.payload import PayloadPath
 from archive.record import Record
 from consumer.dedupe_table import CLAIM_CONNECTIONS, DedupeTable, ShardTail
-from consumer.payload import PayloadPath
 from consumer.watermarks import Watermarks
 
 DAY_SECONDS = 86_400

@@ -12,11 +12,11 @@ from archive.errors import SettingsError, StoreUnavailable
 from archive.keys import end_marker_key
 from archive.markers import EndMarker, decode_marker
 from archive.metadata import Predecessor, SegmentMetadata
+from archive.payload import PayloadPath
 from archive.position import Position
 from consumer.chain_search import segment_ending_at
 from consumer.dedupe import DAY_SECONDS, Claims, Deduplicator, WatermarkDedupe, WatermarkPaths
 from consumer.dedupe_table import DedupeTable, DynamoDedupeTable, make_dynamodb_client
-from consumer.payload import PayloadPath
 from consumer.ports import Ports
 from consumer.sequence_store import load_watermarks
 from consumer.settings import Settings

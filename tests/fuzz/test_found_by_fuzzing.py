@@ -10,10 +10,10 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.errors import DeliveryDoubt, FormatError, SettingsError
+from archive.payload import PayloadPath
 from archive.record import decode_line
 from archive.segment import inflate
 from consumer.multilang import run_process
-from consumer.payload import PayloadPath
 from consumer.processor import ShardProcessor
 from consumer.settings import load_settings
 from tests.fakes.memory_store import MemoryStore

@@ -2,7 +2,7 @@
 
 import pytest
 
-from consumer.payload import PayloadPath
+from archive.payload import PayloadPath
 
 
 @pytest.mark.parametrize(
