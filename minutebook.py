@@ -196,11 +196,14 @@ def demo(
     ] = None,
     *,
     nightly: Annotated[bool, typer.Option(help="Compact and audit at the end, with PySpark.")] = True,
+    tamper: Annotated[
+        bool, typer.Option("--tamper", help="Then break copies of the archive, and let the audit name what is wrong.")
+    ] = False,
 ) -> None:
     """Archive real flights through the real daemon on embedded AWS, with crashes on the way, and count."""
     from demo.command import demo as run  # noqa: PLC0415 - help is quick
 
-    raise typer.Exit(run(dedupe, nightly=nightly))
+    raise typer.Exit(run(dedupe, nightly=nightly, tamper=tamper))
 
 
 def main() -> None:

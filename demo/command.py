@@ -16,13 +16,14 @@ from demo.embedded import EmbeddedAws
 from demo.feeder import Feeder, Pace
 from demo.flights import read_flights
 from demo.ledger import Ledger
-from demo.nightly import Nightly, is_installed, run_nightly
+from demo.nightly import Nightly, is_installed, run_nightly, tamper_with
 from demo.readback import StoredSegment, compare, read_archive
 from demo.report import Findings, print_nightly, print_report
 from demo.retries import SETTINGS, Mode, count_retries
 from demo.scenario import Outcome, Scenario
 from demo.screen import Screen
-from demo.stage import PREFIX, STREAM, Stage, fresh_folder
+from demo.stage import BUCKET, PREFIX, STREAM, Stage, fresh_folder
+from demo.tamper import Tampered, print_tampered
 
 EVENTS = 22_000
 FEED_SECONDS = 190.0
@@ -38,6 +39,7 @@ class Play(NamedTuple):
 
     mode: Mode | None
     nightly: bool
+    tamper: bool
     pace: Pace
     rng: random.Random
 
@@ -46,20 +48,24 @@ def demo(
     dedupe: str | None = None,
     *,
     nightly: bool = True,
+    tamper: bool = False,
     events: int = EVENTS,
     seconds: float = FEED_SECONDS,
     seed: int = 2013,
 ) -> int:
     """Play the scenario; return 0 only if no record is lost, doubled or altered, and the nightly job finds no fault.
 
-    `dedupe` is a mode of producer deduplication; None leaves the producer's retries in the archive. Everything of the
-    run stays in a folder under `.demo/` of the checkout; no process does.
+    `dedupe` is a mode of producer deduplication; None leaves the producer's retries in the archive. With `tamper`,
+    copies of the archive are broken afterwards, and the audit must name what was done to each. Everything of the run
+    stays in a folder under `.demo/` of the checkout; no process does.
     """
     mode = _mode(dedupe)
+    if tamper and not (nightly and is_installed()):
+        raise SettingsError("--tamper needs the nightly job", next_step="pip install 'minutebook[spark]'")
     console, clock = Console(), SystemClock()
     folder = fresh_folder(clock)
     pace = Pace(events, seconds, late_retries=_LATE_RETRIES)
-    play = Play(mode, nightly, pace, rng=random.Random(seed))  # noqa: S311 - repeatable on purpose
+    play = Play(mode, nightly, tamper, pace, rng=random.Random(seed))  # noqa: S311 - repeatable on purpose
     try:
         with _stopped_by_sigterm():
             findings = _play(console, clock, folder, play)
@@ -106,7 +112,8 @@ def _play(console: Console, clock: Clock, folder: Path, play: Play) -> Findings:
         print_report(console, findings)
         if not play.nightly:
             return findings
-        return findings.with_nightly(_nightly(console, stage, segments))
+        findings = findings.with_nightly(_nightly(console, stage, segments))
+        return findings.with_tampered(_tamper(console, stage, segments)) if play.tamper else findings
 
 
 def _stage(folder: Path, aws: EmbeddedAws, clock: Clock, play: Play) -> Stage:
@@ -121,6 +128,15 @@ def _nightly(console: Console, stage: Stage, segments: list[StoredSegment]) -> N
     nightly = run_nightly(console, stage.clock, stage.properties("a"), segments, stage.environment)
     print_nightly(console, nightly)
     return nightly
+
+
+def _tamper(console: Console, stage: Stage, segments: list[StoredSegment]) -> list[Tampered]:
+    """Audit broken copies of the archive."""
+    console.print("copies of the archive are broken, one after the other, and audited", highlight=False)
+    client, place = stage.aws.s3_client(), (BUCKET, PREFIX)
+    results = tamper_with(client, place, stage.properties("a"), segments, stage.environment)
+    print_tampered(console, results)
+    return results
 
 
 def _run(stage: Stage, screen: Screen, feeder: Feeder, ledger: Ledger) -> Outcome:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -14,6 +15,10 @@ from archive.clock import Clock
 from archive.errors import MinutebookError, SettingsError
 from archive.minute import minute_text
 from demo.readback import StoredSegment
+from demo.tamper import Tampered, audit_command, tamper
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 _MASTER = "local[2]"
 _JOB_SECONDS = 600
@@ -54,9 +59,7 @@ def run_nightly(
         MinutebookError: a command did not come to a verdict.
     """
     folder = properties.parent
-    days = sorted({minute_text(segment.metadata.minute)[:10] for segment in segments})
-    span = ["--from", days[0], "--to", days[-1], "--master", _MASTER]
-    level = _deepest_level(properties)
+    span, level = _span(segments), _deepest_level(properties)
     reports, parquet = folder / "report", folder / "parquet"
     commands = (
         ["compact", str(properties), *span, "--out", str(parquet)],
@@ -78,6 +81,18 @@ def run_nightly(
     )
 
 
+def tamper_with(
+    client: "S3Client",
+    place: tuple[str, str],
+    properties: Path,
+    segments: list[StoredSegment],
+    environment: Mapping[str, str],
+) -> list[Tampered]:
+    """Break copies of the archive at `place` (bucket, prefix), one after the other, and audit each."""
+    options = [*_span(segments), "--level", _deepest_level(properties)]
+    return tamper(client, *place, segments, audit_command(properties, options, environment))
+
+
 def count_rows(parquet: Path) -> dict[str, int]:
     """Return the rows of each shard in all published files: one query on the Parquet."""
     import pyarrow.dataset as ds  # noqa: PLC0415 - an extra, and heavy
@@ -88,6 +103,12 @@ def count_rows(parquet: Path) -> dict[str, int]:
     table = ds.dataset(files, format="parquet").to_table(columns=["shard_id"])
     found = table.group_by("shard_id").aggregate([([], "count_all")]).to_pylist()
     return {row["shard_id"]: row["count_all"] for row in sorted(found, key=lambda row: str(row["shard_id"]))}
+
+
+def _span(segments: list[StoredSegment]) -> list[str]:
+    """Return the options that name the days of these segments."""
+    days = sorted({minute_text(segment.metadata.minute)[:10] for segment in segments})
+    return ["--from", days[0], "--to", days[-1], "--master", _MASTER]
 
 
 def _minutebook(console: Console, words: list[str], environment: Mapping[str, str]) -> int:

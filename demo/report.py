@@ -12,6 +12,7 @@ from demo.nightly import Nightly
 from demo.readback import StoredSegment, Verdict
 from demo.retries import Retries
 from demo.scenario import Outcome
+from demo.tamper import Tampered
 
 _SAMPLES = 5
 
@@ -26,16 +27,22 @@ class Findings:
     outcome: Outcome
     puts: int
     nightly: Nightly | None = None
+    tampered: Sequence[Tampered] = ()
 
     def with_nightly(self, nightly: Nightly | None) -> Self:
         """Return these findings and what the nightly job found."""
         return replace(self, nightly=nightly)
 
+    def with_tampered(self, tampered: Sequence[Tampered]) -> Self:
+        """Return these findings and what the audit said of the broken copies."""
+        return replace(self, tampered=tampered)
+
     @property
     def is_proven(self) -> bool:
         """Tell whether the archive is right by both witnesses, and the scenario proved what it should."""
         is_archived = self.verdict.is_clean and self.retries.is_right
-        return is_archived and self.outcome.fenced > 0 and self.retries.is_telling and self.is_compacted
+        is_told = self.outcome.fenced > 0 and self.retries.is_telling
+        return is_archived and is_told and self.is_compacted and all(one.is_named for one in self.tampered)
 
     @property
     def is_compacted(self) -> bool:
