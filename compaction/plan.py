@@ -27,11 +27,22 @@ class Piece(NamedTuple):
     first: Position
 
 
+class Back(NamedTuple):
+    """Lines that come back from an object of `_duplicates`, by their positions."""
+
+    key: str
+    positions: tuple[Position, ...]
+
+
 class Unit(NamedTuple):
-    """Pieces that are written together. `merge`: their lines are sorted and each position is kept once."""
+    """Pieces that are written together. `merge`: their lines are sorted and each position is kept once.
+
+    `back` are lines that are sorted in between them; they stand in none of the pieces.
+    """
 
     pieces: tuple[Piece, ...]
     merge: bool = False
+    back: tuple[Back, ...] = ()
 
     @property
     def size(self) -> int:

@@ -5,7 +5,7 @@ speculation) writes a file of another name; only the file that a returned row na
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, NamedTuple
 
@@ -16,12 +16,16 @@ from archive.clock import Backoff, SystemClock, new_id, new_random
 from archive.commit import until_known
 from archive.errors import FormatError, ObjectVanished
 from archive.store import StoredObject
+from compaction.event_ids import IdCollector, IdOrder, without
 from compaction.facts import SegmentFacts
 from compaction.merging import Repeat, merge
 from compaction.parquet import ParquetPart
 from compaction.places import open_storage
 from compaction.plan import Piece, Task
-from compaction.reading import SegmentReader
+from compaction.published_ids import read_published
+from compaction.put_back import read_back
+from compaction.reading import LINE_SCHEMA, SegmentReader
+from compaction.sieve import Sieve
 from compaction.storage import Address, ObjectChanged, Storage
 
 PARQUET_TYPE: Final = "application/vnd.apache.parquet"
@@ -33,12 +37,19 @@ _FOOTER_BYTES: Final = 64 << 10
 
 
 class Order(NamedTuple):
-    """A task and where it reads and writes; `out` None: only read. Keys of parts begin with `folder`."""
+    """A task and where it reads and writes; `out` None: only read. Keys of parts begin with `folder`.
+
+    `ids` asks for the event ids of all lines. `dropped` maps the key of a piece to the numbers of the lines that are
+    not written, ascending. `published` are Parquet files below `archive` that are read for their ids instead.
+    """
 
     task: Task
     archive: Address
     out: Address | None = None
     folder: str = ""
+    ids: IdOrder | None = None
+    dropped: Mapping[str, Sequence[int]] = {}
+    published: tuple[str, ...] = ()
 
 
 class Part(NamedTuple):
@@ -51,12 +62,16 @@ class Part(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a task returns: facts of single pieces, repeats of merged ones, and its file."""
+    """What a task returns: facts of single pieces, repeats of merged ones, and its file.
+
+    `without_id` counts the lines that have no event id, by the key of their piece, where ids were asked for.
+    """
 
     number: int
     facts: tuple[SegmentFacts, ...]
     repeats: tuple[Repeat, ...]
     part: Part | None
+    without_id: Mapping[str, int] = {}
 
 
 class _Fetched(NamedTuple):
@@ -71,16 +86,33 @@ def run(order: Order) -> Outcome:
         StoreUnavailable, StoreRefused: the store.
         FormatError: a piece that was read before does not read the same again.
     """
+    return run_collecting(order)[0]
+
+
+def run_collecting(order: Order) -> tuple[Outcome, IdCollector | None]:
+    """Do the work of one task; returns the ids of its lines, too, when they are asked for. Raises as `run`."""
+    if order.ids is None:
+        return _run(order, None), None
+    if order.published:
+        collector = IdCollector(order.ids, order.published)
+        read_published(open_storage(order.archive), order.published, collector)
+        return Outcome(order.task.number, (), (), None, collector.missing()), collector
+    collector = IdCollector(order.ids, [piece.key for piece in order.task.pieces])
+    return _run(order, collector)._replace(without_id=collector.missing()), collector
+
+
+def _run(order: Order, ids: IdCollector | None) -> Outcome:
     # Arrow's own pools keep what they were given; a worker's memory is then its largest task, for ever.
     pa.set_memory_pool(pa.system_memory_pool())
     storage = open_storage(order.archive)
     if order.out is None:
-        return _work(order.task, storage, None, "")
+        return _work(order, storage, None if ids is None else Sieve(None, ids, {}), "")
     out = open_storage(order.out)
     key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
     sink = out.open_write(key, PARQUET_TYPE)
     try:
-        outcome = _work(order.task, storage, ParquetPart(sink), key)
+        part = ParquetPart(sink)
+        outcome = _work(order, storage, Sieve(part, ids, _dropped(order)) if ids or order.dropped else part, key)
     except BaseException:  # whatever ends the task: no piece of an upload may stay behind
         sink.abort()
         raise
@@ -89,27 +121,36 @@ def run(order: Order) -> Outcome:
     return outcome
 
 
-def _work(task: Task, storage: Storage, part: ParquetPart | None, key: str) -> Outcome:
+def _dropped(order: Order) -> Mapping[str, Sequence[int]]:
+    """Return what is dropped while pieces are read one by one; `_whole_table` does it for those that are merged."""
+    merged = {piece.key for unit in order.task.units if unit.merge for piece in unit.pieces}
+    return {key: lines for key, lines in order.dropped.items() if key not in merged}
+
+
+def _work(order: Order, storage: Storage, part: ParquetPart | Sieve | None, key: str) -> Outcome:
+    task = order.task
     facts: list[SegmentFacts] = []
     repeats: list[Repeat] = []
     with ThreadPoolExecutor(max_workers=_FETCHES, thread_name_prefix="fetch") as pool:
         fetched = _fetch_ahead(pool, storage, task.pieces)
         for unit in task.units:
             if unit.merge:
-                merged = merge([_whole_table(next(fetched)) for _ in unit.pieces], unit.pieces)
+                tables = [_whole_table(next(fetched), order.dropped) for _ in unit.pieces]
+                extra, their = read_back(storage, unit)
+                merged = merge([*tables, *extra], [*unit.pieces, *their])
                 repeats += merged.repeats
                 for lines, segment in merged.runs if part is not None else ():
                     part.add(lines, segment)  # type: ignore[union-attr]  # part is not None here
             else:
                 facts.append(_read(unit.pieces[0], next(fetched).body, part))
-    if part is None:
+    if part is None or not key:
         return Outcome(task.number, tuple(facts), tuple(repeats), None)
     part.close()
     written = Part(key, part.rows, part.size, len(task.pieces))
     return Outcome(task.number, tuple(facts), tuple(repeats), written)
 
 
-def _read(piece: Piece, stored: StoredObject | None, part: ParquetPart | None) -> SegmentFacts:
+def _read(piece: Piece, stored: StoredObject | None, part: ParquetPart | Sieve | None) -> SegmentFacts:
     if stored is None:
         return SegmentFacts(piece.key, None, problem="it is not the object that was listed", changed=True)
     reader = SegmentReader(piece)
@@ -119,7 +160,7 @@ def _read(piece: Piece, stored: StoredObject | None, part: ParquetPart | None) -
     return reader.facts(dict(stored.metadata))
 
 
-def _whole_table(fetched: _Fetched) -> pa.Table:
+def _whole_table(fetched: _Fetched, dropped: Mapping[str, Sequence[int]]) -> pa.Table:
     if fetched.body is None:
         raise ObjectVanished(
             f"{fetched.piece.key} changed while the day was rewritten",
@@ -130,7 +171,8 @@ def _whole_table(fetched: _Fetched) -> pa.Table:
     problem = reader.facts({}).problem
     if problem:
         raise FormatError(f"{fetched.piece.key}: {problem}", next_step="run the command again")
-    return pa.concat_tables(tables)
+    whole = pa.concat_tables([LINE_SCHEMA.empty_table(), *tables])
+    return without(whole, 0, dropped.get(fetched.piece.key, ()))
 
 
 def _fetch_ahead(pool: ThreadPoolExecutor, storage: Storage, pieces: list[Piece]) -> Iterator[_Fetched]:

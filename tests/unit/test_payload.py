@@ -1,5 +1,8 @@
 """What a JMESPath finds in a producer's payload, and what counts as an id or a number."""
 
+import json
+
+import jmespath
 import pytest
 
 from archive.payload import PayloadPath
@@ -45,3 +48,19 @@ def test_a_long_id_is_hashed() -> None:
 def test_numbers_are_whole_and_not_negative(payload: bytes, expected: int | None) -> None:
     """A producer's sequence is counted in whole numbers; decimal text is read too."""
     assert PayloadPath("n").number(payload) == expected
+
+
+@pytest.mark.parametrize("expression", ["id", "event.id", 'event."a b".id', "(event.a).id", "event.id.x"])
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b'{"id":1,"event":{"id":"e","a":{"id":2},"a b":{"id":3}}}',
+        b'{"event":[{"id":1}],"id":[]}',
+        b'{"event":"text"}',
+        b"7",
+        b"null",
+    ],
+)
+def test_the_quick_way_for_names_finds_what_jmespath_finds(expression: str, payload: bytes) -> None:
+    """A path of names alone is followed without jmespath, to the same value."""
+    assert PayloadPath(expression).value(payload) == jmespath.search(expression, json.loads(payload))
