@@ -92,9 +92,11 @@ lock: $(UV) ## pin the newest allowed versions in requirements/*.lock
 		--output-file requirements/consumer.lock
 	$(COMPILE) pyproject.toml --extra spark --upgrade --constraints requirements/constraints.txt \
 		--constraints requirements/consumer.lock --output-file requirements/spark.lock
-	$(COMPILE) pyproject.toml --extra spark --group dev --group demo --upgrade --constraints requirements/constraints.txt \
-		--constraints requirements/spark.lock --overrides requirements/overrides.txt \
-		--output-file requirements/dev.lock
+	$(COMPILE) pyproject.toml --extra spark --extra iceberg --upgrade --constraints requirements/constraints.txt \
+		--constraints requirements/spark.lock --output-file requirements/iceberg.lock
+	$(COMPILE) pyproject.toml --extra spark --extra iceberg --group dev --group demo --upgrade \
+		--constraints requirements/constraints.txt --constraints requirements/iceberg.lock \
+		--overrides requirements/overrides.txt --output-file requirements/dev.lock
 
 clean: ## remove everything that was downloaded or produced
 	rm -rf .venv .cache .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -13,6 +13,8 @@
       StreamUnavailable             5   Kinesis stayed unavailable until the budget was spent
       TableRefused                  2   DynamoDB said no for good: permissions, a table of another kind
       TableUnavailable              5   DynamoDB stayed unavailable until the budget was spent
+      CatalogRefused                2   the Iceberg catalog said no for good: permissions, another kind of table
+      CatalogUnavailable            5   the Iceberg catalog stayed unavailable, or its table kept changing
       FormatError                   1   a key, line, marker or metadata field that does not parse
       DeliveryDoubt                 1   the daemon delivered what it never may deliver
       BufferTooOld                  1   the buffer outlived its guarantee and was thrown away
@@ -99,6 +101,18 @@ class TableRefused(MinutebookError):
 
 class TableUnavailable(MinutebookError):
     """DynamoDB stayed unavailable until the retry budget was spent."""
+
+    exit_code = 5
+
+
+class CatalogRefused(MinutebookError):
+    """The Iceberg catalog refused for good: access denied, a table of another kind."""
+
+    exit_code = 2
+
+
+class CatalogUnavailable(MinutebookError):
+    """The Iceberg catalog stayed unavailable, or others kept changing the table, until the budget was spent."""
 
     exit_code = 5
 

@@ -2,7 +2,8 @@
 
 Sequence numbers stay the decimal text that Kinesis wrote (they exceed every integer type of SQL engines),
 delta-encoded: in a sorted file neighbours share their first digits. Payloads are text where they are
-valid UTF-8, else bytes.
+valid UTF-8, else bytes. Arrival times are microseconds, always whole milliseconds: the one unit that Iceberg's
+specification knows, and Spark's Iceberg reader takes milliseconds for it without a word.
 """
 
 import base64
@@ -13,7 +14,8 @@ import pyarrow.parquet as pq
 
 from compaction.storage import Sink
 
-SCHEMA_VERSION: Final = "1"
+SCHEMA_VERSION: Final = "2"
+"""2: arrival times in microseconds (docs/decisions/0012-iceberg.md)."""
 ROW_GROUP_BYTES: Final = 32 << 20
 """Bytes of lines per row group: what a task holds in memory, and what a reader reads at once."""
 
@@ -23,7 +25,7 @@ SCHEMA: Final = pa.schema(
         ("sequence_number", pa.string()),
         ("sub_sequence_number", pa.int64()),
         ("partition_key", pa.string()),
-        ("arrival_time", pa.timestamp("ms", "UTC")),
+        ("arrival_time", pa.timestamp("us", "UTC")),
         ("data", pa.string()),
         ("data_bytes", pa.binary()),
         ("segment", pa.string()),
@@ -42,7 +44,7 @@ class ParquetPart:
             compression="zstd",
             compression_level=1,
             use_dictionary=["shard_id", "segment"],
-            column_encoding={"sequence_number": "DELTA_BYTE_ARRAY"},
+            column_encoding={"sequence_number": "DELTA_BYTE_ARRAY", "arrival_time": "DELTA_BINARY_PACKED"},
             write_statistics=["shard_id", "sequence_number", "sub_sequence_number", "arrival_time", "segment"],
         )
         self._pending: list[pa.Table] = []
@@ -85,7 +87,7 @@ def _rows(lines: pa.Table, segment: str) -> pa.Table:
             lines["sequence_number"],
             lines["sub_sequence_number"],
             lines["partition_key"],
-            lines["arrival_ms"].cast(pa.timestamp("ms", "UTC")),
+            lines["arrival_ms"].cast(pa.timestamp("ms", "UTC")).cast(SCHEMA.field("arrival_time").type),
             lines["data"],
             pa.nulls(count, pa.binary()) if encoded.null_count == count else _decoded(encoded),
             pa.repeat(segment, count),
