@@ -64,7 +64,9 @@ class _BinaryLine(msgspec.Struct, gc=False):
     data_base64: bytes
 
 
-class _AnyLine(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A line as it stands: what its position says and which payload field it has are not judged yet."""
+
     shard_id: str
     sequence_number: str
     sub_sequence_number: SubSequenceNumber
@@ -82,12 +84,13 @@ class _DroppedBinaryLine(_BinaryLine, gc=False):
     duplicate_of: str
 
 
-class _AnyDroppedLine(_AnyLine, gc=False, forbid_unknown_fields=True, kw_only=True):
+class _AnyDroppedLine(Line, gc=False, forbid_unknown_fields=True, kw_only=True):
     duplicate_of: str
 
 
 _encode_lines = msgspec.json.Encoder().encode_lines
-_decode = msgspec.json.Decoder(_AnyLine).decode
+_decode = msgspec.json.Decoder(Line).decode
+_decode_lines = msgspec.json.Decoder(Line).decode_lines
 _decode_dropped = msgspec.json.Decoder(_AnyDroppedLine).decode
 
 
@@ -144,6 +147,27 @@ def decode_line(line: bytes) -> tuple[str, Record]:
         raise FormatError(f"not a line of a segment: {exc}") from exc
 
 
+def decode_block(block: bytes) -> list[Line] | None:
+    """Read a block of whole lines at once, five times as fast as line by line.
+
+    None unless each line plainly holds one object that `decode_line` can read, too; `decode_line` then says what
+    is wrong, or takes what was merely written unusually. The caller still has to look at the positions, and whether
+    each line has exactly one payload.
+
+    The decoder is the same, but does not care where lines end. Objects are flat and strings hold no line break, so a
+    `}` in front of one ends an object: where every line begins with `{` and ends with `}`, no object reaches over a
+    line's end, and as many objects as lines means one in each.
+    """
+    breaks = block.count(b"\n")
+    if block[:1] != b"{" or block[-2:] != b"}\n" or block.count(b"}\n{") != breaks - 1:
+        return None
+    try:
+        lines = _decode_lines(block)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return lines if len(lines) == breaks else None
+
+
 def decode_dropped_line(line: bytes) -> tuple[str, Record, str]:
     """Read one line of a `_duplicates` object; returns (shard id, record, duplicate_of). Raises FormatError."""
     try:
@@ -153,7 +177,7 @@ def decode_dropped_line(line: bytes) -> tuple[str, Record, str]:
         raise FormatError(f"not a line of a duplicates object: {exc}") from exc
 
 
-def _checked(parsed: _AnyLine) -> tuple[str, Record]:
+def _checked(parsed: Line) -> tuple[str, Record]:
     if not is_sequence_number(parsed.sequence_number) or parsed.sub_sequence_number < 0:
         raise FormatError(
             f"not a line of a segment: position {parsed.sequence_number!r}:{parsed.sub_sequence_number}"

@@ -91,5 +91,5 @@ def _repeats(tables: Sequence[pa.Table], pieces: Sequence[Piece], groups: Sequen
 
 
 def _digest(table: pa.Table, row: int) -> bytes:
-    content = tuple(table[name][row].as_py() for name in ("partition_key", "arrival_ms", "data", "data_base64"))
+    content = tuple(table[name][row].as_py() for name in ("partition_key", "arrival_ms", "data", "data_bytes"))
     return hashlib.blake2b(repr(content).encode(), digest_size=16).digest()

@@ -6,7 +6,6 @@ valid UTF-8, else bytes. Arrival times are microseconds, always whole millisecon
 specification knows, and Spark's Iceberg reader takes milliseconds for it without a word.
 """
 
-import base64
 from typing import Final
 
 import pyarrow as pa
@@ -80,7 +79,6 @@ class ParquetPart:
 
 def _rows(lines: pa.Table, segment: str) -> pa.Table:
     count = lines.num_rows
-    encoded = lines["data_base64"]
     return pa.Table.from_arrays(
         [
             lines["shard_id"],
@@ -89,12 +87,8 @@ def _rows(lines: pa.Table, segment: str) -> pa.Table:
             lines["partition_key"],
             lines["arrival_ms"].cast(pa.timestamp("ms", "UTC")).cast(SCHEMA.field("arrival_time").type),
             lines["data"],
-            pa.nulls(count, pa.binary()) if encoded.null_count == count else _decoded(encoded),
+            lines["data_bytes"],
             pa.repeat(segment, count),
         ],
         schema=SCHEMA,
     )
-
-
-def _decoded(encoded: pa.ChunkedArray) -> pa.Array:
-    return pa.array([None if text is None else base64.b64decode(text) for text in encoded.to_pylist()], pa.binary())

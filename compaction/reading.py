@@ -1,29 +1,27 @@
 """Reading a segment: gzip to Arrow tables, every line checked on the way.
 
-The quick way parses blocks of lines with Arrow and checks whole columns; a block that it does not take is read again
-line by line with the archive's own codec, which says what is wrong with which line. Nothing is ever skipped.
+The quick way decodes blocks of lines with the archive's own codec and checks whole columns; a block that it does not
+take is read again line by line, which says what is wrong with which line. Nothing is ever skipped.
 """
 
-import base64
-import io
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 
 from archive.errors import FormatError
 from archive.minute import MINUTE_MS
 from archive.position import Position
-from archive.record import decode_line
+from archive.record import Line, decode_block, decode_line
 from archive.segment import MAX_LINE_BYTES, inflate_blocks
 from compaction.facts import Disorder, SegmentFacts
 from compaction.plan import Piece
 
-BLOCK_BYTES: Final = 2 << 20
-"""Bytes of lines that are parsed at once: more is no faster, less is slower, and memory grows with it."""
+BLOCK_BYTES: Final = 1 << 20
+"""Bytes of lines that are parsed at once: what the processor's cache holds."""
 _SAMPLES: Final = 20
 
 LINE_SCHEMA: Final = pa.schema(
@@ -34,11 +32,12 @@ LINE_SCHEMA: Final = pa.schema(
         ("partition_key", pa.string()),
         ("arrival_ms", pa.int64()),
         ("data", pa.string()),
-        ("data_base64", pa.string()),
+        ("data_bytes", pa.binary()),
     ]
 )
-_REQUIRED: Final = ("shard_id", "sequence_number", "sub_sequence_number", "partition_key", "arrival_ms")
-_PARSE: Final = pj.ParseOptions(explicit_schema=LINE_SCHEMA, unexpected_field_behavior="error")
+"""`data` holds the payloads that are valid UTF-8, `data_bytes` the others: one of them is null in each row."""
+_LONGEST_NUMBER: Final = 129
+_LONG: Final = 1 << 63
 
 
 class SegmentReader:
@@ -166,35 +165,27 @@ def is_ascending(sequences: pa.StringArray, subs: pa.Int64Array) -> bool:
 
 
 def payload_bytes(table: pa.Table) -> int:
-    """Return the sum of the payload lengths, from the text or from the length of the base64."""
-    total: int = pc.sum(pc.binary_length(table["data"])).as_py() or 0
-    encoded = table["data_base64"]
-    if encoded.null_count == table.num_rows:
-        return total
-    padding = pc.add(
-        pc.cast(pc.ends_with(encoded, "="), pa.int64()), pc.cast(pc.ends_with(encoded, "=="), pa.int64())
-    )
-    whole = pc.multiply(pc.divide(pc.cast(pc.binary_length(encoded), pa.int64()), 4), 3)
-    return total + int(pc.sum(pc.subtract(whole, padding)).as_py())
+    """Return the sum of the payload lengths."""
+    return sum(pc.sum(pc.binary_length(table[name])).as_py() or 0 for name in ("data", "data_bytes"))
 
 
 def _whole_lines(blocks: Iterable[bytes], block_bytes: int) -> Iterator[bytes]:
     """Gather blocks and cut them at line breaks: pieces of whole lines, each about `block_bytes`."""
     gathered: list[bytes] = []
-    size = 0
+    size = begun = 0
     for block in blocks:
-        gathered.append(block)
-        size += len(block)
-        if size < block_bytes:
-            continue
-        piece = b"".join(gathered)
-        cut = piece.rfind(b"\n") + 1
-        if cut:
-            yield piece[:cut]
-        elif size > MAX_LINE_BYTES:
+        cut = block.rfind(b"\n") + 1
+        begun = len(block) - cut if cut else begun + len(block)
+        if begun > MAX_LINE_BYTES:
             raise FormatError(f"a line is longer than {MAX_LINE_BYTES} bytes")
-        gathered = [piece[cut:]]
-        size -= cut
+        size += len(block)
+        if size < block_bytes or not cut:
+            gathered.append(block)
+            continue
+        gathered.append(block[:cut])
+        yield b"".join(gathered)
+        gathered = [block[cut:]]
+        size = begun
     piece = b"".join(gathered)
     if not piece:
         return
@@ -207,41 +198,58 @@ def _whole_lines(blocks: Iterable[bytes], block_bytes: int) -> Iterator[bytes]:
 
 
 def _parse(block: bytes, lines_before: int) -> pa.Table:
+    lines = decode_block(block)
+    table = None if lines is None else _table(lines)
+    return _parse_slowly(block, lines_before) if table is None else table
+
+
+def _table(lines: Sequence[Line]) -> pa.Table | None:
+    """Turn lines into columns; None when a line breaks a rule that `decode_line` knows."""
+    sequences = pa.array([line.sequence_number for line in lines], pa.string())
+    payloads = _payloads(lines)
+    if payloads is None or not _are_sequence_numbers(sequences):
+        return None
     try:
-        table = pj.read_json(
-            io.BytesIO(block),
-            read_options=pj.ReadOptions(use_threads=False, block_size=len(block) + 1),
-            parse_options=_PARSE,
-        )
-        if _is_sound(table, block):
-            return table
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        pass  # the slow way says what is wrong, and takes what only Arrow does not
-    return _parse_slowly(block, lines_before)
+        arrivals = pa.array([line.arrival_ms for line in lines], pa.int64())
+    except OverflowError:
+        return None
+    return pa.Table.from_arrays(
+        [
+            pa.array([line.shard_id for line in lines], pa.string()),
+            sequences,
+            pa.array([line.sub_sequence_number for line in lines], pa.int64()),
+            pa.array([line.partition_key for line in lines], pa.string()),
+            arrivals,
+            *payloads,
+        ],
+        schema=LINE_SCHEMA,
+    )
 
 
-def _is_sound(table: pa.Table, block: bytes) -> bool:
-    """Tell whether the quick way has seen what the codec would see: all lines, all fields, positions that are."""
-    if table.num_rows != block.count(b"\n") or any(table[name].null_count for name in _REQUIRED):
-        return False
-    sequences = table["sequence_number"]
-    if not pc.all(pc.ascii_is_decimal(sequences)).as_py() or pc.any(pc.starts_with(sequences, "0")).as_py():
-        return False
-    if pc.max(pc.binary_length(sequences)).as_py() > 129 or pc.min(table["sub_sequence_number"]).as_py() < 0:  # noqa: PLR2004
-        return False
-    encoded = table["data_base64"]
-    if encoded.null_count == table.num_rows:
-        return bool(table["data"].null_count == 0)
-    if not pc.all(pc.xor(pc.is_null(table["data"]), pc.is_null(encoded))).as_py():
-        return False
-    return all(_is_base64(text) for text in encoded.drop_null().to_pylist())
+def _payloads(lines: Sequence[Line]) -> tuple[pa.Array, pa.Array] | None:
+    """Return the columns of text and of bytes; None unless each line has exactly one payload."""
+    blobs = [line.data_base64 for line in lines]
+    if blobs.count(msgspec.UNSET) == len(blobs):
+        try:
+            return pa.array([line.data for line in lines], pa.string()), pa.nulls(len(lines), pa.binary())
+        except pa.ArrowTypeError:  # a line without any payload
+            return None
+    if any((line.data is msgspec.UNSET) == (line.data_base64 is msgspec.UNSET) for line in lines):
+        return None
+    pairs = [
+        _payload(blob) if isinstance(blob, bytes) else (line.data, None)
+        for line, blob in zip(lines, blobs, strict=True)
+    ]
+    return pa.array([text for text, _ in pairs], pa.string()), pa.array([blob for _, blob in pairs], pa.binary())
 
 
-def _is_base64(text: str) -> bool:
-    try:
-        return bool(base64.b64decode(text, validate=True)) or not text
-    except ValueError:
-        return False
+def _are_sequence_numbers(texts: pa.StringArray) -> bool:
+    """Tell whether all are what `archive.position` takes; `0` is left to the slow way: Kinesis never gives it."""
+    return (
+        pc.all(pc.ascii_is_decimal(texts)).as_py()
+        and not pc.any(pc.starts_with(texts, "0")).as_py()
+        and pc.max(pc.binary_length(texts)).as_py() <= _LONGEST_NUMBER
+    )
 
 
 def _parse_slowly(block: bytes, lines_before: int) -> pa.Table:
@@ -251,7 +259,8 @@ def _parse_slowly(block: bytes, lines_before: int) -> pa.Table:
             shard_id, record = decode_line(line)
         except FormatError as exc:
             raise FormatError(f"line {number}: {exc}") from exc
-        text, encoded = _payload(record.data)
+        if not -_LONG <= record.arrival_ms < _LONG:
+            raise FormatError(f"line {number}: not a line of a segment: arrival_ms {record.arrival_ms}")
         rows.append(
             (
                 shard_id,
@@ -259,8 +268,7 @@ def _parse_slowly(block: bytes, lines_before: int) -> pa.Table:
                 record.sub_sequence_number,
                 record.partition_key,
                 record.arrival_ms,
-                text,
-                encoded,
+                *_payload(record.data),
             )
         )
     columns = zip(*rows, strict=True)
@@ -268,8 +276,8 @@ def _parse_slowly(block: bytes, lines_before: int) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=LINE_SCHEMA)
 
 
-def _payload(data: bytes) -> tuple[str | None, str | None]:
+def _payload(data: bytes) -> tuple[str | None, bytes | None]:
     try:
         return data.decode(), None
     except UnicodeDecodeError:
-        return None, base64.b64encode(data).decode()
+        return None, data
