@@ -91,7 +91,7 @@ class Run:
         acts = Acts(
             self._site, self._proxies["s3"], self._proxies["dynamodb"], is_long=self._seconds >= _LONG_SECONDS
         )
-        coming = schedule(self._rngs["acts"], with_lost_table=self._seconds >= _LONG_SECONDS)
+        coming = schedule(self._rngs["acts"], is_long=self._seconds >= _LONG_SECONDS)
         self._proxies["s3"].set_rates(BACKGROUND_S3)
         self._proxies["dynamodb"].set_rates(BACKGROUND_DYNAMODB)
         self._timeline.note("faults_begin", lasts_seconds=self._seconds)

@@ -56,12 +56,23 @@ _LENGTHS: Final = {
 _TWICE: Final = (Kind.FREEZE_WORKER, Kind.SPLIT, Kind.MERGE, Kind.STEAL_LEASE)
 
 
-def schedule(rng: random.Random, *, with_lost_table: bool) -> Iterator[Act]:
-    """Yield acts without end. Losing the lease table stops everybody for a while: short runs leave it out."""
-    kinds = [kind for kind in Kind if with_lost_table or kind is not Kind.LOSE_TABLE]
+OPENING: Final = (Kind.KILL_PROCESSOR, Kind.S3_STORM, Kind.SPLIT, Kind.DYNAMODB_STORM)
+"""What a short run begins with: it may end before its first deck does, and a freeze bars kills for long."""
+
+
+def schedule(rng: random.Random, *, is_long: bool) -> Iterator[Act]:
+    """Yield acts without end.
+
+    A short run begins with `OPENING`, and never loses the lease table: that stops everybody for a while.
+    """
+    opening = () if is_long else OPENING
+    kinds = [kind for kind in Kind if is_long or kind is not Kind.LOSE_TABLE]
     while True:
         deck = [*kinds, *_TWICE]
+        for kind in opening:
+            deck.remove(kind)
         rng.shuffle(deck)
+        deck[:0], opening = opening, ()
         for kind in deck:
             yield Act(
                 kind,

@@ -3,11 +3,11 @@
 import random
 from itertools import islice
 
-from tests.chaos.schedule import Act, Kind, pick, schedule
+from tests.chaos.schedule import OPENING, Act, Kind, pick, schedule
 
 
-def _acts(seed: int, count: int, *, with_lost_table: bool = True) -> list[Act]:
-    return list(islice(schedule(random.Random(seed), with_lost_table=with_lost_table), count))
+def _acts(seed: int, count: int, *, is_long: bool = True) -> list[Act]:
+    return list(islice(schedule(random.Random(seed), is_long=is_long), count))
 
 
 def test_the_seed_decides_the_acts() -> None:
@@ -22,7 +22,14 @@ def test_a_deck_holds_every_kind() -> None:
 
 def test_a_short_run_keeps_the_lease_table() -> None:
     """Its loss stops everybody for longer than a short run has."""
-    assert Kind.LOSE_TABLE not in {act.kind for act in _acts(5, 100, with_lost_table=False)}
+    assert Kind.LOSE_TABLE not in {act.kind for act in _acts(5, 100, is_long=False)}
+
+
+def test_a_short_run_begins_with_a_kill_storms_and_a_split() -> None:
+    """Whatever the seed; the first deck then holds the rest, each kind as often as any other deck."""
+    deck = [act.kind for act in _acts(5, len(Kind) + 3, is_long=False)]
+    assert tuple(deck[: len(OPENING)]) == OPENING
+    assert set(deck) == set(Kind) - {Kind.LOSE_TABLE}
 
 
 def test_a_pick_is_always_one_of_them() -> None:
