@@ -6,6 +6,7 @@ r"""Publishing a day: generation, manifest, pointer, symlink manifest.
     manifest        dt=D/_manifest/G.json         If-None-Match:*   names the files of G; the first one wins
     pointer         dt=D/_current.json            If-Match          the one write that changes what readers see
     symlinks        _symlinks/dt=D/manifest       If-Match          the pointer again, as Hive and Athena read it
+    marks           dt=D/_tables/G.*.json         of tables of a catalog that may name the files of G (`iceberg`)
 
 A crash after any step leaves the old pointer, and the next run goes on with what is there: files without a manifest
 are rewritten, a manifest without a pointer is adopted, a pointer without symlinks gets them.
@@ -16,6 +17,7 @@ in between has listed before us or after us, and the loser lists again.
 
 import gzip
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
@@ -25,6 +27,7 @@ from archive.errors import FormatError, OutcomeUnknown, StoreUnavailable
 from archive.store import PutOutcome
 from compaction.day import Day
 from compaction.inventory import Inventory, Waits, in_parallel
+from compaction.leftovers import Kept, Marks, sweep
 from compaction.result import Verdict
 from compaction.storage import Storage
 
@@ -45,7 +48,11 @@ class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A generation: its files, and what they were made from. `ends` maps a shard to its last position."""
+    """A generation: its files, and what they were made from. `ends` maps a shard to its last position.
+
+    `removed` counts producer duplicates that were left out, `event_id` says by which path they were recognised;
+    `restored` counts dropped lines that were brought back.
+    """
 
     format: int
     day: str
@@ -58,6 +65,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ends: dict[str, str]
     writer: str
     written_at: str
+    removed: int = 0
+    restored: int = 0
+    event_id: str | None = None
 
 
 class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,6 +102,16 @@ class DayFolder(NamedTuple):
         return f"{self.root}dt={self.day}/"
 
     @property
+    def generations(self) -> str:
+        """What the keys of the day's files begin with, up to the name of their generation."""
+        return f"{self.path}gen="
+
+    @property
+    def tables(self) -> str:
+        """The folder of marks: which tables may name which generations."""
+        return f"{self.path}_tables/"
+
+    @property
     def pointer(self) -> str:
         """Key of the pointer."""
         return f"{self.path}_current.json"
@@ -122,26 +142,32 @@ class Publisher:
     """Publishes one day. Every step may be repeated, by us or by another run."""
 
     def __init__(self, storage: Storage, folder: DayFolder, waits: Waits) -> None:
+        self.folder = folder
+        self.marks = Marks(storage, folder.tables, waits)
         self._storage = storage
-        self._folder = folder
         self._waits = waits
+
+    def address(self, key: str) -> str:
+        """Return the address of a key with its scheme, as catalogs want it."""
+        uri = self._storage.uri(key)
+        return uri if "://" in uri else f"file://{uri}"
 
     def current(self) -> Current:
         """Read the pointer."""
-        stored = until_known(lambda: self._storage.get(self._folder.pointer), self._waits(), "GET the pointer")
+        stored = until_known(lambda: self._storage.get(self.folder.pointer), self._waits(), "GET the pointer")
         if stored is None:
             return Current(None, None)
-        return Current(_decode(stored.body, Pointer, self._folder.pointer), stored.etag)
+        return Current(_decode(stored.body, Pointer, self.folder.pointer), stored.etag)
 
     def manifest(self, generation: str) -> Manifest | None:
         """Read a generation's manifest."""
-        key = self._folder.manifest(generation)
+        key = self.folder.manifest(generation)
         stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
         return None if stored is None else _decode(stored.body, Manifest, key)
 
     def put_inventory(self, generation: str, inventory: Inventory) -> None:
         """Store what the generation was made from; the same bytes whoever writes them."""
-        key = self._folder.inventory(generation)
+        key = self.folder.inventory(generation)
         lines = b"".join(
             msgspec.json.encode([row.key, row.etag, row.size, row.last_modified_ms]) + b"\n" for row in inventory.rows
         )
@@ -152,12 +178,12 @@ class Publisher:
 
     def put_audit(self, generation: str, body: bytes) -> None:
         """Store the audit that allowed a generation; the first one stays."""
-        key = self._folder.audit(generation)
+        key = self.folder.audit(generation)
         until_known(lambda: self._storage.put_if_absent(key, body, {}, JSON_TYPE), self._waits(), f"PUT {key}")
 
     def audit(self, generation: str) -> bytes | None:
         """Return the audit that allowed a generation."""
-        key = self._folder.audit(generation)
+        key = self.folder.audit(generation)
         stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
         return None if stored is None else stored.body
 
@@ -172,7 +198,7 @@ class Publisher:
 
     def read_inventory(self, generation: str) -> list[tuple[str, str, int]]:
         """Return (key, ETag, size) of what a generation was made from; empty when it is not stored."""
-        key = self._folder.inventory(generation)
+        key = self.folder.inventory(generation)
         stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
         if stored is None:
             return []
@@ -181,7 +207,7 @@ class Publisher:
 
     def put_manifest(self, manifest: Manifest) -> Manifest:
         """Store the manifest; returns the one that is there now, which may be another run's."""
-        key = self._folder.manifest(manifest.generation)
+        key = self.folder.manifest(manifest.generation)
         body = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
         outcome = until_known(
             lambda: self._storage.put_if_absent(key, body, {}, JSON_TYPE), self._waits(), f"PUT {key}"
@@ -202,16 +228,16 @@ class Publisher:
         """
         pointer = Pointer(
             format=FORMAT,
-            day=str(self._folder.day),
+            day=str(self.folder.day),
             generation=manifest.generation,
-            manifest=self._folder.manifest(manifest.generation),
+            manifest=self.folder.manifest(manifest.generation),
             rows=manifest.rows,
             verdict=manifest.verdict,
             writer=writer,
             written_at=written_at,
         )
         body = msgspec.json.format(msgspec.json.encode(pointer), indent=2) + b"\n"
-        if self._replace(self._folder.pointer, body, seen.etag, JSON_TYPE):
+        if self._replace(self.folder.pointer, body, seen.etag, JSON_TYPE):
             return True
         now = self.current().pointer
         return now is not None and now.writer == writer
@@ -224,7 +250,7 @@ class Publisher:
         """
         waits = self._waits()
         while True:
-            key = self._folder.symlinks
+            key = self.folder.symlinks
             stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")  # noqa: B023 - called at once
             pointer = self.current().pointer
             manifest = None if pointer is None else self.manifest(pointer.generation)
@@ -241,24 +267,16 @@ class Publisher:
     def sweep(self, now_ms: int, grace_ms: int = GRACE_MS) -> list[str]:
         """Delete files of generations that readers left long ago, and files that no manifest ever named.
 
-        The current generation's files stay, and whatever is younger than the grace: it may belong to a run that is
-        at work, or to a query that began on the generation before.
+        The current generation's files stay, and those that a table may name (`leftovers`). So does whatever is
+        younger than the grace, for it may belong to a run that is at work; and while the pointer is, all stays: a
+        query may have begun on the generation before.
         """
         pointer = self.current().pointer
         manifest = None if pointer is None else self.manifest(pointer.generation)
-        if manifest is None:
+        if pointer is None or manifest is None or _epoch_ms(pointer) >= now_ms - grace_ms:
             return []
-        kept = {file.key for file in manifest.files}
-        path = self._folder.path
-        listed = until_known(lambda: list(self._storage.list_objects(f"{path}gen=")), self._waits(), f"LIST {path}")
-        old = [row.key for row in listed if row.key not in kept and row.last_modified_ms < now_ms - grace_ms]
-        if old:
-            # Manifests first: a manifest must never name files that are gone, should its generation come again.
-            left = {key.removeprefix(f"{path}gen=").partition("/")[0] for key in old} - {manifest.generation}
-            manifests = [self._folder.manifest(generation) for generation in sorted(left)]
-            until_known(lambda: self._storage.delete(manifests), self._waits(), f"DELETE {path}_manifest/")
-            until_known(lambda: self._storage.delete(old), self._waits(), f"DELETE {path}")
-        return old
+        kept = Kept([file.key for file in manifest.files], self.marks.generations(), now_ms - grace_ms)
+        return sweep(self._storage, self.folder.generations, self.folder.manifest, kept, self._waits)
 
     def _replace(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
         """Send a conditional PUT until its outcome is known.
@@ -283,6 +301,16 @@ class Publisher:
 def files_of(parts: Sequence[tuple[str, int, int]]) -> tuple[File, ...]:
     """Return the files of (key, rows, bytes), by key."""
     return tuple(File(key=key, rows=rows, bytes=size) for key, rows, size in sorted(parts))
+
+
+def _epoch_ms(pointer: Pointer) -> int:
+    try:
+        return int(datetime.fromisoformat(pointer.written_at).timestamp() * 1000)
+    except ValueError as exc:
+        raise FormatError(
+            f"the pointer of {pointer.day} was written at {pointer.written_at!r}, which is no time",
+            next_step="restore the object from a version of it",
+        ) from exc
 
 
 def _decode(body: bytes, kind: type[D], key: str) -> D:

@@ -69,6 +69,10 @@ class Desk:
             ]
         return rows
 
+    def after_grace_ms(self) -> int:
+        """Return a time at which all that is there now, by the file system's clock and by ours, is old."""
+        return max(SystemClock().now_ms(), self.clock.now_ms()) + GRACE_MS + 60_000
+
     def archive_more(self) -> None:
         """Let one more segment of the day arrive in the shard whose end the checkpoint proves."""
         shard = self.corpus.shards[2]
@@ -138,8 +142,7 @@ def test_late_objects_make_a_new_generation(desk: Desk) -> None:
     assert len(desk.published_rows()) == desk.corpus.records
     old = [file.key for file in first.manifest.files]
     assert all(desk.storage.head(key) for key in old)
-    after_grace = SystemClock().now_ms() + GRACE_MS + 60_000
-    assert set(old) <= set(desk.publisher().sweep(after_grace))
+    assert set(old) <= set(desk.publisher().sweep(desk.after_grace_ms()))
     assert not any(desk.storage.head(key) for key in old)
     assert len(desk.published_rows()) == desk.corpus.records
 
@@ -150,6 +153,16 @@ def test_a_sweep_before_the_grace_deletes_nothing(desk: Desk) -> None:
     desk.archive_more()
     desk.compact()
     assert desk.publisher().sweep(SystemClock().now_ms()) == []
+
+
+def test_a_generation_stays_for_the_grace_after_it_was_replaced(desk: Desk) -> None:
+    """However old its files are: a query may have begun on them just before."""
+    first = desk.compact()
+    desk.clock.advance((desk.after_grace_ms() - desk.clock.now_ms()) / 1000)
+    desk.archive_more()
+    desk.compact()
+    assert first.manifest is not None
+    assert all(desk.storage.head(file.key) for file in first.manifest.files)
 
 
 def test_defects_hold_the_day_back(tmp_path: Path) -> None:
@@ -300,7 +313,7 @@ def test_a_generation_that_comes_again_after_its_files_are_swept_is_written_agai
     records = desk.corpus.records
     desk.archive_more()
     desk.compact()
-    desk.publisher().sweep(SystemClock().now_ms() + GRACE_MS + 60_000)
+    desk.publisher().sweep(desk.after_grace_ms())
     shard = desk.corpus.shards[2]
     late = shard.segments.pop()
     shard.checkpoint = shard.segments[-1].metadata.last
