@@ -1,4 +1,5 @@
-# The consumer as a container: Python, a Java runtime, Minutebook, and KCL's jars (they come with amazon-kclpy).
+# Minutebook as containers: Python, a Java runtime, Minutebook, and KCL's jars (they come with amazon-kclpy).
+# `docker build .` makes the consumer; `docker build --target nightly .` the nightly job with PySpark and pyiceberg.
 #
 # Checked here: the same locks, commands and Java run in `make setup` and `make test`. NOT run here: the build of
 # this file, because no container engine was at hand.
@@ -21,17 +22,29 @@ COPY properties properties
 RUN /tools/bin/uv pip install --no-cache --python /opt/minutebook/bin/python --no-deps \
     --build-constraints requirements/build.lock .
 
-FROM python:3.12-slim-bookworm
+# What Spark needs comes on top: the consumer's image stays without it.
+FROM build AS build-nightly
+COPY requirements/iceberg.lock requirements/
+RUN /tools/bin/uv pip install --no-cache --python /opt/minutebook/bin/python --no-deps --require-hashes \
+    --build-constraints requirements/build.lock -r requirements/iceberg.lock
+
+FROM python:3.12-slim-bookworm AS runtime
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --no-create-home minutebook
-COPY --from=build /opt/minutebook /opt/minutebook
 COPY properties /etc/minutebook
 ENV PATH=/opt/minutebook/bin:$PATH PYTHONUTF8=1 PYTHONDONTWRITEBYTECODE=1
 USER minutebook
+ENTRYPOINT ["tini", "--", "minutebook"]
+
+FROM runtime AS nightly
+COPY --from=build-nightly /opt/minutebook /opt/minutebook
+CMD ["compact", "/etc/minutebook/production.properties", "--date", "yesterday"]
+
+FROM runtime AS consumer
+COPY --from=build /opt/minutebook /opt/minutebook
 # tini reaps the processors of a daemon that was killed. SIGTERM lets the processors commit what they hold: give
 # the container at least shutdownGraceMillis + 15 s to stop.
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["tini", "--", "minutebook"]
 CMD ["consume", "/etc/minutebook/production.properties"]

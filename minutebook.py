@@ -126,7 +126,9 @@ def expire(
     raise typer.Exit(code)
 
 
-Date = Annotated[str | None, typer.Option("--date", metavar="DAY", help="A UTC day such as 2026-11-20.")]
+Date = Annotated[
+    str | None, typer.Option("--date", metavar="DAY", help="A UTC day such as 2026-11-20, or yesterday.")
+]
 From = Annotated[str | None, typer.Option("--from", metavar="DAY", help="The first day of a range.")]
 To = Annotated[str | None, typer.Option("--to", metavar="DAY", help="The last day of a range.")]
 ReportFolder = Annotated[
@@ -134,6 +136,10 @@ ReportFolder = Annotated[
 ]
 Lookback = Annotated[int, typer.Option(min=1, metavar="DAYS", help="How far the ends of quiet shards are searched.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print audit.json.")]
+EventId = Annotated[
+    str | None,
+    typer.Option(metavar="JMESPATH", help="Find records that repeat an event: the path of its id in JSON payloads."),
+]
 Master = Annotated[str, typer.Option(help="Spark's master, where this process starts Spark itself.")]
 
 
@@ -152,12 +158,19 @@ def audit(
     as_json: AsJson = False,
     lookback: Lookback = 14,
     master: Master = "local[*]",
+    event_id: EventId = None,
+    published: Annotated[
+        str | None,
+        typer.Option(metavar="URI", help="With --event-id: where compact --out published the day before."),
+    ] = None,
 ) -> None:
     """Prove a day: every record archived once, in whole chains. Exits 3 on defects, 4 when something is unproven."""
     from compaction.command import audit as run  # noqa: PLC0415 - help is quick
     from compaction.request import AuditRequest  # noqa: PLC0415 - same
 
-    request = AuditRequest(file, date, first, last, level, shard, lookback, report, as_json, master)
+    request = AuditRequest(
+        file, date, first, last, level, shard, lookback, report, as_json, master, event_id, published
+    )
     raise typer.Exit(run(request, os.environ))
 
 
@@ -180,12 +193,31 @@ def compact(
     as_json: AsJson = False,
     lookback: Lookback = 14,
     master: Master = "local[*]",
+    event_id: EventId = None,
+    drop_producer_duplicates: Annotated[
+        bool,
+        typer.Option("--drop-producer-duplicates", help="With --event-id: leave them out; the first one stays."),
+    ] = False,
 ) -> None:
     """Rewrite a day to Parquet, audit it, and publish it in one step. Running it again finishes or does nothing."""
     from compaction.command import compact as run  # noqa: PLC0415 - help is quick
     from compaction.request import CompactRequest  # noqa: PLC0415 - same
 
-    request = CompactRequest(file, date, first, last, out, report, lookback, dry_run, accept_defects, as_json, master)
+    request = CompactRequest(
+        file,
+        date,
+        first,
+        last,
+        out,
+        report,
+        lookback,
+        dry_run,
+        accept_defects,
+        as_json,
+        master,
+        event_id,
+        drop_producer_duplicates,
+    )
     raise typer.Exit(run(request, os.environ))
 
 

@@ -3,7 +3,7 @@
 import importlib.metadata
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,9 @@ from rich.console import Console
 from archive.clock import Backoff, SystemClock, new_id, new_random
 from compaction.audit import audit_day
 from compaction.conclusion import DayResult
-from compaction.day import Day
+from compaction.day import Day, day_of_ms
+from compaction.day_before import look_back
+from compaction.exchange import Exchanged
 from compaction.inventory import list_day
 from compaction.kinesis import StreamReader, make_kinesis_client
 from compaction.leases import Checkpoints, make_dynamodb_client, read_checkpoints
@@ -40,7 +42,7 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
     Raises:
         SettingsError: the file or an option.
     """
-    days, level = request.days(), request.checked_level()
+    days, level, event_id = request.days(_today()), request.checked_level(), request.checked_event_id()
     settings = load_job_settings(request.file, environ)
     configure_logging("warning")
     options = AuditOptions(
@@ -50,6 +52,8 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
         stream=settings.stream_name,
         application=settings.application_name,
         command=f"minutebook audit {shlex.quote(settings.source)}",
+        event_id=event_id,
+        published=_published(settings, request.published),
     )
     verdicts: list[Verdict] = []
     with _ports(settings, "audit", request.master) as ports:
@@ -68,27 +72,25 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         SafetyRefusal: a day that was expired.
         StoreError: the archive or the output.
     """
-    days = request.days()
+    days, event_id = request.days(_today()), request.checked_event_id()
     settings = load_job_settings(request.file, environ)
     configure_logging("info" if not sys.stderr.isatty() else "warning")
-    archive = settings.archive
-    out = (
-        Place(archive.address, f"{archive.prefix}{_FOLDER}/")
-        if request.out is None
-        else parse_place(request.out, settings.region, settings.s3_endpoint)
-    )
+    out = _published(settings, request.out)
     audit_options = AuditOptions(
         lookback_days=request.lookback_days,
         stream=settings.stream_name,
         application=settings.application_name,
         command=f"minutebook audit {shlex.quote(settings.source)}",
+        event_id=event_id,
+        published=out,
+        drop_producer_duplicates=request.drop_producer_duplicates,
     )
     options = CompactOptions(audit_options, out, accept_defects=request.accept_defects)
     verdicts: list[Verdict] = []
     with _ports(settings, "compact", request.master) as ports:
         for day in days:
             if request.dry_run:
-                _show_plan(ports, day, out)
+                _show_plan(ports, day, audit_options, out)
                 continue
             done = compact_day(ports, open_storage(out.address), day, options)
             verdicts.append(done.verdict)
@@ -96,6 +98,10 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
                 _show(done.result, request.report, as_json=request.as_json)
             _show_outcome(done, day, out, quiet=request.as_json)
     return worst(verdicts)
+
+
+def _today() -> Day:
+    return day_of_ms(SystemClock().now_ms())
 
 
 def worst(verdicts: Sequence[Verdict]) -> int:
@@ -113,34 +119,50 @@ class _LazySpark:
         self._stack = stack
         self._what = what
         self._master = master
-        self._engine: Callable[[Sequence[Order]], list[Outcome]] | None = None
+        self._engine: SparkEngine | None = None
 
     def __call__(self, orders: Sequence[Order]) -> list[Outcome]:
         if not orders:
             return []
+        return self._started()(orders)
+
+    def exchange(self, orders: Sequence[Order]) -> Exchanged:
+        """Run tasks that ask for ids."""
+        return self._started().exchange(orders)
+
+    def _started(self) -> SparkEngine:
         if self._engine is None:
             report = self._stack.enter_context(progress_bar(self._what))
             self._engine = self._stack.enter_context(SparkEngine(self._master, progress=report))
-        return self._engine(orders)
+        return self._engine
 
 
 @contextmanager
 def _ports(settings: JobSettings, what: str, master: str) -> Iterator[Ports]:
     clock, rng = SystemClock(), new_random()
     with ExitStack() as stack:
+        engine = _LazySpark(stack, what, master)
         yield Ports(
             archive=open_storage(settings.archive.address),
             place=settings.archive,
             waits=lambda: Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS),
             clock=clock,
             new_id=new_id,
-            engine=_LazySpark(stack, what, master),
+            engine=engine,
+            exchange=engine.exchange,
             checkpoints=lambda: _checkpoints(settings),
             version=importlib.metadata.version("minutebook"),
             stream=lambda: StreamReader(
                 make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
             ),
         )
+
+
+def _published(settings: JobSettings, uri: str | None) -> Place:
+    """Return where days are published: `_parquet/` beside the archive unless it was said."""
+    if uri is not None:
+        return parse_place(uri, settings.region, settings.s3_endpoint)
+    return Place(settings.archive.address, f"{settings.archive.prefix}{_FOLDER}/")
 
 
 def _checkpoints(settings: JobSettings) -> Checkpoints:
@@ -187,14 +209,15 @@ def _show_outcome(done: Compacted, day: Day, out: Place, *, quiet: bool) -> None
     console.print(f"{address}gen={done.manifest.generation}/", highlight=False, soft_wrap=True)
 
 
-def _show_plan(ports: Ports, day: Day, out: Place) -> None:
+def _show_plan(ports: Ports, day: Day, options: AuditOptions, out: Place) -> None:
     """Print what a run would do; reads names only."""
     from compaction.examine import pieces_of  # noqa: PLC0415 - beside its one use
 
     inventory = list_day(ports.archive, day, ports.place.prefix, ports.waits)
     tasks = plan_tasks(single_units(pieces_of(inventory)))
     pointer = Publisher(open_storage(out.address), DayFolder(out.prefix, day), ports.waits).current().pointer
-    generation = generation_of(inventory)
+    before = look_back(ports, day, options) if options.drop_producer_duplicates else None
+    generation = generation_of(inventory, options, before)
     state = "not published" if pointer is None else f"published as {pointer.generation}, verdict {pointer.verdict}"
     action = "nothing to do" if pointer is not None and pointer.generation == generation else "would be rewritten"
     Console().print(

@@ -26,7 +26,9 @@ class Day(NamedTuple):
         try:
             found = date.fromisoformat(text if _TEXT.fullmatch(text) else "")
         except ValueError as exc:
-            raise SettingsError(f"not a day: {text!r}", next_step="write a UTC day such as 2026-11-21") from exc
+            raise SettingsError(
+                f"not a day: {text!r}", next_step="write a UTC day such as 2026-11-21, or yesterday"
+            ) from exc
         if found < _EPOCH:
             raise SettingsError(f"{text} lies before 1970", next_step="no Kinesis stream has records of that day")
         return cls((found - _EPOCH).days)
@@ -77,6 +79,12 @@ def day_range(first: Day, last: Day) -> Iterator[Day]:
     if not 0 <= last.number - first.number < _LONGEST_RANGE:
         raise SettingsError(f"no range of days: {first} to {last}", next_step="--from must not lie after --to")
     yield from (first.shift(days) for days in range(last.number - first.number + 1))
+
+
+def parse_day(text: str, today: Day) -> Day:
+    """Read a day as a command takes it: `yyyy-mm-dd`, `today` or `yesterday`; raises SettingsError."""
+    words = {"today": today, "yesterday": today.shift(-1)}
+    return words[text] if text in words else Day.parse(text)
 
 
 def day_of_ms(epoch_ms: int) -> Day:

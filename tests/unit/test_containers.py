@@ -61,10 +61,18 @@ def test_the_image_copies_what_exists_and_is_not_ignored() -> None:
         assert pattern in allowed, source
 
 
-def test_the_container_does_not_run_as_root() -> None:
-    """The last USER of the image is not root."""
-    users = re.findall(r"^USER (\S+)", (CHECKOUT / "Dockerfile").read_text(), re.MULTILINE)
-    assert users[-1] not in {"root", "0"}
+def test_the_containers_do_not_run_as_root() -> None:
+    """Both images stand on the one stage that changes the user, and nothing changes it back."""
+    text = (CHECKOUT / "Dockerfile").read_text()
+    assert re.findall(r"^USER (\S+)", text, re.MULTILINE) == ["minutebook"]
+    assert re.findall(r"^FROM runtime AS (\S+)", text, re.MULTILINE) == ["nightly", "consumer"]
+
+
+def test_the_nightly_job_asks_for_a_day_that_exists() -> None:
+    """Without being told, for yesterday; so does the image."""
+    command = _compose()["services"]["nightly"]["command"]
+    assert command[-2:] == ["--date", "${MINUTEBOOK_DAY:-yesterday}"]
+    assert '"--date", "yesterday"]' in (CHECKOUT / "Dockerfile").read_text()
 
 
 def _compose() -> dict[str, Any]:
