@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from archive.minute import MINUTE_MS, parse_minute_text
 from compaction.day import MINUTES_A_DAY, Day
@@ -28,6 +28,20 @@ _ROWS_SHOWN: Final = 120
 _SHAPES: Final = {"defect": ("X", "#c1121f"), "unknown": ("d", "#ffffff"), "warning": ("^", "#ffb703")}
 _STYLE: Final = {"svg.fonttype": "none", "svg.hashsalt": "minutebook", "font.size": 9, "font.family": "sans-serif"}
 _BAR: Final = {"proven": "#31688e", "open": "#bbbbbb"}
+_HOUR: Final = 60
+_PART_OF_A_DAY: Final = 6 * _HOUR
+"""Minutes: what happened within fewer hours is drawn large; the rest of the day is empty."""
+
+
+def shown_minutes(day: Day, segments: Sequence[Segment], findings: Sequence[Finding]) -> range:
+    """Return the minutes of the day that the pictures show: all, or the few whole hours in which anything is."""
+    minutes = [segment.metadata.minute for segment in segments]
+    minutes += [parse_minute_text(one.minute) for one in findings if one.minute is not None]
+    columns = [minute - day.first_minute for minute in minutes if minute in day]
+    if not columns:
+        return range(MINUTES_A_DAY)
+    begin, end = min(columns) // _HOUR * _HOUR, (max(columns) // _HOUR + 1) * _HOUR
+    return range(begin, end) if end - begin <= _PART_OF_A_DAY else range(MINUTES_A_DAY)
 
 
 def heat_map(day: Day, segments: Sequence[Segment], findings: Sequence[Finding], shards: Sequence[Shard]) -> str:
@@ -76,11 +90,11 @@ def heat_map(day: Day, segments: Sequence[Segment], findings: Sequence[Finding],
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1.01), ncols=3, frameon=False, borderaxespad=0)
     axes.set_yticks(range(len(names)), names, fontsize=7)
-    _hours(axes)
+    _hours(axes, shown_minutes(day, segments, findings))
     return _svg(figure, "Records per minute and shard, with findings")
 
 
-def rate_and_lag(day: Day, segments: Sequence[Segment]) -> str:
+def rate_and_lag(day: Day, segments: Sequence[Segment], findings: Sequence[Finding]) -> str:
     """Draw records per minute of the whole stream, and how long after a minute's end its segments were there."""
     records = np.zeros(MINUTES_A_DAY)
     lags: dict[int, list[float]] = defaultdict(list)
@@ -100,10 +114,13 @@ def rate_and_lag(day: Day, segments: Sequence[Segment]) -> str:
     middles = [sorted(lags[c])[len(lags[c]) // 2] for c in columns]
     lower.plot(columns, middles, "+", color="#e07a00", markersize=4, label="median shard")
     lower.set_yscale("log")
+    lower.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    lower.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    lower.yaxis.set_minor_formatter(NullFormatter())
     lower.set_ylabel("seconds after the\nminute's end")
     if columns:
         lower.legend(loc="upper right", frameon=False, ncols=2)
-    _hours(lower)
+    _hours(lower, shown_minutes(day, segments, findings))
     return _svg(figure, "Records per minute, and the time until they were archived")
 
 
@@ -122,8 +139,9 @@ def chains(day: Day, segments: Sequence[Segment], findings: Sequence[Finding], s
         colour = _BAR["proven" if proven else "open"]
         axes.broken_barh(_stretches(minutes[name]), (row - 0.3, 0.6), color=colour)
         start, end = (shard.start_proof, shard.end_proof) if shard is not None else ("", "")
-        axes.text(-8, row, start or "not proven", ha="right", va="center", fontsize=6.5)
-        axes.text(MINUTES_A_DAY + 8, row, end or "not proven", ha="left", va="center", fontsize=6.5)
+        beside = axes.get_yaxis_transform()
+        axes.text(-0.006, row, start or "not proven", ha="right", va="center", fontsize=6.5, transform=beside)
+        axes.text(1.006, row, end or "not proven", ha="left", va="center", fontsize=6.5, transform=beside)
         broken = [
             parse_minute_text(one.minute) - day.first_minute
             for one in findings
@@ -133,7 +151,7 @@ def chains(day: Day, segments: Sequence[Segment], findings: Sequence[Finding], s
     axes.set_ylim(max(0, len(names) - 1) + 0.6, -0.6)
     axes.set_yticks(range(len(names)), names, fontsize=7)
     axes.tick_params(axis="y", pad=70, length=0)
-    _hours(axes)
+    _hours(axes, shown_minutes(day, segments, findings))
     return _svg(figure, "The chain of each shard, with what proves its start and end")
 
 
@@ -161,9 +179,11 @@ def _figure(height: float) -> Figure:
     return Figure(figsize=(_WIDTH, min(height, 30.0)), layout="constrained")
 
 
-def _hours(axes: Axes) -> None:
-    axes.set_xlim(0, MINUTES_A_DAY)
-    axes.set_xticks(range(0, MINUTES_A_DAY + 1, 180), [f"{hour:02d}:00" for hour in range(0, 25, 3)])
+def _hours(axes: Axes, shown: range) -> None:
+    step = 3 * _HOUR if len(shown) == MINUTES_A_DAY else len(shown) // 6
+    ticks = range(shown.start, shown.stop + 1, step)
+    axes.set_xlim(shown.start, shown.stop)
+    axes.set_xticks(ticks, [f"{tick // _HOUR:02d}:{tick % _HOUR:02d}" for tick in ticks])
     axes.set_xlabel("minute of arrival (UTC)")
 
 

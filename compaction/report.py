@@ -7,8 +7,8 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from compaction.conclusion import DayResult
-from compaction.day import Day
-from compaction.pictures import chains, heat_map, rate_and_lag
+from compaction.day import MINUTES_A_DAY, Day
+from compaction.pictures import chains, heat_map, rate_and_lag, shown_minutes
 
 _SHOWN: Final = 500
 """Findings in the page; audit.json holds all."""
@@ -42,16 +42,18 @@ def _pictures(result: DayResult) -> list[tuple[str, str, Markup]]:
     """Return (title, note, SVG). The SVG is matplotlib's own, which escapes the texts in it."""
     audit, segments = result.audit, result.described.segments
     day = Day.parse(audit.scope.day)
+    is_part = len(shown_minutes(day, segments, audit.findings)) < MINUTES_A_DAY
+    rest = " The hours that are not shown hold nothing." if is_part else ""
     return [
         (
             "Minutes and shards",
-            "Each cell is one minute of one shard; light means many records, grey means none.",
+            "Each cell is one minute of one shard; light means many records, grey means none." + rest,
             Markup(heat_map(day, segments, audit.findings, audit.shards)),  # noqa: S704 - drawn here
         ),
         (
             "Rate and delay",
             "Records per minute of arrival, and how long after a minute's end its objects were in the archive.",
-            Markup(rate_and_lag(day, segments)),  # noqa: S704 - drawn here
+            Markup(rate_and_lag(day, segments, audit.findings)),  # noqa: S704 - drawn here
         ),
         (
             "Chains",
