@@ -1,11 +1,14 @@
 """The conclusion: what was found, written down as `audit.json` says it."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from archive.errors import StoreError
 from compaction.day import Day
-from compaction.examine import Chains, Witnesses, all_findings, balance, shard_rows
+from compaction.examine import Chains, Rows, Witnesses, all_findings, balance, shard_rows
 from compaction.facts import SegmentFacts
 from compaction.findings import Code, Finding, ordered
 from compaction.inventory import Inventory
@@ -27,7 +30,7 @@ _BY_LINES: Final = frozenset(
     }
 )
 _BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
-_ELSEWHERE: Final = frozenset({Code.PRODUCER_DUPLICATE, Code.LATE_MINUTES})
+_ELSEWHERE: Final = frozenset({Code.LATE_MINUTES})
 
 
 class DayResult(NamedTuple):
@@ -35,6 +38,14 @@ class DayResult(NamedTuple):
 
     audit: Audit
     described: Described
+
+
+class ProducerDuplicates(NamedTuple):
+    """What was found when the user named the event id. `removed` counts lines that the Parquet files lack."""
+
+    findings: tuple[Finding, ...] = ()
+    checks: tuple[Check, ...] = ()
+    removed: int = 0
 
 
 class Examined(NamedTuple):
@@ -46,9 +57,11 @@ class Examined(NamedTuple):
     witnesses: Witnesses
     checkpoints: Checkpoints
     facts: Mapping[str, SegmentFacts] | None
-    repeats: tuple[Repeat, ...]
-    parts: tuple[Part, ...]
+    repeats: tuple[Repeat, ...] = ()
+    parts: tuple[Part, ...] = ()
     dropped: tuple[Finding, ...] = ()
+    producers: ProducerDuplicates = ProducerDuplicates()
+    restored: int = 0
 
     @property
     def repeated(self) -> int:
@@ -69,12 +82,15 @@ def conclude(
     found = [
         *all_findings(examined.described, examined.chains, examined.witnesses, examined.facts, examined.repeats),
         *examined.dropped,
+        *examined.producers.findings,
         *further,
     ]
-    equation = balance(examined.described, examined.facts, examined.repeated, compacted, 0)
+    rows = Rows(compacted, examined.producers.removed, examined.restored)
+    equation = balance(examined.described, examined.facts, examined.repeated, rows)
     now_ms = ports.clock.now_ms()
     day_is_over = now_ms >= inventory.day.end_ms
-    checks = [*_checks(options, examined, found, equation, further_checks), *further_checks]
+    beside = [*examined.producers.checks, *further_checks]
+    checks = [*_checks(options, examined, found, equation, further_checks), *beside]
     if not day_is_over:
         message = "the day is not over: later records are not judged"
         checks.append(Check(id="day_is_over", status="warning", message=message))
@@ -141,6 +157,7 @@ def _checks(
         asked = not (
             (code in _BY_LINES and options.level == "inventory")
             or (code in _BY_STREAM and not was_compared)
+            or (code is Code.PRODUCER_DUPLICATE and not examined.producers.checks)
             or code in _ELSEWHERE
         )
         checks.append(_check(code, hits, asked=asked))
@@ -149,7 +166,7 @@ def _checks(
             id="equation",
             status="pass" if equation.balanced else "fail",
             message=f"raw {equation.raw} = unique {equation.unique} + duplicates {equation.duplicates} "
-            f"+ rejected {equation.rejected}",
+            f"+ producer duplicates left out {equation.removed} + rejected {equation.rejected}",
         )
     )
     if not examined.chains.results:
@@ -172,15 +189,10 @@ def _check(code: Code, hits: Sequence[Finding], *, asked: bool) -> Check:
 
 
 def _reproducible(one: Finding, day: Day, options: AuditOptions) -> Finding:
-    shard = f" --shard {one.shard}" if one.shard else ""
-    return Finding(
-        code=one.code,
-        severity=one.severity,
-        message=one.message,
-        shard=one.shard,
-        minute=one.minute,
-        keys=one.keys,
-        positions=one.positions,
-        count=one.count,
-        reproduce=f"{options.command} --date {day} --level {options.level}{shard}",
-    )
+    words = [options.command, "--date", str(day), "--level", options.level]
+    # A copy's original may stand in another shard: that finding comes again only when all shards are read.
+    if one.shard and one.code != Code.PRODUCER_DUPLICATE:
+        words += ["--shard", one.shard]
+    if one.code == Code.PRODUCER_DUPLICATE and options.event_id is not None:
+        words += ["--event-id", shlex.quote(options.event_id)]
+    return msgspec.structs.replace(one, reproduce=" ".join(words))

@@ -2,10 +2,13 @@
 
 Claims name a position; watermarks name a producer's number, which no position belongs to: those are counted, not
 followed.
+
+Where the record that was kept is missing, the event would be lost: one of its copies comes back, the first of the
+day. The others stay dropped, or the event would stand there twice.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from archive.commit import until_known
@@ -17,6 +20,7 @@ from archive.record import decode_dropped_line
 from archive.segment import inflate
 from compaction.findings import Code, Finding, finding
 from compaction.inventory import Waits, in_parallel
+from compaction.plan import Back
 from compaction.segments import Segment
 from compaction.storage import Storage
 
@@ -28,6 +32,19 @@ class Dropped(NamedTuple):
 
     position: Position
     original: tuple[str, Position] | None
+    arrival_ms: int
+
+
+class DroppedRecords(NamedTuple):
+    """What was found of a day's dropped records. `back` holds, by segment, the lines that come back."""
+
+    findings: tuple[Finding, ...] = ()
+    back: Mapping[str, Back] = {}
+
+    @property
+    def restored(self) -> int:
+        """Lines that come back."""
+        return sum(len(one.positions) for one in self.back.values())
 
 
 def check_dropped(
@@ -36,24 +53,55 @@ def check_dropped(
     segments: Sequence[Segment],
     spans: Mapping[str, Sequence[SequenceRange]],
     waits: Waits,
-) -> list[Finding]:
+    *,
+    writable: Collection[str] = (),
+) -> DroppedRecords:
     """Follow every dropped record of the day to its original.
 
     `spans` holds, by shard, what is known to be archived: the day's segments, their neighbours, and expired runs. An
-    original that lies elsewhere is unknown, unless the shard's known part surrounds it: then it is missing.
+    original that lies elsewhere is unknown, unless the shard's known part surrounds it: then it is missing. Lines
+    come back into segments that are `writable`; none do when the day is only audited.
     """
     concerned = [segment for segment in segments if segment.metadata.dropped]
-    findings: list[Finding] = []
-    for segment, outcome in zip(
-        concerned, in_parallel(lambda segment: _read(storage, prefix, segment, waits), concerned), strict=True
-    ):
-        findings += [outcome] if isinstance(outcome, Finding) else _judge(segment, outcome, spans)
-    return findings
+    outcomes = in_parallel(lambda segment: _read(storage, prefix, segment, waits), concerned)
+    findings = [outcome for outcome in outcomes if isinstance(outcome, Finding)]
+    read = [(one, outcome) for one, outcome in zip(concerned, outcomes, strict=True) if isinstance(outcome, list)]
+    chosen = _first_copies([(one, dropped) for one, dropped in read if one.key in writable], spans)
+    back = {
+        segment.key: Back(_key(prefix, segment), tuple(sorted(positions)))
+        for segment, dropped in read
+        if (positions := [one.position for one in dropped if chosen.get(one.original) == (segment.key, one.position)])
+    }
+    for segment, dropped in read:
+        findings += _judge(segment, dropped, spans, chosen)
+    return DroppedRecords(tuple(findings), back)
+
+
+_Original = tuple[str, Position] | None
+
+
+def _first_copies(
+    read: Sequence[tuple[Segment, Sequence[Dropped]]], spans: Mapping[str, Sequence[SequenceRange]]
+) -> dict[_Original, tuple[str, Position]]:
+    """Return, for each original that is missing, the segment and position of its first copy: by arrival."""
+    found: dict[_Original, tuple[int, str, Position, str]] = {}
+    for segment, dropped in read:
+        for one in dropped:
+            if one.original is None or not _is_missing(spans.get(one.original[0], ()), one.original[1]):
+                continue
+            rank = (one.arrival_ms, segment.metadata.shard_id, one.position, segment.key)
+            found[one.original] = min(found.get(one.original, rank), rank)
+    return {original: (key, position) for original, (_, _, position, key) in found.items()}
+
+
+def _key(prefix: str, segment: Segment) -> str:
+    metadata = segment.metadata
+    return duplicates_key(prefix, metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
 
 
 def _read(storage: Storage, prefix: str, segment: Segment, waits: Waits) -> list[Dropped] | Finding:
     metadata = segment.metadata
-    key = duplicates_key(prefix, metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
+    key = _key(prefix, segment)
     stored = until_known(lambda: storage.get(key), waits(), f"GET {key}")
     if stored is None:
         return _found(segment, f"the {metadata.dropped} records that were dropped are not kept: {key} is missing")
@@ -64,22 +112,25 @@ def _read(storage: Storage, prefix: str, segment: Segment, waits: Waits) -> list
     inside = {one.position for one in dropped if one.position in metadata.span}
     if len(inside) != metadata.dropped:
         return _found(segment, f"{key} keeps {len(inside)} of {metadata.dropped} dropped records")
-    return dropped
+    return [one for one in dropped if one.position in metadata.span]
 
 
 def _dropped(line: bytes) -> Dropped:
     _, record, duplicate_of = decode_dropped_line(line)
     place = _PLACE.fullmatch(duplicate_of)
     original = None if place is None else (place["shard"], Position.parse(place["position"]))
-    return Dropped(record.position, original)
+    return Dropped(record.position, original, record.arrival_ms)
 
 
 def _judge(
-    segment: Segment, dropped: Sequence[Dropped], spans: Mapping[str, Sequence[SequenceRange]]
+    segment: Segment,
+    dropped: Sequence[Dropped],
+    spans: Mapping[str, Sequence[SequenceRange]],
+    chosen: Mapping[_Original, tuple[str, Position]],
 ) -> list[Finding]:
-    def select(wanted: Callable[[Sequence[SequenceRange], Position], bool]) -> list[Position]:
+    def select(wanted: Callable[[Sequence[SequenceRange], Position], bool]) -> list[Dropped]:
         return [
-            one.position
+            one
             for one in dropped
             if one.original is not None and wanted(spans.get(one.original[0], ()), one.original[1])
         ]
@@ -88,10 +139,14 @@ def _judge(
     findings = []
     if missing:
         message = "the records that were kept instead of these are not archived"
-        findings.append(_found(segment, message, positions=missing))
+        repaired = all(one.original in chosen for one in missing)
+        if repaired:
+            message += "; the first copy of each is brought back into the Parquet files"
+        positions = [one.position for one in missing]
+        findings.append(_found(segment, message, positions=positions, repaired=repaired))
     if unseen:
         message = "the records that were kept instead of these lie outside of the days that were looked at"
-        findings.append(_found(segment, message, positions=unseen, unknown=True))
+        findings.append(_found(segment, message, positions=[one.position for one in unseen], unknown=True))
     return findings
 
 
@@ -111,6 +166,7 @@ def _found(
     code: Code = Code.DROPPED_WITHOUT_ORIGINAL,
     positions: Sequence[Position] = (),
     unknown: bool = False,
+    repaired: bool = False,
 ) -> Finding:
     return finding(
         code,
@@ -121,4 +177,5 @@ def _found(
         keys=[segment.key],
         positions=positions,
         count=len(positions) or segment.metadata.dropped,
+        repaired=repaired,
     )

@@ -184,10 +184,16 @@ def all_findings(
     return found
 
 
-def balance(
-    described: Described, facts: Mapping[str, SegmentFacts] | None, repeated: int, compacted: int | None, removed: int
-) -> Equation:
-    """Return the balance of lines; `compacted` is the number of rows in the files, where there are any."""
+class Rows(NamedTuple):
+    """What a rewrite wrote: `compacted` rows, `removed` producer duplicates less, `restored` rows more."""
+
+    compacted: int | None = None
+    removed: int = 0
+    restored: int = 0
+
+
+def balance(described: Described, facts: Mapping[str, SegmentFacts] | None, repeated: int, rows: Rows) -> Equation:
+    """Return the balance of lines."""
     members = {segment.key: segment for segment in described.segments}
     if facts is None:
         raw = unique = sum(segment.metadata.records for segment in described.segments)
@@ -200,15 +206,17 @@ def balance(
         for key, read in facts.items()
         if key not in described.copies and (key not in members or read.problem)
     )
-    unique = good - repeated
+    unique = good - repeated - rows.removed
     return Equation(
         raw=raw,
         unique=unique,
         duplicates=copied + repeated,
         rejected=rejected,
-        compacted=compacted,
-        removed=removed,
-        balanced=raw == unique + copied + repeated + rejected and compacted in {None, unique - removed},
+        compacted=rows.compacted,
+        removed=rows.removed,
+        balanced=raw == unique + copied + repeated + rows.removed + rejected
+        and rows.compacted in {None, unique + rows.restored},
+        restored=rows.restored,
     )
 
 

@@ -54,7 +54,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One finding.
 
     `shard` and `minute` (`2026-11-21T10:16Z`) are null where it concerns none or several. `keys` and `positions`
-    (`<sequence>:<sub>`) are at most 20 samples; `count` counts all. `reproduce` is a command line.
+    (`<sequence>:<sub>`) are at most 20 samples; `count` counts all. `reproduce` is a command line. `repaired`: the
+    raw objects are as wrong as before, and the Parquet files of this run are not.
     """
 
     code: str
@@ -66,6 +67,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     positions: tuple[str, ...] = ()
     count: int = 1
     reproduce: str = ""
+    repaired: bool = False
 
 
 def finding(
@@ -78,6 +80,7 @@ def finding(
     keys: Iterable[str] = (),
     positions: Iterable[Position] = (),
     count: int = 1,
+    repaired: bool = False,
 ) -> Finding:
     """Make a finding with at most 20 samples."""
     return Finding(
@@ -89,6 +92,7 @@ def finding(
         keys=tuple(keys)[:SAMPLES],
         positions=tuple(str(position) for position in list(positions)[:SAMPLES]),
         count=count,
+        repaired=repaired,
     )
 
 

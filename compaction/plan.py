@@ -5,7 +5,7 @@ task writes one sorted file. Tasks are cut by compressed bytes.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from archive.position import Position
@@ -117,6 +117,21 @@ def group_overlaps(spans: Sequence[Span]) -> list[Unit]:
             group.append(span)
         units.append(_unit(group))
     return units
+
+
+def with_back(units: Iterable[Unit], pieces: Iterable[Piece], back: Mapping[str, Back]) -> list[Unit]:
+    """Return units into which lines come back; `back` holds them by the key of the piece whose span they lie in.
+
+    A piece whose lines were all dropped stands in no unit: it gets one.
+    """
+    found = []
+    placed: set[str] = set()
+    for unit in units:
+        lines = tuple(back[piece.key] for piece in unit.pieces if piece.key in back)
+        placed |= {piece.key for piece in unit.pieces}
+        found.append(unit._replace(merge=True, back=lines) if lines else unit)
+    empty = [piece for piece in pieces if piece.key in back and piece.key not in placed]
+    return [*found, *(Unit((piece,), merge=True, back=(back[piece.key],)) for piece in empty)]
 
 
 def _unit(group: Sequence[Span]) -> Unit:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from archive.clock import Clock, IdSource
+from compaction.exchange import Exchange
 from compaction.inventory import Waits
 from compaction.kinesis import StreamReader
 from compaction.leases import Checkpoints
@@ -30,10 +31,16 @@ class Ports(NamedTuple):
     checkpoints: Callable[[], Checkpoints]
     version: str
     stream: Callable[[], StreamReader] | None = None
+    exchange: Exchange | None = None
 
 
 class AuditOptions(NamedTuple):
-    """What is asked of an audit. `command` is the command line that a finding repeats."""
+    """What is asked of an audit. `command` is the command line that a finding repeats.
+
+    `event_id` is the path of the id that producers give an event; None: producer duplicates are not looked for.
+    `published` is where days are published: the ids of a day before that is expired are read there. A rewrite leaves
+    them out with `drop_producer_duplicates`.
+    """
 
     level: Level = "keys"
     lookback_days: int = LOOKBACK_DAYS
@@ -41,6 +48,9 @@ class AuditOptions(NamedTuple):
     stream: str = ""
     application: str = ""
     command: str = "minutebook audit FILE.properties"
+    event_id: str | None = None
+    published: Place | None = None
+    drop_producer_duplicates: bool = False
 
 
 def iso_time(epoch_ms: int) -> str:

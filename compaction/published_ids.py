@@ -29,7 +29,11 @@ def read_published(storage: Storage, keys: Sequence[str], ids: IdCollector) -> N
             until_known(functools.partial(_fetch, storage, key, file), waits, f"GET {key}")
             file.seek(0)
             for batch in pq.ParquetFile(file).iter_batches(_ROWS, columns=["data", "data_bytes", "arrival_time"]):
-                ids.add(payloads(batch), batch["arrival_time"].cast(pa.int64()).to_pylist(), key)
+                ids.add(
+                    payloads(batch),
+                    batch["arrival_time"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist(),
+                    key,
+                )
 
 
 def _fetch(storage: Storage, key: str, file: IO[bytes]) -> None:

@@ -15,11 +15,12 @@ EXIT_CODES: Final[dict[Verdict, int]] = {"clean": 0, "defects": 3, "unknown": 4}
 
 
 class Equation(msgspec.Struct, frozen=True, kw_only=True):
-    """The balance of lines: raw = unique + duplicates + rejected.
+    """The balance of lines: raw = unique + duplicates + removed + rejected, and compacted = unique + restored.
 
     `rejected` are lines in objects that cannot be believed (unreadable, foreign, without metadata). `compacted`
-    are the rows of the Parquet files, null without a rewrite; `removed` the producer duplicates left out of them.
-    At level inventory the numbers are those of the metadata.
+    are the rows of the Parquet files, null without a rewrite; `removed` the producer duplicates left out of them, and
+    `restored` the rows that stand in no segment: lines that were dropped as copies of what is not archived. At level
+    inventory the numbers are those of the metadata.
     """
 
     raw: int
@@ -29,6 +30,7 @@ class Equation(msgspec.Struct, frozen=True, kw_only=True):
     compacted: int | None
     removed: int
     balanced: bool
+    restored: int = 0
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,9 +7,10 @@ import structlog
 
 from archive.errors import SafetyRefusal
 from archive.minute import minute_text
-from compaction.audit import examine
+from compaction.audit import Writing, examine
 from compaction.conclusion import DayResult, conclude
 from compaction.day import Day
+from compaction.day_before import DayBefore, look_back
 from compaction.findings import Code, Finding, finding
 from compaction.inventory import Inventory, list_day
 from compaction.leases import Checkpoints
@@ -25,7 +26,7 @@ FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
 _PUBLISH_ATTEMPTS: Final = 3
 _BY_LINKS: Final = frozenset({Code.UNPROVEN_END, Code.UNPROVEN_CONTINUITY, Code.MISSING_START})
 """Unknowns that a later look at names and metadata can settle."""
-_ONLY_UNPROVEN: Final = _BY_LINKS | {Code.DROPPED_WITHOUT_ORIGINAL}
+_ONLY_UNPROVEN: Final = _BY_LINKS | {Code.DROPPED_WITHOUT_ORIGINAL, Code.PRODUCER_DUPLICATE}
 """Unknowns that leave each row of the day right, and say only that there may be more."""
 
 
@@ -68,9 +69,15 @@ def compact_day(ports: Ports, out: Storage, day: Day, options: CompactOptions) -
     )
 
 
-def generation_of(inventory: Inventory) -> str:
-    """Return the name of the generation that an inventory makes: the same input, the same name."""
-    return inventory.digest(*FORMATS)[:16]
+def generation_of(inventory: Inventory, options: AuditOptions, before: DayBefore | None) -> str:
+    """Return the name of the generation that an inventory makes: the same input, the same name.
+
+    Where producer duplicates are left out, the rows also depend on the path of the id and on the day before.
+    """
+    salt: tuple[str, ...] = FORMATS
+    if options.drop_producer_duplicates and before is not None:
+        salt = (*FORMATS, f"without repeated {options.event_id}", before.digest)
+    return inventory.digest(*salt)[:16]
 
 
 class _View(NamedTuple):
@@ -80,6 +87,7 @@ class _View(NamedTuple):
     checkpoints: Checkpoints
     inventory: Inventory
     generation: str
+    before: DayBefore | None
 
 
 class _Run:
@@ -103,11 +111,9 @@ class _Run:
         manifest, result = self._stored(view.generation), None
         if manifest is None:
             manifest, result = self._rewrite(view)
-        if manifest.verdict == "defects" and not self._options.accept_defects:
+        if not self._options.accept_defects and not self._may_be_published(manifest, result):
             return Compacted("held", None, result, manifest.verdict)
         if result is not None:
-            if not publishable(result.audit) and not self._options.accept_defects:
-                return Compacted("held", None, result, result.audit.verdict)
             self._keep(view, result.audit)
             manifest = self._publisher.put_manifest(manifest)
         if not self._publisher.swap(manifest, view.seen, self._ports.new_id(), self._now()):
@@ -131,7 +137,9 @@ class _Run:
         seen = self._publisher.current()
         checkpoints = self._ports.checkpoints()
         inventory = list_day(self._ports.archive, self._day, self._ports.place.prefix, self._ports.waits)
-        return _View(seen, checkpoints, inventory, generation_of(inventory))
+        audit = self._options.audit
+        before = None if audit.event_id is None else look_back(self._ports, self._day, audit)
+        return _View(seen, checkpoints, inventory, generation_of(inventory, audit, before), before)
 
     def _proven_since(self, view: _View) -> Verdict:
         """Look again at a published day that could not be proven: tomorrow's segments prove today's end.
@@ -144,7 +152,7 @@ class _Run:
         if verdict != "unknown" or manifest is None or not self._depends_on_links(view.generation):
             return verdict
         options = self._options.audit._replace(level="inventory")
-        examined = examine(self._ports, view.inventory, view.checkpoints, options, None, "")
+        examined = examine(self._ports, view.inventory, view.checkpoints, options, None)
         if conclude(self._ports, examined, options, None).verdict != "clean":
             return verdict
         proven = msgspec.structs.replace(manifest, verdict="clean")
@@ -156,8 +164,10 @@ class _Run:
         body = self._publisher.audit(generation)
         if body is None:
             return False
-        left = [one.code for one in decode_audit(body).findings if one.severity == "unknown"]
-        return all(code in _BY_LINKS for code in left)
+        audit = decode_audit(body)
+        left = [one.code for one in audit.findings if one.severity == "unknown"]
+        ids = any(check.id == "event_ids" and check.status == "unknown" for check in audit.checks)
+        return not ids and all(code in _BY_LINKS for code in left)
 
     def _stored(self, generation: str) -> Manifest | None:
         """Return the manifest of a run that died before it swapped the pointer, if its files are all there."""
@@ -167,7 +177,8 @@ class _Run:
     def _rewrite(self, view: _View) -> tuple[Manifest, DayResult]:
         folder = self._folder.generation(view.generation)
         options = self._options.audit
-        examined = examine(self._ports, view.inventory, view.checkpoints, options, self._options.out, folder)
+        writing = Writing(self._options.out, folder)
+        examined = examine(self._ports, view.inventory, view.checkpoints, options, writing, view.before)
         rows = sum(part.rows for part in examined.parts)
         audit = conclude(self._ports, examined, options, rows, self._late(view))
         manifest = Manifest(
@@ -182,8 +193,18 @@ class _Run:
             ends={shard.shard: shard.last for shard in audit.shards if shard.last is not None},
             writer=self._ports.new_id(),
             written_at=self._now(),
+            removed=audit.equation.removed,
+            restored=audit.equation.restored,
+            event_id=options.event_id,
         )
         return manifest, DayResult(audit, examined.described)
+
+    def _may_be_published(self, manifest: Manifest, result: DayResult | None) -> bool:
+        """Ask this run's audit; of a generation that another run left there, the audit beside its manifest."""
+        if result is not None:
+            return publishable(result.audit)
+        body = None if manifest.verdict != "defects" else self._publisher.audit(manifest.generation)
+        return manifest.verdict != "defects" if body is None else publishable(decode_audit(body))
 
     def _keep(self, view: _View, audit: Audit) -> None:
         """Store beside the manifest what it was made from, and the audit that allowed it."""
@@ -222,7 +243,8 @@ class _Run:
 
 
 def publishable(audit: Audit) -> bool:
-    """Tell whether each row of the rewrite is right: no defect, everything read, and the numbers balance."""
-    blocking = [one for one in audit.findings if one.severity != "warning" and one.code not in _ONLY_UNPROVEN]
-    defects = [one for one in audit.findings if one.severity == "defect"]
+    """Tell whether each row of the rewrite is right: no defect that it did not repair, all read, balanced numbers."""
+    left = [one for one in audit.findings if not one.repaired]
+    blocking = [one for one in left if one.severity != "warning" and one.code not in _ONLY_UNPROVEN]
+    defects = [one for one in left if one.severity == "defect"]
     return not blocking and not defects and audit.equation.balanced

@@ -51,8 +51,11 @@ def show_audit(audit: Audit, console: Console) -> None:
         if check.status == "unknown" and not any(one.code == check.id for one in audit.findings):
             console.print(f"could not check {check.id}: {check.message}", markup=False, highlight=False)
     rows = "" if equation.compacted is None else f", {equation.compacted:,} rows in Parquet"
+    if equation.restored:
+        rows += f", {equation.restored:,} of them brought back"
+    removed = f" + producer duplicates left out {equation.removed:,}" if equation.removed else ""
     console.print(
-        f"raw {equation.raw:,} = unique {equation.unique:,} + duplicates {equation.duplicates:,} "
+        f"raw {equation.raw:,} = unique {equation.unique:,} + duplicates {equation.duplicates:,}{removed} "
         f"+ rejected {equation.rejected:,}{rows}",
         highlight=False,
     )

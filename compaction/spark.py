@@ -4,20 +4,25 @@ RDD tasks, no DataFrames: the work is plain Python, and nothing is shuffled. Onl
 accumulators nor `observe`, which count retried tasks twice. Runs on PySpark 3.5, 4.0 and 4.3.
 """
 
+import functools
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from archive.errors import MinutebookError, SettingsError
-from compaction.work import Order, Outcome, run
+from compaction.event_ids import Layout, find_copies
+from compaction.work import Order, Outcome, run, run_collecting
+
+if TYPE_CHECKING:
+    from compaction.exchange import Exchanged
 
 Progress = Callable[[int, int], None]
 """Called with (tasks done, tasks in all) while a job runs."""
@@ -94,18 +99,46 @@ class SparkEngine:
         if not orders:
             return []
         context = self._session.sparkContext
-        with _watch(context, len(orders), self._progress):
+        rdd = context.parallelize(orders, len(orders)).map(_run_safely)
+        return _outcomes(self._job(len(orders), rdd.collect))
+
+    def exchange(self, orders: Sequence[Order]) -> "Exchanged":
+        """Run tasks that ask for ids; returns their outcomes, and the ids, which wait in Spark's shuffle files.
+
+        One shuffle carries both: partition 0 the outcomes, the others the ids. Spark takes one attempt of each task
+        into a shuffle, so what is counted here is what a returned row names. Raises as `__call__`.
+        """
+        context = self._session.sparkContext
+        count = 1 + max(order.ids.partitions for order in orders if order.ids is not None)
+        dealt = context.parallelize(orders, len(orders)).flatMap(_deal_safely).partitionBy(count, int)
+        results = self._job(len(orders), lambda: context.runJob(dealt, _values, [0]))
+
+        def copies(layout: Layout) -> list[bytes]:
+            work = functools.partial(_copies, layout)
+            return self._job(count - 1, lambda: context.runJob(dealt, work, range(1, count)))
+
+        return _Dealt(sorted(_outcomes(results), key=lambda one: one.number), copies)
+
+    def _job(self, total: int, action: Callable[[], list[Any]]) -> list[Any]:
+        with _watch(self._session.sparkContext, total, self._progress):
             try:
-                results = context.parallelize(orders, len(orders)).map(_run_safely).collect()
+                return action()
             except Exception as exc:  # py4j raises what the JVM did: nothing narrower exists
                 where = f"; Spark's log is {self._log}" if self._log else ""
                 raise SparkFailed(
                     f"Spark gave up: {_last_line(exc)}{where}", next_step="read the log; then run the command again"
                 ) from exc
-        for result in results:
-            if isinstance(result, Failure):
-                raise _error(result)
-        return [result for result in results if not isinstance(result, Failure)]
+
+
+class _Dealt(NamedTuple):
+    """Implements `compaction.exchange.Exchanged`."""
+
+    outcomes: list[Outcome]
+    find: Callable[[Layout], list[bytes]]
+
+    def copies(self, layout: Layout) -> list[bytes]:
+        """Find the copies, each partition in a task."""
+        return self.find(layout)
 
 
 def submitted() -> bool:
@@ -236,6 +269,35 @@ def _run_safely(order: Order) -> Outcome | Failure:
         return run(order)
     except MinutebookError as exc:
         return Failure(type(exc).__name__, str(exc), exc.next_step)
+
+
+def _outcomes(results: Iterable[Outcome | Failure]) -> list[Outcome]:
+    found = []
+    for result in results:
+        if isinstance(result, Failure):
+            raise _error(result)
+        found.append(result)
+    return found
+
+
+def _deal_safely(order: Order) -> Iterator[tuple[int, Outcome | Failure | bytes]]:
+    """Run a task; yield its outcome for partition 0, and its ids for the others."""
+    try:
+        outcome, ids = run_collecting(order)
+    except MinutebookError as exc:
+        yield 0, Failure(type(exc).__name__, str(exc), exc.next_step)
+        return
+    yield 0, outcome
+    for partition, rows in () if ids is None else ids.rows():
+        yield partition + 1, rows
+
+
+def _values(rows: Iterable[tuple[int, Any]]) -> list[Any]:
+    return [value for _, value in rows]
+
+
+def _copies(layout: Layout, rows: Iterable[tuple[int, bytes]]) -> list[bytes]:
+    return [find_copies((chunk for _, chunk in rows), layout)]
 
 
 def _error(failure: Failure) -> MinutebookError:

@@ -4,15 +4,18 @@ import itertools
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from archive.clock import Backoff, Clock
 from archive.position import Position
+from compaction.event_ids import Layout, find_copies
+from compaction.exchange import Exchange
 from compaction.findings import Finding
 from compaction.leases import Checkpoints
 from compaction.places import Place, open_storage
 from compaction.ports import Engine, Ports
 from compaction.storage import Address
-from compaction.work import Order, Outcome, run
+from compaction.work import Order, Outcome, run, run_collecting
 from tests.corpus.defects import Expected, Seen
 from tests.corpus.model import PREFIX
 from tests.fakes.clock import ManualClock
@@ -25,12 +28,36 @@ def in_process(orders: Sequence[Order]) -> list[Outcome]:
     return [run(order) for order in orders]
 
 
+class InProcess(NamedTuple):
+    """Tasks that were run one after the other, and their ids; implements `compaction.exchange.Exchanged`."""
+
+    outcomes: list[Outcome]
+    rows: dict[int, list[bytes]]
+
+    def copies(self, layout: Layout) -> list[bytes]:
+        """Find the copies."""
+        return [find_copies(chunks, layout) for _, chunks in sorted(self.rows.items())]
+
+
+def exchange_in_process(orders: Sequence[Order]) -> InProcess:
+    """Run tasks that ask for ids."""
+    outcomes = []
+    rows: dict[int, list[bytes]] = {}
+    for order in orders:
+        outcome, ids = run_collecting(order)
+        outcomes.append(outcome)
+        for partition, chunk in () if ids is None else ids.rows():
+            rows.setdefault(partition, []).append(chunk)
+    return InProcess(outcomes, rows)
+
+
 def ports(
     address: Address | Path,
     checkpoints: Mapping[str, Position] | None = None,
     *,
     clock: Clock | None = None,
     engine: Engine = in_process,
+    exchange: Exchange = exchange_in_process,
 ) -> Ports:
     """Return the ports of a run on an archive below `PREFIX`."""
     place = Place(Address(None, str(address)) if isinstance(address, Path) else address, PREFIX)
@@ -44,6 +71,7 @@ def ports(
         engine=engine,
         checkpoints=lambda: Checkpoints(checkpoints or {}),
         version="test",
+        exchange=exchange,
     )
 
 

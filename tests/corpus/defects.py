@@ -4,7 +4,7 @@ A defect is a function of (corpus, shard, index of a segment of the day) that ch
 """
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -14,7 +14,7 @@ from archive.metadata import SegmentMetadata
 from archive.minute import MINUTE_MS
 from archive.position import Position
 from compaction.findings import Code
-from tests.corpus.model import PREFIX, Corpus, Shard, body_of, copy_of, make_segment
+from tests.corpus.model import PREFIX, Corpus, Shard, Stored, body_of, copy_of, make_segment
 
 
 class Seen(enum.Flag):
@@ -242,6 +242,51 @@ def other_shards_line(corpus: Corpus, shard: Shard, index: int) -> list[Expected
     return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (one.key,), len(one.records), seen=Seen.KEYS)]
 
 
+def repeated_event(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Let two records of a segment repeat the event of a third: a producer's retries, a moment later."""
+    del corpus
+    one = shard.segments[index]
+    _give_event(one, (0, 2, 4), f"{shard.shard_id} thrice")
+    return [Expected(Code.PRODUCER_DUPLICATE, shard.shard_id, (one.key,), 2, "warning", Seen.KEYS)]
+
+
+def repeated_later(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Let the last segment of the shard's day repeat an event of this one."""
+    one, last = shard.segments[index], shard.segments[shard.in_day(corpus.day)[-1]]
+    for segment in (one, last):
+        _give_event(segment, (1,), f"{shard.shard_id} again")
+    return [Expected(Code.PRODUCER_DUPLICATE, shard.shard_id, (last.key,), 1, "warning", Seen.KEYS)]
+
+
+def repeated_after_midnight(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Let a segment repeat an event of the day before, twice."""
+    one, before = shard.segments[index], shard.segments[0]
+    assert before.metadata.minute not in corpus.day
+    _give_event(before, (5,), f"{shard.shard_id} yesterday")
+    _give_event(one, (0, 3), f"{shard.shard_id} yesterday")
+    return [Expected(Code.PRODUCER_DUPLICATE, shard.shard_id, (one.key,), 2, "warning", Seen.KEYS)]
+
+
+def repeated_in_another_shard(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Let a segment repeat an event that arrived earlier, in the last shard."""
+    other = corpus.shards[-1]
+    assert other is not shard
+    one, first = shard.segments[index], other.segments[other.in_day(corpus.day)[0]]
+    number = int(shard.shard_id.rpartition("-")[2]) % len(first.records)
+    for segment, place in ((one, 2), (first, number)):
+        _give_event(segment, (place,), f"{shard.shard_id} elsewhere")
+    return [Expected(Code.PRODUCER_DUPLICATE, shard.shard_id, (one.key,), 1, "warning", Seen.KEYS)]
+
+
+def _give_event(one: Stored, places: Sequence[int], event: str) -> None:
+    """Let records carry the event of this id."""
+    for place in places:
+        one.records[place] = msgspec.structs.replace(one.records[place], data=f'{{"n":"{event}"}}'.encode())
+    payload = sum(len(record.data) for record in one.records)
+    one.metadata = msgspec.structs.replace(one.metadata, payload_bytes=payload)
+    one.seal()
+
+
 def unproven_continuity(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Mark a segment as one before which records may have been trimmed."""
     del corpus
@@ -365,6 +410,13 @@ DEFECTS: tuple[Defect, ...] = (
     unreadable_end,
     wrong_end,
 )
+PRODUCER_DEFECTS: tuple[Defect, ...] = (
+    repeated_event,
+    repeated_later,
+    repeated_after_midnight,
+    repeated_in_another_shard,
+)
+"""Seen when the audit is told that an event's id stands under `n`."""
 SUCCESSOR_ONLY = frozenset({missing_day})
 """Needs a segment in the next day."""
 NAMED_END_ONLY = frozenset({missing_tail})

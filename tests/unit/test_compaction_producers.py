@@ -1,0 +1,154 @@
+"""Producer duplicates in the nightly job: which are found, which stay, and what the numbers say."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from compaction.audit import audit_day
+from compaction.day import Day
+from compaction.places import Place, open_storage
+from compaction.ports import AuditOptions
+from compaction.result import Audit
+from compaction.storage import Address
+from tests.corpus.auditing import compare, ports
+from tests.corpus.defects import (
+    DEFECTS,
+    PRODUCER_DEFECTS,
+    Defect,
+    Expected,
+    Seen,
+    flipped_bit,
+    repeated_after_midnight,
+    repeated_event,
+    repeated_in_another_shard,
+)
+from tests.corpus.model import Corpus, Shape
+from tests.unit.test_compaction_corpus import break_shard, suits
+
+DAY = Day.parse("2026-11-20")
+
+
+def audit(corpus: Corpus, folder: Path, event_id: str = "n", **options: object) -> Audit:
+    """Write a corpus into a folder and audit it, with the path of the event id."""
+    corpus.write(open_storage(Address(None, str(folder))))
+    given = AuditOptions(event_id=event_id, **options)  # type: ignore[arg-type]
+    return audit_day(ports(folder, corpus.checkpoints), DAY, given).audit
+
+
+def check_of(found: Audit, name: str) -> tuple[str, str]:
+    """Return status and message of a check."""
+    return next((check.status, check.message) for check in found.checks if check.id == name)
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("defect", PRODUCER_DEFECTS, ids=lambda defect: defect.__name__)
+def test_each_kind_of_copy_is_reported(tmp_path: Path, defect: Defect, number: int) -> None:
+    """The copies and no others, in the shard where they stand; they break no promise, so the day is clean."""
+    corpus = Corpus(DAY, seed=number + 1, shape=Shape(shards=4))
+    expected = break_shard(corpus, defect, number)
+    found = audit(corpus, tmp_path)
+    compare(found.findings, expected, Seen.KEYS)
+    assert found.verdict == "clean"
+    assert found.equation.unique == found.equation.raw == corpus.records
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_copies_among_other_defects(tmp_path: Path, seed: int) -> None:
+    """A defect or a copy in every shard but one: the union of their findings."""
+    rng = random.Random(seed)
+    corpus = Corpus(DAY, seed, Shape(shards=7))
+    expected: list[Expected] = []
+    for number in range(6):
+        kinds = PRODUCER_DEFECTS if number % 2 else [one for one in DEFECTS if suits(one, number)]
+        expected += break_shard(corpus, rng.choice(kinds), number)
+    compare(audit(corpus, tmp_path).findings, expected, Seen.KEYS)
+
+
+def test_a_finding_names_the_copies_and_the_original(tmp_path: Path) -> None:
+    """Positions are those of the copies, the message names what the first repeats, the command finds it again."""
+    corpus = Corpus(DAY)
+    shard = corpus.shards[1]
+    repeated_event(corpus, shard, 3)
+    (found,) = audit(corpus, tmp_path).findings
+    records = shard.segments[3].records
+    assert found.positions == (str(records[2].position), str(records[4].position))
+    assert f"repeats {shard.shard_id}/{records[0].position}" in found.message
+    assert (found.severity, found.count, found.keys) == ("warning", 2, (shard.segments[3].key,))
+    assert found.minute is not None
+    assert found.reproduce.endswith(f"--date {DAY} --level keys --event-id n")
+
+
+def test_nothing_is_looked_for_unless_asked(tmp_path: Path) -> None:
+    """Without the path the check was not asked for, and says so."""
+    corpus = Corpus(DAY)
+    repeated_event(corpus, corpus.shards[1], 3)
+    corpus.write(open_storage(Address(None, str(tmp_path))))
+    found = audit_day(ports(tmp_path, corpus.checkpoints), DAY, AuditOptions()).audit
+    assert found.findings == ()
+    assert check_of(found, "producer_duplicate")[0] == "not_asked"
+
+
+def test_records_without_an_id_are_kept_and_counted(tmp_path: Path) -> None:
+    """Payloads that are no JSON are equal to nothing, each other included."""
+    corpus = Corpus(DAY)
+    found = audit(corpus, tmp_path)
+    binary = sum(
+        not record.data.startswith(b"{")
+        for shard in corpus.shards
+        for index in shard.in_day(DAY)
+        for record in shard.segments[index].records
+    )
+    assert binary > 0
+    assert check_of(found, "producer_duplicate")[0] == "pass"
+    assert check_of(found, "event_ids") == (
+        "pass",
+        f"{binary} of {corpus.records} lines have no id under 'n', and are kept",
+    )
+
+
+def test_a_path_that_finds_no_id_at_all_proves_nothing(tmp_path: Path) -> None:
+    """A wrong path must not look like a day without copies."""
+    found = audit(Corpus(DAY), tmp_path, "no.such.name")
+    assert (found.verdict, check_of(found, "event_ids")[0]) == ("unknown", "unknown")
+
+
+def test_damage_on_the_day_before_is_doubt(tmp_path: Path) -> None:
+    """What cannot be read there may be the first of an event: unknown, never clean."""
+    corpus = Corpus(DAY)
+    flipped_bit(corpus, corpus.shards[0], 0)
+    found = audit(corpus, tmp_path)
+    assert found.verdict == "unknown"
+    assert [(one.code, one.severity) for one in found.findings] == [("producer_duplicate", "unknown")]
+    assert "1 object(s) of 2026-11-19 are not whole" in found.findings[0].message
+
+
+def test_a_damaged_object_is_nobodys_original(tmp_path: Path) -> None:
+    """Only lines that reach readers count: when the first record cannot be read, the second is the first."""
+    corpus = Corpus(DAY, shape=Shape(shards=4))
+    expected = repeated_event(corpus, corpus.shards[1], 3)
+    repeated_in_another_shard(corpus, corpus.shards[0], 3)
+    first = corpus.shards[3].in_day(DAY)[0]
+    expected += flipped_bit(corpus, corpus.shards[3], first)
+    found = audit(corpus, tmp_path)
+    compare(found.findings, expected, Seen.KEYS)
+
+
+def test_yesterdays_copies_among_themselves_are_yesterdays(tmp_path: Path) -> None:
+    """The day before is read for its ids; what repeats there is reported by its own audit."""
+    corpus = Corpus(DAY)
+    repeated_event(corpus, corpus.shards[1], 0)
+    assert audit(corpus, tmp_path).findings == ()
+
+
+def test_an_expired_day_before_that_is_published_nowhere_is_doubt(tmp_path: Path) -> None:
+    """Its ids are not known: unknown, with the place that was looked at."""
+    corpus = Corpus(DAY)
+    repeated_after_midnight(corpus, corpus.shards[1], 3)
+    corpus.objects["raw/_expired/2026-11-19.json"] = (_TOMBSTONE, {})
+    found = audit(corpus, tmp_path, published=Place(Address(None, str(tmp_path / "out")), "tables/"))
+    assert found.verdict == "unknown"
+    assert "is expired, and not published at" in found.findings[0].message
+
+
+_TOMBSTONE = b'{"format":1,"day":"2026-11-19","generation":"g","segments":0,"bytes":0,"shards":{},"writer":"w","written_at":"t"}'
