@@ -231,7 +231,7 @@ class Archiver:
         if self._run is None:
             return
         age = now - self._run_started
-        self._guard_age(age)
+        self._guard_age(self._run, now)
         if self.write_through:
             self.commit("near_retention")
         elif self._limits.flush_seconds is not None and age >= self._limits.flush_seconds:
@@ -250,7 +250,7 @@ class Archiver:
         run, self._run = self._run, None
         while run is not None:
             now = self._clock.monotonic()
-            self._guard_age(now - self._run_started)
+            self._guard_age(run, now)
             run = self._commit_once(run, reason, now, deadline - now)
 
     def drop(self) -> int:
@@ -267,7 +267,7 @@ class Archiver:
             self._continuity = self._on_chain_start(run.span.first, self.tail, budget) or self._continuity
             # Its requests may have taken a day of a suspended machine: nothing may stand between guard and PUT.
             later = self._clock.monotonic()
-            self._guard_age(later - self._run_started)
+            self._guard_age(run, later)
             budget -= later - now
         key, metadata, outcome = self._sequences.commit(
             run,
@@ -319,18 +319,16 @@ class Archiver:
             self._write(rest, stretch)
         return rest
 
-    def _is_full(self, run: SegmentWriter, record: Record) -> bool:
-        return run.raw_bytes + len(record.data) > self._limits.max_segment_bytes
-
     def _is_over(self, run: SegmentWriter, age: float) -> bool:
         over_by_wall_clock = self._clock.now_ms() >= (run.minute + 1) * MINUTE_MS
         return over_by_wall_clock or age >= MINUTE_MS / 1000 + self._limits.linger_seconds
 
-    def _guard_age(self, age: float) -> None:
+    def _guard_age(self, run: SegmentWriter, now: float) -> None:
+        age = now - self._run_started
         if age > self._limits.max_segment_age_seconds:
-            dropped = self.drop()
+            self.drop()
             raise BufferTooOld(
                 f"the buffer of {self.shard_id} is {age:.0f} s old, older than maxSegmentAgeSeconds "
-                f"({self._limits.max_segment_age_seconds:g}); {dropped} buffered records were thrown away",
+                f"({self._limits.max_segment_age_seconds:g}); {run.records} buffered records were thrown away",
                 next_step="nothing is lost, they will be delivered again; look for pauses of this process or host",
             )
