@@ -1,0 +1,82 @@
+"""Producer duplicates on real Spark and a real S3 server: ids go through Spark's shuffle, payloads do not."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from archive.clock import SystemClock
+from compaction.audit import audit_day
+from compaction.day import Day
+from compaction.places import Place, open_storage
+from compaction.ports import AuditOptions, Ports
+from compaction.rewrite import Compacted, CompactOptions, compact_day
+from compaction.spark import SparkEngine
+from compaction.storage import Address
+from demo.embedded import REGION, EmbeddedAws
+from tests.corpus.auditing import compare, ports
+from tests.corpus.defects import PRODUCER_DEFECTS, Expected, Seen
+from tests.corpus.model import Corpus, Shape
+from tests.corpus.reading import published_events
+
+DAY = Day.parse("2026-11-20")
+
+
+@pytest.fixture(scope="module")
+def engine(aws_environment: None) -> Iterator[SparkEngine]:  # noqa: ARG001 - its workers need the credentials
+    """Return one Spark session for the module: a JVM takes seconds."""
+    with SparkEngine("local[2]") as started:
+        yield started
+
+
+class Bench:
+    """A bucket with an archive in which each shard but one repeats events, and runs on it."""
+
+    def __init__(self, aws: EmbeddedAws, bucket: str, engine: SparkEngine) -> None:
+        self.address = Address(bucket, "", REGION, aws.s3_endpoint)
+        self.out = Place(self.address, "tables/events/")
+        self.engine = engine
+        self.corpus = Corpus(DAY, seed=5, shape=Shape(shards=len(PRODUCER_DEFECTS) + 1, records=40))
+        self.expected: list[Expected] = []
+        for number, defect in enumerate(PRODUCER_DEFECTS):
+            shard = self.corpus.shards[number]
+            self.expected += defect(self.corpus, shard, shard.in_day(DAY)[2])
+        self.corpus.write(open_storage(self.address))
+
+    def ports(self) -> Ports:
+        """Return the ports of one run on Spark."""
+        given = ports(self.address, self.corpus.checkpoints, clock=SystemClock(), engine=self.engine)
+        return given._replace(exchange=self.engine.exchange)
+
+    def compact(self, *, drop: bool) -> Compacted:
+        """Compact the corpus' day."""
+        audit = AuditOptions(event_id="n", published=self.out, drop_producer_duplicates=drop)
+        return compact_day(self.ports(), open_storage(self.address), DAY, CompactOptions(audit, self.out))
+
+
+@pytest.fixture
+def bench(embedded_aws: EmbeddedAws, bucket: str, engine: SparkEngine) -> Bench:
+    """Return a fresh bucket."""
+    return Bench(embedded_aws, bucket, engine)
+
+
+def test_the_audit_reports_copies(bench: Bench) -> None:
+    """Each kind of copy, in the shard where it stands, and nothing else."""
+    audit = audit_day(bench.ports(), DAY, AuditOptions(event_id="n")).audit
+    compare(audit.findings, bench.expected, Seen.KEYS)
+    assert audit.verdict == "clean"
+
+
+def test_copies_are_left_out_of_the_parquet(bench: Bench) -> None:
+    """As many rows fewer as there are copies; no id stands there twice; a second run has nothing to do."""
+    copies = sum(one.times for one in bench.expected)
+    whole = bench.compact(drop=False)
+    assert whole.manifest is not None
+    assert (whole.manifest.rows, whole.manifest.removed) == (bench.corpus.records, 0)
+    done = bench.compact(drop=True)
+    assert (done.state, done.verdict) == ("published", "clean")
+    assert done.manifest is not None
+    assert (done.manifest.rows, done.manifest.removed) == (bench.corpus.records - copies, copies)
+    assert done.manifest.generation != whole.manifest.generation
+    events = [event for event in published_events(open_storage(bench.address), done.manifest) if event is not None]
+    assert len(events) == len(set(events))
+    assert bench.compact(drop=True).state == "already"
