@@ -37,7 +37,8 @@ LINE_SCHEMA: Final = pa.schema(
 )
 """`data` holds the payloads that are valid UTF-8, `data_bytes` the others: one of them is null in each row."""
 _LONGEST_NUMBER: Final = 129
-_LONG: Final = 1 << 63
+_LATEST_MS: Final = ((1 << 63) - 1) // 1000
+"""The Parquet files count microseconds in 64 bits."""
 
 
 class SegmentReader:
@@ -209,9 +210,8 @@ def _table(lines: Sequence[Line]) -> pa.Table | None:
     payloads = _payloads(lines)
     if payloads is None or not _are_sequence_numbers(sequences):
         return None
-    try:
-        arrivals = pa.array([line.arrival_ms for line in lines], pa.int64())
-    except OverflowError:
+    arrivals = [line.arrival_ms for line in lines]
+    if max(arrivals) > _LATEST_MS or min(arrivals) < -_LATEST_MS:
         return None
     return pa.Table.from_arrays(
         [
@@ -219,7 +219,7 @@ def _table(lines: Sequence[Line]) -> pa.Table | None:
             sequences,
             pa.array([line.sub_sequence_number for line in lines], pa.int64()),
             pa.array([line.partition_key for line in lines], pa.string()),
-            arrivals,
+            pa.array(arrivals, pa.int64()),
             *payloads,
         ],
         schema=LINE_SCHEMA,
@@ -259,7 +259,7 @@ def _parse_slowly(block: bytes, lines_before: int) -> pa.Table:
             shard_id, record = decode_line(line)
         except FormatError as exc:
             raise FormatError(f"line {number}: {exc}") from exc
-        if not -_LONG <= record.arrival_ms < _LONG:
+        if abs(record.arrival_ms) > _LATEST_MS:
             raise FormatError(f"line {number}: not a line of a segment: arrival_ms {record.arrival_ms}")
         rows.append(
             (

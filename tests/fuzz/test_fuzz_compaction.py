@@ -22,6 +22,7 @@ from tests.fuzz.valid import MINUTE, keys, payloads, runs
 
 PIECE = Piece("key", "etag", 1, SHARD, MINUTE, Position(1))
 LONG = 1 << 63
+LATEST_MS = (LONG - 1) // 1000
 GOOD = {
     "shard_id": SHARD,
     "sequence_number": "5",
@@ -61,7 +62,7 @@ def read_line_by_line(lines: bytes) -> tuple[list[Row], str]:
             shard_id, record = decode_line(line)
         except FormatError as exc:
             return rows, f"line {number}: {exc}"
-        if not -LONG <= record.arrival_ms < LONG:
+        if abs(record.arrival_ms) > LATEST_MS:
             return rows, f"line {number}: not a line of a segment: arrival_ms {record.arrival_ms}"
         try:
             payload = (record.data.decode(), None)
@@ -158,6 +159,10 @@ NASTY = [
     changed(sub_sequence_number=LONG),
     changed(sub_sequence_number=True),
     changed(arrival_ms=-1),
+    changed(arrival_ms=LATEST_MS),
+    changed(arrival_ms=LATEST_MS + 1),
+    changed(arrival_ms=-LATEST_MS),
+    changed(arrival_ms=-LATEST_MS - 1),
     changed(arrival_ms=LONG - 1),
     changed(arrival_ms=LONG),
     changed(arrival_ms=-LONG),
