@@ -4,15 +4,16 @@ A defect is a function of (corpus, shard, index of a segment of the day) that ch
 """
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from archive.keys import end_marker_key, segment_key, start_marker_key
+from archive.keys import duplicates_key, end_marker_key, segment_key, start_marker_key
 from archive.metadata import SegmentMetadata
 from archive.minute import MINUTE_MS
 from archive.position import Position
+from archive.segment import SegmentWriter
 from compaction.findings import Code
 from tests.corpus.model import PREFIX, Corpus, Shard, Stored, body_of, copy_of, make_segment
 
@@ -287,6 +288,30 @@ def _give_event(one: Stored, places: Sequence[int], event: str) -> None:
     one.seal()
 
 
+def dropped_without_original(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Drop the first and last record of a segment as copies of a record that lies in a gap of the shard itself."""
+    gap = f"corpus/{shard.shard_id}/{shard.segments[index - 1].metadata.last.sequence}:1"
+    drop_records(corpus, shard, index, {0: gap, -1: gap})
+    return [Expected(Code.DROPPED_WITHOUT_ORIGINAL, shard.shard_id, (shard.segments[index].key,), 2, seen=Seen.KEYS)]
+
+
+def drop_records(corpus: Corpus, shard: Shard, index: int, originals: Mapping[int, str]) -> None:
+    """Drop records of a segment; `originals` maps the number of each to what it is called a duplicate of."""
+    one = shard.segments[index]
+    by_place = {place % len(one.records): original for place, original in originals.items()}
+    made = SegmentWriter(shard.shard_id, one.metadata.minute)
+    for place, record in enumerate(one.records):
+        if place in by_place:
+            made.drop(record, by_place[place])
+        else:
+            made.extend([record])
+    one.metadata = made.metadata(after=one.metadata.after, writer=f"dropper-{shard.shard_id}-{index}")
+    one.records = [record for place, record in enumerate(one.records) if place not in by_place]
+    one.body, one.fields = made.body(), one.metadata.encode()
+    key = duplicates_key(PREFIX, shard.shard_id, one.metadata.minute, one.metadata.first, one.metadata.writer)
+    corpus.objects[key] = (made.duplicates_body(), {})
+
+
 def unproven_continuity(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Mark a segment as one before which records may have been trimmed."""
     del corpus
@@ -391,6 +416,7 @@ DEFECTS: tuple[Defect, ...] = (
     edited_payload_bytes,
     lost_line,
     repeated_line,
+    dropped_without_original,
     overlapping_segments,
     forked_chain,
     edited_arrival,
