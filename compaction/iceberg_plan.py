@@ -1,0 +1,86 @@
+"""What a day's commit to an Iceberg table changes. Pure.
+
+    the table's files of the day                               last commit of the day   change
+    exactly the generation's                                   any                      none
+    none                                                       any                      add the generation
+    all ours, of another generation                            any                      replace them
+    some not ours (somebody's maintenance rewrote the day)     this generation          none
+    some not ours, as many rows as were committed              another generation       replace them
+    some not ours, any other number of rows                    another generation       refused
+    not wholly of the day, or with rows deleted from them      another generation       refused
+
+Files are told apart by their addresses. A replacement names each file that goes and each that comes, so it cannot
+take rows of another day along, and what others put into or took out of the table is never thrown away by guess.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from archive.errors import SafetyRefusal
+
+
+class LiveFile(NamedTuple):
+    """A data file of the table's current snapshot that may hold rows of the day.
+
+    `is_intact`: its rows are all of this day, and none was deleted from it since.
+    """
+
+    uri: str
+    rows: int
+    is_intact: bool = True
+
+
+class Recorded(NamedTuple):
+    """The newest commit of the day that the table remembers. `rows` is what the day held then."""
+
+    generation: str
+    rows: int
+    committed_ms: int
+
+
+class Replacement(NamedTuple):
+    """The files that leave the table and those that come, in one snapshot."""
+
+    remove: tuple[str, ...]
+    add: tuple[str, ...]
+
+
+class Target(NamedTuple):
+    """What the table should hold. `folder` is the address that the day's files begin with, whatever generation."""
+
+    day: str
+    generation: str
+    folder: str
+    files: Collection[str]
+
+
+def plan_replacement(target: Target, live: Sequence[LiveFile], recorded: Recorded | None) -> Replacement | None:
+    """Return what to change; None when the table holds the generation already.
+
+    Raises:
+        SafetyRefusal: the table's rows of the day are not those that were committed.
+    """
+    if {file.uri for file in live} == set(target.files):
+        return None
+    if not live:
+        return Replacement((), tuple(sorted(target.files)))
+    strangers = [file for file in live if not file.uri.startswith(target.folder)]
+    if strangers and recorded is not None and recorded.generation == target.generation:
+        return None
+    spoiled = [file for file in live if not file.is_intact]
+    if spoiled:
+        raise _refusal(target, f"{len(spoiled)} of its files hold rows of other days, or had rows deleted")
+    rows = sum(file.rows for file in live)
+    if strangers and (recorded is None or rows != recorded.rows):
+        known = "no commit of the day is remembered" if recorded is None else f"{recorded.rows:,} were committed"
+        raise _refusal(target, f"it holds {rows:,} rows in files of others, and {known}")
+    remove = {file.uri for file in live} - set(target.files)
+    return Replacement(tuple(sorted(remove)), tuple(sorted(set(target.files) - {file.uri for file in live})))
+
+
+def _refusal(target: Target, why: str) -> SafetyRefusal:
+    return SafetyRefusal(
+        f"the table's rows of {target.day} are not those that Minutebook committed: {why}",
+        next_step="find out who writes to the table; to take the published day as it is, delete the day's rows from "
+        "the table (DELETE ... WHERE arrival_time ...) and run the command again",
+    )

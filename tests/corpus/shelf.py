@@ -1,0 +1,94 @@
+"""Published days without a rewrite: a few rows a generation, in files as the nightly job writes them."""
+
+import itertools
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from archive.clock import Backoff
+from compaction.day import Day
+from compaction.iceberg import DayTable, TableCommit, TableCommitter
+from compaction.parquet import SCHEMA
+from compaction.places import Place, open_storage
+from compaction.publish import DayFolder, File, Manifest, Publisher
+from tests.fakes.clock import ManualClock
+
+Row = dict[str, object]
+_NUMBERS = itertools.count(1)
+
+
+class Shelf:
+    """Days that are published at a place, and commits of them to tables."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.storage = open_storage(place.address)
+        self.clock = ManualClock()
+
+    def waits(self) -> Backoff:
+        """Return waits that take no time."""
+        return Backoff(self.clock, random.Random(1), budget_seconds=10)
+
+    def publisher(self, day: Day) -> Publisher:
+        """Return the publisher of a day."""
+        return Publisher(self.storage, DayFolder(self.place.prefix, day), self.waits)
+
+    def publish(self, day: Day, generation: str, counts: tuple[int, ...] = (3, 2), *, off_ms: int = 0) -> list[Row]:
+        """Publish a generation of one file for each count, and point to it; returns its rows.
+
+        `off_ms` moves the last row of the last file away from its day.
+        """
+        publisher, files, rows = self.publisher(day), list[File](), list[Row]()
+        for number, count in enumerate(counts):
+            part = [_row(day, generation, number, index) for index in range(count)]
+            if part and off_ms and number == len(counts) - 1:
+                part[-1]["arrival_time"] = pa.scalar(day.begin_ms + off_ms, pa.timestamp("ms", "UTC")).as_py()
+            key = f"{publisher.folder.generation(generation)}part-{number:05d}.parquet"
+            sink = self.storage.open_write(key, "application/vnd.apache.parquet")
+            pq.write_table(pa.Table.from_pylist(part, SCHEMA), pa.PythonFile(sink, mode="w"), compression="zstd")
+            sink.close()
+            files.append(File(key=key, rows=count, bytes=sink.size))
+            rows += part
+        manifest = publisher.put_manifest(_manifest(day, generation, files))
+        assert publisher.swap(manifest, publisher.current(), f"run-{next(_NUMBERS)}", manifest.written_at)
+        return rows
+
+    def commit(self, table: DayTable, day: Day) -> TableCommit | None:
+        """Bring the table into step with the day's pointer."""
+        return TableCommitter(table, self.publisher(day), self.waits, self.clock).commit()
+
+
+def keys_of(rows: list[Row]) -> list[tuple[object, ...]]:
+    """Return what a row is, in an order that does not depend on the reader's."""
+    return sorted((tuple(str(row[name]) for name in SCHEMA.names) for row in rows), key=str)
+
+
+def _row(day: Day, generation: str, part: int, index: int) -> Row:
+    payload: Row = {"data": None, "data_bytes": b"\xff"} if index % 2 else {"data": f"é {index}", "data_bytes": None}
+    at = day.begin_ms + (86_399_999 if index == 0 and part == 0 else index * 1001)
+    return {
+        "shard_id": f"shardId-{part:012d}",
+        "sequence_number": f"{4968 + index}{'7' * 52}",
+        "sub_sequence_number": index,
+        "partition_key": f"p{index}",
+        "arrival_time": pa.scalar(at, pa.timestamp("ms", "UTC")).as_py(),
+        **payload,
+        "segment": f"raw/{day}/{generation}",
+    }
+
+
+def _manifest(day: Day, generation: str, files: list[File]) -> Manifest:
+    return Manifest(
+        format=1,
+        day=str(day),
+        generation=generation,
+        files=tuple(files),
+        rows=sum(file.rows for file in files),
+        inventory="",
+        verdict="clean",
+        audit="",
+        ends={},
+        writer=f"run-{next(_NUMBERS)}",
+        written_at="2026-11-21T10:16:00.000Z",
+    )
