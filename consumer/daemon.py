@@ -3,14 +3,14 @@
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, BinaryIO, Final
 
+from consumer.leash import leashed
+
 MAIN_CLASS: Final = "software.amazon.kinesis.multilang.MultiLangDaemon"
-_LEASH: Final = Path(__file__).with_name("leash.py")
 _LINE_LIMIT: Final = 1 << 20
 _DRAIN_SECONDS: Final = 5
 
@@ -52,7 +52,8 @@ class Daemon:
         keep_open: Sequence[int] = (),
     ) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own command line
-            [sys.executable, "-I", "-S", str(_LEASH), str(os.getpid()), *command],
+            # SIGTERM: the daemon then lets its processors commit.
+            leashed(command, signal.SIGTERM),
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=dict(environment),

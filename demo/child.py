@@ -1,21 +1,19 @@
 """A child process on a leash: its log in a file, started, watched and reaped here."""
 
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from archive.clock import Clock
 from archive.errors import MinutebookError
+from consumer.leash import leashed
 
-_LEASH = Path(__file__).with_name("leash.py")
 _LOG_TAIL_BYTES = 2000
 
 
 class Child:
-    """One running program. It dies with this process (see `demo/leash.py`) and never sees our Ctrl-C.
+    """One running program. It dies with this process (see `consumer/leash.py`) and never sees our Ctrl-C.
 
     The environment is given whole: nothing of ours, such as real credentials, leaks into it. `last_words` picks
     what an error quotes of the log; by default its end.
@@ -37,7 +35,7 @@ class Child:
         self._last_words = last_words or _tail
         with log.open("ab") as sink:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_LEASH), str(os.getpid()), *command],
+                leashed(command, signal.SIGKILL),
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=subprocess.STDOUT,
