@@ -1,0 +1,64 @@
+"""Digests of event ids: what a task keeps of a record, and what it leaves out."""
+
+import pyarrow as pa
+
+from archive.payload import PayloadPath
+from compaction.event_ids import (
+    ROW_BYTES,
+    IdCollector,
+    IdOrder,
+    Layout,
+    find_copies,
+    payloads,
+    unpack_copies,
+    without,
+)
+from compaction.reading import LINE_SCHEMA
+
+
+def collect(data: list[bytes], partitions: int = 1) -> IdCollector:
+    """Return a collector that has seen payloads in one piece."""
+    collector = IdCollector(IdOrder("id", 0, partitions), ["a"])
+    collector.add(data, [0] * len(data), "a")
+    return collector
+
+
+def copies(data: list[bytes]) -> list[tuple[int, int]]:
+    """Return (line of the copy, line of the original) for payloads of one piece."""
+    rows = [chunk for _, chunk in collect(data).rows()]
+    return [(one.place.line, one.original.line) for one in unpack_copies(find_copies(rows, Layout(0, (0,))))]
+
+
+def test_a_record_leaves_32_bytes() -> None:
+    """However long its payload is; a record without an id leaves none."""
+    collector = collect([b'{"id":"' + b"x" * 10_000 + b'"}', b"no json", b'{"id":7}'])
+    assert [len(rows) for _, rows in collector.rows()] == [2 * ROW_BYTES] == [64]
+    assert collector.missing() == {"a": 1}
+
+
+def test_an_id_is_what_the_consumer_takes_for_one() -> None:
+    """1 and "1" are two ids, null and objects are none: the rules of `archive.payload`."""
+    data = [b'{"id":1}', b'{"id":"1"}', b'{"id":null}', b'{"id":null}', b'{"id":{}}', b'{"id":{}}', b'{ "id": 1 }']
+    assert [PayloadPath("id").text(one) for one in data] == ["1", '"1"', None, None, None, None, "1"]
+    assert copies(data) == [(6, 0)]
+
+
+def test_ids_are_dealt_out_by_their_digest() -> None:
+    """Every partition gets its share, and equal ids meet in one."""
+    data = [f'{{"id":{number % 500}}}'.encode() for number in range(1000)]
+    dealt = dict(collect(data, 8).rows())
+    assert set(dealt) == set(range(8))
+    assert all(len(rows) // ROW_BYTES % 2 == 0 for rows in dealt.values())
+
+
+def test_payloads_are_those_of_the_producer() -> None:
+    """Text and bytes, in the order of the lines."""
+    table = pa.Table.from_pylist([{"data": "ä"}, {"data_bytes": b"\xff"}, {"data": ""}], schema=LINE_SCHEMA)
+    assert payloads(table) == ["ä".encode(), b"\xff", b""]
+
+
+def test_lines_are_left_out_by_their_number_in_the_piece() -> None:
+    """Blocks begin anywhere in the piece."""
+    table = pa.Table.from_pylist([{"data": str(number)} for number in range(10, 15)], schema=LINE_SCHEMA)
+    assert without(table, 10, [2, 10, 13, 15])["data"].to_pylist() == ["11", "12", "14"]
+    assert without(table, 10, [9, 15]) is table
