@@ -171,7 +171,8 @@ def print_tampered(console: Console, results: list[Tampered]) -> None:
         table.add_column(name)
     for one in results:
         colour = "green" if one.is_named else "red"
-        table.add_row(one.what, f"[{colour}]{one.exit_code}[/]", ", ".join(sorted(one.found)))
+        found = ", ".join(sorted(one.found)) or ("could not prove" if one.exit_code == _UNKNOWN else "")
+        table.add_row(one.what, f"[{colour}]{one.exit_code}[/]", found)
     console.print(table)
 
 

@@ -1,0 +1,79 @@
+"""What the demo does to copies of its archive, and what the audit must call it."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pytest
+
+from archive.s3 import S3Store
+from compaction.audit import audit_day
+from compaction.day import Day
+from compaction.places import Place, open_storage
+from compaction.ports import AuditOptions
+from compaction.result import EXIT_CODES, encode_audit
+from compaction.storage import Address
+from demo.embedded import REGION, EmbeddedAws
+from demo.readback import read_archive
+from demo.tamper import Tampered, tamper
+from tests.corpus.auditing import ports
+from tests.corpus.model import PREFIX, Corpus
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+DAY = Day.parse("2026-11-20")
+
+
+class Auditor:
+    """Audits as the command would, in this process."""
+
+    def __init__(self, aws: EmbeddedAws, bucket: str, corpus: Corpus) -> None:
+        self.address = Address(bucket, "", REGION, aws.s3_endpoint)
+        self._checkpoints = corpus.checkpoints
+        corpus.write(open_storage(self.address))
+
+    def __call__(self, overrides: Mapping[str, str]) -> tuple[int, bytes]:
+        """Return exit code and audit.json."""
+        address = self.address._replace(bucket=overrides.get("MINUTEBOOK_BUCKET", self.address.bucket))
+        place = Place(address, overrides["MINUTEBOOK_PREFIX"])
+        used = ports(address, self._checkpoints)._replace(archive=open_storage(address), place=place)
+        audit = audit_day(used, DAY, AuditOptions()).audit
+        return EXIT_CODES[audit.verdict], encode_audit(audit)
+
+
+@pytest.fixture
+def auditor(embedded_aws: EmbeddedAws, bucket: str) -> Auditor:
+    """Return an auditor of a clean archive."""
+    return Auditor(embedded_aws, bucket, Corpus(DAY))
+
+
+def test_every_way_of_tampering_is_called_by_its_name(auditor: Auditor, s3_client: "S3Client", bucket: str) -> None:
+    """And by no other: each copy has the one fault, and the archive itself stays as it was."""
+    before = read_archive(S3Store(s3_client, bucket), PREFIX)
+    results = tamper(s3_client, bucket, PREFIX, before, auditor)
+    assert [(one.exit_code, set(one.found)) for one in results] == [
+        (3, {"broken_chain"}),
+        (3, {"identical_segment"}),
+        (3, {"unreadable_object"}),
+        (3, {"out_of_order"}),
+        (3, {"count_mismatch"}),
+        (4, set()),
+    ]
+    assert all(one.is_named for one in results)
+    assert read_archive(S3Store(s3_client, bucket), PREFIX) == before
+    assert auditor({"MINUTEBOOK_PREFIX": PREFIX})[0] == 0
+
+
+@pytest.mark.parametrize(
+    "blind",
+    [
+        Tampered("a segment is deleted", "broken_chain", 0, frozenset()),
+        Tampered("a segment is deleted", "broken_chain", 3, frozenset({"count_mismatch"})),
+        Tampered("a segment is deleted", "broken_chain", 4, frozenset({"broken_chain"})),
+        Tampered("the bucket cannot be read", "", 0, frozenset()),
+        Tampered("the bucket cannot be read", "", 5, frozenset()),
+    ],
+)
+def test_an_audit_that_sees_nothing_or_something_else_fails_the_demo(blind: Tampered) -> None:
+    """Clean, another name, or another exit code is not good enough."""
+    assert not blind.is_named
