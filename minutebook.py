@@ -198,6 +198,12 @@ def compact(
         bool,
         typer.Option("--drop-producer-duplicates", help="With --event-id: leave them out; the first one stays."),
     ] = False,
+    iceberg: Annotated[
+        str | None, typer.Option(metavar="NS.TABLE", help="Commit the published days to this Iceberg table, too.")
+    ] = None,
+    iceberg_catalog: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The catalog in pyiceberg's configuration; else its default.")
+    ] = None,
 ) -> None:
     """Rewrite a day to Parquet, audit it, and publish it in one step. Running it again finishes or does nothing."""
     from compaction.command import compact as run  # noqa: PLC0415 - help is quick
@@ -217,6 +223,8 @@ def compact(
         master,
         event_id,
         drop_producer_duplicates,
+        iceberg,
+        iceberg_catalog,
     )
     raise typer.Exit(run(request, os.environ))
 

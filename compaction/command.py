@@ -4,7 +4,7 @@ import importlib.metadata
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from compaction.conclusion import DayResult
 from compaction.day import Day, day_of_ms
 from compaction.day_before import look_back
 from compaction.exchange import Exchanged
+from compaction.iceberg_open import opened_table
 from compaction.inventory import list_day
 from compaction.kinesis import StreamReader, make_kinesis_client
 from compaction.leases import Checkpoints, make_dynamodb_client, read_checkpoints
@@ -69,10 +70,11 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
 
     Raises:
         SettingsError: the file or an option.
-        SafetyRefusal: a day that was expired.
+        SafetyRefusal: a day that was expired; a table whose rows others changed.
         StoreError: the archive or the output.
+        CatalogRefused, CatalogUnavailable: the catalog of the Iceberg table; the day is published all the same.
     """
-    days, event_id = request.days(_today()), request.checked_event_id()
+    days, event_id, table = request.days(_today()), request.checked_event_id(), request.checked_table()
     settings = load_job_settings(request.file, environ)
     configure_logging("info" if not sys.stderr.isatty() else "warning")
     out = _published(settings, request.out)
@@ -87,12 +89,13 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     )
     options = CompactOptions(audit_options, out, accept_defects=request.accept_defects)
     verdicts: list[Verdict] = []
-    with _ports(settings, "compact", request.master) as ports:
+    opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
+    with _ports(settings, "compact", request.master) as ports, opened as day_table:
         for day in days:
             if request.dry_run:
                 _show_plan(ports, day, audit_options, out)
                 continue
-            done = compact_day(ports, open_storage(out.address), day, options)
+            done = compact_day(ports._replace(table=day_table), open_storage(out.address), day, options)
             verdicts.append(done.verdict)
             if done.result is not None:
                 _show(done.result, request.report, as_json=request.as_json)
@@ -207,6 +210,9 @@ def _show_outcome(done: Compacted, day: Day, out: Place, *, quiet: bool) -> None
         highlight=False,
     )
     console.print(f"{address}gen={done.manifest.generation}/", highlight=False, soft_wrap=True)
+    if done.table is not None:
+        state = {"committed": "committed", "already": "was there before; nothing to do"}[done.table.state]
+        console.print(f"table {done.table.table}: {state}", highlight=False, soft_wrap=True)
 
 
 def _show_plan(ports: Ports, day: Day, options: AuditOptions, out: Place) -> None:

@@ -80,6 +80,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 class TableCommit(NamedTuple):
     """What was done. `generation` is what the table holds now, `rows` how many rows that is."""
 
+    table: str
     state: State
     generation: str
     rows: int
@@ -137,7 +138,7 @@ class TableCommitter:
         change = plan_replacement(target, view.files, view.recorded)
         if change is None:
             self._unmark(view.recorded, generation)
-            return TableCommit("already", generation, manifest.rows)
+            return TableCommit(self._table.name, "already", generation, manifest.rows)
         mark = Mark(format=1, table=self._table.name, generation=generation)
         self._publisher.marks.put(generation, self._short, msgspec.json.encode(mark) + b"\n")
         properties = {
@@ -155,7 +156,7 @@ class TableCommitter:
             added=len(change.add),
             removed=len(change.remove),
         )
-        return TableCommit("committed", generation, manifest.rows)
+        return TableCommit(self._table.name, "committed", generation, manifest.rows)
 
     def _unmark(self, recorded: Recorded | None, generation: str) -> None:
         """Let go of generations that the table left longer than the grace ago: queries on them are over."""

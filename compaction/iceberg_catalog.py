@@ -129,9 +129,7 @@ class IcebergDay:
         self._table = table
         self._day = day
         midnight = "T00:00:00+00:00"
-        scan = table.scan(
-            row_filter=f"{_ARRIVAL} >= '{day}{midnight}' and {_ARRIVAL} < '{day.shift(1)}{midnight}'"
-        )
+        scan = table.scan(row_filter=f"{_ARRIVAL} >= '{day}{midnight}' and {_ARRIVAL} < '{day.shift(1)}{midnight}'")
         self._tasks: dict[str, FileScanTask] = {task.file.file_path: task for task in scan.plan_files()}
         self.files = tuple(
             LiveFile(uri, task.file.record_count, self._is_of_the_day(task.file) and not task.delete_files)

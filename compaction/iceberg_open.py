@@ -26,18 +26,10 @@ if TYPE_CHECKING:
 
     from compaction.iceberg import DayTable
 
-_IDENTIFIER: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 _OWN_CREDENTIALS: Final = re.compile(r"(s3|client)\.(access-key-id|profile-name|role-arn|anonymous)")
 _NEXT_STEP: Final = (
     "configure it in .pyiceberg.yaml, or by variables PYICEBERG_CATALOG__NAME__*; docs/iceberg.md shows both"
 )
-
-
-def check_identifier(text: str) -> str:
-    """Return `namespace.table`; raises SettingsError."""
-    if _IDENTIFIER.fullmatch(text) is None:
-        raise SettingsError(f"no table {text!r}", next_step="--iceberg takes namespace.table, such as events.raw")
-    return text
 
 
 @contextlib.contextmanager
@@ -48,7 +40,6 @@ def opened_table(identifier: str, catalog_name: str | None, out: Place) -> "Iter
         SettingsError: pyiceberg is not installed, or the catalog is not configured.
         CatalogRefused, CatalogUnavailable: the catalog did not answer well.
     """
-    check_identifier(identifier)
     try:
         importlib.import_module("pyiceberg.io.pyarrow")
         importlib.import_module("sqlalchemy")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from archive.clock import Clock, IdSource
 from compaction.exchange import Exchange
+from compaction.iceberg import DayTable
 from compaction.inventory import Waits
 from compaction.kinesis import StreamReader
 from compaction.leases import Checkpoints
@@ -32,6 +33,7 @@ class Ports(NamedTuple):
     version: str
     stream: Callable[[], StreamReader] | None = None
     exchange: Exchange | None = None
+    table: DayTable | None = None
 
 
 class AuditOptions(NamedTuple):

@@ -1,7 +1,8 @@
 """What the commands are asked, as one value each: checked before any I/O."""
 
+import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import jmespath
 
@@ -10,6 +11,8 @@ from archive.payload import PayloadPath
 from compaction.day import Day, day_range, parse_day
 from compaction.neighbours import LOOKBACK_DAYS
 from compaction.result import Level
+
+_TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 
 
 class AuditRequest(NamedTuple):
@@ -65,6 +68,8 @@ class CompactRequest(NamedTuple):
     master: str = "local[*]"
     event_id: str | None = None
     drop_producer_duplicates: bool = False
+    iceberg: str | None = None
+    iceberg_catalog: str | None = None
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""
@@ -78,6 +83,16 @@ class CompactRequest(NamedTuple):
                 next_step="name the path of the event id, as in --event-id event.id",
             )
         return checked_path(self.event_id)
+
+    def checked_table(self) -> str | None:
+        """Return the Iceberg table, `namespace.table`; raises SettingsError."""
+        if self.iceberg is None and self.iceberg_catalog is not None:
+            raise SettingsError("--iceberg-catalog: which table?", next_step="name it, as in --iceberg events.raw")
+        if self.iceberg is not None and _TABLE.fullmatch(self.iceberg) is None:
+            raise SettingsError(
+                f"no table {self.iceberg!r}", next_step="--iceberg takes namespace.table, such as events.raw"
+            )
+        return self.iceberg
 
 
 def checked_path(expression: str | None) -> str | None:

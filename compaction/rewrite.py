@@ -12,6 +12,7 @@ from compaction.conclusion import DayResult, conclude
 from compaction.day import Day
 from compaction.day_before import DayBefore, look_back
 from compaction.findings import Code, Finding, finding
+from compaction.iceberg import TableCommit, TableCommitter
 from compaction.inventory import Inventory, list_day
 from compaction.leases import Checkpoints
 from compaction.parquet import SCHEMA_VERSION
@@ -41,7 +42,8 @@ class CompactOptions(NamedTuple):
 class Compacted(NamedTuple):
     """What a compaction did: `published`, `already` (nothing was to do), `held` (the audit stands against it).
 
-    `result` is None when the day was not read again. `swept` counts old files that were deleted.
+    `result` is None when the day was not read again. `swept` counts old files that were deleted. `table` says what
+    became of the day in an Iceberg table, where one was asked for.
     """
 
     state: str
@@ -49,6 +51,7 @@ class Compacted(NamedTuple):
     result: DayResult | None
     verdict: Verdict
     swept: int = 0
+    table: TableCommit | None = None
 
 
 def compact_day(ports: Ports, out: Storage, day: Day, options: CompactOptions) -> Compacted:
@@ -107,7 +110,7 @@ class _Run:
         if pointer is not None and pointer.generation == view.generation:
             self._publisher.link()
             verdict = self._proven_since(view)
-            return Compacted("already", self._publisher.manifest(view.generation), None, verdict, self._sweep())
+            return Compacted("already", self._publisher.manifest(view.generation), None, verdict, *self._settle())
         manifest, result = self._stored(view.generation), None
         if manifest is None:
             manifest, result = self._rewrite(view)
@@ -125,7 +128,7 @@ class _Run:
             return None
         self._publisher.link()
         self._log.info("day_published", generation=view.generation, rows=manifest.rows, files=len(manifest.files))
-        return Compacted("published", manifest, result, manifest.verdict, self._sweep())
+        return Compacted("published", manifest, result, manifest.verdict, *self._settle())
 
     def _look(self) -> _View:
         """Read the pointer first: If-Match then refuses whoever has an older view of the day."""
@@ -235,8 +238,11 @@ class _Run:
             )
         ]
 
-    def _sweep(self) -> int:
-        return len(self._publisher.sweep(self._ports.clock.now_ms()))
+    def _settle(self) -> tuple[int, TableCommit | None]:
+        """Bring the table into step before anything is swept: it may name the generation that was replaced."""
+        table, clock = self._ports.table, self._ports.clock
+        done = None if table is None else TableCommitter(table, self._publisher, self._ports.waits, clock).commit()
+        return len(self._publisher.sweep(clock.now_ms())), done
 
     def _now(self) -> str:
         return iso_time(self._ports.clock.now_ms())
