@@ -17,12 +17,19 @@ SEQUENCE_DIGITS = 56
 SUB_DIGITS = 8
 SUFFIX = ".jsonl.gz"
 APPLICATION_NAME = "_application.json"
+DUPLICATES = "_duplicates/"
+WATERMARKS = "_watermarks/"
 
 # Kinesis: ShardId is [a-zA-Z0-9_.-]{1,128}. A dot-only name would be a path step for other tools.
 _SHARD_ID = re.compile(r"[a-zA-Z0-9_.-]{1,128}", re.ASCII)
 _SEGMENT = re.compile(
     r"(?P<minute>[0-9]{4}/[0-9]{2}/[0-9]{2}/[0-9]{2}/[0-9]{2})/(?P<shard>[a-zA-Z0-9_.-]{1,128})/"
     r"(?P<sequence>[0-9]{56,129})-(?P<sub>[0-9]{8,19})\.jsonl\.gz",
+    re.ASCII,
+)
+_BESIDE = re.compile(
+    r"(?P<slot>[0-9]{4}/[0-9]{2}/[0-9]{2}/[0-9]{2}/[0-9]{2}/[a-zA-Z0-9_.-]{1,128}/[0-9]{56,129}-[0-9]{8,19})-[^/]+"
+    r"\.json(l\.gz)?",
     re.ASCII,
 )
 
@@ -96,11 +103,21 @@ def application_key(prefix: str) -> str:
 
 def duplicates_key(prefix: str, shard_id: str, minute: int, first: Position, writer: str) -> str:
     """Return the key at which a segment's dropped producer duplicates are kept."""
-    folder = f"{prefix}_duplicates/{minute_path(minute)}/{check_shard_id(shard_id)}/"
+    folder = f"{prefix}{DUPLICATES}{minute_path(minute)}/{check_shard_id(shard_id)}/"
     return f"{folder}{segment_name(first).removesuffix(SUFFIX)}-{writer}{SUFFIX}"
 
 
 def watermarks_key(prefix: str, shard_id: str, minute: int, first: Position, writer: str) -> str:
     """Return the key of the producer watermarks that do not fit into a segment's metadata."""
-    folder = f"{prefix}_watermarks/{minute_path(minute)}/{check_shard_id(shard_id)}/"
+    folder = f"{prefix}{WATERMARKS}{minute_path(minute)}/{check_shard_id(shard_id)}/"
     return f"{folder}{segment_name(first).removesuffix(SUFFIX)}-{writer}.json"
+
+
+def slot_beside(prefix: str, folder: str, key: str) -> str | None:
+    """Return the key of the segment that an object of `_duplicates/` or `_watermarks/` was written beside.
+
+    None when the key is none that `duplicates_key` or `watermarks_key` makes. Whether the segment exists, and is that
+    of the object's writer, the key does not say.
+    """
+    found = _BESIDE.fullmatch(key.removeprefix(prefix + folder)) if key.startswith(prefix + folder) else None
+    return None if found is None else f"{prefix}{found['slot']}{SUFFIX}"

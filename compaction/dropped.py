@@ -7,11 +7,11 @@ Where the record that was kept is missing, the event would be lost: one of its c
 day. The others stay dropped, or the event would stand there twice.
 """
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from archive.commit import until_known
+from archive.duplicates import original_of
 from archive.errors import FormatError
 from archive.keys import duplicates_key
 from archive.minute import minute_text
@@ -23,8 +23,6 @@ from compaction.inventory import Waits, in_parallel
 from compaction.plan import Back
 from compaction.segments import Segment
 from compaction.storage import Storage
-
-_PLACE: Final = re.compile(r"[^/]+/(?P<shard>[a-zA-Z0-9_.-]+)/(?P<position>[0-9]+:[0-9]+)", re.ASCII)
 
 
 class Dropped(NamedTuple):
@@ -117,9 +115,7 @@ def _read(storage: Storage, prefix: str, segment: Segment, waits: Waits) -> list
 
 def _dropped(line: bytes) -> Dropped:
     _, record, duplicate_of = decode_dropped_line(line)
-    place = _PLACE.fullmatch(duplicate_of)
-    original = None if place is None else (place["shard"], Position.parse(place["position"]))
-    return Dropped(record.position, original, record.arrival_ms)
+    return Dropped(record.position, original_of(duplicate_of), record.arrival_ms)
 
 
 def _judge(

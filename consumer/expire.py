@@ -19,6 +19,7 @@ from archive.store import ObjectStore
 from archive.tombstone import tombstone_key
 from consumer.application import check_stream, read_application
 from consumer.expire_apply import Deleter, Gravedigger, read_tombstone
+from consumer.expire_beside import Beside
 from consumer.expire_places import PublishedPlace, S3Deleter, open_published
 from consumer.expire_plan import DayPlan, greatest_firsts, plan_day
 from consumer.kinesis import KinesisStream, make_kinesis_client
@@ -105,6 +106,7 @@ def run(archive: Archive, older_than_ms: int, console: Console, rate: int | None
         console.print(table)
     else:
         console.print(f"no day up to {cutoff} has anything to delete")
+    _expire_beside(archive, cutoff, console, rate)
     if rate is None:
         console.print("dry run: nothing was deleted; --apply does it")
     return _REFUSED if refused else 0
@@ -180,6 +182,19 @@ def _expire_day(archive: Archive, plan: DayPlan, rate: int) -> str | None:
         return f"{exc}; {exc.next_step}"
     structlog.get_logger().info("day_expired", day=str(plan.day), deleted=deleted, kept=len(plan.kept))
     return None
+
+
+def _expire_beside(archive: Archive, newest: dt.date, console: Console, rate: int | None) -> None:
+    """Delete what earlier days' segments have left behind, those of this run and of runs before it."""
+    beside = Beside(archive.store, archive.deleter, archive.prefix, archive.clock, archive.waits)
+    orphans = list(beside.orphans(newest))
+    if not orphans:
+        return
+    if rate is not None:
+        beside.delete(orphans, rate)
+        structlog.get_logger().info("beside_expired", deleted=len(orphans))
+    verb = "would be" if rate is None else "were"
+    console.print(f"{len(orphans)} object(s) beside segments that are gone {verb} deleted, too")
 
 
 def _minute(day: dt.date) -> int:
