@@ -1,8 +1,6 @@
 """`minutebook compact` and `minutebook audit` as processes: exit codes, output, Spark's noise, spark-submit."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,68 +11,21 @@ import pytest
 from compaction.day import Day
 from compaction.places import open_storage
 from compaction.result import decode_audit
-from compaction.storage import Address
-from demo.embedded import REGION, EmbeddedAws
+from demo.embedded import EmbeddedAws
 from tests.corpus.defects import swapped_lines
-from tests.corpus.model import PREFIX, Corpus
+from tests.corpus.model import Corpus
+from tests.integration.shell import ROOT, Shell, store_checkpoints
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 DAY = Day.parse("2026-11-20")
-ROOT = Path(__file__).parents[2]
-
-
-class Shell:
-    """A properties file on the embedded servers, and commands that are given it."""
-
-    def __init__(self, aws: EmbeddedAws, bucket: str, folder: Path) -> None:
-        self.folder = folder
-        self.file = folder / "my.properties"
-        self.environment = {**aws.environment, "HOME": str(folder), "PYTHONPATH": str(ROOT)}
-        self.address = Address(bucket, "", REGION, aws.s3_endpoint)
-        values = {
-            "streamName": "corpus",
-            "applicationName": bucket,
-            "regionName": REGION,
-            "dynamoDBEndpoint": aws.dynamodb_endpoint,
-            "minutebook.bucket": bucket,
-            "minutebook.prefix": PREFIX,
-            "minutebook.s3Endpoint": aws.s3_endpoint,
-        }
-        self.file.write_text("".join(f"{name} = {value}\n" for name, value in values.items()))
-
-    def run(
-        self, *words: str, program: tuple[str, ...] = (), path: str | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        """Run `minutebook WORD FILE WORDS...`."""
-        begin = program or (sys.executable, str(ROOT / "minutebook.py"))
-        environment = {**self.environment, "PATH": os.environ["PATH"] if path is None else path}
-        command = [*begin, words[0], str(self.file), *words[1:]]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=240)
 
 
 @pytest.fixture
 def shell(embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path) -> Shell:
     """Return a shell with an empty bucket."""
     return Shell(embedded_aws, bucket, tmp_path)
-
-
-def store_checkpoints(client: "DynamoDBClient", table: str, corpus: Corpus) -> None:
-    """Make the lease table with the corpus' checkpoints."""
-    client.create_table(
-        TableName=table,
-        AttributeDefinitions=[{"AttributeName": "leaseKey", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "leaseKey", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    for shard, position in corpus.checkpoints.items():
-        row = {
-            "leaseKey": {"S": shard},
-            "checkpoint": {"S": str(position.sequence)},
-            "checkpointSubSequenceNumber": {"N": str(position.sub)},
-        }
-        client.put_item(TableName=table, Item=row)
 
 
 def test_a_clean_day_is_compacted_once(shell: Shell, dynamodb_client: "DynamoDBClient", bucket: str) -> None:

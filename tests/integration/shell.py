@@ -1,0 +1,62 @@
+"""Commands of the nightly job as processes, on the embedded servers."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compaction.storage import Address
+from demo.embedded import REGION, EmbeddedAws
+from tests.corpus.model import PREFIX, Corpus
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+ROOT = Path(__file__).parents[2]
+
+
+class Shell:
+    """A properties file on the embedded servers, and commands that are given it."""
+
+    def __init__(self, aws: EmbeddedAws, bucket: str, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "my.properties"
+        self.environment = {**aws.environment, "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+        self.address = Address(bucket, "", REGION, aws.s3_endpoint)
+        values = {
+            "streamName": "corpus",
+            "applicationName": bucket,
+            "regionName": REGION,
+            "dynamoDBEndpoint": aws.dynamodb_endpoint,
+            "minutebook.bucket": bucket,
+            "minutebook.prefix": PREFIX,
+            "minutebook.s3Endpoint": aws.s3_endpoint,
+        }
+        self.file.write_text("".join(f"{name} = {value}\n" for name, value in values.items()))
+
+    def run(
+        self, *words: str, program: tuple[str, ...] = (), path: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `minutebook WORD FILE WORDS...`."""
+        begin = program or (sys.executable, str(ROOT / "minutebook.py"))
+        environment = {**self.environment, "PATH": os.environ["PATH"] if path is None else path}
+        command = [*begin, words[0], str(self.file), *words[1:]]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=240)
+
+
+def store_checkpoints(client: "DynamoDBClient", table: str, corpus: Corpus) -> None:
+    """Make the lease table with the corpus' checkpoints."""
+    client.create_table(
+        TableName=table,
+        AttributeDefinitions=[{"AttributeName": "leaseKey", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "leaseKey", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    for shard, position in corpus.checkpoints.items():
+        row = {
+            "leaseKey": {"S": shard},
+            "checkpoint": {"S": str(position.sequence)},
+            "checkpointSubSequenceNumber": {"N": str(position.sub)},
+        }
+        client.put_item(TableName=table, Item=row)

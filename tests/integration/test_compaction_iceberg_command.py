@@ -1,0 +1,103 @@
+"""`minutebook compact --iceberg` as a process: local catalogs, configured ones, and what it says without any."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from compaction.day import Day
+from compaction.parquet import SCHEMA
+from compaction.places import open_storage
+from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
+from tests.corpus.model import PREFIX, Corpus
+from tests.corpus.shelf import Row, keys_of
+from tests.integration.shell import Shell, store_checkpoints
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+DAY = Day.parse("2026-11-20")
+
+
+@pytest.fixture
+def shell(embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path, dynamodb_client: "DynamoDBClient") -> Shell:
+    """Return a shell with an archive of one clean day."""
+    made = Shell(embedded_aws, bucket, tmp_path)
+    corpus = Corpus(DAY)
+    corpus.write(open_storage(made.address))
+    store_checkpoints(dynamodb_client, bucket, corpus)
+    return made
+
+
+def published(shell: Shell, root: str) -> list[Row]:
+    """Read the rows of the current generation on S3, as a reader of Parquet does."""
+    storage = open_storage(shell.address)
+    pointer = storage.get(f"{root}dt={DAY}/_current.json")
+    assert pointer is not None
+    manifest = storage.get(json.loads(pointer.body)["manifest"])
+    assert manifest is not None
+    bodies = [storage.get(file["key"]) for file in json.loads(manifest.body)["files"]]
+    return [row for body in bodies if body for row in pq.read_table(pa.BufferReader(body.body)).to_pylist()]
+
+
+def test_a_day_on_s3_goes_into_a_configured_catalog(shell: Shell, embedded_aws: EmbeddedAws) -> None:
+    """The endpoint and the credentials are those of the job; a second run starts no Spark and commits nothing."""
+    uri, warehouse = f"sqlite:///{shell.folder / 'lake.sqlite'}", f"s3://{shell.address.bucket}/warehouse"
+    shell.environment |= {"PYICEBERG_CATALOG__LAKE__URI": uri, "PYICEBERG_CATALOG__LAKE__WAREHOUSE": warehouse}
+    words = ("compact", "--date", str(DAY), "--iceberg", "events.raw", "--iceberg-catalog", "lake")
+    first = shell.run(*words, "--master", "local[2]")
+    assert (first.returncode, "table lake.events.raw: committed" in first.stdout) == (0, True), first
+    assert not [line for line in first.stderr.splitlines() if not line.startswith("{")]
+    assert SECRET_KEY not in first.stdout + first.stderr
+    second = shell.run(*words, path="/nonexistent")
+    assert (second.returncode, "table lake.events.raw: was there before" in second.stdout) == (0, True), second
+    properties = {
+        "s3.endpoint": embedded_aws.s3_endpoint,
+        "s3.region": REGION,
+        "s3.access-key-id": ACCESS_KEY,
+        "s3.secret-access-key": SECRET_KEY,
+    }
+    catalog = SqlCatalog("lake", uri=uri, warehouse=warehouse, **properties)
+    table = catalog.load_table("events.raw")
+    rows = table.scan().to_arrow()
+    assert (len(table.snapshots()), rows.schema.field("arrival_time").type) == (1, SCHEMA.field("arrival_time").type)
+    assert keys_of(rows.to_pylist()) == keys_of(published(shell, f"{PREFIX}_parquet/"))
+    catalog.close()
+
+
+def test_a_folder_needs_no_configuration(shell: Shell) -> None:
+    """The catalog is a SQLite file beside the days."""
+    out = shell.folder / "out"
+    words = ("compact", "--date", str(DAY), "--out", str(out), "--iceberg", "events.raw")
+    done = shell.run(*words, "--master", "local[2]")
+    assert (done.returncode, "table default.events.raw: committed" in done.stdout) == (0, True), done
+    catalog = SqlCatalog("default", uri=f"sqlite:///{out / '_iceberg' / 'catalog.sqlite'}")
+    assert catalog.load_table("events.raw").scan().count() == len(
+        pq.read_table(sorted(str(path) for path in out.rglob("*.parquet")), partitioning=None)
+    )
+    catalog.close()
+
+
+def test_an_unknown_catalog_is_exit_2_before_any_work(shell: Shell) -> None:
+    """The message names it, and says where it is configured."""
+    done = shell.run("compact", "--date", str(DAY), "--iceberg", "events.raw", path="/nonexistent")
+    assert (done.returncode, "knows no catalog 'default'" in done.stderr) == (2, True), done
+    assert "PYICEBERG_CATALOG__NAME__" in done.stderr
+
+
+def test_without_pyiceberg_one_sentence_says_so(shell: Shell) -> None:
+    """Exit 2, with the command that installs it."""
+    hidden = shell.folder / "hidden" / "pyiceberg"
+    hidden.mkdir(parents=True)
+    (hidden / "__init__.py").write_text("raise ModuleNotFoundError('No module', name='pyiceberg')\n")
+    shell.environment["PYTHONPATH"] = f"{hidden.parent}:{shell.environment['PYTHONPATH']}"
+    done = shell.run("compact", "--date", str(DAY), "--iceberg", "events.raw", path="/nonexistent")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "minutebook: --iceberg needs pyiceberg, and pyiceberg is not installed",
+        "next step: pip install 'minutebook[spark,iceberg]'",
+    ]
