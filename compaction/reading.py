@@ -17,6 +17,7 @@ from archive.minute import MINUTE_MS
 from archive.position import Position
 from archive.record import Line, decode_block, decode_line
 from archive.segment import MAX_LINE_BYTES, inflate_blocks
+from compaction.columns import bytes_column, long_column, text_column, with_gaps
 from compaction.facts import Disorder, SegmentFacts
 from compaction.plan import Piece
 
@@ -103,7 +104,7 @@ class SegmentReader:
         self._raw_bytes += raw_bytes
         self._payload_bytes += payload_bytes(table)
         self._arrival(table["arrival_ms"])
-        if self._wrong_shard or not pc.all(pc.equal(table["shard_id"], self._piece.shard_id)).as_py():
+        if pc.unique(table["shard_id"]).to_pylist() != [self._piece.shard_id]:
             self._wrong_shard += table.num_rows - pc.sum(pc.equal(table["shard_id"], self._piece.shard_id)).as_py()
 
     def _order(self, sequences: pa.StringArray, subs: pa.Int64Array, first: Position, last: Position) -> None:
@@ -206,20 +207,18 @@ def _parse(block: bytes, lines_before: int) -> pa.Table:
 
 def _table(lines: Sequence[Line]) -> pa.Table | None:
     """Turn lines into columns; None when a line breaks a rule that `decode_line` knows."""
-    sequences = pa.array([line.sequence_number for line in lines], pa.string())
-    payloads = _payloads(lines)
-    if payloads is None or not _are_sequence_numbers(sequences):
-        return None
+    sequences = text_column([line.sequence_number for line in lines])
     arrivals = [line.arrival_ms for line in lines]
-    if max(arrivals) > _LATEST_MS or min(arrivals) < -_LATEST_MS:
+    payloads = _payloads(lines)
+    if payloads is None or not _are_sequence_numbers(sequences) or not _are_arrivals(arrivals):
         return None
     return pa.Table.from_arrays(
         [
-            pa.array([line.shard_id for line in lines], pa.string()),
+            text_column([line.shard_id for line in lines]),
             sequences,
-            pa.array([line.sub_sequence_number for line in lines], pa.int64()),
-            pa.array([line.partition_key for line in lines], pa.string()),
-            pa.array(arrivals, pa.int64()),
+            long_column([line.sub_sequence_number for line in lines]),
+            text_column([line.partition_key for line in lines]),
+            long_column(arrivals),
             *payloads,
         ],
         schema=LINE_SCHEMA,
@@ -228,19 +227,36 @@ def _table(lines: Sequence[Line]) -> pa.Table | None:
 
 def _payloads(lines: Sequence[Line]) -> tuple[pa.Array, pa.Array] | None:
     """Return the columns of text and of bytes; None unless each line has exactly one payload."""
-    blobs = [line.data_base64 for line in lines]
+    texts, blobs = [line.data for line in lines], [line.data_base64 for line in lines]
     if blobs.count(msgspec.UNSET) == len(blobs):
         try:
-            return pa.array([line.data for line in lines], pa.string()), pa.nulls(len(lines), pa.binary())
-        except pa.ArrowTypeError:  # a line without any payload
+            return text_column(texts), pa.nulls(len(lines), pa.binary())  # type: ignore[arg-type]  # raises if not
+        except TypeError:  # a line without any payload
             return None
-    if any((line.data is msgspec.UNSET) == (line.data_base64 is msgspec.UNSET) for line in lines):
+    pairs = [[value for value in pair if value is not msgspec.UNSET] for pair in zip(texts, blobs, strict=True)]
+    if any(len(pair) != 1 for pair in pairs):
         return None
-    pairs = [
-        _payload(blob) if isinstance(blob, bytes) else (line.data, None)
-        for line, blob in zip(lines, blobs, strict=True)
-    ]
-    return pa.array([text for text, _ in pairs], pa.string()), pa.array([blob for _, blob in pairs], pa.binary())
+    return _payload_columns([pair[0] for pair in pairs])
+
+
+def _payload_columns(payloads: Sequence[str | bytes]) -> tuple[pa.Array, pa.Array]:
+    """Return the columns of text and of bytes: what is valid UTF-8 is text, however it was written."""
+    read = [_text_if_valid(payload) if isinstance(payload, bytes) else payload for payload in payloads]
+    is_text = [isinstance(payload, str) for payload in read]
+    texts = text_column([payload if isinstance(payload, str) else "" for payload in read])
+    blobs = bytes_column([b"" if isinstance(payload, str) else payload for payload in read])
+    return with_gaps(texts, is_text), with_gaps(blobs, [not text for text in is_text])
+
+
+def _text_if_valid(payload: bytes) -> str | bytes:
+    try:
+        return payload.decode()
+    except UnicodeDecodeError:
+        return payload
+
+
+def _are_arrivals(times_ms: Sequence[int]) -> bool:
+    return max(times_ms) <= _LATEST_MS and min(times_ms) >= -_LATEST_MS
 
 
 def _are_sequence_numbers(texts: pa.StringArray) -> bool:
@@ -253,31 +269,24 @@ def _are_sequence_numbers(texts: pa.StringArray) -> bool:
 
 
 def _parse_slowly(block: bytes, lines_before: int) -> pa.Table:
-    rows = []
+    shards, records = [], []
     for number, line in enumerate(block[:-1].split(b"\n"), start=lines_before + 1):
         try:
             shard_id, record = decode_line(line)
         except FormatError as exc:
             raise FormatError(f"line {number}: {exc}") from exc
-        if abs(record.arrival_ms) > _LATEST_MS:
+        if not _are_arrivals([record.arrival_ms]):
             raise FormatError(f"line {number}: not a line of a segment: arrival_ms {record.arrival_ms}")
-        rows.append(
-            (
-                shard_id,
-                record.sequence_number,
-                record.sub_sequence_number,
-                record.partition_key,
-                record.arrival_ms,
-                *_payload(record.data),
-            )
-        )
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, LINE_SCHEMA, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=LINE_SCHEMA)
-
-
-def _payload(data: bytes) -> tuple[str | None, bytes | None]:
-    try:
-        return data.decode(), None
-    except UnicodeDecodeError:
-        return None, data
+        shards.append(shard_id)
+        records.append(record)
+    return pa.Table.from_arrays(
+        [
+            text_column(shards),
+            text_column([record.sequence_number for record in records]),
+            long_column([record.sub_sequence_number for record in records]),
+            text_column([record.partition_key for record in records]),
+            long_column([record.arrival_ms for record in records]),
+            *_payload_columns([record.data for record in records]),
+        ],
+        schema=LINE_SCHEMA,
+    )

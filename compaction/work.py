@@ -4,9 +4,8 @@ Plain Python that takes a value and returns one; Spark only carries it to a work
 speculation) writes a file of another name; only the file that a returned row names counts, so nothing is doubled.
 """
 
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -15,9 +14,9 @@ import pyarrow.parquet as pq
 from archive.clock import Backoff, SystemClock, new_id, new_random
 from archive.commit import until_known
 from archive.errors import FormatError, ObjectVanished
-from archive.store import StoredObject
 from compaction.event_ids import IdCollector, IdOrder, without
 from compaction.facts import SegmentFacts
+from compaction.fetching import FETCHES, Body, Fetched, fetch_ahead
 from compaction.merging import Repeat, merge
 from compaction.parquet import ParquetPart
 from compaction.places import open_storage
@@ -26,12 +25,9 @@ from compaction.published_ids import read_published
 from compaction.put_back import read_back
 from compaction.reading import LINE_SCHEMA, SegmentReader
 from compaction.sieve import Sieve
-from compaction.storage import Address, ObjectChanged, Storage
+from compaction.storage import Address, Storage
 
 PARQUET_TYPE: Final = "application/vnd.apache.parquet"
-_FETCHES: Final = 8
-_AHEAD_BYTES: Final = 16 << 20
-"""Compressed bytes that are fetched ahead of the reader."""
 _BUDGET_SECONDS: Final = 180
 _FOOTER_BYTES: Final = 64 << 10
 
@@ -72,11 +68,6 @@ class Outcome(NamedTuple):
     repeats: tuple[Repeat, ...]
     part: Part | None
     without_id: Mapping[str, int] = {}
-
-
-class _Fetched(NamedTuple):
-    piece: Piece
-    body: StoredObject | None
 
 
 def run(order: Order) -> Outcome:
@@ -131,8 +122,8 @@ def _work(order: Order, storage: Storage, part: ParquetPart | Sieve | None, key:
     task = order.task
     facts: list[SegmentFacts] = []
     repeats: list[Repeat] = []
-    with ThreadPoolExecutor(max_workers=_FETCHES, thread_name_prefix="fetch") as pool:
-        fetched = _fetch_ahead(pool, storage, task.pieces)
+    with ThreadPoolExecutor(max_workers=FETCHES, thread_name_prefix="fetch") as pool:
+        fetched = fetch_ahead(pool, storage, task.pieces)
         for unit in task.units:
             if unit.merge:
                 tables = [_whole_table(next(fetched), order.dropped) for _ in unit.pieces]
@@ -150,61 +141,29 @@ def _work(order: Order, storage: Storage, part: ParquetPart | Sieve | None, key:
     return Outcome(task.number, tuple(facts), tuple(repeats), written)
 
 
-def _read(piece: Piece, stored: StoredObject | None, part: ParquetPart | Sieve | None) -> SegmentFacts:
+def _read(piece: Piece, stored: Body | None, part: ParquetPart | Sieve | None) -> SegmentFacts:
     if stored is None:
         return SegmentFacts(piece.key, None, problem="it is not the object that was listed", changed=True)
     reader = SegmentReader(piece)
-    for table in reader.tables([stored.body]):
+    for table in reader.tables(stored.drain()):
         if part is not None:
             part.add(table, piece.key)
     return reader.facts(dict(stored.metadata))
 
 
-def _whole_table(fetched: _Fetched, dropped: Mapping[str, Sequence[int]]) -> pa.Table:
+def _whole_table(fetched: Fetched, dropped: Mapping[str, Sequence[int]]) -> pa.Table:
     if fetched.body is None:
         raise ObjectVanished(
             f"{fetched.piece.key} changed while the day was rewritten",
             next_step="find out who writes below the prefix; then run the command again",
         )
     reader = SegmentReader(fetched.piece)
-    tables = list(reader.tables([fetched.body.body]))
+    tables = list(reader.tables(fetched.body.drain()))
     problem = reader.facts({}).problem
     if problem:
         raise FormatError(f"{fetched.piece.key}: {problem}", next_step="run the command again")
     whole = pa.concat_tables([LINE_SCHEMA.empty_table(), *tables])
     return without(whole, 0, dropped.get(fetched.piece.key, ()))
-
-
-def _fetch_ahead(pool: ThreadPoolExecutor, storage: Storage, pieces: list[Piece]) -> Iterator[_Fetched]:
-    """Yield bodies in order, while the next ones are on their way: within a budget of bytes."""
-    waiting = deque(pieces)
-    flying: deque[tuple[Piece, Future[StoredObject | None]]] = deque()
-    ahead = 0
-    while waiting or flying:
-        while waiting and (not flying or (ahead + waiting[0].size <= _AHEAD_BYTES and len(flying) < 2 * _FETCHES)):
-            piece = waiting.popleft()
-            ahead += piece.size
-            flying.append((piece, pool.submit(_fetch, storage, piece)))
-        piece, future = flying.popleft()
-        ahead -= piece.size
-        yield _Fetched(piece, future.result())
-
-
-def _fetch(storage: Storage, piece: Piece) -> StoredObject | None:
-    """Read one object, again and again while the outcome is unknown; None when it is another object by now.
-
-    A read may be repeated at will: the ETag makes sure that all attempts see the same bytes.
-    """
-
-    def attempt() -> StoredObject | None:
-        try:
-            body = storage.open_read(piece.key, piece.etag)
-            return StoredObject(b"".join(body.chunks), piece.etag, body.metadata)
-        except ObjectChanged:
-            return None
-
-    waits = Backoff(SystemClock(), new_random(), budget_seconds=_BUDGET_SECONDS)
-    return until_known(attempt, waits, f"GET {piece.key}")
 
 
 def _check_footer(out: Storage, part: Part) -> None:
