@@ -97,16 +97,18 @@ class Archiver:
         """Tell whether nothing may have been trimmed between the tail and what comes next."""
         return self._continuity is None
 
-    def take(self, records: Sequence[Record]) -> None:
+    def take(self, records: Sequence[Record], received_at: float) -> None:
         """Take a batch in the shard's order; commits the runs that end in it.
+
+        `received_at` is when the daemon's message was met, on the monotonic clock. The age of a buffer counts from
+        there: any request between may take hours of somebody's suspended machine.
 
         Raises:
             DeliveryDoubt: a record does not lie after the one before it.
             BufferTooOld: the run outlived its guarantee.
             StoreError, FormatError: see `archive.commit`.
         """
-        # Not when a record is appended: the LIST or commit before it may take hours of somebody's suspended machine.
-        self._fresh_at = self._clock.monotonic()
+        self._fresh_at = received_at
         start = 0
         while start < len(records):
             position, minute = records[start].position, minute_of(records[start].arrival_ms)

@@ -58,7 +58,7 @@ class Claims:
         clock: Clock,
         backoff: Callable[[], Backoff],
         *,
-        lifetime_seconds: int,
+        lifetime_seconds: Callable[[], int],
         each: Each | None = None,
     ) -> None:
         self._table = table
@@ -98,10 +98,10 @@ class Claims:
 
     def _claim(self, wanted: tuple[str, str]) -> str:
         event_id, position = wanted
-        now = self._clock.now_ms() // 1000
+        now, lifetime = self._clock.now_ms() // 1000, self._lifetime_seconds()
         # Safe to repeat: the second attempt finds its own position as the owner.
         return until_known(
-            lambda: self._table.claim(event_id, position, expires=now + self._lifetime_seconds, now=now),
+            lambda: self._table.claim(event_id, position, expires=now + lifetime, now=now),
             self._backoff(),
             "a claim",
         )

@@ -5,6 +5,8 @@ position; the segment that ends there, found in the archive; else nothing is kno
 begins with what its parents had seen, after a merge with both.
 """
 
+from collections.abc import Callable
+
 import structlog
 
 from archive.commit import until_known
@@ -15,12 +17,11 @@ from archive.metadata import Predecessor, SegmentMetadata
 from archive.payload import PayloadPath
 from archive.position import Position
 from consumer.chain_search import segment_ending_at
-from consumer.dedupe import DAY_SECONDS, Claims, Deduplicator, WatermarkDedupe, WatermarkPaths
+from consumer.dedupe import DAY_SECONDS, Claims, Deduplicator, Each, WatermarkDedupe, WatermarkPaths
 from consumer.dedupe_table import DedupeTable, DynamoDedupeTable, make_dynamodb_client
 from consumer.ports import Ports
 from consumer.sequence_store import load_watermarks
 from consumer.settings import Settings
-from consumer.stream import StreamIdentity
 from consumer.watermarks import Watermarks
 
 _TABLE_SECONDS = 120
@@ -53,13 +54,25 @@ def await_table(table: DynamoDedupeTable, ports: Ports) -> None:
 
 
 class DedupeStarter:
-    """Opens the deduplicator of one shard."""
+    """Opens the deduplicator of one shard.
 
-    def __init__(self, ports: Ports, table: DedupeTable, shard_id: str, identity: StreamIdentity) -> None:
+    `retention_ms` tells the stream's retention as it is now: an operator may raise it while a processor lives. `each`
+    runs the claims, in threads unless told.
+    """
+
+    def __init__(
+        self,
+        ports: Ports,
+        table: DedupeTable,
+        shard_id: str,
+        retention_ms: Callable[[], int],
+        each: Each | None = None,
+    ) -> None:
         self._ports = ports
-        self._identity = identity
+        self._retention_ms = retention_ms
         self._table = table
         self._shard_id = shard_id
+        self._each = each
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def open(self, tail: Predecessor) -> Deduplicator:
@@ -73,33 +86,38 @@ class DedupeStarter:
                 place,
                 self._ports.clock,
                 self._ports.backoff,
-                lifetime_seconds=self._identity.retention_ms // 1000 + DAY_SECONDS,
+                lifetime_seconds=lambda: self._retention_ms() // 1000 + DAY_SECONDS,
+                each=self._each,
             )
         paths = WatermarkPaths(
             PayloadPath(_required(settings.producer_sequence, "producerSequence")),
             None if settings.producer_key is None else PayloadPath(settings.producer_key),
             settings.producer_ordered,
         )
-        state = self._at(self._shard_id, tail) if isinstance(tail, Position) else self._inherited()
+        shard_id = self._shard_id
+        state = self._at(shard_id, tail) if isinstance(tail, Position) else self._inherited(shard_id)
         return WatermarkDedupe(self._table, paths, place, state, self._ports.backoff)
 
-    def _inherited(self) -> Watermarks:
-        """Return what the parents had seen at their ends, together; empty for a shard without parents."""
+    def _inherited(self, shard_id: str) -> Watermarks:
+        """Return what a shard's parents had seen at their ends, together; empty for a shard without parents.
+
+        A parent that ended without a record passes on what it had inherited itself.
+        """
         state = Watermarks()
-        info = self._ports.stream.shard(self._shard_id)
+        info = self._ports.stream.shard(shard_id)
         for parent in () if info is None else info.parents:
-            last = self._end_of(parent)
-            if last is not None:
-                state.merge(self._at(parent, last))
+            end = self._end_of(parent)
+            if end is None:
+                # The parent was never archived here: the application began behind it.
+                continue
+            last = end.last_position()
+            state.merge(self._inherited(parent) if last is None else self._at(parent, last))
         return state
 
-    def _end_of(self, parent: str) -> Position | None:
+    def _end_of(self, parent: str) -> EndMarker | None:
         key = end_marker_key(self._ports.settings.prefix, parent)
         found = until_known(lambda: self._ports.store.get(key), self._ports.backoff(), f"GET {key}")
-        if found is None:
-            # The parent was never archived here: the application began behind it.
-            return None
-        return decode_marker(found.body, EndMarker, key).last_position()
+        return None if found is None else decode_marker(found.body, EndMarker, key)
 
     def _at(self, shard_id: str, position: Position) -> Watermarks:
         """Return the watermarks at the end of the segment that ends at `position`."""
@@ -132,7 +150,7 @@ class DedupeStarter:
             position,
             now_ms=now_ms,
             # A position that KCL can still resume from lies within the retention, or just behind it.
-            oldest_ms=now_ms - self._identity.retention_ms - _MARGIN_MS,
+            oldest_ms=now_ms - self._retention_ms() - _MARGIN_MS,
             backoff=ports.backoff,
         )
 

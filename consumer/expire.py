@@ -18,7 +18,7 @@ from archive.s3 import S3Store, make_s3_client
 from archive.store import ObjectStore
 from archive.tombstone import tombstone_key
 from consumer.application import check_stream, read_application
-from consumer.expire_apply import Deleter, Gravedigger, read_tombstone
+from consumer.expire_apply import Deleter, Each, Gravedigger, in_threads, read_tombstone
 from consumer.expire_beside import Beside
 from consumer.expire_places import PublishedPlace, S3Deleter, open_published
 from consumer.expire_plan import DayPlan, greatest_firsts, plan_day
@@ -52,6 +52,7 @@ class Archive(NamedTuple):
     clock: Clock
     new_id: IdSource
     waits: Callable[[], Backoff]
+    each: Each = in_threads
 
 
 def expire(path: Path, environ: Mapping[str, str], *, older_than: str, published: str, apply: bool, rate: int) -> int:
@@ -172,7 +173,14 @@ def parse_age(text: str) -> int:
 def _expire_day(archive: Archive, plan: DayPlan, rate: int) -> str | None:
     """Expire one day; return why not, when a segment or another run stands against it."""
     gravedigger = Gravedigger(
-        archive.store, archive.deleter, archive.prefix, archive.clock, archive.new_id, archive.waits, rate
+        archive.store,
+        archive.deleter,
+        archive.prefix,
+        archive.clock,
+        archive.new_id,
+        archive.waits,
+        rate,
+        archive.each,
     )
     try:
         deleted = gravedigger.expire(plan)

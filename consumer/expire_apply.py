@@ -9,7 +9,7 @@ it longer ago than a buffer may live (the command checks that before anything el
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, Protocol
 
@@ -34,6 +34,14 @@ from consumer.shard_start import iso_time
 BATCH: Final = 1000
 """The most keys that one DeleteObjects takes."""
 _HEADS_AT_ONCE: Final = 16
+Each = Callable[[Callable[[str], SegmentMetadata], Iterable[str]], Iterable[SegmentMetadata]]
+"""A `map` that may run its calls at once; results in order."""
+
+
+def in_threads(read: Callable[[str], SegmentMetadata], keys: Iterable[str]) -> list[SegmentMetadata]:
+    """Run the reads sixteen at a time."""
+    with ThreadPoolExecutor(_HEADS_AT_ONCE) as pool:
+        return list(pool.map(read, keys))
 
 
 class Deleter(Protocol):
@@ -54,6 +62,7 @@ class Gravedigger(NamedTuple):
     new_id: IdSource
     waits: Callable[[], Backoff]
     rate: int
+    each: Each = in_threads
 
     def expire(self, plan: DayPlan) -> int:
         """Write the tombstone unless it is there, then delete; return how many objects were deleted.
@@ -93,12 +102,11 @@ class Gravedigger(NamedTuple):
 
     def _tombstone(self, plan: DayPlan) -> Tombstone:
         by_shard: dict[str, list[SegmentMetadata]] = {}
-        with ThreadPoolExecutor(_HEADS_AT_ONCE) as pool:
-            heads = pool.map(
-                lambda key: stored_segment(self.store, self.prefix, key, self.waits()), sorted(plan.segments)
-            )
-            for metadata in heads:
-                by_shard.setdefault(metadata.shard_id, []).append(metadata)
+        heads = self.each(
+            lambda key: stored_segment(self.store, self.prefix, key, self.waits()), sorted(plan.segments)
+        )
+        for metadata in heads:
+            by_shard.setdefault(metadata.shard_id, []).append(metadata)
         kept = {key: plan.segments[key].shard_id for key in sorted(plan.kept)}
         return Tombstone(
             format=FORMAT,

@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -41,23 +41,48 @@ def restore(
     clock, console = SystemClock(), Console()
     table = lease_table_of(loaded, clock, new_random())
     as_of_ms = None if as_of is None else parse_time(as_of)
-    begun = clock.monotonic()
+    parts = Parts(table, lambda: _gather(loaded, clock, as_of_ms), clock, failover_seconds(loaded), console)
+    written = rebuild(parts, dry_run=dry_run, shard_ids=shard_ids)
+    if dry_run:
+        console.print("dry run: nothing was written")
+    else:
+        console.print(f"{written} rows written to {table.name}: start the workers with minutebook consume")
+    return 0
+
+
+class Parts(NamedTuple):
+    """What the command works on, and where it says so; `gather` is that of `consumer.restore_facts`, bound."""
+
+    table: LeaseTable
+    gather: Callable[[], Facts]
+    clock: Clock
+    failover_seconds: float
+    console: Console
+
+
+def rebuild(parts: Parts, *, dry_run: bool, shard_ids: Collection[str]) -> int:
+    """Look at the table, plan, look again a failover later, write; return how many rows were written.
+
+    Raises:
+        SettingsError: a shard that the stream does not list.
+        SafetyRefusal: a worker is alive, the archive is another stream's, or the table cannot be read.
+    """
+    table, clock, console = parts.table, parts.clock, parts.console
     before = table.read()
+    # Not before the answer: while the first look is held up, nobody's counter would be seen to move.
+    looked = clock.monotonic()
     with console.status("reading the stream's shards and the ends of their chains ..."):
-        facts = _gather(loaded, clock, as_of_ms)
+        facts = parts.gather()
     refuse_unreadable(before)
     chosen = choose_shards(facts.shards, shard_ids)
     plan = [row for row in plan_rows(facts, (before or _EMPTY).leases) if row.lease.shard_id in chosen]
     _print_plan(console, plan)
     if dry_run:
-        console.print("dry run: nothing was written")
         return 0
     with console.status("looking for living workers ..."):
-        clock.sleep(max(0.0, begun + failover_seconds(loaded) + _MARGIN_SECONDS - clock.monotonic()))
+        clock.sleep(max(0.0, looked + parts.failover_seconds + _MARGIN_SECONDS - clock.monotonic()))
         check_nobody_lives(before, table.read())
-    written = apply_plan(table, plan)
-    console.print(f"{written} rows written to {table.name}: start the workers with minutebook consume")
-    return 0
+    return apply_plan(table, plan)
 
 
 def failover_seconds(loaded: LoadedSettings) -> float:

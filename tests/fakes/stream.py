@@ -1,10 +1,15 @@
 """A stream double: identity, retention, and shards that a test opens, closes and forgets."""
 
+from typing import TYPE_CHECKING
+
 from archive.errors import StreamRefused, StreamUnavailable
 from archive.position import Position
 from consumer.stream import ShardInfo, StreamIdentity
 from tests.fakes.clock import START_MS
 from tests.fakes.shard import FakeShard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ARN = "arn:aws:kinesis:eu-central-1:000000000000:stream/flights"
 DAY_MS = 24 * 3600 * 1000
@@ -13,8 +18,9 @@ DAY_MS = 24 * 3600 * 1000
 class FakeStream:
     """Implements `consumer.stream.Stream` over `FakeShard`s.
 
-    `requests` names the calls in order. `unavailable` and `refused` make every call fail in that way. With
-    `false_ends` reading an open shard meets a null iterator, as KCL believes after a ResourceNotFoundException.
+    `requests` names the calls in order; `on_request` is called before each is answered. `unavailable` and `refused`
+    make every call fail in that way. With `false_ends` reading an open shard meets a null iterator, as KCL believes
+    after a ResourceNotFoundException.
     """
 
     def __init__(
@@ -29,6 +35,7 @@ class FakeStream:
         self.created_ms = created_ms
         self.retention_ms = retention_ms
         self.requests: list[str] = []
+        self.on_request: Callable[[], None] = lambda: None
         self.unavailable = False
         self.refused = False
         self.false_ends = False
@@ -67,6 +74,7 @@ class FakeStream:
 
     def _ask(self, what: str) -> None:
         self.requests.append(what)
+        self.on_request()
         if self.unavailable:
             raise StreamUnavailable("Kinesis stayed unavailable", next_step="wait")
         if self.refused:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archive.errors import DeliveryDoubt
+from archive.errors import BufferTooOld, DeliveryDoubt
 from archive.position import Position
 from tests.fakes.stream import DAY_MS
 from tests.fakes.world import Worker, World
@@ -108,3 +108,45 @@ def test_a_reader_that_catches_up_over_days_asks_every_few_minutes(world: World)
         deliver_behind()
         world.clock.advance(8)
     assert 2 <= world.stream.requests.count("holds") <= 6
+
+
+def test_a_batch_ages_while_kinesis_is_asked(world: World) -> None:
+    """A machine slept for days before that request: the slot may have been used and expired by then.
+
+    Found by the simulation in its 179,783rd history, where a record was stored a second time.
+    """
+    worker = world.started()
+    world.clock.advance(7200)
+    world.stream.on_request = lambda: world.clock.advance(3 * DAY)
+    with pytest.raises(BufferTooOld):
+        worker.daemon.deliver()
+    assert "PUT" not in worker.store.requests
+
+
+def test_a_batch_that_waited_in_the_pipe_for_days_is_not_archived(world: World) -> None:
+    """Nothing but the records' own times tells of it; the stream has trimmed them since."""
+    worker = world.started()
+    batch = worker.daemon.waiting()
+    world.clock.advance(2 * DAY)
+    world.shard.trim_through(world.shard.everything[3].position)
+    with pytest.raises(DeliveryDoubt, match="24 h after the stream trimmed it"):
+        worker.daemon.run([lambda: worker.daemon.records_message(batch)])
+    assert "PUT" not in worker.store.requests
+
+
+def test_a_record_is_not_given_up_because_it_was_trimmed_a_moment_ago(world: World) -> None:
+    """It was delivered, so it is archived: nobody else can do that any more."""
+    worker = world.started()
+    batch = worker.daemon.waiting()
+    world.clock.advance(DAY + 3600)
+    world.shard.trim_through(world.shard.everything[3].position)
+    worker.daemon.run([lambda: worker.daemon.records_message(batch)])
+    assert world.spans() == [(0, 3)]
+
+
+def test_a_stream_that_trims_late_is_read_to_its_oldest_record(world: World) -> None:
+    """However old a record is: while the stream holds it, nobody has expired its slot."""
+    worker = world.started()
+    world.clock.advance(5 * DAY)
+    worker.daemon.deliver()
+    assert world.spans() == [(0, 3)]
