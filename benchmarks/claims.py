@@ -54,7 +54,7 @@ def main(argv: list[str]) -> int:
         "bench/shardId-000000000000",
         clock,
         lambda: Backoff(clock, rng, budget_seconds=10),
-        lifetime_seconds=172_800,
+        lifetime_seconds=lambda: 172_800,
     )
     costs = []
     for run in range(options.runs + 1):

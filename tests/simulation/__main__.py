@@ -9,22 +9,25 @@ import time
 from collections.abc import Sequence
 
 from tests.simulation.report import missing, replay, search, table
+from tests.simulation.sharded_kinds import MODES
 
 
 def main(arguments: Sequence[str]) -> int:
     """Search, or show."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", default="0..20000", metavar="A..B", help="from A to B - 1 (default: 0..20000)")
+    parser.add_argument("--modes", default="plain", metavar="MODE,...", help=f"of {', '.join(MODES)}, or all")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--replay", type=int, metavar="SEED", help="show the timeline of one history")
     parser.add_argument("--until-found", action="store_true", help="stop soon after the first violation")
     parser.add_argument("--every", type=int, default=5000, help="histories between two lines of progress")
     options = parser.parse_args(arguments)
     if options.replay is not None:
-        return _replay(options.replay)
+        return _replay(options.replay, options.modes)
     first, last = map(int, options.seeds.replace("_", "").split(".."))
     began = time.perf_counter()
-    result = search(first, last, options.workers, until_found=options.until_found, every=options.every)
+    modes = MODES if options.modes == "all" else options.modes.split(",")
+    result = search(first, last, options.workers, modes=modes, until_found=options.until_found, every=options.every)
     seconds = time.perf_counter() - began
     sys.stdout.write(f"{table(result.tally)}\n\n")
     never = [] if options.until_found else missing(result.tally)
@@ -39,8 +42,8 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if result.findings else 0
 
 
-def _replay(seed: int) -> int:
-    lines, finding = replay(seed)
+def _replay(seed: int, mode: str) -> int:
+    lines, finding = replay(seed, mode)
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.write(f"\n{finding.text}\n" if finding else "\nevery promise was kept\n")
     return 1 if finding else 0

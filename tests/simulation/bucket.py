@@ -41,12 +41,18 @@ class _Flying(NamedTuple):
 class Bucket:
     """The objects, and the PUTs that are still on their way. `on_created` sees every object that begins to exist."""
 
-    def __init__(self, world: World, on_created: Callable[[str, Stored], None]) -> None:
+    def __init__(
+        self,
+        world: World,
+        on_created: Callable[[str, Stored], None],
+        on_deleted: Callable[[str], None] = lambda _key: None,
+    ) -> None:
         self.objects: dict[str, Stored] = {}
         self.gone: dict[str, Stored] = {}
         self.flying: list[_Flying] = []
         self._world = world
         self._on_created = on_created
+        self._on_deleted = on_deleted
 
     def apply(self, put: _Flying) -> str | None:
         """Apply a PUT now; return the error code of a refusal."""
@@ -66,6 +72,12 @@ class Bucket:
         self._world.note("network", f"a delayed PUT arrives: {flying.key[-50:]}")
         if self.apply(flying) is None:
             self._world.happened("S3: a delayed PUT arrives and wins")
+
+    def delete(self, key: str) -> None:
+        """Delete an object that may be gone already; `on_deleted` may judge it."""
+        if key in self.objects:
+            self._on_deleted(key)
+            self.expire(key)
 
     def expire(self, key: str) -> None:
         """Delete an object as `minutebook expire` does."""
@@ -127,6 +139,18 @@ class S3Client:
             "ETag": '"e"',
             "Metadata": dict(stored.metadata),
         }
+
+    def delete_objects(self, *, Bucket: str, Delete: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002, N803
+        """DeleteObjects; now and then some keys fail and the others go."""
+        fault = self._begin("DELETE", "", _READ_FAULTS)
+        errors = []
+        for row in Delete["Objects"]:
+            if fault == "headers cut off" and self._host.world.chance(0.5):
+                errors.append({"Key": row["Key"], "Code": "InternalError"})
+            else:
+                self._bucket.delete(row["Key"])
+        self._end("DELETE", "", fault)
+        return {"Errors": errors} if errors else {}
 
     def get_paginator(self, operation: str) -> "S3Client":
         """ListObjectsV2 is the only one."""

@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Final
 
 from tests.fakes.daemon_double import SHARD_END
-from tests.simulation.site import Site, new_settings
+from tests.simulation.site import Site
 
 if TYPE_CHECKING:
     from tests.simulation.history import History
     from tests.simulation.kcl import Consumer
 
-_HEIRS: Final = 3
+HEIRS: Final = 3
 """So often a processor is started before the history counts as stopped: the second one may adopt."""
 
 
@@ -19,37 +19,40 @@ def drain(history: "History") -> bool:
     flying = history.bucket.flying
     while flying and history.rng.random() < 0.7:
         history.bucket.land(history.rng.randrange(len(flying)))
-    _wake(history, 0.4)
+    wake(history, 0.4)
     for other in history.sites:
         other.stream.fault_rate = 0
     done = False
     if not site.recreated and site.start != "latest":
-        done = any(_heir(history, site, adopt=history.kind.adopts_at_start or number > 0) for number in range(_HEIRS))
+        done = any(
+            send_heir(history, site, adopt=history.kind.adopts_at_start or number > 0) for number in range(HEIRS)
+        )
     for consumer in list(history.consumers):
         if consumer in history.consumers:
-            _finish(history, consumer)
+            finish(history, consumer)
     while flying:
         history.bucket.land(0)
     return done
 
 
-def _heir(history: "History", site: Site, *, adopt: bool) -> bool:
+def send_heir(history: "History", site: Site, *, adopt: bool) -> bool:
+    """Let a healthy processor read a shard to its end; True when it could."""
     if site.lease.checkpoint == SHARD_END:
         return True
-    heir = history.start(site, settings=new_settings(history.rng, adopt=adopt), healthy=True)
+    heir = history.start(site, settings=history.settings(adopt=adopt), healthy=True)
     if heir is None:
         return False
     while not heir.task.dead and heir.waiting():
         history.deliver(heir, history.rng.choice((1, 3, 10, None)), healthy=True)
         history.world.now += 1
-        _wake(history, 0.1)
+        wake(history, 0.1)
     if heir.task.dead:
         return False
     history.give(heir, "shardEnded" if heir.shard.closed else "shutdownRequested", healthy=True)
     return heir.task.error is None
 
 
-def _wake(history: "History", share: float) -> None:
+def wake(history: "History", share: float) -> None:
     """Let some processors that were held up work on, without being held up again."""
     for consumer in list(history.consumers):
         if not consumer.idle and history.rng.random() < share:
@@ -57,7 +60,7 @@ def _wake(history: "History", share: float) -> None:
             history.go_on(consumer)
 
 
-def _finish(history: "History", consumer: "Consumer") -> None:
+def finish(history: "History", consumer: "Consumer") -> None:
     """Let a zombie finish what it does, read on, and stop."""
     consumer.host.holdup = 0
     if not consumer.idle:

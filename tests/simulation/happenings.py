@@ -22,25 +22,25 @@ def put(history: "History") -> None:
 
 def time(history: "History") -> None:
     """A moment passes."""
-    _pass(history, history.rng.choice((1, 3, 6, 20)))
+    pass_time(history, history.rng.choice((1, 3, 6, 20)))
 
 
 def minute(history: "History") -> None:
     """A minute or some pass."""
-    _pass(history, history.rng.choice((40, 61, 66, 200)))
+    pass_time(history, history.rng.choice((40, 61, 66, 200)))
     history.world.tally["clock: minutes pass"] += 1
 
 
 def suspend(history: "History") -> None:
     """All machines sleep beyond the age of a buffer."""
-    _pass(history, history.rng.choice((850, 1000, 5000)))
+    pass_time(history, history.rng.choice((850, 1000, 5000)))
     history.world.happened("clock: a suspend")
 
 
 def days(history: "History") -> None:
     """An outage longer than the retention."""
     site = history.sites[0]
-    _pass(history, history.rng.choice((1.0, 1.1, 1.5, 4.0)) * site.stream.retention_hours * HOUR + 30)
+    pass_time(history, history.rng.choice((1.0, 1.1, 1.5, 4.0)) * site.stream.retention_hours * HOUR + 30)
     history.world.happened("clock: an outage longer than the retention")
     if history.rng.random() < 0.6:
         expire(history)
@@ -54,7 +54,7 @@ def trim(history: "History") -> None:
     last = history.rng.randrange(shard.trimmed, len(shard.everything))
     until = shard.put_at[last] + history.sites[0].stream.retention_hours * HOUR + 0.001
     if until > history.world.now:
-        _pass(history, until - history.world.now)
+        pass_time(history, until - history.world.now)
         history.world.happened("clock: an outage until a part is trimmed")
 
 
@@ -66,7 +66,7 @@ def edge(history: "History") -> None:
     until = shard.put_at[shard.trimmed] + history.sites[0].stream.retention_hours * HOUR
     until -= history.rng.choice((5, 100, 400, 1100, 1300, 2000))
     if until > history.world.now:
-        _pass(history, until - history.world.now)
+        pass_time(history, until - history.world.now)
         history.world.happened("clock: an outage almost as long as the retention")
 
 
@@ -88,14 +88,14 @@ def jump(history: "History") -> None:
 
 def deliver(history: "History") -> None:
     """A consumer, owner or zombie, reads on."""
-    consumer = _opened(history)
+    consumer = opened(history)
     if consumer is not None and history.is_readable(consumer):
         history.deliver(consumer, history.rng.choice((1, 2, 4, 8, None)))
 
 
 def tick(history: "History") -> None:
     """A consumer is called without records."""
-    consumer = _opened(history)
+    consumer = opened(history)
     if consumer is not None:
         history.deliver(consumer, 0)
 
@@ -143,7 +143,7 @@ def orphan(history: "History") -> None:
 
 def lose(history: "History") -> None:
     """A zombie is told so; records may still be on their way to it."""
-    consumer = _opened(history)
+    consumer = opened(history)
     if consumer is not None and not consumer.owns_lease:
         history.give(consumer, "leaseLost")
         history.world.tally["KCL: leaseLost"] += 1
@@ -155,7 +155,7 @@ def lose(history: "History") -> None:
 
 def shutdown(history: "History") -> None:
     """A graceful stop."""
-    consumer = _opened(history)
+    consumer = opened(history)
     if consumer is None:
         return
     history.world.tally["KCL: shutdownRequested"] += 1
@@ -276,7 +276,8 @@ def recreate(history: "History") -> None:
         history.world.happened("stream: deleted and made again under its name")
 
 
-def _pass(history: "History", seconds: float) -> None:
+def pass_time(history: "History", seconds: float) -> None:
+    """Let true time pass, and retention do its work."""
     history.world.now += seconds
     for site in history.sites:
         if history.kind.trims:
@@ -290,7 +291,8 @@ def _inside_aggregate(consumer: "Consumer") -> bool:
     return bool(waiting) and consumer.cursor is not None and waiting[0].position.sequence == consumer.cursor.sequence
 
 
-def _opened(history: "History") -> "Consumer | None":
+def opened(history: "History") -> "Consumer | None":
+    """Return a consumer that waits for work; None when there is none."""
     found = [one for one in history.consumers if one.idle and one.opened and not one.leaving]
     return history.rng.choice(found) if found else None
 

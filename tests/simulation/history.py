@@ -2,7 +2,8 @@
 
 import random
 from collections import Counter
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
 
 from archive.errors import BufferTooOld, DeliveryDoubt, LeaseLost, MinutebookError, SafetyRefusal
 from archive.position import Position
@@ -21,23 +22,32 @@ from tests.simulation.world import Host, Violation, World
 DAY_MS: Final = 1_795_219_200
 """2026-11-21T00:00:00Z in epoch seconds."""
 _BEGINNINGS: Final = (10 * 3600 + 960, 10 * 3600 + 1005.5, 86_400 - 90, 86_400 - 20)
-MAX_LIVING: Final = 4
 
 
 class History:
     """One seed's history. `run` raises `Violation` when a promise is broken."""
 
+    happenings: ClassVar[Mapping[str, Callable[[Any], None]]] = HAPPENINGS
+    max_living: ClassVar[int] = 4
+
     def __init__(self, seed: int, tally: Counter[str], *, traced: bool = False, kind: Kind | None = None) -> None:
         self.seed = seed
         self.kind = kind or kind_of(seed)
-        self.rng = rng = random.Random(seed)
+        self.rng = rng = self._chance()
         now = DAY_MS + rng.choice(_BEGINNINGS)
         self.world = World(rng, now, tally, traced=traced)
-        self.bucket = Bucket(self.world, self._created)
+        self.bucket = Bucket(self.world, self._created, self._deleted)
         self.consumers: list[Consumer] = []
         self.started = 0
         self.owner: Site | None = None
-        self.sites = [self._site(number) for number in range(self.kind.sites)]
+        self.sites = self._sites()
+
+    def _chance(self) -> random.Random:
+        """Return what decides everything."""
+        return random.Random(self.seed)
+
+    def _sites(self) -> list[Site]:
+        return [self._site(number) for number in range(self.kind.sites)]
 
     def _site(self, number: int) -> Site:
         rng, kind = self.rng, self.kind
@@ -69,8 +79,11 @@ class History:
             play_steady(self)
         else:
             self._wander()
-        drained = drain(self)
+        drained = self._drain()
         self._check(drained=drained)
+
+    def _drain(self) -> bool:
+        return drain(self)
 
     def _wander(self) -> None:
         rng = self.rng
@@ -110,7 +123,7 @@ class History:
 
     def happen(self, name: str) -> None:
         """Let one thing happen, and a little time pass."""
-        HAPPENINGS[name](self)
+        self.happenings[name](self)
         self.world.now += self.rng.choice((0.05, 0.3, 1.5))
 
     # Machines
@@ -126,7 +139,7 @@ class History:
 
     def start(self, site: Site, *, settings: Settings | None = None, healthy: bool = False) -> Consumer | None:
         """Give the lease to a new consumer and let it open the shard."""
-        if site.lease.checkpoint == SHARD_END or (len(self.consumers) >= MAX_LIVING and not healthy):
+        if site.lease.checkpoint == SHARD_END or (len(self.consumers) >= self.max_living and not healthy):
             return None
         rng, kind = self.rng, self.kind
         if not self._settle(site):
@@ -139,8 +152,7 @@ class History:
             holdup=0 if healthy else rng.choice(kind.holdups),
             fault_rate=0 if healthy else rng.choice(kind.faults),
         )
-        adopt = self.kind.adopts_at_start and rng.random() < 0.7
-        chosen = settings or new_settings(rng, adopt=adopt)
+        chosen = settings or self.settings(adopt=self.kind.adopts_at_start and rng.random() < 0.7)
         begin = site.lease.checkpoint
         written = [one for one in site.lease.written if isinstance(one, Position)]
         stale = not healthy and isinstance(begin, Position) and begin in written[1:] and rng.random() < 0.05
@@ -148,7 +160,7 @@ class History:
             # KCL reads the row eventually consistent (InitializeTask).
             site.lease.checkpoint = written[written.index(begin) - 1]
             self.world.happened("KCL: a stale checkpoint is read", host.name)
-        consumer = Consumer(host, site.lease, site.stream, self.bucket, chosen)
+        consumer = self._consumer(host, site, chosen)
         site.lease.checkpoint = begin
         self.consumers.append(consumer)
         self.world.tally["started: at a sentinel" if isinstance(begin, str) else "started: at a checkpoint"] += 1
@@ -157,6 +169,13 @@ class History:
             self.world.note(host.name, f"takes the lease at {at}, clock {host.skew:+.0f} s, {_cuts(chosen)}")
         self.give(consumer, "initialize", healthy=healthy)
         return consumer
+
+    def settings(self, *, adopt: bool) -> Settings:
+        """Return the settings of the next processor."""
+        return new_settings(self.rng, adopt=adopt)
+
+    def _consumer(self, host: Host, site: Site, settings: Settings) -> Consumer:
+        return Consumer(host, site.lease, site.stream, self.bucket, settings)
 
     def _settle(self, site: Site) -> bool:
         """Let `minutebook consume` settle the start; False when it refuses."""
@@ -275,6 +294,9 @@ class History:
         self.owner.ledger.created(key, stored)
         if self.world.trace is not None:
             self.world.note("S3", describe_object(self.owner.ledger.shard, key, stored))
+
+    def _deleted(self, key: str) -> None:
+        """Judge a deletion; here the history itself deletes, by the rules."""
 
     # The end
 

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, cast
 
 from archive.s3 import S3Store
+from consumer.dedupe_start import await_table
 from consumer.kinesis import KinesisStream
 from consumer.multilang import run_process
+from consumer.ports import Ports
 from consumer.processor import ShardProcessor
 from consumer.settings import Settings
 from tests.fakes.daemon_double import DaemonDouble, Lease, ProtocolViolationError
 from tests.fakes.shard import UserRecord
 from tests.simulation.bucket import Bucket, S3Client
+from tests.simulation.dynamodb import Table, in_any_order, open_table
 from tests.simulation.kinesis import KinesisClient, SimShard, SimStream
 from tests.simulation.world import Host, Task, Violation
 
@@ -30,7 +33,15 @@ class Consumer(DaemonDouble):
     `hands` is what it is doing: the name of the message that it has not answered yet, or None.
     """
 
-    def __init__(self, host: Host, lease: Lease, stream: SimStream, bucket: Bucket, settings: Settings) -> None:
+    def __init__(
+        self,
+        host: Host,
+        lease: Lease,
+        stream: SimStream,
+        bucket: Bucket,
+        settings: Settings,
+        table: Table | None = None,
+    ) -> None:
         world = host.world
         store = S3Store(S3Client(bucket, host), settings.bucket)  # type: ignore[arg-type] # the part of it that is used
         client = KinesisClient(stream, host)
@@ -41,7 +52,10 @@ class Consumer(DaemonDouble):
             world.rng,
             budget_seconds=settings.store_timeout_seconds,
         )
-        super().__init__(lease, ShardProcessor(settings, store, asked, host, world.rng, world.new_id))
+        self._ports = Ports(settings, store, asked, host, world.rng, world.new_id)
+        self._table = None if table is None else open_table(table, host)
+        each = None if table is None else in_any_order(world.rng)
+        super().__init__(lease, ShardProcessor(*self._ports, self._table, each))
         self.host = host
         self.stream = stream
         self.settings = settings
@@ -128,6 +142,8 @@ class Consumer(DaemonDouble):
         return b'{"action":"%b"}\n' % action.encode()
 
     def _serve(self) -> None:
+        if self._table is not None:
+            await_table(self._table, self._ports)
         wire = _Wire(self._messages(), self._answer)
         # Two methods of BinaryIO are all that the process loop uses.
         run_process(self.processor, cast("BinaryIO", wire), cast("BinaryIO", wire))

@@ -3,9 +3,9 @@
 Seeds are dealt to kinds by weight, so that each rare thing gets a kind in which it is common.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from archive.errors import (
     BufferTooOld,
@@ -19,7 +19,7 @@ from archive.errors import (
 )
 
 Errors = frozenset[type[MinutebookError]]
-_SERVICES: Final[Errors] = frozenset({StoreUnavailable, StreamUnavailable, BufferTooOld})
+SERVICES: Final[Errors] = frozenset({StoreUnavailable, StreamUnavailable, BufferTooOld})
 
 _BASE: Final = {"put": 18, "time": 12, "minute": 7, "deliver": 36, "tick": 10, "resume": 20, "start": 5, "land": 3}
 _FAULTY: Final = _BASE | {"kill": 3, "orphan": 1, "faults": 3, "throttle": 2, "lose": 4}
@@ -36,7 +36,7 @@ class Kind:
     name: str
     weight: int
     actions: Mapping[str, int]
-    errors: Errors = _SERVICES
+    errors: Errors = SERVICES
     faults: tuple[float, ...] = (0.0, 0.0, 0.1, 0.3)
     holdups: tuple[float, ...] = (0.0, 0.1, 0.3, 0.5)
     skew: float = 150
@@ -52,6 +52,8 @@ class Kind:
     first: tuple[str, ...] = ()
     prologue: float = 0.3
 
+
+K = TypeVar("K", bound=Kind)
 
 KINDS: Final = (
     Kind(
@@ -72,7 +74,7 @@ KINDS: Final = (
         name="first starts",
         weight=8,
         actions=_FAULTY | {"start": 12},
-        errors=_SERVICES | {SettingsError},
+        errors=SERVICES | {SettingsError},
         first=("put", "start", "start", "start"),
         prologue=0,
         starts=("plain", "oldest", "now", "past", "latest"),
@@ -83,7 +85,7 @@ KINDS: Final = (
         prologue=0.7,
         weight=12,
         actions=_FAULTY | {"wipe": 7, "start": 8, "trim": 5, "restore": 1},
-        errors=_SERVICES | {SafetyRefusal},
+        errors=SERVICES | {SafetyRefusal},
         trims=True,
     ),
     Kind(
@@ -112,7 +114,7 @@ KINDS: Final = (
         prologue=0.7,
         weight=12,
         actions=_FAULTY | {"trim": 8, "edge": 4, "retention": 3, "start": 8, "close": 1, "end": 4},
-        errors=_SERVICES | {SafetyRefusal, ShardEndUnproven},
+        errors=SERVICES | {SafetyRefusal, ShardEndUnproven},
         trims=True,
         old_stream=True,
     ),
@@ -121,7 +123,7 @@ KINDS: Final = (
         prologue=0.7,
         weight=7,
         actions=_FAULTY | {"days": 5, "expire": 2, "start": 8, "wipe": 1, "edge": 2},
-        errors=_SERVICES | {SafetyRefusal, ObjectVanished},
+        errors=SERVICES | {SafetyRefusal, ObjectVanished},
         holdups=(0.3, 0.5, 0.7),
         trims=True,
         old_stream=True,
@@ -131,13 +133,13 @@ KINDS: Final = (
         prologue=0.7,
         weight=10,
         actions=_FAULTY | {"close": 4, "end": 14, "false end": 5, "start": 7},
-        errors=_SERVICES | {ShardEndUnproven},
+        errors=SERVICES | {ShardEndUnproven},
     ),
     Kind(
         name="foreign streams",
         weight=5,
         actions=_FAULTY | {"start": 14, "recreate": 2, "false end": 3},
-        errors=_SERVICES | {SafetyRefusal, ShardEndUnproven},
+        errors=SERVICES | {SafetyRefusal, ShardEndUnproven},
         sites=2,
         steps=(15, 30),
     ),
@@ -145,7 +147,7 @@ KINDS: Final = (
         name="adopted checkpoints",
         weight=4,
         actions=_FAULTY | {"start": 12, "close": 1, "end": 4},
-        errors=_SERVICES | {SafetyRefusal, ShardEndUnproven},
+        errors=SERVICES | {SafetyRefusal, ShardEndUnproven},
         adopts_at_start=True,
         prologue=0,
         starts=("plain",),
@@ -159,12 +161,13 @@ def kind_of(seed: int) -> Kind:
     return _DEALT[seed % len(_DEALT)]
 
 
-def _deal() -> tuple[Kind, ...]:
-    total = sum(kind.weight for kind in KINDS)
+def deal(kinds: Sequence[K]) -> tuple[K, ...]:
+    """Return a round of kinds in which each comes as often as its weight, evenly spread."""
+    total = sum(kind.weight for kind in kinds)
     rounds = [
-        ((number + 0.5) * total / kind.weight, kind.name, kind) for kind in KINDS for number in range(kind.weight)
+        ((number + 0.5) * total / kind.weight, kind.name, kind) for kind in kinds for number in range(kind.weight)
     ]
     return tuple(kind for _, _, kind in sorted(rounds, key=lambda one: one[:2]))
 
 
-_DEALT: Final = _deal()
+_DEALT: Final = deal(KINDS)

@@ -62,7 +62,7 @@ class SimShard(FakeShard):
 
 
 class SimStream:
-    """One stream of one shard."""
+    """One stream, as seen from one of its shards."""
 
     def __init__(self, world: World, shard: SimShard, *, arn: str, created: float, retention_hours: int) -> None:
         self.world = world
@@ -74,6 +74,8 @@ class SimStream:
         self.refuses_trimmed = world.chance(0.5)
         self.fault_rate = 0.0
         self.closed_at: float | None = None
+        self.shards: list[SimStream] = [self]
+        """One value of this class for each shard of the stream, this one included."""
 
     def trim(self) -> int:
         """Let retention do its work."""
@@ -103,40 +105,28 @@ class KinesisClient:
         }
 
     def list_shards(self, **_request: str) -> dict[str, Any]:
-        """List the shard, while it is listed."""
+        """List the shards that are still listed."""
         self._ask("ListShards")
-        shard = self._stream.shard
-        if not self._stream.listed:
-            return {"Shards": []}
-        numbers = {"StartingSequenceNumber": "0"} | ({"EndingSequenceNumber": str(2**63)} if shard.closed else {})
-        return {
-            "Shards": [
-                {
-                    "ShardId": shard.shard_id,
-                    "HashKeyRange": {"StartingHashKey": "0", "EndingHashKey": "9"},
-                    "SequenceNumberRange": numbers,
-                }
-            ]
-        }
+        return {"Shards": [_row(one.shard) for one in self._stream.shards if one.listed]}
 
     def get_shard_iterator(
         self,
         *,
         StreamName: str,  # noqa: ARG002, N803
-        ShardId: str,  # noqa: ARG002, N803
+        ShardId: str,  # noqa: N803
         ShardIteratorType: str,  # noqa: N803
         StartingSequenceNumber: str = "0",  # noqa: N803
         Timestamp: float = 0,  # noqa: N803
     ) -> dict[str, Any]:
         """Return the index of the first record that will be read."""
         self._ask("GetShardIterator")
-        shard = self._stream.shard
+        shard = next(one.shard for one in self._stream.shards if one.shard.shard_id == ShardId)
         if ShardIteratorType == "TRIM_HORIZON":
-            return {"ShardIterator": (shard.trimmed,)}
+            return {"ShardIterator": (shard.trimmed, shard)}
         if ShardIteratorType == "AT_TIMESTAMP":
             numbers = range(shard.trimmed, len(shard.everything))
             since = (at for at in numbers if shard.everything[at].arrival_ms >= Timestamp * 1000)
-            return {"ShardIterator": (next(since, len(shard.everything)),)}
+            return {"ShardIterator": (next(since, len(shard.everything)), shard)}
         wanted, after = int(StartingSequenceNumber), ShardIteratorType == "AFTER_SEQUENCE_NUMBER"
         known = shard.index.get(Position(wanted))
         if known is None:
@@ -145,18 +135,18 @@ class KinesisClient:
             raise _error("InvalidArgumentException")
         while after and known < len(shard.everything) and shard.everything[known].position.sequence == wanted:
             known += 1
-        return {"ShardIterator": (known,)}
+        return {"ShardIterator": (known, shard)}
 
-    def get_records(self, *, ShardIterator: tuple[int], Limit: int) -> dict[str, Any]:  # noqa: ARG002, N803
+    def get_records(self, *, ShardIterator: tuple[int, SimShard], Limit: int) -> dict[str, Any]:  # noqa: ARG002, N803
         """Read one record, or now and then none although there are some."""
         self._ask("GetRecords")
-        shard = self._stream.shard
+        shard = ShardIterator[1]
         at = max(ShardIterator[0], shard.trimmed)
         left = shard.everything[at:]
         if left and self._host.world.chance(0.1):
-            return {"Records": [], "MillisBehindLatest": 1000, "NextShardIterator": (at,)}
+            return {"Records": [], "MillisBehindLatest": 1000, "NextShardIterator": (at, shard)}
         if not left:
-            following = None if shard.closed else (at,)
+            following = None if shard.closed else (at, shard)
             return {"Records": [], "MillisBehindLatest": 0, "NextShardIterator": following}
         first = left[0]
         users = [record for record in left if record.position.sequence == first.position.sequence]
@@ -165,7 +155,7 @@ class KinesisClient:
         return {
             "Records": [{"SequenceNumber": str(first.position.sequence), "Data": data}],
             "MillisBehindLatest": 0 if size == len(left) else 1000,
-            "NextShardIterator": (at + size,) if not shard.closed or size < len(left) else None,
+            "NextShardIterator": (at + size, shard) if not shard.closed or size < len(left) else None,
         }
 
     def _ask(self, what: str) -> None:
@@ -176,6 +166,16 @@ class KinesisClient:
             raise _error(
                 "ProvisionedThroughputExceededException" if what == "GetRecords" else "LimitExceededException"
             )
+
+
+def _row(shard: SimShard) -> dict[str, Any]:
+    numbers = {"StartingSequenceNumber": "0"} | ({"EndingSequenceNumber": str(2**63)} if shard.closed else {})
+    row: dict[str, Any] = {
+        "ShardId": shard.shard_id,
+        "HashKeyRange": {"StartingHashKey": "0", "EndingHashKey": "9"},
+        "SequenceNumberRange": numbers,
+    }
+    return row | dict(zip(("ParentShardId", "AdjacentParentShardId"), shard.parents, strict=False))
 
 
 def _error(code: str) -> ClientError:

@@ -172,8 +172,8 @@ MUTATIONS: Final = (
     _one(
         "sort by arrival time",
         "consumer/processor.py",
-        "archiver.take(records)",
-        "archiver.take(sorted(records, key=lambda record: record.arrival_ms))",
+        "archiver.take(records, received_at)",
+        "archiver.take(sorted(records, key=lambda record: record.arrival_ms), received_at)",
     ),
     _one(
         "cut runs anywhere but at minutes",
@@ -288,7 +288,7 @@ MUTATIONS: Final = (
     ),
     _one(
         "a reader that was overtaken goes on",
-        "consumer/processor.py",
+        "consumer/retention.py",
         "        if not self.is_unbroken(delivered):\n",
         "        if delivered == 0:\n",
     ),

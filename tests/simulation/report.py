@@ -11,6 +11,7 @@ import structlog
 
 from tests.simulation.history import History
 from tests.simulation.kinds import KINDS
+from tests.simulation.sharded import ShardedHistory
 from tests.simulation.world import Violation, World
 
 CHUNK: Final = 250
@@ -25,11 +26,13 @@ class Finding(NamedTuple):
     seed: int
     kind: str
     text: str
+    mode: str = "plain"
 
     @property
     def command(self) -> str:
         """The command that shows it."""
-        return f"python -m tests.simulation --replay {self.seed}"
+        chosen = "" if self.mode == "plain" else f" --modes {self.mode}"
+        return f"python -m tests.simulation --replay {self.seed}{chosen}"
 
 
 class Result(NamedTuple):
@@ -73,33 +76,42 @@ def silence() -> None:
     structlog.configure(wrapper_class=_Events)  # type: ignore[arg-type] # the methods that are called
 
 
-def play(seeds: Sequence[int]) -> Result:
-    """Play histories one after the other in this process."""
+def play(task: tuple[str, Sequence[int]]) -> Result:
+    """Play the histories of a mode and seeds one after the other in this process."""
+    mode, seeds = task
     silence()
     tally: Counter[str] = Counter()
     _Events.tally = tally
     findings = []
     for seed in seeds:
-        finding = _play_one(seed, tally)
+        finding = _play_one(mode, seed, tally)
         if finding is not None:
             findings.append(finding)
     return Result(len(seeds), tally, findings)
 
 
-def _play_one(seed: int, tally: Counter[str]) -> Finding | None:
-    history = History(seed, tally)
+def _history(mode: str, seed: int, tally: Counter[str], *, traced: bool = False) -> History:
+    if mode == "plain":
+        return History(seed, tally, traced=traced)
+    return ShardedHistory(mode, seed, tally, traced=traced)
+
+
+def _play_one(mode: str, seed: int, tally: Counter[str]) -> Finding | None:
+    history = _history(mode, seed, tally)
     tally[f"kind: {history.kind.name}"] += 1
     try:
         history.run()
     except Exception as exc:  # noqa: BLE001 - whatever comes out of a history is a finding
         text = str(exc) if isinstance(exc, Violation) else f"{type(exc).__name__}: {exc}"
-        return Finding(seed, history.kind.name, text)
+        return Finding(seed, history.kind.name, text, mode)
     return None
 
 
-def play_parallel(first: int, last: int, workers: int, *, chunk: int = CHUNK) -> Iterator[Result]:
-    """Play the seeds `first` to `last` - 1 in worker processes; yields chunks in their order."""
-    chunks = (range(begin, min(begin + chunk, last)) for begin in range(first, last, chunk))
+def play_parallel(
+    first: int, last: int, workers: int, *, chunk: int = CHUNK, modes: Sequence[str] = ("plain",)
+) -> Iterator[Result]:
+    """Play the seeds `first` to `last` - 1 of each mode in worker processes; yields chunks in their order."""
+    chunks = ((mode, range(at, min(at + chunk, last))) for at in range(first, last, chunk) for mode in modes)
     if workers == 1:
         yield from map(play, chunks)
         return
@@ -107,28 +119,36 @@ def play_parallel(first: int, last: int, workers: int, *, chunk: int = CHUNK) ->
         yield from pool.imap(play, chunks)
 
 
-def replay(seed: int) -> tuple[list[str], Finding | None]:
+def replay(seed: int, mode: str = "plain") -> tuple[list[str], Finding | None]:
     """Play one history with a timeline."""
     silence()
     tally: Counter[str] = Counter()
-    history = History(seed, tally, traced=True)
+    history = _history(mode, seed, tally, traced=True)
     _Events.tally, _Events.world = tally, history.world
     finding = None
     try:
         history.run()
     except Exception as exc:  # noqa: BLE001 - the timeline is what is wanted
-        finding = Finding(seed, history.kind.name, f"{type(exc).__name__}: {exc}")
+        finding = Finding(seed, history.kind.name, f"{type(exc).__name__}: {exc}", mode)
     finally:
         _Events.world = None
     return history.world.trace or [], finding
 
 
-def search(first: int, last: int, workers: int, *, until_found: bool = False, every: int = 0) -> Result:
-    """Play many histories, telling how it goes on stderr every `every` histories (0: never)."""
+def search(
+    first: int,
+    last: int,
+    workers: int,
+    *,
+    modes: Sequence[str] = ("plain",),
+    until_found: bool = False,
+    every: int = 0,
+) -> Result:
+    """Play the seeds `first` to `last` - 1 of each mode; tell on stderr how it goes every `every` (0: never)."""
     tally: Counter[str] = Counter()
     findings: list[Finding] = []
     done, told, began = 0, 0, time.perf_counter()
-    results = play_parallel(first, last, workers, chunk=UNTIL_FOUND_CHUNK if until_found else CHUNK)
+    results = play_parallel(first, last, workers, chunk=UNTIL_FOUND_CHUNK if until_found else CHUNK, modes=modes)
     for result in results:
         done += result.histories
         tally += result.tally

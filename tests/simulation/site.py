@@ -1,7 +1,7 @@
 """One stream with its lease table row and its ledger, and how its application is started."""
 
 import random
-from typing import Final
+from typing import ClassVar, Final
 
 from archive.clock import Backoff
 from archive.markers import FORMAT, ApplicationRecord
@@ -23,16 +23,21 @@ _TAILS: Final = (b"", b"", b"", "é日".encode(), b"\xff\xfe", b'"\n\\', b"x" * 
 class Site:
     """One stream of one shard, its application and its archive."""
 
-    def __init__(self, world: World, bucket: Bucket, number: int, *, created: float, start: str) -> None:
+    lease_kind: ClassVar[type[Lease]] = Lease
+    ledger_kind: ClassVar[type[Ledger]] = Ledger
+
+    def __init__(
+        self, world: World, bucket: Bucket, number: int, *, created: float, start: str, shard: SimShard | None = None
+    ) -> None:
         self.world = world
         self.bucket = bucket
         self.arn = ARN + ("" if number == 0 else str(number))
         # The same numbers and the same shard id in every stream: the worst that two streams can have in common.
-        shard = SimShard(first_sequence=FIRST_SEQUENCE)
+        shard = shard or SimShard(first_sequence=FIRST_SEQUENCE)
         self.stream = SimStream(world, shard, arn=self.arn, created=created, retention_hours=24)
         self.start = start
-        self.lease = Lease(shard, start="LATEST" if start == "latest" else "TRIM_HORIZON")
-        self.ledger = Ledger(world, self.stream)
+        self.lease = self.lease_kind(shard, start="LATEST" if start == "latest" else "TRIM_HORIZON")
+        self.ledger = self.ledger_kind(world, self.stream)
         self.lease.on_write = self.ledger.checkpointed
         self.recreated = False
         self.record: ApplicationRecord | None = None
