@@ -14,13 +14,15 @@ class DayBefore(NamedTuple):
     """Where the ids of the day before are read.
 
     `inventory` are its raw objects; None when they are expired, then `published` are the keys of its Parquet files.
-    `doubt` says why some of its ids are not known; empty when all are. `digest` changes with what is read.
+    `doubt` says why some of its ids are not known; empty when all are. `digest` changes with what is read, `size` is
+    in bytes.
     """
 
     inventory: Inventory | None
     published: tuple[str, ...] = ()
     doubt: str = ""
     digest: str = ""
+    size: int = 0
 
 
 def look_back(ports: Ports, day: Day, options: AuditOptions) -> DayBefore:
@@ -32,7 +34,7 @@ def look_back(ports: Ports, day: Day, options: AuditOptions) -> DayBefore:
     before = day.shift(-1)
     if not is_expired(ports.archive, ports.place.prefix, before, ports.waits):
         inventory = list_day(ports.archive, before, ports.place.prefix, ports.waits).only(options.shard)
-        return DayBefore(inventory, digest=inventory.digest())
+        return DayBefore(inventory, digest=inventory.digest(), size=inventory.size)
     if options.published is None:
         return _unknown(f"{before} is expired, and it was not said where it is published")
     place = options.published
@@ -45,7 +47,8 @@ def look_back(ports: Ports, day: Day, options: AuditOptions) -> DayBefore:
     if manifest.removed:
         doubt = f"{before} is expired, and its Parquet files lack {manifest.removed} producer duplicates"
     # The manifest's inventory is that of the raw objects: expiring the day changes nothing for the day after it.
-    return DayBefore(None, tuple(file.key for file in manifest.files), doubt, manifest.inventory)
+    files = tuple(file.key for file in manifest.files)
+    return DayBefore(None, files, doubt, manifest.inventory, sum(file.bytes for file in manifest.files))
 
 
 def _unknown(doubt: str) -> DayBefore:

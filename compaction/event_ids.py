@@ -95,8 +95,11 @@ class IdCollector:
         return self._missing
 
     def rows(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (partition, rows)."""
-        return ((part, bytes(rows)) for part, rows in enumerate(self._rows) if rows)
+        """Yield (partition, rows), once: what was given out is kept no longer."""
+        for part, rows in enumerate(self._rows):
+            if rows:
+                yield part, bytes(rows)
+                rows.clear()
 
 
 def payloads(lines: pa.Table | pa.RecordBatch) -> list[bytes]:

@@ -73,7 +73,7 @@ def deal(ports: Ports, orders: Sequence[Order], before: DayBefore, options: Audi
     if ports.exchange is None or options.event_id is None:
         raise SettingsError("event ids cannot be compared here", next_step="leave --event-id out")
     earlier = _orders_before(ports, before, options, first_number=len(orders))
-    partitions = partitions_for(sum(order.task.size for order in [*earlier, *orders]))
+    partitions = partitions_for(before.size + sum(order.task.size for order in orders))
     pieces: list[Piece | None] = []
     asked: list[Order] = []
     for order in [*earlier, *orders]:

@@ -13,7 +13,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.mutations.catalogue import HISTORIES, MUTATIONS, Mutation
+from tests.mutations.catalogue import HISTORIES, MUTATIONS
+from tests.mutations.mutation import Mutation
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PARTS = ("archive", "consumer", "compaction", "demo", "tests", "pyproject.toml", "minutebook.py", "properties")

@@ -1,17 +1,9 @@
 """The mutations: a file, a text that occurs in it once, what it becomes, and the fast tests that must then fail."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
-
-class Mutation(NamedTuple):
-    """One way to break the code. `tests` are pytest's ids; at least one of them must fail."""
-
-    name: str
-    path: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-
+from tests.mutations.mutation import Mutation
+from tests.mutations.nightly import NIGHTLY
 
 _SLOTS: Final = "tests/unit/test_processor_slots.py"
 _CHECKPOINTS: Final = "tests/unit/test_processor_checkpoints.py"
@@ -21,6 +13,8 @@ _RUNS: Final = "tests/unit/test_processor_runs.py"
 _PROTOCOL: Final = "tests/unit/test_processor_protocol.py"
 _RETENTION: Final = "tests/unit/test_processor_retention.py"
 _COMMIT: Final = "tests/unit/test_archive_commit.py"
+_ICEBERG: Final = "tests/integration/test_compaction_iceberg.py"
+_PLAN: Final = "tests/unit/test_compaction_iceberg_plan.py"
 _S3: Final = "tests/unit/test_archive_s3.py"
 
 HISTORIES: Final = "tests/property/test_processor_histories.py"
@@ -112,8 +106,8 @@ MUTATIONS: Final = (
     Mutation(
         "sort by arrival time",
         "consumer/processor.py",
-        "archiver.take(records)",
-        "archiver.take(sorted(records, key=lambda record: record.arrival_ms))",
+        "archiver.take(records, received_at)",
+        "archiver.take(sorted(records, key=lambda record: record.arrival_ms), received_at)",
         (f"{_RUNS}::test_arrival_times_that_step_back_only_make_runs_shorter",),
     ),
     Mutation(
@@ -245,10 +239,71 @@ MUTATIONS: Final = (
         (f"{_RETENTION}::test_a_gap_while_the_machine_slept_is_never_passed_over",),
     ),
     Mutation(
+        "count a buffer's age from the first request to Kinesis",
+        "consumer/archiver.py",
+        "        self._fresh_at = received_at\n",
+        "        self._fresh_at = self._clock.monotonic()\n",
+        (f"{_RETENTION}::test_a_batch_ages_while_kinesis_is_asked",),
+    ),
+    Mutation(
+        "believe that a batch has just come",
+        "consumer/retention.py",
+        "past_ms > STALE_DELIVERY_MS and ",
+        "past_ms < 0 and ",
+        (f"{_RETENTION}::test_a_batch_that_waited_in_the_pipe_for_days_is_not_archived",),
+    ),
+    Mutation(
         "resume past retention without a mark",
         "consumer/shard_start.py",
         '        return "unproven"\n\n    def _read_marker',
         "        return None\n\n    def _read_marker",
         (f"{_START}::test_a_resume_past_retention_is_marked",),
+    ),
+    *NIGHTLY,
+    Mutation(
+        "read the pointer before the table",
+        "compaction/iceberg.py",
+        """                view = self._table.look(self._publisher.folder.day)
+                manifest = self._manifest()
+""",
+        """                manifest = self._manifest()
+                view = self._table.look(self._publisher.folder.day)
+""",
+        (f"{_ICEBERG}::test_a_run_with_an_older_view_never_brings_an_older_generation_back",),
+    ),
+    Mutation(
+        "let pyiceberg repeat commits",
+        "compaction/iceberg_catalog.py",
+        '"commit.retry.num-retries": "0"',
+        '"commit.retry.num-retries": "4"',
+        (f"{_ICEBERG}::test_two_runs_of_one_generation_have_one_winner",),
+    ),
+    Mutation(
+        "give a table files without a mark",
+        "compaction/iceberg.py",
+        '        self._publisher.marks.put(generation, self._short, msgspec.json.encode(mark) + b"\\n")\n',
+        "",
+        (f"{_ICEBERG}::test_a_run_without_the_table_never_sweeps_what_the_table_names",),
+    ),
+    Mutation(
+        "unmark a generation as soon as it is replaced",
+        "compaction/iceberg.py",
+        "        if recorded.committed_ms < self._clock.now_ms() - GRACE_MS:\n",
+        "        if recorded.committed_ms < self._clock.now_ms() + GRACE_MS:\n",
+        (f"{_ICEBERG}::test_a_run_without_the_table_never_sweeps_what_the_table_names",),
+    ),
+    Mutation(
+        "replace rows that somebody added to the table",
+        "compaction/iceberg_plan.py",
+        "    if strangers and (recorded is None or rows != recorded.rows):\n",
+        "    if strangers and recorded is None:\n",
+        (f"{_PLAN}::test_rows_that_are_not_those_committed_are_refused",),
+    ),
+    Mutation(
+        "sweep a generation as soon as it is replaced",
+        "compaction/publish.py",
+        "_epoch_ms(pointer) >= now_ms - grace_ms",
+        "_epoch_ms(pointer) >= now_ms + grace_ms",
+        ("tests/unit/test_compaction_publish.py::test_a_generation_stays_for_the_grace_after_it_was_replaced",),
     ),
 )

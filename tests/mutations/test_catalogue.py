@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutations.catalogue import MUTATIONS, Mutation
+from tests.mutations.catalogue import MUTATIONS
+from tests.mutations.mutation import Mutation
 
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,0 +1,133 @@
+"""Mutations of the nightly job's rules for producers' and dropped records, and of what `expire` leaves beside."""
+
+from typing import Final
+
+from tests.mutations.mutation import Mutation
+
+_FOUND: Final = "tests/unit/test_compaction_producers.py"
+_LEFT_OUT: Final = "tests/unit/test_compaction_left_out.py"
+_IDS: Final = "tests/unit/test_event_ids.py"
+_HISTORIES: Final = "tests/property/test_producer_copies.py"
+_BESIDE: Final = "tests/unit/test_expire_beside.py"
+
+NIGHTLY: Final = (
+    Mutation(
+        "forget the events of the day before",
+        "compaction/event_ids.py",
+        "    if len(day) < len(known):\n        first = known[0]\n    elif day:\n",
+        "    if day:\n",
+        (f"{_LEFT_OUT}::test_the_first_position_of_each_event_stays",),
+    ),
+    Mutation(
+        "keep the copy that arrived first, whatever its position",
+        "compaction/event_ids.py",
+        "first = min((next(group) for _, group in shards), key=lambda one: one[3])",
+        "first = min(day, key=lambda one: (one[3], bisect_right(layout.shards, one[1]))) if shards else day[0]",
+        (f"{_HISTORIES}::test_of_each_event_exactly_the_first_record_stays",),
+    ),
+    Mutation(
+        "let lines in doubt be originals",
+        "compaction/event_ids.py",
+        "known = [one for one in members if one[1] not in layout.excluded]",
+        "known = list(members)",
+        (f"{_FOUND}::test_an_object_in_doubt_is_nobodys_original",),
+    ),
+    Mutation(
+        "take null for an id",
+        "compaction/event_ids.py",
+        "            if event_id is None:\n                missing += 1\n                continue\n",
+        "            event_id = event_id or 'null'\n",
+        (f"{_IDS}::test_an_id_is_what_the_consumer_takes_for_one",),
+    ),
+    Mutation(
+        "count lines from the block instead of the piece",
+        "compaction/event_ids.py",
+        "self._lines[key] = begin + len(payloads)",
+        "self._lines[key] = 0",
+        (f"{_HISTORIES}::test_of_each_event_exactly_the_first_record_stays",),
+    ),
+    Mutation(
+        "leave out the line after the copy",
+        "compaction/event_ids.py",
+        "keep[number - begin] = False",
+        "keep[min(number - begin + 1, len(keep) - 1)] = False",
+        (f"{_LEFT_OUT}::test_the_first_position_of_each_event_stays",),
+    ),
+    Mutation(
+        "name the generation without the day before",
+        "compaction/rewrite.py",
+        'f"without repeated {options.event_id}", before.digest)',
+        'f"without repeated {options.event_id}")',
+        (f"{_LEFT_OUT}::test_whatever_changes_the_rows_makes_a_generation",),
+    ),
+    Mutation(
+        "name the generation without the path of the id",
+        "compaction/rewrite.py",
+        'f"without repeated {options.event_id}"',
+        '"without repeated"',
+        (f"{_LEFT_OUT}::test_whatever_changes_the_rows_makes_a_generation",),
+    ),
+    Mutation(
+        "pass over what the day before was published without",
+        "compaction/day_before.py",
+        "    if manifest.removed:\n",
+        "    if not manifest:\n",
+        (f"{_LEFT_OUT}::test_an_expired_day_before_that_lacks_copies_is_doubt",),
+    ),
+    Mutation(
+        "call a path that finds no id a pass",
+        "compaction/producer_findings.py",
+        '"unknown" if nothing else "pass"',
+        '"pass"',
+        (f"{_FOUND}::test_a_path_that_finds_no_id_at_all_proves_nothing",),
+    ),
+    Mutation(
+        "pass over damage on the day before",
+        "compaction/producer_copies.py",
+        ' if others else ""',
+        ' if not facts else ""',
+        (f"{_FOUND}::test_damage_on_the_day_before_is_doubt",),
+    ),
+    Mutation(
+        "bring every copy of a lost record back",
+        "compaction/dropped.py",
+        "chosen.get(one.original) == (segment.key, one.position)",
+        "one.original in chosen",
+        (f"{_LEFT_OUT}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
+    ),
+    Mutation(
+        "hold a day that was repaired",
+        "compaction/rewrite.py",
+        "left = [one for one in audit.findings if not one.repaired]",
+        "left = list(audit.findings)",
+        (f"{_LEFT_OUT}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
+    ),
+    Mutation(
+        "put a line back behind the others",
+        "compaction/plan.py",
+        "found.append(unit._replace(merge=True, back=lines) if lines else unit)",
+        "found += [unit, Unit(unit.pieces[:1], merge=True, back=lines)] if lines else [unit]",
+        (f"{_LEFT_OUT}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
+    ),
+    Mutation(
+        "expire the watermarks of a segment that stays",
+        "consumer/expire_beside.py",
+        "slot is not None and slot not in left and",
+        "slot is not None and",
+        (f"{_BESIDE}::test_watermarks_of_a_segment_that_stays_can_be_read",),
+    ),
+    Mutation(
+        "expire dropped lines that name a producer's number",
+        "consumer/expire_beside.py",
+        "(folder == WATERMARKS or self._names_positions(key))",
+        "key",
+        (f"{_BESIDE}::test_lines_that_name_a_producers_number_stay",),
+    ),
+    Mutation(
+        "expire beside days that are not expired",
+        "consumer/expire_beside.py",
+        'f"HEAD {tombstone}") is None:\n            return\n',
+        'f"HEAD {tombstone}") is None:\n            pass\n',
+        (f"{_BESIDE}::test_nothing_goes_beside_a_day_without_tombstone",),
+    ),
+)
