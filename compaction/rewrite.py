@@ -105,6 +105,8 @@ class _Run:
 
     def attempt(self) -> Compacted | None:
         """Look, work, publish; None when another run published meanwhile."""
+        if is_expired(self._ports.archive, self._ports.place.prefix, self._day, self._ports.waits):
+            return self._as_published()
         view = self._look()
         pointer = view.seen.pointer
         if pointer is not None and pointer.generation == view.generation:
@@ -130,13 +132,19 @@ class _Run:
         self._log.info("day_published", generation=view.generation, rows=manifest.rows, files=len(manifest.files))
         return Compacted("published", manifest, result, manifest.verdict, *self._settle())
 
-    def _look(self) -> _View:
-        """Read the pointer first: If-Match then refuses whoever has an older view of the day."""
-        if is_expired(self._ports.archive, self._ports.place.prefix, self._day, self._ports.waits):
+    def _as_published(self) -> Compacted:
+        """Never rewrite an expired day from what is left of it; what was published can still go into a table."""
+        pointer = self._publisher.current().pointer
+        if self._ports.table is None or pointer is None:
             raise SafetyRefusal(
                 f"the raw objects of {self._day} were expired: the published Parquet is all there is of them",
                 next_step="read the published day; it must not be rewritten from what is left",
             )
+        manifest = self._publisher.manifest(pointer.generation)
+        return Compacted("already", manifest, None, pointer.verdict, *self._settle())
+
+    def _look(self) -> _View:
+        """Read the pointer first: If-Match then refuses whoever has an older view of the day."""
         seen = self._publisher.current()
         checkpoints = self._ports.checkpoints()
         inventory = list_day(self._ports.archive, self._day, self._ports.place.prefix, self._ports.waits)

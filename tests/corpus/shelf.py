@@ -6,11 +6,12 @@ import random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.clock import Backoff
+from archive.clock import Backoff, SystemClock
 from compaction.day import Day
 from compaction.iceberg import DayTable, TableCommit, TableCommitter
 from compaction.parquet import SCHEMA
 from compaction.places import Place, open_storage
+from compaction.ports import iso_time
 from compaction.publish import DayFolder, File, Manifest, Publisher
 from tests.fakes.clock import ManualClock
 
@@ -24,7 +25,7 @@ class Shelf:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.storage = open_storage(place.address)
-        self.clock = ManualClock()
+        self.clock = ManualClock(SystemClock().now_ms())
 
     def waits(self) -> Backoff:
         """Return waits that take no time."""
@@ -50,7 +51,7 @@ class Shelf:
             sink.close()
             files.append(File(key=key, rows=count, bytes=sink.size))
             rows += part
-        manifest = publisher.put_manifest(_manifest(day, generation, files))
+        manifest = publisher.put_manifest(_manifest(day, generation, files, iso_time(self.clock.now_ms())))
         assert publisher.swap(manifest, publisher.current(), f"run-{next(_NUMBERS)}", manifest.written_at)
         return rows
 
@@ -78,7 +79,7 @@ def _row(day: Day, generation: str, part: int, index: int) -> Row:
     }
 
 
-def _manifest(day: Day, generation: str, files: list[File]) -> Manifest:
+def _manifest(day: Day, generation: str, files: list[File], written_at: str) -> Manifest:
     return Manifest(
         format=1,
         day=str(day),
@@ -90,5 +91,5 @@ def _manifest(day: Day, generation: str, files: list[File]) -> Manifest:
         audit="",
         ends={},
         writer=f"run-{next(_NUMBERS)}",
-        written_at="2026-11-21T10:16:00.000Z",
+        written_at=written_at,
     )

@@ -57,7 +57,7 @@ def _output(io: PyArrowFileIO, location: str) -> OutputFile:
 
 
 class FailingCatalog(SqlCatalog):
-    """A catalog with at most one fault; `before_commit` is called once, right before a commit is sent.
+    """A catalog with at most one fault; `before_load` and `before_commit` are called once, right before a request.
 
     As a context it gives its fault to the files, too, and closes itself.
     """
@@ -65,6 +65,7 @@ class FailingCatalog(SqlCatalog):
     def __init__(self, name: str, fault: Fault | None = None, **properties: str) -> None:
         super().__init__(name, **properties, **{"py-io-impl": f"{__name__}.FailingIO"})
         self.fault = fault
+        self.before_load: Callable[[], object] | None = None
         self.before_commit: Callable[[], object] | None = None
 
     def __enter__(self) -> Self:
@@ -78,7 +79,10 @@ class FailingCatalog(SqlCatalog):
         self.close()
 
     def load_table(self, identifier: Any) -> Any:  # noqa: ANN401 - pyiceberg's own
-        """Pass on, or fail."""
+        """Let somebody in, then pass on, or fail."""
+        hook, self.before_load = self.before_load, None
+        if hook is not None:
+            hook()
         return self._send(lambda: super(FailingCatalog, self).load_table(identifier))
 
     def create_namespace(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - pyiceberg's own

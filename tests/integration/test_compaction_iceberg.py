@@ -18,10 +18,14 @@ from archive.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
 from compaction.day import Day
 from compaction.iceberg_catalog import IcebergTable
 from compaction.parquet import SCHEMA
-from compaction.places import Place
+from compaction.places import Place, open_storage
+from compaction.ports import AuditOptions
 from compaction.publish import GRACE_MS
+from compaction.rewrite import CompactOptions, compact_day
 from compaction.storage import Address
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
+from tests.corpus.auditing import ports
+from tests.corpus.model import PREFIX
 from tests.corpus.shelf import Row, Shelf, keys_of
 from tests.fakes.failing_catalog import FailingCatalog, Fault
 from tests.fakes.failing_storage import Crash
@@ -210,10 +214,10 @@ def test_a_lost_answer_is_settled_by_looking(tmp_path: Path, *, applied: bool) -
             return
 
 
-def _race(lake: Lake, meanwhile: Callable[[], object]) -> str | None:
-    """Commit the day, with something happening right before the commit is sent."""
+def _race(lake: Lake, meanwhile: Callable[[], object], moment: str = "before_commit") -> str | None:
+    """Commit the day, with something happening right before the commit is sent, or before the table is loaded."""
     with lake.catalog() as catalog:
-        catalog.before_commit = meanwhile
+        setattr(catalog, moment, meanwhile)
         done = lake.shelf.commit(IcebergTable(catalog, NAME), DAY)
     return None if done is None else done.state
 
@@ -223,15 +227,17 @@ def test_two_runs_of_one_generation_have_one_winner(lake: Lake, isolation: str) 
     """The loser looks again and finds its generation there, whatever isolation the table asks pyiceberg for."""
     lake.shelf.publish(NEXT, "one")
     lake.commit(NEXT)
-    lake.table(lambda table: table.transaction().set_properties({"write.delete.isolation-level": isolation}))
+    with lake.catalog() as catalog, catalog.load_table(NAME).transaction() as transaction:
+        transaction.set_properties({"write.delete.isolation-level": isolation})
     rows = lake.shelf.publish(DAY, "one")
     assert _race(lake, lake.commit) == "already"
     assert len(lake.rows()) == len(rows) * 2
     assert lake.snapshots() == 2
 
 
-def test_a_run_with_an_older_view_never_brings_an_older_generation_back(lake: Lake) -> None:
-    """A run that looked, and then slept while a late object was published and committed, commits nothing."""
+@pytest.mark.parametrize("moment", ["before_load", "before_commit"])
+def test_a_run_with_an_older_view_never_brings_an_older_generation_back(lake: Lake, moment: str) -> None:
+    """A run that slept anywhere while a late object was published and committed commits nothing."""
     lake.shelf.publish(DAY, "one")
     new: list[Row] = []
 
@@ -239,7 +245,7 @@ def test_a_run_with_an_older_view_never_brings_an_older_generation_back(lake: La
         new.extend(lake.shelf.publish(DAY, "two", (4,)))
         lake.commit()
 
-    assert _race(lake, meanwhile) == "already"
+    assert _race(lake, meanwhile, moment) == "already"
     assert keys_of(lake.rows()) == keys_of(new)
 
 
@@ -307,6 +313,19 @@ def test_rows_that_others_deleted_do_not_come_back_unasked(lake: Lake) -> None:
     assert keys_of(lake.rows()) == keys_of(new)
 
 
+def test_an_expired_day_goes_in_as_it_was_published(lake: Lake, tmp_path: Path) -> None:
+    """Days that were published before there was a table can be taken over, also without their raw objects."""
+    rows = lake.shelf.publish(DAY, "one")
+    raw = tmp_path / "raw"
+    archive = open_storage(Address(None, str(raw)))
+    archive.put_if_absent(f"{PREFIX}_expired/{DAY}.json", b"{}", {}, "application/json")
+    with lake.catalog() as catalog:
+        given = ports(raw, clock=lake.shelf.clock)._replace(table=IcebergTable(catalog, NAME))
+        done = compact_day(given, lake.shelf.storage, DAY, CompactOptions(AuditOptions(), lake.shelf.place))
+    assert (done.state, done.table and done.table.state) == ("already", "committed")
+    assert keys_of(lake.rows()) == keys_of(rows)
+
+
 def test_rows_of_another_day_are_refused(lake: Lake) -> None:
     """A file that an accepted defect let through cannot be a part of one day."""
     lake.shelf.publish(DAY, "one", off_ms=-5)
@@ -354,10 +373,10 @@ def test_a_run_without_the_table_never_sweeps_what_the_table_names(lake: Lake) -
     lake.commit()
     lake.shelf.publish(DAY, "two", (4,))
     publisher = lake.shelf.publisher(DAY)
-    later = max(SystemClock().now_ms(), lake.shelf.clock.now_ms()) + GRACE_MS + 60_000
+    later = SystemClock().now_ms() + GRACE_MS + 60_000
     assert publisher.sweep(later) == []
     assert keys_of(lake.rows()) == keys_of(old)
-    lake.commit()
+    assert (lake.commit(), lake.commit()) == ("committed", "already")
     assert publisher.sweep(later) == []
     lake.shelf.clock.advance((later - lake.shelf.clock.now_ms()) / 1000)
     lake.commit()
