@@ -51,8 +51,8 @@ e2e: $(READY) ## run the tests on the real MultiLangDaemon
 model: ## check the model of the commit protocol and its broken variants (needs spin)
 	@"$(PYTHON)" docs/model/run.py $(ARGS)
 
-simulate: $(READY) ## search SEEDS=0..20000 histories of processors, zombies, faults and clocks for a broken promise
-	@$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),0..20000) $(ARGS)
+simulate: $(READY) ## search SEEDS=0..20000 histories of each of MODES=all for a broken promise: zombies, faults, clocks, copies
+	@$(BIN)/python -m tests.simulation --modes $(or $(MODES),all) --seeds $(or $(SEEDS),0..20000) $(ARGS)
 
 chaos: $(READY) ## break the real parts for MINUTES=10 with SEED=1, then prove that nothing is lost or doubled
 	@$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) $(ARGS)

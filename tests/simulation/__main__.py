@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     result = search(first, last, options.workers, modes=modes, until_found=options.until_found, every=options.every)
     seconds = time.perf_counter() - began
     sys.stdout.write(f"{table(result.tally)}\n\n")
-    never = [] if options.until_found else missing(result.tally)
+    never = [] if options.until_found else missing(result.tally, modes)
     if never:
         sys.stdout.write(f"never happened: {', '.join(never)}\n")
     for finding in result.findings[:20]:

@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Final
 
 from tests.mutations.__main__ import _copy
-from tests.simulation.mutations import MUTATIONS, Mutation
+from tests.simulation.mutation import Mutation
+from tests.simulation.mutations import MUTATIONS as PLAIN
+from tests.simulation.mutations_sharded import SHARDED
 
 _FOUND: Final = re.compile(r"^seed (\d+) \(([^)]*)\): (.*)$", re.MULTILINE)
 _VIOLATIONS: Final = 1
+MUTATIONS: Final = (*PLAIN, *SHARDED)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -48,7 +51,17 @@ def _is_caught(tree: Path, mutation: Mutation, seeds: str, workers: str) -> bool
                 return False
             (tree / change.path).write_text(text.replace(change.old, change.new))
         # No bytecode: a mutation of equal size within one second would be served from the cache.
-        command = [sys.executable, "-B", "-m", "tests.simulation", "--seeds", seeds, "--until-found"]
+        command = [
+            sys.executable,
+            "-B",
+            "-m",
+            "tests.simulation",
+            "--seeds",
+            seeds,
+            "--until-found",
+            "--modes",
+            mutation.mode,
+        ]
         done = subprocess.run(
             [*command, "--every", "0", "--workers", workers], cwd=tree, capture_output=True, text=True, check=False
         )

@@ -4,22 +4,9 @@ The mechanism is that of `tests.mutations`: a file, a text that occurs in it onc
 `python -m tests.simulation.mutate` applies them one by one.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
-
-class Change(NamedTuple):
-    """One place."""
-
-    path: str
-    old: str
-    new: str
-
-
-class Mutation(NamedTuple):
-    """One way to break the product."""
-
-    name: str
-    changes: tuple[Change, ...]
+from tests.simulation.mutation import Change, Mutation
 
 
 def _one(name: str, path: str, old: str, new: str) -> Mutation:

@@ -12,6 +12,7 @@ import structlog
 from tests.simulation.history import History
 from tests.simulation.kinds import KINDS
 from tests.simulation.sharded import ShardedHistory
+from tests.simulation.sharded_kinds import EXPECTED_OF, kinds_of
 from tests.simulation.world import Violation, World
 
 CHUNK: Final = 250
@@ -171,9 +172,14 @@ def table(tally: Counter[str]) -> str:
     return "\n".join(rows)
 
 
-def missing(tally: Counter[str]) -> list[str]:
-    """Return what ought to have happened and never did."""
-    expected = EXPECTED | {f"kind: {kind.name}" for kind in KINDS}
+def missing(tally: Counter[str], modes: Sequence[str] = ("plain",)) -> list[str]:
+    """Return what ought to have happened in these modes and never did."""
+    expected: set[str] = set()
+    for mode in modes:
+        if mode == "plain":
+            expected |= EXPECTED | {f"kind: {kind.name}" for kind in KINDS}
+        else:
+            expected |= EXPECTED_OF[mode] | {f"kind: {kind}" for kind in kinds_of(mode)}
     return sorted(what for what in expected if not tally[what])
 
 

@@ -160,3 +160,49 @@ def sharded_kind_of(mode: str, seed: int) -> ShardedKind:
 def kinds_of(mode: str) -> set[str]:
     """Return the names of a mode's kinds."""
     return {kind.name for kind in _DEALT[mode]}
+
+
+_TABLE: Final = {
+    *(
+        f"DynamoDB: PutItem {fault}"
+        for fault in ("throttled", "refused before", "answer lost", "500 after", "delayed")
+    ),
+    "DynamoDB: a delayed put arrives",
+    "checked: copies dropped",
+    "killed: after a request to DynamoDB was applied",
+    "killed: before a request to DynamoDB is applied",
+    "producer: sends an event again",
+    "stream: a shard is split",
+    "stream: two shards are merged",
+}
+EXPECTED_OF: Final[Mapping[str, set[str]]] = {
+    "claims": _TABLE
+    | {
+        "DynamoDB: condition failed",
+        "DynamoDB: time to live deletes a claim",
+        "checked: an original that retention took",
+        "producer: an event without an id",
+        "stream: the retention is changed",
+    },
+    "watermark": _TABLE
+    | {
+        "DynamoDB: a tail row is lost",
+        "DynamoDB: the dedupe table is deleted",
+        "checked: a copy kept in doubt",
+        "log: watermarks_unproven",
+        "producer: a record fails and its successor is taken",
+        "producer: an event without a number",
+    },
+    "operations": {
+        "S3: a segment is expired",
+        "S3: an object beside a segment is expired",
+        "expire: SafetyRefusal",
+        "expire: exit 6",
+        "log: beside_expired",
+        "log: day_expired",
+        "nightly: a day is published",
+        "restore: SafetyRefusal",
+        "restore: went through",
+    },
+}
+"""What must have happened in each mode: what never does proves nothing."""

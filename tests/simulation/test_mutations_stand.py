@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.mutations import MUTATIONS, Mutation
+from tests.simulation.mutate import MUTATIONS
+from tests.simulation.mutation import Mutation
 
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,0 +1,373 @@
+"""Mutations of producer deduplication and of the operator's commands; see `mutations`."""
+
+from typing import Final
+
+from tests.simulation.mutation import Change, Mutation
+
+
+def _claims(name: str, path: str, old: str, new: str) -> Mutation:
+    return Mutation(name, (Change(path, old, new),), "claims")
+
+
+def _watermark(name: str, path: str, old: str, new: str) -> Mutation:
+    return Mutation(name, (Change(path, old, new),), "watermark")
+
+
+def _operations(name: str, path: str, old: str, new: str) -> Mutation:
+    return Mutation(name, (Change(path, old, new),), "operations")
+
+
+CLAIMS: Final = (
+    _claims(
+        "an unknown claim is somebody else's",
+        "archive/commit.py",
+        "            if not backoff.wait():\n",
+        "            if what == 'a claim':\n                return 'flights/shardId-000000000000/1:0'\n"
+        "            if not backoff.wait():\n",
+    ),
+    _claims(
+        "claim without a condition",
+        "consumer/dedupe_table.py",
+        "                ConditionExpression=_CONDITION,\n",
+        "",
+    ),
+    Mutation(
+        "claim without an owner",
+        (
+            Change(
+                "consumer/dedupe_table.py",
+                '_CONDITION = "attribute_not_exists(id) OR #owner = :me OR expires < :now"',
+                '_CONDITION = "attribute_not_exists(id) OR expires < :now"',
+            ),
+            Change(
+                "consumer/dedupe_table.py",
+                '            return _text(exc.response.get("Item"), "owner", event_id)\n',
+                '            return _text(exc.response.get("Item"), "owner", event_id) + "+"\n',
+            ),
+        ),
+        "claims",
+    ),
+    _claims(
+        "a claim is owned by a process",
+        "consumer/dedupe.py",
+        'positions = [f"{self._place}/{record.position}" for record in records]',
+        'positions = [f"{self._place}/{record.position}/{id(self)}" for record in records]',
+    ),
+    _claims(
+        "a claim is owned by a shard",
+        "consumer/dedupe.py",
+        'positions = [f"{self._place}/{record.position}" for record in records]',
+        'positions = [f"{self._place}/0:0" for record in records]',
+    ),
+    _claims(
+        "a position without its shard owns a claim",
+        "consumer/dedupe_start.py",
+        'place = f"{settings.stream_name}/{self._shard_id}"',
+        'place = f"{settings.stream_name}/shardId-000000000000"',
+    ),
+    _claims(
+        "a position without its sub-sequence number owns a claim",
+        "consumer/dedupe.py",
+        'positions = [f"{self._place}/{record.position}" for record in records]',
+        'positions = [f"{self._place}/{record.position.sequence}:0" for record in records]',
+    ),
+    Mutation(
+        "claim after the segment",
+        (
+            Change(
+                "consumer/dedupe.py",
+                "        owners = dict(zip(wanted, self._each(self._claim, wanted.items()), strict=True))\n",
+                "        owners = {event_id: self._claim((event_id, position), peek=True)\n"
+                "                  for event_id, position in wanted.items()}\n"
+                "        self.pending = [*getattr(self, 'pending', []), *wanted.items()]\n",
+            ),
+            Change(
+                "consumer/dedupe.py",
+                '        """Nothing to do: claims precede the commit."""\n',
+                '        """Claim what was committed."""\n'
+                "        for wanted in getattr(self, 'pending', []):\n"
+                "            self._claim(wanted)\n"
+                "        self.pending = []\n",
+            ),
+            Change(
+                "consumer/dedupe.py",
+                "    def _claim(self, wanted: tuple[str, str]) -> str:\n",
+                "    def _claim(self, wanted: tuple[str, str], peek: bool = False) -> str:\n",
+            ),
+            Change(
+                "consumer/dedupe.py",
+                "expires=now + lifetime, now=now)",
+                "expires=now - 9 if peek else now + lifetime, now=now)",
+            ),
+        ),
+        "claims",
+    ),
+    _claims(
+        "a claim ends with the retention",
+        "consumer/dedupe_start.py",
+        "lifetime_seconds=lambda: self._retention_ms() // 1000 + DAY_SECONDS,",
+        "lifetime_seconds=lambda: self._retention_ms() // 2000,",
+    ),
+    _claims(
+        "a claim is as old as the processor's retention",
+        "consumer/processor.py",
+        "lambda: retention.retention_ms, self._claim_each",
+        "lambda: start.identity.retention_ms, self._claim_each",
+    ),
+    _claims(
+        "two copies in one stretch claim side by side",
+        "consumer/dedupe.py",
+        "None if event_id is None or owners[event_id] == position else owners[event_id]",
+        "None if event_id is None or owners[event_id] in positions else owners[event_id]",
+    ),
+    _claims(
+        "records without an id are one event",
+        "consumer/dedupe.py",
+        "ids = [self._event_id.text(record.data) for record in records]",
+        'ids = [self._event_id.text(record.data) or "none" for record in records]',
+    ),
+    _claims(
+        "dropped lines are thrown away",
+        "consumer/sequence_store.py",
+        "        if run.dropped:\n            key = duplicates_key(",
+        "        if run.dropped < 0:\n            key = duplicates_key(",
+    ),
+    _claims(
+        "dropped lines go without their segment's writer",
+        "consumer/sequence_store.py",
+        "duplicates_key(self._prefix, self._shard_id, run.minute, first, writer)",
+        'duplicates_key(self._prefix, self._shard_id, run.minute, first, "w")',
+    ),
+    _claims(
+        "the rest of a lost run forgets its dropped lines",
+        "consumer/archiver.py",
+        "in merge(kept, dropped, key=itemgetter(0)) if position > winner_last",
+        "in kept if position > winner_last",
+    ),
+)
+
+WATERMARK: Final = (
+    _watermark(
+        "watermarks are not loaded after a restart",
+        "consumer/dedupe_start.py",
+        "state = self._at(shard_id, tail) if isinstance(tail, Position) else self._inherited(shard_id)",
+        "state = Watermarks() if isinstance(tail, Position) else self._inherited(shard_id)",
+    ),
+    _watermark(
+        "watermarks are taken from any tail row",
+        "consumer/dedupe_start.py",
+        "if row is not None and row.position == position:",
+        "if row is not None:",
+    ),
+    _watermark(
+        "watermarks without gaps",
+        "consumer/watermarks.py",
+        "        if ordered:\n",
+        "        if ordered or intervals:\n",
+    ),
+    _watermark(
+        "the oldest gap is closed when there are too many",
+        "consumer/watermarks.py",
+        "    if len(intervals) > MAX_INTERVALS:\n        del intervals[0]\n",
+        "    if len(intervals) > MAX_INTERVALS:\n        intervals[:2] = [(intervals[0][0], intervals[1][1])]\n",
+    ),
+    _watermark(
+        "a merged shard closes its parents' gaps",
+        "consumer/watermarks.py",
+        "if merged and low <= merged[-1][1] + 1:",
+        "if merged:",
+    ),
+    _watermark(
+        "the winner's watermarks are not adopted",
+        "consumer/archiver.py",
+        "            self._dedupe.adopt(other, self._sequences.watermarks_of(other))\n",
+        "            pass\n",
+    ),
+    _watermark(
+        "a loser keeps its own watermarks",
+        "consumer/archiver.py",
+        "        self._follow(outcome.winner)\n",
+        "        self.tail = self._floor = outcome.winner.last\n",
+    ),
+    _watermark(
+        "the loser of a slot judges nothing again",
+        "consumer/archiver.py",
+        "            self._write(rest, stretch)\n",
+        "            rest.extend(stretch)\n",
+    ),
+    _watermark(
+        "the tail row before the commit",
+        "consumer/archiver.py",
+        "        key, metadata, outcome = self._sequences.commit(\n",
+        "        if self._dedupe is not None:\n"
+        '            self._dedupe.committed(run.metadata(after=self.tail, writer="early"))\n'
+        "        key, metadata, outcome = self._sequences.commit(\n",
+    ),
+    _watermark(
+        "a segment carries no numbers",
+        "consumer/archiver.py",
+        "watermarks=None if self._dedupe is None else self._dedupe.watermarks(),",
+        "watermarks=None if self._dedupe is None else type(self._dedupe.watermarks() or 0)(),",
+    ),
+    _watermark(
+        "watermarks beside go without their segment's writer",
+        "consumer/sequence_store.py",
+        "key = watermarks_key(self._prefix, self._shard_id, run.minute, first, writer)",
+        'key = watermarks_key(self._prefix, self._shard_id, run.minute, first, "w")',
+    ),
+    _watermark(
+        "children inherit nothing",
+        "consumer/dedupe_start.py",
+        "        for parent in () if info is None else info.parents:\n",
+        "        for parent in ():\n",
+    ),
+    _watermark(
+        "a merged shard inherits from one parent",
+        "consumer/dedupe_start.py",
+        "        for parent in () if info is None else info.parents:\n",
+        "        for parent in () if info is None else info.parents[:1]:\n",
+    ),
+    _watermark(
+        "children inherit from their parents alone",
+        "consumer/dedupe_start.py",
+        "state.merge(self._inherited(parent) if last is None else self._at(parent, last))",
+        "state.merge(Watermarks() if last is None else self._at(parent, last))",
+    ),
+    _watermark(
+        "all producers are one",
+        "consumer/dedupe.py",
+        'producer = "" if self._paths.key is None else self._paths.key.text(record.data)',
+        'producer = ""',
+    ),
+    _watermark(
+        "records without a number are duplicates",
+        "consumer/dedupe.py",
+        "                missing += 1\n                verdicts.append(None)\n",
+        '                missing += 1\n                verdicts.append("unknown")\n',
+    ),
+    _watermark(
+        "a lost tail row stops the search",
+        "consumer/dedupe_start.py",
+        "        found = self._find(shard_id, position)\n",
+        "        found = None if row is None else self._find(shard_id, position)\n",
+    ),
+)
+
+OPERATIONS: Final = (
+    _operations(
+        "restore while a worker lives",
+        "consumer/restore.py",
+        "        check_nobody_lives(before, table.read())\n",
+        "        table.read()\n",
+    ),
+    _operations(
+        "the second look comes at once",
+        "consumer/restore.py",
+        "clock.sleep(max(0.0, looked + parts.failover_seconds + _MARGIN_SECONDS - clock.monotonic()))",
+        "clock.sleep(0.0)",
+    ),
+    Mutation(
+        "the wait begins before the first look",
+        (
+            Change("consumer/restore.py", "    looked = clock.monotonic()\n", ""),
+            Change(
+                "consumer/restore.py",
+                "    before = table.read()\n",
+                "    looked = clock.monotonic()\n    before = table.read()\n",
+            ),
+        ),
+        "operations",
+    ),
+    _operations(
+        "restore beyond the tail",
+        "consumer/restore_plan.py",
+        "    return (\n        segment.last,\n",
+        "    return (\n        Position(segment.last.sequence, segment.last.sub + 1),\n",
+    ),
+    _operations(
+        "restore at the first record of the last segment",
+        "consumer/restore_plan.py",
+        "    return (\n        segment.last,\n",
+        "    return (\n        segment.first,\n",
+    ),
+    _operations(
+        "restore at the sentinel",
+        "consumer/restore_plan.py",
+        "    if found is not None:\n        return _after_chain(facts, found)\n",
+        "",
+    ),
+    _operations(
+        "restore ends every closed shard",
+        "consumer/restore_plan.py",
+        "if archived.end is not None and _reaches(archived, found, as_of=facts.as_of):",
+        "if info.closed and (archived.end is None or _reaches(archived, found, as_of=facts.as_of)):",
+    ),
+    _operations(
+        "restore takes the newest minute for the tail",
+        "consumer/tails.py",
+        "    return segment.first\n",
+        "    return segment.minute, segment.first\n",
+    ),
+    _operations(
+        "children of archived shards begin at the application's start",
+        "consumer/restore_plan.py",
+        "if any(ancestor in facts.archived for ancestor in _ancestors(facts.shards, info)):",
+        "if info.shard_id is None:",
+    ),
+    _operations(
+        "expire inside retention",
+        "consumer/expire.py",
+        "    if older_than_ms < retention_ms + MARGIN_MS:\n",
+        "    if older_than_ms < 0:\n",
+    ),
+    _operations(
+        "expire the day that retention ends in",
+        "consumer/expire.py",
+        "    return _EPOCH + dt.timedelta(days=(archive.clock.now_ms() - older_than_ms) // _DAY_MS - 1)\n",
+        "    return _EPOCH + dt.timedelta(days=(archive.clock.now_ms() - older_than_ms) // _DAY_MS + 2)\n",
+    ),
+    _operations(
+        "expire the last segment of a chain",
+        "consumer/expire_plan.py",
+        "    return frozenset(key for key, one in segments.items() if one.first == greatest[one.shard_id])\n",
+        "    return frozenset(key for key, one in segments.items() if one is None)\n",
+    ),
+    _operations(
+        "expire what is not published",
+        "consumer/expire_plan.py",
+        "    if published is None:\n",
+        "    if published is None and day is None:\n",
+    ),
+    _operations(
+        "expire whatever the verdict",
+        "consumer/expire_plan.py",
+        "    if published.verdict != CLEAN:\n",
+        "    if not published.verdict:\n",
+    ),
+    _operations(
+        "expire what came after the verdict",
+        "consumer/expire_plan.py",
+        "    if fresh:\n",
+        "    if fresh and day is None:\n",
+    ),
+    _operations(
+        "expire without a tombstone",
+        "consumer/expire_apply.py",
+        "        if plan.tombstone is None:\n            self._bury(plan)\n",
+        "",
+    ),
+    _operations(
+        "expire the watermarks of segments that stay",
+        "consumer/expire_beside.py",
+        "if slot is not None and slot not in left and",
+        "if slot is not None and",
+    ),
+    _operations(
+        "a refused delete counts as done",
+        "consumer/expire_places.py",
+        '        for error in answer.get("Errors", []):\n',
+        '        for error in answer.get("Errors", [])[:0]:\n',
+    ),
+)
+
+SHARDED: Final = (*CLAIMS, *WATERMARK, *OPERATIONS)
