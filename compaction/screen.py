@@ -58,6 +58,7 @@ def show_audit(audit: Audit, console: Console) -> None:
         f"raw {equation.raw:,} = unique {equation.unique:,} + duplicates {equation.duplicates:,}{removed} "
         f"+ rejected {equation.rejected:,}{rows}",
         highlight=False,
+        soft_wrap=True,
     )
     console.print(Text(_VERDICTS[audit.verdict], style="bold"))
 
@@ -65,7 +66,7 @@ def show_audit(audit: Audit, console: Console) -> None:
 def _table(audit: Audit) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("finding", "", "shard", "minute", "count", "first key"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", no_wrap=name == "finding")
     for one in audit.findings[:_SHOWN]:
         # Text, not markup: keys are whatever somebody put into the bucket.
         table.add_row(

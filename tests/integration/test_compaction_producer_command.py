@@ -1,0 +1,67 @@
+"""`--event-id` as it is typed: on the command line, and under spark-submit."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+import pytest
+
+from compaction.day import Day
+from compaction.places import open_storage
+from demo.embedded import EmbeddedAws
+from tests.corpus.defects import repeated_after_midnight
+from tests.corpus.model import Corpus
+from tests.integration.shell import ROOT, Shell, store_checkpoints
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+DAY = Day.parse("2026-11-20")
+
+
+@pytest.fixture
+def shell(embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path, dynamodb_client: "DynamoDBClient") -> Shell:
+    """Return a shell with an archive in which two records repeat an event of the day before."""
+    made = Shell(embedded_aws, bucket, tmp_path)
+    corpus = Corpus(DAY)
+    repeated_after_midnight(corpus, corpus.shards[1], 3)
+    corpus.write(open_storage(made.address))
+    store_checkpoints(dynamodb_client, bucket, corpus)
+    return made
+
+
+def test_copies_are_left_out_and_counted(shell: Shell) -> None:
+    """Terminal, page and exit code; the plan then says that there is nothing to do."""
+    words = ("--date", str(DAY), "--event-id", "n", "--drop-producer-duplicates")
+    done = shell.run("compact", *words, "--master", "local[2]", "--report", str(shell.folder / "r"))
+    assert done.returncode == 0, done
+    assert "raw 108 = unique 106 + duplicates 0 + producer duplicates left out 2 + rejected 0" in done.stdout
+    assert "producer_duplicate" in done.stdout
+    page = (shell.folder / "r" / f"audit-{DAY}.html").read_text()
+    assert "<b>2</b>producer duplicates left out" in page
+    assert "--event-id n" in page
+    plan = shell.run("compact", *words, "--dry-run", path="/nonexistent")
+    assert (plan.returncode, "nothing to do" in plan.stdout) == (0, True), plan
+
+
+def test_spark_submit_takes_an_event_id(shell: Shell) -> None:
+    """The same finding on the platform's session, and exit code 0: a retry is no defect of the archive."""
+    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    shell.environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    shell.environment.pop("SPARK_HOME", None)
+    job = str(ROOT / "compaction" / "job.py")
+    program = (submit, "--master", "local[2]", "--conf", "spark.ui.enabled=false", job)
+    done = shell.run("audit", "--date", str(DAY), "--json", "--event-id", "n", program=program)
+    assert done.returncode == 0, done.stderr[-2000:]
+    audit = json.loads(done.stdout[done.stdout.index("{\n") :])
+    assert [(one["code"], one["severity"], one["count"]) for one in audit["findings"]] == [
+        ("producer_duplicate", "warning", 2)
+    ]
+
+
+def test_level_inventory_refuses_an_event_id(shell: Shell) -> None:
+    """Exit 2 and the levels that take it, before anything is read."""
+    done = shell.run("audit", "--date", str(DAY), "--level", "inventory", "--event-id", "n")
+    assert (done.returncode, "use --level keys or stream" in done.stderr) == (2, True), done
