@@ -1,0 +1,100 @@
+"""An archive to measure with: ten shards of one day, written by the archive's own codec into a folder."""
+
+import base64
+import random
+from pathlib import Path
+
+from archive.keys import application_key, end_marker_key, segment_key, start_marker_key
+from archive.markers import FORMAT, ApplicationRecord, EndMarker, StartMarker, encode_marker
+from archive.metadata import ChainStart, Predecessor
+from archive.minute import MINUTE_MS
+from archive.position import Position
+from archive.record import Record
+from archive.segment import SegmentWriter
+from compaction.day import Day
+from compaction.directory_storage import DirectoryStorage
+
+DAY = Day.parse("2026-11-20")
+PREFIX = "raw/"
+FIRST = 49680430009993180326445188721472315949130085524050018306
+PAYLOAD_BYTES = 660
+APPLICATION = ApplicationRecord(
+    format=FORMAT,
+    stream_arn="arn:aws:kinesis:us-east-1:000000000000:stream/bench",
+    stream_created_ms=1,
+    application="bench",
+    start="oldest",
+    start_at_ms=None,
+    writer="bench",
+    written_at_ms=1,
+)
+
+
+def make_archive(folder: Path, objects: int, records: int) -> int:
+    """Write `objects` segments of `records` lines each; returns the bytes of all lines.
+
+    A folder that holds an archive of this size is taken as it is. The payloads are JSON with random words in it:
+    gzip takes them to a half, which is little for events, and the same for everyone.
+    """
+    size_file = folder / f"size-{objects}-{records}"
+    if size_file.exists():
+        return int(size_file.read_text())
+    store = DirectoryStorage(folder / "raw")
+    rng = random.Random(1)  # noqa: S311 - the same archive every time
+    words = [base64.b64encode(rng.randbytes(9)).decode() for _ in range(4000)]
+    shards = min(10, objects)
+    raw = sum(_make_shard(store, rng, words, number, objects // shards, records) for number in range(shards))
+    store.put_if_absent(application_key(PREFIX), encode_marker(APPLICATION), {}, "application/json")
+    size_file.write_text(str(raw))
+    return raw
+
+
+def _make_shard(
+    store: DirectoryStorage, rng: random.Random, words: list[str], number: int, objects: int, records: int
+) -> int:
+    shard_id = f"shardId-{number:012d}"
+    sequence = FIRST + number * 10**40
+    after: Predecessor = ChainStart("TRIM_HORIZON")
+    first = Position(sequence + 1)
+    raw = 0
+    for index in range(objects):
+        minute = DAY.first_minute + index * 1440 // objects
+        writer = SegmentWriter(shard_id, minute)
+        batch = []
+        for place in range(records):
+            sequence += 1 if not index and not place else rng.randrange(1, 10**9)
+            text = " ".join(rng.choices(words, k=PAYLOAD_BYTES // 13))
+            data = f'{{"id":{sequence % 10**9},"at":{place},"text":"{text}"}}'.encode()
+            batch.append(Record(str(sequence), 0, f"key-{place % 97}", minute * MINUTE_MS + place % 60_000, data))
+        writer.extend(batch)
+        metadata = writer.metadata(after=after, writer=f"{number}-{index}")
+        key = segment_key(PREFIX, shard_id, minute, metadata.first)
+        store.put_if_absent(key, writer.body(), metadata.encode(), "application/gzip")
+        after, raw = metadata.last, raw + writer.raw_bytes
+    _mark(store, shard_id, first, after)
+    return raw
+
+
+def _mark(store: DirectoryStorage, shard_id: str, first: Position, last: Predecessor) -> None:
+    start = StartMarker(
+        format=FORMAT,
+        shard=shard_id,
+        sentinel="TRIM_HORIZON",
+        first=str(first),
+        starting_hash_key="0",
+        ending_hash_key="1",
+        parents=[],
+        writer="bench",
+        written_at="2026-11-20T00:00:00.000Z",
+    )
+    end = EndMarker(
+        format=FORMAT,
+        shard=shard_id,
+        last=str(last),
+        children=[],
+        proof="read",
+        writer="bench",
+        written_at="2026-11-21T00:00:00.000Z",
+    )
+    store.put_if_absent(start_marker_key(PREFIX, shard_id), encode_marker(start), {}, "application/json")
+    store.put_if_absent(end_marker_key(PREFIX, shard_id), encode_marker(end), {}, "application/json")
