@@ -299,7 +299,7 @@ def test_a_paused_process_never_commits_an_old_buffer(world: World, message: Cal
     """Whatever message comes first after the pause."""
     worker = holding(world, 5)
     world.clock.advance(3600)
-    with pytest.raises(BufferTooOld, match="[1-9][0-9]* buffered records were thrown away"):
+    with pytest.raises(BufferTooOld, match=r"[1-9][0-9]* buffered records were thrown away"):
         message(world, worker)
     assert "PUT" not in worker.store.requests
 
