@@ -74,11 +74,14 @@ def parse_segment_key(prefix: str, key: str) -> SegmentKey:
     found = _SEGMENT.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
     if found is None:
         raise FormatError(f"not a segment key: {key!r}")
-    first = Position(int(found["sequence"]), int(found["sub"]))
-    parsed = SegmentKey(parse_minute_path(found["minute"]), found["shard"], first)
-    if segment_key(prefix, parsed.shard_id, parsed.minute, first) != key:
+    minute, shard_id, sequence, sub = found.groups()
+    if _is_overpadded(sequence, SEQUENCE_DIGITS) or _is_overpadded(sub, SUB_DIGITS):
         raise FormatError(f"not a segment key: {key!r}", next_step="its numbers are padded differently from ours")
-    return parsed
+    return SegmentKey(parse_minute_path(minute), check_shard_id(shard_id), Position(int(sequence), int(sub)))
+
+
+def _is_overpadded(digits: str, width: int) -> bool:
+    return len(digits) > width and digits[0] == "0"
 
 
 def segment_sort_key(parsed: SegmentKey) -> tuple[int, str, Position]:
