@@ -5,13 +5,17 @@ from collections.abc import Iterator
 import pytest
 
 from archive.clock import SystemClock
+from archive.errors import ObjectVanished
 from compaction.audit import audit_day
 from compaction.day import Day
+from compaction.event_ids import IdOrder
 from compaction.places import Place, open_storage
+from compaction.plan import Piece, Task, Unit
 from compaction.ports import AuditOptions, Ports
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.spark import SparkEngine
 from compaction.storage import Address
+from compaction.work import Order
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.auditing import compare, ports
 from tests.corpus.defects import PRODUCER_DEFECTS, Expected, Seen
@@ -80,3 +84,12 @@ def test_copies_are_left_out_of_the_parquet(bench: Bench) -> None:
     events = [event for event in published_events(open_storage(bench.address), done.manifest) if event is not None]
     assert len(events) == len(set(events))
     assert bench.compact(drop=True).state == "already"
+
+
+def test_an_error_of_a_task_keeps_its_kind_through_the_shuffle(bench: Bench) -> None:
+    """What a worker raises comes back as the same error of our tree, with its next step."""
+    one = bench.corpus.shards[0].segments[3]
+    piece = Piece(one.key, '"gone"', 1, one.metadata.shard_id, one.metadata.minute, one.metadata.first)
+    order = Order(Task(0, (Unit((piece,), merge=True),)), bench.address, ids=IdOrder("n", 0, 2))
+    with pytest.raises(ObjectVanished, match="changed while the day was rewritten"):
+        bench.engine.exchange([order])
