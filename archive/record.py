@@ -88,6 +88,7 @@ class _AnyDroppedLine(Line, gc=False, forbid_unknown_fields=True, kw_only=True):
     duplicate_of: str
 
 
+_OPEN, _CLOSE = b"{}"
 _encode_lines = msgspec.json.Encoder().encode_lines
 _decode = msgspec.json.Decoder(Line).decode
 _decode_lines = msgspec.json.Decoder(Line).decode_lines
@@ -164,7 +165,7 @@ def decode_block(block: bytes) -> list[Line] | None:
     count = 1
     at = block.find(b"\n", 0, last)  # a loop of `find` is four times as fast as to count what stands around breaks
     while at >= 0:
-        if block[at - 1 : at + 2] != b"}\n{":
+        if block[at - 1] != _CLOSE or block[at + 1] != _OPEN:
             return None
         count += 1
         at = block.find(b"\n", at + 1, last)

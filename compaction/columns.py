@@ -19,6 +19,12 @@ def text_column(values: Sequence[str]) -> pa.StringArray:
     return _column_of_bytes(pa.string(), [value.encode() for value in values])
 
 
+def constant_column(value: str, count: int) -> pa.StringArray:
+    """Return a column of one text, again and again."""
+    text = value.encode()
+    return _column(pa.string(), text * count, [len(text)] * count, count)
+
+
 def bytes_column(values: Sequence[bytes]) -> pa.BinaryArray:
     """Return a column of bytes."""
     return _column_of_bytes(pa.binary(), values)
@@ -44,5 +50,10 @@ def _column_of_bytes(kind: pa.DataType, values: Sequence[bytes]) -> pa.Array:
 
 
 def _column(kind: pa.DataType, data: bytes, lengths: Iterable[int], count: int) -> pa.Array:
-    offsets = array("i", accumulate(lengths, initial=0))
+    sizes = list(lengths)
+    step = sizes[0] if sizes else 0
+    if sizes.count(step) == count:  # all of one length, as numbers and shards are
+        offsets = array("i", range(0, step * count + 1, step) if step else [0] * (count + 1))
+    else:
+        offsets = array("i", accumulate(sizes, initial=0))
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])

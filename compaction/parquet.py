@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compaction.columns import text_column
+from compaction.columns import constant_column
 from compaction.storage import Sink
 
 SCHEMA_VERSION: Final = "2"
@@ -89,7 +89,7 @@ def _rows(lines: pa.Table, segment: str) -> pa.Table:
             lines["arrival_ms"].cast(pa.timestamp("ms", "UTC")).cast(SCHEMA.field("arrival_time").type),
             lines["data"],
             lines["data_bytes"],
-            text_column([segment] * count),
+            constant_column(segment, count),
         ],
         schema=SCHEMA,
     )

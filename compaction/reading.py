@@ -17,7 +17,7 @@ from archive.minute import MINUTE_MS
 from archive.position import Position
 from archive.record import Line, decode_block, decode_line
 from archive.segment import MAX_LINE_BYTES, inflate_blocks
-from compaction.columns import bytes_column, long_column, text_column, with_gaps
+from compaction.columns import bytes_column, constant_column, long_column, text_column, with_gaps
 from compaction.facts import Disorder, SegmentFacts
 from compaction.plan import Piece
 
@@ -212,9 +212,11 @@ def _table(lines: Sequence[Line]) -> pa.Table | None:
     payloads = _payloads(lines)
     if payloads is None or not _are_sequence_numbers(sequences) or not _are_arrivals(arrivals):
         return None
+    shards = [line.shard_id for line in lines]
+    is_one = shards.count(shards[0]) == len(shards)
     return pa.Table.from_arrays(
         [
-            text_column([line.shard_id for line in lines]),
+            constant_column(shards[0], len(shards)) if is_one else text_column(shards),
             sequences,
             long_column([line.sub_sequence_number for line in lines]),
             text_column([line.partition_key for line in lines]),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.columns import bytes_column, long_column, text_column, with_gaps
+from compaction.columns import bytes_column, constant_column, long_column, text_column, with_gaps
 
 texts = st.lists(st.text(st.characters(codec="utf-8"), max_size=8), max_size=30)
 blobs = st.lists(st.binary(max_size=8), max_size=30)
@@ -18,6 +18,14 @@ def test_texts(values: list[str]) -> None:
     column = text_column(values)
     column.validate(full=True)
     assert column.equals(pa.array(values, pa.string()))
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=8), st.integers(0, 20))
+def test_one_text_again_and_again(value: str, count: int) -> None:
+    """Empty or not."""
+    column = constant_column(value, count)
+    column.validate(full=True)
+    assert column.equals(pa.array([value] * count, pa.string()))
 
 
 @given(blobs)
