@@ -16,6 +16,7 @@ from compaction.conclusion import DayResult
 from compaction.day import Day, day_of_ms
 from compaction.day_before import look_back
 from compaction.exchange import Exchanged
+from compaction.generation import DayFolder
 from compaction.iceberg_open import opened_table
 from compaction.inventory import list_day
 from compaction.kinesis import StreamReader, make_kinesis_client
@@ -24,7 +25,7 @@ from compaction.logs import configure_logging
 from compaction.places import Place, open_storage, parse_place
 from compaction.plan import plan_tasks, single_units
 from compaction.ports import AuditOptions, Ports
-from compaction.publish import DayFolder, Publisher
+from compaction.publish import Publisher
 from compaction.request import AuditRequest, CompactRequest
 from compaction.result import EXIT_CODES, Verdict, encode_audit
 from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of

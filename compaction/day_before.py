@@ -3,10 +3,11 @@
 from typing import NamedTuple
 
 from compaction.day import Day
+from compaction.generation import DayFolder
 from compaction.inventory import Inventory, list_day
 from compaction.places import open_storage
 from compaction.ports import AuditOptions, Ports
-from compaction.publish import DayFolder, Publisher
+from compaction.publish import Publisher
 from compaction.tombstones import is_expired
 
 

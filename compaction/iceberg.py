@@ -22,9 +22,10 @@ import structlog
 from archive.clock import Clock
 from archive.errors import CatalogUnavailable, OutcomeUnknown
 from compaction.day import Day
+from compaction.generation import Manifest
 from compaction.iceberg_plan import LiveFile, Recorded, Replacement, Target, plan_replacement
 from compaction.inventory import Waits
-from compaction.publish import GRACE_MS, Manifest, Publisher
+from compaction.publish import GRACE_MS, Publisher
 
 DAY_PROPERTY: Final = "minutebook.day"
 GENERATION_PROPERTY: Final = "minutebook.generation"

@@ -16,126 +16,23 @@ in between has listed before us or after us, and the loser lists again.
 """
 
 import gzip
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, NamedTuple, TypeVar
+from typing import Final
 
 import msgspec
 
 from archive.commit import until_known
 from archive.errors import FormatError, OutcomeUnknown, StoreUnavailable
 from archive.store import PutOutcome
-from compaction.day import Day
+from compaction.generation import FORMAT, Current, DayFolder, File, Manifest, Pointer, decode
 from compaction.inventory import Inventory, Waits, in_parallel
 from compaction.leftovers import Kept, Marks, sweep
-from compaction.result import Verdict
 from compaction.storage import Storage
 
-FORMAT: Final = 1
 JSON_TYPE: Final = "application/json"
 _TEXT_TYPE: Final = "text/plain; charset=utf-8"
-D = TypeVar("D", "Manifest", "Pointer")
 GRACE_MS: Final = 3 * 24 * 3_600_000
 """How long a generation that is no longer current stays: longer than the longest query that began on it."""
-
-
-class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One Parquet file: its key below the output's root, rows and bytes."""
-
-    key: str
-    rows: int
-    bytes: int
-
-
-class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A generation: its files, and what they were made from. `ends` maps a shard to its last position.
-
-    `removed` counts producer duplicates that were left out, `event_id` says by which path they were recognised;
-    `restored` counts dropped lines that were brought back.
-    """
-
-    format: int
-    day: str
-    generation: str
-    files: tuple[File, ...]
-    rows: int
-    inventory: str
-    verdict: Verdict
-    audit: str
-    ends: dict[str, str]
-    writer: str
-    written_at: str
-    removed: int = 0
-    restored: int = 0
-    event_id: str | None = None
-
-
-class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What readers follow: the current generation and its manifest's key below the output's root."""
-
-    format: int
-    day: str
-    generation: str
-    manifest: str
-    rows: int
-    verdict: Verdict
-    writer: str
-    written_at: str
-
-
-class Current(NamedTuple):
-    """The pointer as it was read; both None when the day is not published."""
-
-    pointer: Pointer | None
-    etag: str | None
-
-
-class DayFolder(NamedTuple):
-    """Where a day's files are below the output's root."""
-
-    root: str
-    day: Day
-
-    @property
-    def path(self) -> str:
-        """The day's folder."""
-        return f"{self.root}dt={self.day}/"
-
-    @property
-    def generations(self) -> str:
-        """What the keys of the day's files begin with, up to the name of their generation."""
-        return f"{self.path}gen="
-
-    @property
-    def tables(self) -> str:
-        """The folder of marks: which tables may name which generations."""
-        return f"{self.path}_tables/"
-
-    @property
-    def pointer(self) -> str:
-        """Key of the pointer."""
-        return f"{self.path}_current.json"
-
-    @property
-    def symlinks(self) -> str:
-        """Key of the symlink manifest."""
-        return f"{self.root}_symlinks/dt={self.day}/manifest"
-
-    def generation(self, generation: str) -> str:
-        """Return the folder of a generation's files."""
-        return f"{self.path}gen={generation}/"
-
-    def manifest(self, generation: str) -> str:
-        """Return the key of a generation's manifest."""
-        return f"{self.path}_manifest/{generation}.json"
-
-    def audit(self, generation: str) -> str:
-        """Return the key of the audit that allowed a generation."""
-        return f"{self.path}_manifest/{generation}.audit.json"
-
-    def inventory(self, generation: str) -> str:
-        """Return the key of the inventory that a generation was made from."""
-        return f"{self.path}_manifest/{generation}.inventory.jsonl.gz"
 
 
 class Publisher:
@@ -157,13 +54,13 @@ class Publisher:
         stored = until_known(lambda: self._storage.get(self.folder.pointer), self._waits(), "GET the pointer")
         if stored is None:
             return Current(None, None)
-        return Current(_decode(stored.body, Pointer, self.folder.pointer), stored.etag)
+        return Current(decode(stored.body, Pointer, self.folder.pointer), stored.etag)
 
     def manifest(self, generation: str) -> Manifest | None:
         """Read a generation's manifest."""
         key = self.folder.manifest(generation)
         stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
-        return None if stored is None else _decode(stored.body, Manifest, key)
+        return None if stored is None else decode(stored.body, Manifest, key)
 
     def put_inventory(self, generation: str, inventory: Inventory) -> None:
         """Store what the generation was made from; the same bytes whoever writes them."""
@@ -298,11 +195,6 @@ class Publisher:
                     ) from exc
 
 
-def files_of(parts: Sequence[tuple[str, int, int]]) -> tuple[File, ...]:
-    """Return the files of (key, rows, bytes), by key."""
-    return tuple(File(key=key, rows=rows, bytes=size) for key, rows, size in sorted(parts))
-
-
 def _epoch_ms(pointer: Pointer) -> int:
     try:
         return int(datetime.fromisoformat(pointer.written_at).timestamp() * 1000)
@@ -311,15 +203,3 @@ def _epoch_ms(pointer: Pointer) -> int:
             f"the pointer of {pointer.day} was written at {pointer.written_at!r}, which is no time",
             next_step="restore the object from a version of it",
         ) from exc
-
-
-def _decode(body: bytes, kind: type[D], key: str) -> D:
-    try:
-        found = msgspec.json.decode(body, type=kind)
-    except msgspec.MsgspecError as exc:
-        raise FormatError(
-            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
-        ) from exc
-    if found.format != FORMAT:
-        raise FormatError(f"{key}: format {found.format} is not known here", next_step="upgrade Minutebook")
-    return found

@@ -12,13 +12,14 @@ from compaction.conclusion import DayResult, conclude
 from compaction.day import Day
 from compaction.day_before import DayBefore, look_back
 from compaction.findings import Code, Finding, finding
+from compaction.generation import Current, DayFolder, Manifest, files_of
 from compaction.iceberg import TableCommit, TableCommitter
 from compaction.inventory import Inventory, list_day
 from compaction.leases import Checkpoints
 from compaction.parquet import SCHEMA_VERSION
 from compaction.places import Place
 from compaction.ports import AuditOptions, Ports, iso_time
-from compaction.publish import Current, DayFolder, Manifest, Publisher, files_of
+from compaction.publish import Publisher
 from compaction.result import Audit, Verdict, decode_audit, encode_audit
 from compaction.storage import Storage
 from compaction.tombstones import is_expired

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 from archive.payload import PayloadPath
 from archive.position import Position
-from compaction.publish import Manifest
+from compaction.generation import Manifest
 from compaction.storage import Storage
 
 

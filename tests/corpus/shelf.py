@@ -8,11 +8,12 @@ import pyarrow.parquet as pq
 
 from archive.clock import Backoff, SystemClock
 from compaction.day import Day
+from compaction.generation import DayFolder, File, Manifest
 from compaction.iceberg import DayTable, TableCommit, TableCommitter
 from compaction.parquet import SCHEMA
 from compaction.places import Place, open_storage
 from compaction.ports import iso_time
-from compaction.publish import DayFolder, File, Manifest, Publisher
+from compaction.publish import Publisher
 from tests.fakes.clock import ManualClock
 
 Row = dict[str, object]

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 
 from archive.clock import Backoff, SystemClock, new_id, new_random
 from compaction.day import Day
+from compaction.generation import DayFolder
 from compaction.places import open_storage
-from compaction.publish import DayFolder, Publisher
+from compaction.publish import Publisher
 from compaction.storage import Address, Storage
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.model import PREFIX, Corpus, Shape

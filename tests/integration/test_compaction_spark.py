@@ -13,10 +13,11 @@ from archive.errors import FormatError
 from archive.position import Position
 from compaction.audit import audit_day
 from compaction.day import Day
+from compaction.generation import DayFolder
 from compaction.places import Place, open_storage
 from compaction.plan import Piece, Task, Unit
 from compaction.ports import AuditOptions, Ports
-from compaction.publish import DayFolder, Publisher
+from compaction.publish import Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.spark import SparkEngine
 from compaction.storage import Address

@@ -7,9 +7,9 @@ import msgspec
 
 from archive.position import Position
 from compaction.day import Day
+from compaction.generation import Manifest
 from compaction.places import Place, open_storage
 from compaction.ports import AuditOptions
-from compaction.publish import Manifest
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.storage import Address
 from tests.corpus.auditing import ports

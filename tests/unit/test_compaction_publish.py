@@ -11,9 +11,10 @@ import pytest
 from archive.clock import SystemClock
 from archive.errors import SafetyRefusal
 from compaction.day import Day
+from compaction.generation import DayFolder
 from compaction.places import Place, open_storage
 from compaction.ports import AuditOptions, Ports
-from compaction.publish import GRACE_MS, DayFolder, Publisher
+from compaction.publish import GRACE_MS, Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.storage import Address, Storage
 from compaction.work import Order, Outcome
