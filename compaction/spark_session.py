@@ -1,0 +1,149 @@
+"""A local Spark session of our own: the Java it needs, its start without noise, and its end with its JVM."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from archive.errors import MinutebookError, SettingsError
+
+_ENOUGH_JAVA = 17
+_OLD_JAVA = 8
+_STOP_SECONDS = 20
+
+
+class SparkFailed(MinutebookError):  # noqa: N818 - the name says what happened, as in archive.errors
+    """Spark gave up on a task for a reason that is not ours."""
+
+
+def submitted() -> bool:
+    """Tell whether this process was started by spark-submit: the JVM is there already."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def check_java() -> None:
+    """Raise SettingsError, in one sentence, unless a Java that Spark takes can be run."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if java is None:
+        where = f"JAVA_HOME={home} holds no bin/java" if home else "there is no java on PATH"
+        raise SettingsError(
+            f"compaction needs Java {_ENOUGH_JAVA} or newer to run Spark, and {where}",
+            next_step="install a JRE (Debian: openjdk-17-jre-headless) or set JAVA_HOME; "
+            "audit --level inventory runs without",
+        )
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - found above
+    version = _java_version(said.stderr + said.stdout)
+    needed = _OLD_JAVA if _pyspark_version() < (4, 0) else _ENOUGH_JAVA
+    if version is None or version < needed:
+        raise SettingsError(
+            f"compaction needs Java {needed} or newer to run Spark, and {java} is "
+            f"{'no Java' if version is None else f'Java {version}'}",
+            next_step="install a newer JRE (Debian: openjdk-17-jre-headless) or set JAVA_HOME to it",
+        )
+
+
+def _java_version(text: str) -> int | None:
+    """Return 17 for `openjdk version "17.0.15"`, 8 for `"1.8.0_452"`."""
+    _, _, quoted = text.partition('version "')
+    parts = quoted.partition('"')[0].replace("-", ".").split(".")
+    numbers = [int(part) for part in parts[:2] if part.isdigit()]
+    if not numbers:
+        return None
+    return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
+
+
+def _pyspark_version() -> tuple[int, int]:
+    try:
+        import pyspark  # noqa: PLC0415 - an extra: absent in the consumer's image
+    except ImportError as exc:
+        raise SettingsError(
+            "compaction needs PySpark, which is not installed", next_step="pip install 'minutebook[spark]'"
+        ) from exc
+    major, minor = pyspark.__version__.split(".")[:2]
+    return int(major), int(minor)
+
+
+def start(master: str) -> tuple[Any, Path]:
+    """Start a local session; returns it and the file with what its JVM and workers say.
+
+    Raises:
+        SparkFailed: it does not start.
+    """
+    # Workers run `python3` from PATH unless told: they would not find our packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra
+
+    handle, name = tempfile.mkstemp(prefix="minutebook-spark-", suffix=".log")
+    os.close(handle)
+    log = Path(name)
+    builder = (
+        SparkSession.builder.master(master)
+        .appName("minutebook")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.sql.warehouse.dir", tempfile.gettempdir())
+    )
+    with _stderr_into(log):
+        try:
+            return builder.getOrCreate(), log
+        except Exception as exc:  # py4j and pyspark raise many kinds; the log says more
+            lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-3:]
+            raise SparkFailed(
+                f"Spark does not start: {last_line(exc)}: {' / '.join(lines)}", next_step=f"read {log}"
+            ) from exc
+
+
+def stop(session: Any) -> None:  # noqa: ANN401 - pyspark is untyped here
+    """Stop a session that `start` started, and its JVM."""
+    gateway = session.sparkContext._gateway  # noqa: SLF001 - the JVM is ours: nobody else ends it
+    session.stop()
+    gateway.shutdown()
+    process = gateway.proc
+    process.stdin.close()  # the JVM waits for this
+    try:
+        process.wait(timeout=_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    _forget_gateway()
+
+
+@contextmanager
+def _stderr_into(log: Path) -> Iterator[None]:
+    """Give file descriptor 2 to `log` while the JVM starts: it and its workers keep it, we get ours back."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    target = os.open(log, os.O_WRONLY | os.O_APPEND)
+    os.dup2(target, 2)
+    os.close(target)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _forget_gateway() -> None:
+    """Let the next session of this process start a JVM of its own."""
+    from pyspark import SparkContext  # noqa: PLC0415 - an extra
+
+    SparkContext._gateway = None  # noqa: SLF001 - pyspark keeps it for ever
+    SparkContext._jvm = None  # noqa: SLF001 - same
+
+
+def last_line(error: BaseException) -> str:
+    """Return the line of a Java error that says most."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    known = [line for line in lines if "Error" in line or "Exception" in line]
+    return (known or lines or [type(error).__name__])[-1][:300]
