@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.mutations.mutation import Mutation
 from tests.mutations.nightly import NIGHTLY
+from tests.mutations.producers import PRODUCERS
 
 _SLOTS: Final = "tests/unit/test_processor_slots.py"
 _CHECKPOINTS: Final = "tests/unit/test_processor_checkpoints.py"
@@ -260,6 +261,7 @@ MUTATIONS: Final = (
         (f"{_START}::test_a_resume_past_retention_is_marked",),
     ),
     *NIGHTLY,
+    *PRODUCERS,
     Mutation(
         "read the pointer before the table",
         "compaction/iceberg.py",

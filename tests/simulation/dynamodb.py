@@ -26,9 +26,14 @@ class _Flying(NamedTuple):
 
 
 class Table:
-    """The items by id, and the puts that are still on their way. `on_put` sees every item that is stored."""
+    """The items by id, and the puts that are still on their way.
 
-    def __init__(self, world: World, on_put: Callable[[str, Item], None]) -> None:
+    `on_put` sees every item that is stored, `on_sent` every one that a processor sends.
+    """
+
+    def __init__(
+        self, world: World, on_put: Callable[[str, Item], None], on_sent: Callable[[Host, Item], None]
+    ) -> None:
         self.world = world
         self.exists = False
         self.times_out = False
@@ -36,6 +41,7 @@ class Table:
         self.flying: list[_Flying] = []
         self.lost_at: list[float] = []
         self._on_put = on_put
+        self.on_sent = on_sent
 
     def apply(self, put: _Flying) -> Item | None:
         """Apply a put now; return the item that stands against its condition, None when it was stored."""
@@ -90,6 +96,7 @@ class DynamoClient:
         ReturnValuesOnConditionCheckFailure: str | None = None,  # noqa: N803
     ) -> dict[str, Any]:
         """PutItem; a refusal shows the item as it is when that was asked for."""
+        self._table.on_sent(self._host, Item)
         fault = self._begin("PutItem", _PUT_FAULTS)
         put = _Flying(Item, ConditionExpression, ExpressionAttributeValues or {})
         if fault == "delayed":

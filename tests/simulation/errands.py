@@ -220,6 +220,8 @@ class Operator:
             raise Violation(f"expire deletes {name(segment.first)}, which the stream may still deliver")
         if segment.last == max(site.ledger.ends):
             raise Violation(f"expire deletes {name(segment.first)}, the last segment of {site.shard_id}")
+        if f"{PREFIX}_expired/{key[len(PREFIX) :][:10].replace('/', '-')}.json" not in history.bucket.objects:
+            raise Violation(f"expire deletes {name(segment.first)} without a tombstone")
         if key not in self._inventories.get(key[len(PREFIX) :][:10], set()):
             raise Violation(f"expire deletes {name(segment.first)}, which is not published")
 

@@ -85,6 +85,7 @@ class Consumer(DaemonDouble):
     def give(self, what: str, message: Message) -> None:
         """Send a message and let the processor work until it is idle, held up or dead."""
         self.hands, self._inbox = what, message
+        self.host.received_at = self.host.world.now
         if what == "leaseLost":
             self.host.silenced = True
         if self.host.world.trace is not None:

@@ -17,6 +17,7 @@ from tests.mutations.__main__ import _copy
 from tests.simulation.mutation import Mutation
 from tests.simulation.mutations import MUTATIONS as PLAIN
 from tests.simulation.mutations_sharded import SHARDED
+from tests.simulation.sharded_kinds import MODES
 
 _FOUND: Final = re.compile(r"^seed (\d+) \(([^)]*)\): (.*)$", re.MULTILINE)
 _VIOLATIONS: Final = 1
@@ -27,10 +28,15 @@ def main(arguments: Sequence[str]) -> int:
     """Run the mutations whose names contain any of the arguments, all without arguments."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.mutate", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument(
+        "--modes", default=",".join(MODES), metavar="MODE,...", help="those of these modes (default: all)"
+    )
     parser.add_argument("--seeds", default="0..20000", metavar="A..B")
     parser.add_argument("--workers", default="2")
     options = parser.parse_args(arguments)
-    chosen = [one for one in MUTATIONS if not options.names or any(name in one.name for name in options.names)]
+    modes = options.modes.split(",")
+    chosen = [one for one in MUTATIONS if one.mode in modes]
+    chosen = [one for one in chosen if not options.names or any(name in one.name for name in options.names)]
     survivors = 0
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
         tree = Path(folder) / "tree"

@@ -77,8 +77,10 @@ CLAIMS: Final = (
             Change(
                 "consumer/dedupe.py",
                 "        owners = dict(zip(wanted, self._each(self._claim, wanted.items()), strict=True))\n",
-                "        owners = {event_id: self._claim((event_id, position), peek=True)\n"
-                "                  for event_id, position in wanted.items()}\n"
+                "        self.life = self._lifetime_seconds\n"
+                "        self._lifetime_seconds = lambda: -9\n"
+                "        owners = dict(zip(wanted, self._each(self._claim, wanted.items()), strict=True))\n"
+                "        self._lifetime_seconds = self.life\n"
                 "        self.pending = [*getattr(self, 'pending', []), *wanted.items()]\n",
             ),
             Change(
@@ -88,16 +90,6 @@ CLAIMS: Final = (
                 "        for wanted in getattr(self, 'pending', []):\n"
                 "            self._claim(wanted)\n"
                 "        self.pending = []\n",
-            ),
-            Change(
-                "consumer/dedupe.py",
-                "    def _claim(self, wanted: tuple[str, str]) -> str:\n",
-                "    def _claim(self, wanted: tuple[str, str], peek: bool = False) -> str:\n",
-            ),
-            Change(
-                "consumer/dedupe.py",
-                "expires=now + lifetime, now=now)",
-                "expires=now - 9 if peek else now + lifetime, now=now)",
             ),
         ),
         "claims",
@@ -336,7 +328,7 @@ OPERATIONS: Final = (
         "expire what is not published",
         "consumer/expire_plan.py",
         "    if published is None:\n",
-        "    if published is None and day is None:\n",
+        "    if published is None:\n        return None\n    if published is None:\n",
     ),
     _operations(
         "expire whatever the verdict",

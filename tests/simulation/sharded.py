@@ -23,10 +23,11 @@ from tests.simulation.sharded_happenings import HAPPENINGS
 from tests.simulation.sharded_kinds import ShardedKind, sharded_kind_of
 from tests.simulation.shards import ShardSite, Span
 from tests.simulation.site import Site
-from tests.simulation.verdicts import check_claims, check_watermarks
+from tests.simulation.verdicts import CLOCKS, DAY, REREAD, check_claims, check_watermarks
 from tests.simulation.world import Host, Violation
 
 MAX_SHARDS = 5
+MAX_BATCH_SECONDS = 900
 
 
 class ShardedHistory(History):
@@ -43,7 +44,7 @@ class ShardedHistory(History):
         self.shard_sites: list[ShardSite] = []
         self.drained: set[int] = set()
         super().__init__(seed, tally, traced=traced, kind=kind or sharded_kind_of(mode, seed))
-        self.table = Table(self.world, self._put_in_table)
+        self.table = Table(self.world, self._put_in_table, self._sent_to_table)
         self.operator = Operator(self)
         self.errands: list[Errand] = []
         self.claimed_at: dict[str, float] = {}
@@ -209,6 +210,20 @@ class ShardedHistory(History):
         number = site.stream.shard.index[Position.parse(item["position"]["S"])]
         if number not in site.ledger.ends and not site.ledger.beyond_promise:
             raise Violation(f"a tail row names {name(number)} of {site.shard_id}, which ends no segment")
+
+    def _sent_to_table(self, host: Host, item: Item) -> None:
+        """Look at a claim when it is sent: it outlives all that the stream may still deliver by then.
+
+        Not when its machine slept since the batch came: the batch is too old to be committed.
+        """
+        if "expires" not in item or self.world.now - host.received_at > MAX_BATCH_SECONDS:
+            return
+        seconds = int(item["expires"]["N"]) - self.world.now
+        raised = self.retention_raised_at
+        learning = raised is not None and host.received_at < raised + REREAD
+        needed = self.shard_sites[0].stream.retention_hours * HOUR + DAY - CLOCKS
+        if seconds < needed and not learning:
+            raise Violation(f"a claim ends in {seconds:.0f} s, before the stream must have let go of its copies")
 
     # The end
 

@@ -73,7 +73,7 @@ def _claims() -> tuple[ShardedKind, ...]:
         kind(
             "retention",
             2,
-            _FAULTY | {"longer": 3, "almost": 4, "sweep": 5, "day": 4, "start": 14},
+            _FAULTY | {"longer": 3, "almost": 4, "sweep": 5, "day": 4, "start": 14, "throttle": 0},
             errors=_TRIMS,
             trims=True,
         ),

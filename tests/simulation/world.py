@@ -108,6 +108,7 @@ class Host:
         self.task: Task | None = None
         self.wake = 0.0
         self.opened = False
+        self.received_at = world.now
         self.silenced = False
         self.counts: Counter[str] = Counter()
 
