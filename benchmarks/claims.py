@@ -15,11 +15,11 @@ import time
 from botocore.awsrequest import AWSRequest, AWSResponse
 
 from archive.clock import Backoff, SystemClock
+from archive.logs import configure_logging
 from archive.payload import PayloadPath
 from archive.record import Record
 from consumer.dedupe import Claims
 from consumer.dedupe_table import DynamoDedupeTable, make_dynamodb_client
-from consumer.logs import configure_logging
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY
 
 STRETCH = 1000

@@ -20,9 +20,9 @@ from typing import TypeVar
 from amazon_kclpy import dispatch
 
 from archive.clock import SystemClock, new_id
+from archive.logs import configure_logging
 from archive.position import Position
 from archive.store import ListedObject, ObjectHead, PutOutcome, StoredObject
-from consumer.logs import configure_logging
 from consumer.multilang import run_process
 from consumer.processor import ShardProcessor
 from consumer.settings import Settings

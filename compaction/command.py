@@ -11,6 +11,7 @@ from typing import Final
 from rich.console import Console
 
 from archive.clock import Backoff, SystemClock, new_id, new_random
+from archive.logs import configure_logging
 from compaction.audit import audit_day
 from compaction.conclusion import DayResult
 from compaction.day import Day, day_of_ms
@@ -21,7 +22,6 @@ from compaction.iceberg_open import opened_table
 from compaction.inventory import list_day
 from compaction.kinesis import StreamReader, make_kinesis_client
 from compaction.leases import Checkpoints, make_dynamodb_client, read_checkpoints
-from compaction.logs import configure_logging
 from compaction.places import Place, open_storage, parse_place
 from compaction.plan import plan_tasks, single_units
 from compaction.ports import AuditOptions, Ports

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import javaproperties
-
 from archive.errors import SettingsError
+from archive.properties_file import read_properties
 from compaction.places import Place
 from compaction.storage import Address
 
@@ -49,7 +48,7 @@ def load_job_settings(path: Path, environ: Mapping[str, str]) -> JobSettings:
     Raises:
         SettingsError: it cannot be read, or a name that the job needs is missing; all of them at once.
     """
-    values = _read(path)
+    values = dict(read_properties(path).values)
     for name, variable in _OVERRIDES.items():
         if environ.get(variable):
             values[name] = environ[variable]
@@ -87,15 +86,3 @@ def load_job_settings(path: Path, environ: Mapping[str, str]) -> JobSettings:
         dynamodb_endpoint=values.get("dynamoDBEndpoint"),
         source=str(path),
     )
-
-
-def _read(path: Path) -> dict[str, str]:
-    try:
-        text = path.read_bytes().decode("latin-1")
-        return {name: value.strip() for name, value in javaproperties.loads(text).items()}
-    except OSError as exc:
-        raise SettingsError(
-            f"{path}: {exc.strerror}", next_step="name the properties file that the consumer runs with"
-        ) from exc
-    except javaproperties.InvalidUEscapeError as exc:
-        raise SettingsError(f"{path}: {exc}", next_step="write \\u and four hex digits, or \\\\u") from exc

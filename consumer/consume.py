@@ -10,6 +10,7 @@ import structlog
 
 from archive.clock import Backoff, Clock, SystemClock, new_id, new_random
 from archive.errors import SettingsError
+from archive.logs import configure_logging
 from archive.markers import FORMAT, ApplicationRecord
 from archive.s3 import S3Store, make_s3_client
 from consumer.application import KclStart, kcl_start, propose_start, settle_application
@@ -19,7 +20,6 @@ from consumer.java import find_jars, find_java
 from consumer.kinesis import KinesisStream, make_kinesis_client
 from consumer.leader_lock import release_own_lock
 from consumer.lease_table import DynamoDBLeaseTable, lease_table_of
-from consumer.logs import configure_logging
 from consumer.metrics import Metrics
 from consumer.preflight import exit_code, preflight
 from consumer.preflight_result import Check, Outcome

@@ -13,6 +13,7 @@ from rich.table import Table
 from archive.clock import Backoff, Clock, IdSource, SystemClock, new_id, new_random
 from archive.commit import until_known
 from archive.errors import MinutebookError, SafetyRefusal, SettingsError
+from archive.logs import configure_logging
 from archive.published import read_published
 from archive.s3 import S3Store, make_s3_client
 from archive.store import ObjectStore
@@ -23,7 +24,6 @@ from consumer.expire_beside import Beside
 from consumer.expire_places import PublishedPlace, S3Deleter, open_published
 from consumer.expire_plan import DayPlan, greatest_firsts, plan_day
 from consumer.kinesis import KinesisStream, make_kinesis_client
-from consumer.logs import configure_logging
 from consumer.settings import load_settings
 from consumer.stream import StreamIdentity
 from consumer.tails import MINUTES_PER_DAY, Window, days_with_objects, segments_by_hour

@@ -42,7 +42,7 @@ def _serve(protocol: BinaryIO) -> int:
     import structlog  # noqa: PLC0415 - after the guard
 
     from archive.errors import MinutebookError  # noqa: PLC0415 - after the guard
-    from consumer.logs import configure_logging  # noqa: PLC0415 - after the guard
+    from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
 
     configure_logging()
     log = structlog.get_logger().bind(pid=os.getpid())
@@ -76,10 +76,10 @@ def _run(protocol: BinaryIO) -> None:
 
     from archive.clock import SystemClock, new_id, new_random  # noqa: PLC0415 - after the guard
     from archive.errors import SettingsError  # noqa: PLC0415 - after the guard
+    from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
     from archive.s3 import S3Store, make_s3_client  # noqa: PLC0415 - after the guard
     from consumer.dedupe_start import await_table, open_table  # noqa: PLC0415 - after the guard
     from consumer.kinesis import KinesisStream, make_kinesis_client  # noqa: PLC0415 - after the guard
-    from consumer.logs import configure_logging  # noqa: PLC0415 - after the guard
     from consumer.multilang import run_process  # noqa: PLC0415 - after the guard
     from consumer.ports import Ports  # noqa: PLC0415 - after the guard
     from consumer.processor import ShardProcessor  # noqa: PLC0415 - after the guard

@@ -11,11 +11,11 @@ from rich.text import Text
 
 from archive.clock import Backoff, Clock, SystemClock, new_random
 from archive.errors import SafetyRefusal, SettingsError
+from archive.logs import configure_logging
 from archive.s3 import S3Store, make_s3_client
 from consumer.kinesis import KinesisStream, make_kinesis_client
 from consumer.lease_table import lease_table_of
 from consumer.leases import LeaseRows, LeaseTable, signs_of_life
-from consumer.logs import configure_logging
 from consumer.restore_facts import gather_facts
 from consumer.restore_plan import Action, Facts, PlannedRow, plan_rows
 from consumer.settings import LoadedSettings, load_with_kcl

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from archive.errors import SettingsError
+from archive.properties_file import read_properties
 from consumer.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
-from consumer.properties_file import read_properties
 from consumer.value_kinds import (
     Parse,
     Start,

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.live import Live
 
 from archive.clock import Backoff, SystemClock, new_random
+from archive.logs import configure_logging
 from archive.s3 import S3Store, make_s3_client
 from consumer.kinesis import KinesisStream, make_kinesis_client
 from consumer.lease_table import lease_table_of
-from consumer.logs import configure_logging
 from consumer.restore import failover_seconds
 from consumer.settings import LoadedSettings, load_with_kcl
 from consumer.status_facts import Sources, ask, look

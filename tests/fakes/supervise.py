@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 
 from archive.clock import SystemClock
-from consumer.logs import configure_logging
+from archive.logs import configure_logging
 from consumer.supervisor import DaemonPlan, Supervisor
 from consumer.supervisor_policy import RestartLimits
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import SettingsError
-from consumer.properties_file import parse_properties
+from archive.properties_file import parse_properties
 from consumer.settings import load_with_kcl
 from consumer.value_kinds import start_text
 from tests.fuzz.hostile import check_told, damaged, search

@@ -6,7 +6,7 @@ import json
 import pytest
 import structlog
 
-from consumer.logs import configure_logging
+from archive.logs import configure_logging
 
 
 @pytest.fixture
