@@ -77,10 +77,7 @@ CLAIMS: Final = (
             Change(
                 "consumer/dedupe.py",
                 "        owners = dict(zip(wanted, self._each(self._claim, wanted.items()), strict=True))\n",
-                "        self.life = self._lifetime_seconds\n"
-                "        self._lifetime_seconds = lambda: -9\n"
-                "        owners = dict(zip(wanted, self._each(self._claim, wanted.items()), strict=True))\n"
-                "        self._lifetime_seconds = self.life\n"
+                "        owners = {event_id: self._peek(event_id) or position for event_id, position in wanted.items()}\n"
                 "        self.pending = [*getattr(self, 'pending', []), *wanted.items()]\n",
             ),
             Change(
@@ -89,7 +86,12 @@ CLAIMS: Final = (
                 '        """Claim what was committed."""\n'
                 "        for wanted in getattr(self, 'pending', []):\n"
                 "            self._claim(wanted)\n"
-                "        self.pending = []\n",
+                "        self.pending = []\n\n"
+                "    def _peek(self, event_id):\n"
+                "        key, table = {'id': {'S': f'e:{event_id}'}}, self._table\n"
+                "        read = lambda: table._client.get_item(TableName='', Key=key, ConsistentRead=True)\n"
+                "        answer = until_known(lambda: table._ask(read, 'peek'), self._backoff(), 'peek')\n"
+                "        return answer.get('Item', {}).get('owner', {}).get('S')\n",
             ),
         ),
         "claims",
@@ -301,12 +303,6 @@ OPERATIONS: Final = (
         "    return segment.minute, segment.first\n",
     ),
     _operations(
-        "children of archived shards begin at the application's start",
-        "consumer/restore_plan.py",
-        "if any(ancestor in facts.archived for ancestor in _ancestors(facts.shards, info)):",
-        "if info.shard_id is None:",
-    ),
-    _operations(
         "expire inside retention",
         "consumer/expire.py",
         "    if older_than_ms < retention_ms + MARGIN_MS:\n",
@@ -353,12 +349,6 @@ OPERATIONS: Final = (
         "consumer/expire_beside.py",
         "if slot is not None and slot not in left and",
         "if slot is not None and",
-    ),
-    _operations(
-        "a refused delete counts as done",
-        "consumer/expire_places.py",
-        '        for error in answer.get("Errors", []):\n',
-        '        for error in answer.get("Errors", [])[:0]:\n',
     ),
 )
 

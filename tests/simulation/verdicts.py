@@ -160,7 +160,8 @@ def check_watermarks(history: "ShardedHistory") -> None:
     ends: dict[int, _Seen] = {}
     for site in history.shard_sites:
         seen = ends[site.number] = _Seen([ends[parent.number] for parent in site.parents])
-        if history.kind.trims and any(parent.ledger.end is None for parent in site.parents):
+        if any(parent.ledger.end is None or parent.ledger.end.proof != "read" for parent in site.parents):
+            # Retention took the parent's rest, or all of it, from a reader that had lost its checkpoint.
             seen.doubt()
         before = None
         for segment in site.ledger.chain():
