@@ -77,7 +77,7 @@ CLAIMS: Final = (
             Change(
                 "consumer/dedupe.py",
                 "        owners = dict(zip(wanted, self._each(self._claim, wanted.items()), strict=True))\n",
-                "        owners = {event_id: self._peek(event_id) or position for event_id, position in wanted.items()}\n"
+                "        owners = {each: self._peek(each) or position for each, position in wanted.items()}\n"
                 "        self.pending = [*getattr(self, 'pending', []), *wanted.items()]\n",
             ),
             Change(
