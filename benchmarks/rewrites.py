@@ -21,8 +21,8 @@ from compaction.rewrite import CompactOptions, compact_day
 from compaction.spark import SparkEngine
 from compaction.storage import Address
 
-ROW_GROUP_ROWS = 40_960
-"""About what our 32 MiB of lines hold here. DuckDB counts in blocks of 2,048."""
+ROW_GROUP_ROWS = 30_720
+"""About what our 24 MiB of lines hold here. DuckDB counts in blocks of 2,048."""
 CORES = 2
 
 

@@ -12,7 +12,7 @@ from compaction.storage import ObjectChanged, Storage
 
 FETCHES: Final = 8
 """Requests at once."""
-_AHEAD_BYTES: Final = 8 << 20
+_AHEAD_BYTES: Final = 6 << 20
 """Compressed bytes that are fetched ahead of the reader; the next object always is, however large."""
 _BUDGET_SECONDS: Final = 180
 

@@ -16,7 +16,7 @@ from compaction.storage import Sink
 
 SCHEMA_VERSION: Final = "2"
 """2: arrival times in microseconds (docs/decisions/0012-iceberg.md)."""
-ROW_GROUP_BYTES: Final = 32 << 20
+ROW_GROUP_BYTES: Final = 24 << 20
 """Bytes of lines per row group: what a task holds in memory, and what a reader reads at once."""
 
 SCHEMA: Final = pa.schema(
@@ -76,6 +76,8 @@ class ParquetPart:
             self._pending.clear()
             self._pending_bytes = 0
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+            del table
+            pa.default_memory_pool().release_unused()  # else the heap keeps its holes between row groups
 
 
 def _rows(lines: pa.Table, segment: str) -> pa.Table:

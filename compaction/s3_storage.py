@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _PRECONDITION_FAILED, _NOT_FOUND = 412, 404
 _CHUNK_BYTES: Final = 1 << 20
 _DELETE_BATCH: Final = 1000
-PART_BYTES: Final = 8 << 20
-"""Least size of a piece of a multipart upload, of which S3 allows 10,000: 80 GB, and a task writes 0.1."""
+PART_BYTES: Final = 5 << 20
+"""Least size of a piece of a multipart upload that S3 takes; of 10,000, so 50 GB, where a task writes 0.1."""
 
 
 class S3Storage(S3Store):
@@ -195,16 +195,20 @@ class S3Sink:
         piece, self._pending = self._pending, bytearray()
         if self._sent is not None:
             self._sent.result()
-        self._sent = self._sender.submit(self._upload, bytes(piece), len(self._parts) + 1)
+        self._sent = self._sender.submit(self._upload, piece, len(self._parts) + 1)
 
-    def _upload(self, piece: bytes, number: int) -> None:
+    def _upload(self, piece: bytearray, number: int) -> None:
         try:
             if self._upload_id is None:
                 self._upload_id = self._client.create_multipart_upload(
                     Bucket=self._bucket, Key=self._key, ContentType=self._content_type
                 )["UploadId"]
             answer = self._client.upload_part(
-                Bucket=self._bucket, Key=self._key, UploadId=self._upload_id, PartNumber=number, Body=piece
+                Bucket=self._bucket,
+                Key=self._key,
+                UploadId=self._upload_id,
+                PartNumber=number,
+                Body=piece,  # type: ignore[arg-type]  # boto3 takes a bytearray as it is; the stubs do not know
             )
         except (ClientError, BotoCoreError) as exc:
             raise translate(exc, f"PUT {self._key}") from exc
