@@ -1,4 +1,4 @@
-"""Twenty thousand histories of each mode, decided by their seeds: no promise may be broken in any of them.
+"""Ten or twenty thousand histories of each mode, decided by their seeds: no promise may be broken in any of them.
 
 One that breaks a promise is shown in full by the command in the failure's text.
 """
@@ -12,19 +12,21 @@ from tests.simulation.kinds import KINDS, Kind
 from tests.simulation.report import missing, replay, search, silence
 from tests.simulation.sharded_kinds import MODES
 
-HISTORIES = 20_000
+HISTORIES = {"plain": 20_000, "claims": 10_000, "watermark": 10_000, "operations": 10_000}
+"""What two cores get through in three minutes; `make simulate` searches twice as many of the others."""
 
 
-@pytest.mark.timeout(3600)
-def test_no_history_breaks_a_promise() -> None:
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("mode", MODES)
+def test_no_history_breaks_a_promise(mode: str) -> None:
     """Exactly once, byte for byte, chains unbroken or the break reported, checkpoints legal and never ahead.
 
     Beyond plain archiving: each event that producers sent twice is kept once, copies that are dropped name an event
     that is kept, and what operators do to lease tables and old days loses and doubles nothing.
     """
-    result = search(0, HISTORIES, workers=2, modes=MODES)
+    result = search(0, HISTORIES[mode], workers=2, modes=(mode,))
     assert not result.findings, "\n".join(f"{finding.text}\n  {finding.command}" for finding in result.findings)
-    assert not missing(result.tally, MODES), f"never happened: {missing(result.tally, MODES)}"
+    assert not missing(result.tally, (mode,)), f"never happened: {missing(result.tally, (mode,))}"
 
 
 @pytest.mark.parametrize("mode", MODES)
