@@ -15,11 +15,12 @@ from typing import TypeVar
 
 from archive.clock import Backoff, SystemClock, new_id, new_random
 from archive.keys import application_key, segment_key, start_marker_key
-from archive.markers import FORMAT, ApplicationRecord, StartMarker, encode_marker
+from archive.markers import FORMAT, StartMarker, encode_marker
 from archive.metadata import ChainStart, Predecessor, SegmentMetadata
 from archive.minute import MINUTE_MS
 from archive.position import Position
 from archive.store import ListedObject, ObjectHead, StoredObject
+from benchmarks.archives import APPLICATION, FIRST, PREFIX
 from compaction.audit import audit_day
 from compaction.day import MINUTES_A_DAY, Day
 from compaction.leases import Checkpoints
@@ -29,18 +30,6 @@ from compaction.result import encode_audit
 from compaction.storage import Address, Level
 
 T = TypeVar("T")
-FIRST = 49680430009993180326445188721472315949130085524050018306
-PREFIX = "raw/"
-_APPLICATION = ApplicationRecord(
-    format=FORMAT,
-    stream_arn="arn:aws:kinesis:us-east-1:000000000000:stream/bench",
-    stream_created_ms=1,
-    application="bench",
-    start="oldest",
-    start_at_ms=None,
-    writer="bench",
-    written_at_ms=1,
-)
 
 
 class _Listing:
@@ -51,7 +40,7 @@ class _Listing:
         self.tails: dict[str, Position] = {}
         self.seconds = 0.0
         self._lock = threading.Lock()
-        self._markers = {application_key(PREFIX): encode_marker(_APPLICATION)}
+        self._markers = {application_key(PREFIX): encode_marker(APPLICATION)}
         self._hours: dict[str, list[ListedObject]] = defaultdict(list)
         self._day = day
         for number in range(shards):
