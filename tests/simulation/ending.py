@@ -2,14 +2,16 @@
 
 from typing import TYPE_CHECKING, Final
 
+from archive.errors import DeliveryDoubt
 from tests.fakes.daemon_double import SHARD_END
 from tests.simulation.site import Site
+from tests.simulation.world import Violation
 
 if TYPE_CHECKING:
     from tests.simulation.history import History
     from tests.simulation.kcl import Consumer
 
-HEIRS: Final = 3
+_HEIRS: Final = 3
 """So often a processor is started before the history counts as stopped: the second one may adopt."""
 
 
@@ -24,9 +26,7 @@ def drain(history: "History") -> bool:
         other.stream.fault_rate = 0
     done = False
     if not site.recreated and site.start != "latest":
-        done = any(
-            send_heir(history, site, adopt=history.kind.adopts_at_start or number > 0) for number in range(HEIRS)
-        )
+        done = send_heirs(history, site, adopt_at_once=history.kind.adopts_at_start)
     for consumer in list(history.consumers):
         if consumer in history.consumers:
             finish(history, consumer)
@@ -35,8 +35,24 @@ def drain(history: "History") -> bool:
     return done
 
 
-def send_heir(history: "History", site: Site, *, adopt: bool) -> bool:
-    """Let a healthy processor read a shard to its end; True when it could."""
+def send_heirs(history: "History", site: Site, *, adopt_at_once: bool = False) -> bool:
+    """Let healthy processors start until one has read the shard to its end; True when one could.
+
+    Raises:
+        Violation: each of them doubts what it is delivered, and so would every one after them.
+    """
+    doubts = 0
+    for number in range(_HEIRS):
+        if _send_heir(history, site, adopt=adopt_at_once or number > 0):
+            return True
+        doubts += isinstance(history.last_error, DeliveryDoubt)
+    if doubts == _HEIRS and not site.recreated:
+        raise Violation(f"no processor gets any further: {history.last_error}")
+    return False
+
+
+def _send_heir(history: "History", site: Site, *, adopt: bool) -> bool:
+    history.last_error = None
     if site.lease.checkpoint == SHARD_END:
         return True
     heir = history.start(site, settings=history.settings(adopt=adopt), healthy=True)
@@ -46,6 +62,7 @@ def send_heir(history: "History", site: Site, *, adopt: bool) -> bool:
         history.deliver(heir, history.rng.choice((1, 3, 10, None)), healthy=True)
         history.world.now += 1
         wake(history, 0.1)
+    history.last_error = heir.task.error
     if heir.task.dead:
         return False
     history.give(heir, "shardEnded" if heir.shard.closed else "shutdownRequested", healthy=True)

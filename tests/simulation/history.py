@@ -39,6 +39,7 @@ class History:
         self.bucket = Bucket(self.world, self._created, self._deleted)
         self.consumers: list[Consumer] = []
         self.started = 0
+        self.last_error: BaseException | None = None
         self.owner: Site | None = None
         self.sites = self._sites()
 

@@ -12,7 +12,7 @@ from consumer.settings import Settings
 from tests.fakes.daemon_double import SHARD_END
 from tests.simulation.bucket import Stored
 from tests.simulation.dynamodb import Item, Table
-from tests.simulation.ending import HEIRS, finish, send_heir, wake
+from tests.simulation.ending import finish, send_heirs, wake
 from tests.simulation.errands import Errand, Operator
 from tests.simulation.history import History
 from tests.simulation.kcl import Consumer
@@ -238,7 +238,7 @@ class ShardedHistory(History):
         for site in self.shard_sites:
             site.stream.fault_rate = 0
         for site in self.shard_sites:
-            if site.may_start() and any(send_heir(self, site, adopt=number > 0) for number in range(HEIRS)):
+            if site.may_start() and send_heirs(self, site):
                 self.drained.add(site.number)
         for consumer in list(self.consumers):
             if consumer in self.consumers:
