@@ -66,11 +66,14 @@ class ShardProcessor:
         shard_id = check_shard_id(initialize_input.shard_id)
         settings, store, stream, clock, rng, new_id = self._ports
         starter = ShardStarter(self._ports, shard_id)
+        asked_at = clock.monotonic()
         start = starter.start(initialize_input.sequence_number, initialize_input.sub_sequence_number or 0)
         sequences = SequenceStore(
             store, settings.prefix, shard_id, clock, rng, budget_seconds=settings.store_timeout_seconds
         )
-        retention = RetentionWatch(stream, clock, shard_id, start.identity, settings.max_segment_age_seconds)
+        retention = RetentionWatch(
+            stream, clock, shard_id, start.identity, settings.max_segment_age_seconds, asked_at=asked_at
+        )
         dedupe = None
         if self._dedupe_table is not None:
             opener = DedupeStarter(

@@ -25,18 +25,25 @@ class RetentionWatch:
 
     A writer's buffer must be younger than what has been trimmed already: else its slot's records could be
     re-read by nobody. Close to the edge every call commits what it brought. `retention_ms` is the stream's retention
-    as it was an hour ago at most.
+    as it was an hour of work ago at most; `asked_at` is when `identity` was asked for, on the monotonic clock.
     """
 
     def __init__(
-        self, stream: Stream, clock: Clock, shard_id: str, identity: StreamIdentity, max_segment_age_seconds: float
+        self,
+        stream: Stream,
+        clock: Clock,
+        shard_id: str,
+        identity: StreamIdentity,
+        max_segment_age_seconds: float,
+        *,
+        asked_at: float,
     ) -> None:
         self._stream = stream
         self._clock = clock
         self.retention_ms = identity.retention_ms
         self._margin_ms = int((max_segment_age_seconds + FLIGHT_SECONDS + RETENTION_MARGIN_SECONDS) * 1000)
         self._shard_id = shard_id
-        self._read_at = clock.monotonic()
+        self._read_at = asked_at
         # The first batch may come long after the start looked, so it proves its link again where anything is trimmed.
         self._read_up_to = -math.inf if identity.may_have_trimmed(clock.now_ms()) else clock.monotonic()
         self._held_at: float | None = None

@@ -1,9 +1,13 @@
 """Copies that producers sent and that were kept, found by the simulation of the dedupe modes."""
 
 import json
+import random
 
-from tests.fakes.daemon_double import Lease
+from consumer.processor import ShardProcessor
+from tests.fakes.daemon_double import DaemonDouble, Lease
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.shard import FakeShard
+from tests.fakes.world import settings
 from tests.unit.test_processor_dedupe import CLAIMS, WATERMARK, DedupeWorld
 
 _GRANDPARENT, _PARENT, _CHILD = (f"shardId-{number:012d}" for number in range(3))
@@ -57,4 +61,27 @@ def test_a_claim_lives_as_long_as_a_raised_retention_needs() -> None:
     world.send(2)
     worker.daemon.deliver()
     _, expires = world.table.claims[json.dumps("a-2")]
+    assert expires * 1000 >= world.clock.now_ms() + world.stream.retention_ms
+
+
+def test_a_raise_of_the_retention_is_seen_after_a_sleep_at_the_start() -> None:
+    """The machine slept after the stream had been asked for its retention, and the answer counted as fresh."""
+    world = DedupeWorld(CLAIMS)
+    world.send(1)
+    store = MemoryStore(world.bucket)
+
+    def sleep(_verb: str, _key: str) -> None:
+        store.after = None
+        world.stream.retention_ms *= 7
+        world.clock.advance(10 * 3600)
+
+    store.after = sleep
+    given = settings(**world.mode)
+    processor = ShardProcessor(
+        given, store, world.stream, world.clock, random.Random(1), world.new_id, dedupe_table=world.table
+    )
+    daemon = DaemonDouble(world.lease, processor)
+    daemon.start()
+    daemon.deliver()
+    _, expires = world.table.claims[json.dumps("a-1")]
     assert expires * 1000 >= world.clock.now_ms() + world.stream.retention_ms
