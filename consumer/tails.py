@@ -168,16 +168,18 @@ def read_end(store: ObjectStore, prefix: str, keys: list[SegmentKey], waits: Wai
 def _is_expired(
     store: ObjectStore, prefix: str, before: SegmentMetadata, after: SegmentMetadata, waits: Waits
 ) -> bool:
-    """Tell whether what `after` names as its predecessor was expired on purpose: the tombstones between know it."""
+    """Tell whether what `after` names as its predecessor was expired on purpose: the tombstones around know it.
+
+    Also those of the days beside: arrival times may step back over midnight, and the segment between two of one day
+    then lies in another.
+    """
     if not isinstance(after.after, Position):
         return False
     folder = f"{prefix}{FOLDER}"
-    low, high = (
-        tombstone_key(prefix, (_EPOCH + timedelta(days=one.minute // MINUTES_PER_DAY)).date())
-        for one in (before, after)
-    )
+    days = sorted(_EPOCH.date() + timedelta(days=one.minute // MINUTES_PER_DAY) for one in (before, after))
+    low, high = (tombstone_key(prefix, day) for day in (days[0] - timedelta(days=1), days[1] + timedelta(days=1)))
     rows = until_known(lambda: list(store.list_objects(folder)), waits(), f"LIST {folder}")
-    for key in (row.key for row in rows if min(low, high) <= row.key <= max(low, high)):
+    for key in (row.key for row in rows if low <= row.key <= high):
         found = until_known(lambda key=key: store.get(key), waits(), f"GET {key}")  # type: ignore[misc]
         if found and decode_tombstone(found.body, key).covers(after.shard_id, after.after):
             return True

@@ -103,4 +103,11 @@ PRODUCERS: Final = (
         "",
         (f"{_EXPIRE}::test_the_tombstone_names_the_chains_ends",),
     ),
+    Mutation(
+        "look for tombstones between the neighbours' days alone",
+        "consumer/tails.py",
+        "for day in (days[0] - timedelta(days=1), days[1] + timedelta(days=1)))",
+        "for day in days)",
+        (f"{_OPERATORS}::test_an_expired_segment_between_two_of_the_next_day_is_no_hole",),
+    ),
 )

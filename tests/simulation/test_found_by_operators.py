@@ -1,4 +1,4 @@
-"""Living workers that `minutebook restore` did not see, found by the simulation of the commands."""
+"""What `minutebook restore` took for something else, found by the simulation of the commands."""
 
 from io import StringIO
 
@@ -11,9 +11,11 @@ from consumer.leases import Lease, LeaseRows
 from consumer.restore import Parts, rebuild
 from consumer.restore_plan import Facts
 from consumer.stream import ShardInfo
+from consumer.tails import find_ends
 from tests.fakes.clock import ManualClock
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.shard import SHARD
+from tests.unit.test_expire import DAY, PREFIX, S0, TODAY, Scene
 
 FAILOVER_SECONDS = 10.0
 
@@ -46,3 +48,18 @@ def test_a_slow_first_look_does_not_shorten_the_second() -> None:
     console = Console(file=StringIO())
     with pytest.raises(SafetyRefusal, match="a worker is alive"):
         rebuild(Parts(SlowTable(clock), lambda: facts, clock, FAILOVER_SECONDS, console), dry_run=False, shard_ids=())
+
+
+def test_an_expired_segment_between_two_of_the_next_day_is_no_hole() -> None:
+    """Arrival times stepped back over midnight for one segment, and its day was expired before the one around it.
+
+    Only tombstones of the neighbours' own day were looked at, so `restore` went back before a gap that nobody fills.
+    """
+    scene = Scene()
+    before = scene.add(41, 0)
+    scene.add(42, DAY - 1)
+    after = scene.add(41, 1)
+    scene.publish(42)
+    assert scene.expire(older_than="41d")[0] == 0
+    assert scene.raw() == [before, after]
+    assert find_ends(scene.store, PREFIX, {S0: 0}, TODAY, scene.waits, beyond_minutes=90 * DAY)[S0].holes == ()
