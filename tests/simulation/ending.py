@@ -55,6 +55,7 @@ def _send_heir(history: "History", site: Site, *, adopt: bool) -> bool:
     history.last_error = None
     if site.lease.checkpoint == SHARD_END:
         return True
+    site.ledger.accepts_gap = adopt
     heir = history.start(site, settings=history.settings(adopt=adopt), healthy=True)
     if heir is None:
         return False

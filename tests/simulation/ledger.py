@@ -39,6 +39,9 @@ class Ledger:
     `committed` tells for each record which segment holds it; `ends` the numbers of the records that end one.
     `at_edge` are those that were delivered when retention was about to trim them (`near_retention`, at error level):
     when it does so while they are buffered, and another start begins behind them, nothing is promised.
+
+    `given_up` are those that an operator gave up by `adoptCheckpoint` after a start was refused (`accepts_gap`): the
+    first segment behind them must say `unproven`.
     """
 
     def __init__(self, world: World, stream: SimStream) -> None:
@@ -55,6 +58,8 @@ class Ledger:
         self.shard_end_written = False
         self.at_edge: set[int] = set()
         self.beyond_promise = False
+        self.accepts_gap = False
+        self.given_up: set[int] = set()
         self.ended_empty = False
 
     def created(self, key: str, stored: Stored) -> None:
@@ -112,11 +117,21 @@ class Ledger:
                     return
                 raise Violation(f"{name(number)} is archived twice: in {self.committed[number]} and in {key}")
             self.committed[number] = key
+        if self.accepts_gap and self._begins_again(metadata):
+            self.given_up.update(range(max((end for end in self.ends if end < first), default=-1) + 1, first))
+            self.world.happened("checked: a gap that the operator accepted")
         self.ends.add(last)
         self.segments[key] = Segment(first, last, metadata, stored.body)
 
+    def _begins_again(self, metadata: SegmentMetadata) -> bool:
+        """Tell whether a segment follows a start, not the chain that there is, and says so."""
+        is_start = isinstance(metadata.after, ChainStart) and metadata.continuity == "unproven"
+        return is_start and self.start is not None and self.start.first_position() != metadata.first
+
     def _before_the_chain(self, number: int) -> bool:
-        """Tell whether a record lies before the first one that this application was to read."""
+        """Tell whether a record lies before the first one that this application was to read, or was given up."""
+        if number in self.given_up:
+            return True
         if self.adopted is not None and self.shard.everything[number].position <= self.adopted:
             return True
         if self.start is not None:
