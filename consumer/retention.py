@@ -7,6 +7,7 @@ import structlog
 
 from archive.clock import Clock
 from archive.errors import DeliveryDoubt, StreamUnavailable
+from archive.minute import MINUTE_MS, minute_of
 from archive.position import Position
 from archive.record import Record
 from consumer.stream import SURELY_KEPT_MS, Stream, StreamIdentity
@@ -95,8 +96,10 @@ class RetentionWatch:
 
         Raises:
             DeliveryDoubt: the record is long past retention, and the stream no longer holds it.
+            FormatError: its arrival time is none.
         """
-        past_ms = self._clock.now_ms() - oldest.arrival_ms - self.retention_ms
+        arrived_ms = minute_of(oldest.arrival_ms) * MINUTE_MS
+        past_ms = self._clock.now_ms() - arrived_ms - self.retention_ms
         if past_ms > STALE_DELIVERY_MS and not self._stream.holds(self._shard_id, oldest.position):
             raise DeliveryDoubt(
                 f"record {oldest.position} of {self._shard_id} was delivered {past_ms // 3_600_000} h after the "
