@@ -30,18 +30,18 @@ APPLICATION = ApplicationRecord(
 )
 
 
-def make_archive(folder: Path, objects: int, records: int) -> int:
+def make_archive(folder: Path, objects: int, records: int, vocabulary: int) -> int:
     """Write `objects` segments of `records` lines each; returns the bytes of all lines.
 
-    A folder that holds an archive of this size is taken as it is. The payloads are JSON with random words in it:
-    gzip takes them to a half, which is little for events, and the same for everyone.
+    A folder that holds such an archive is taken as it is. The payloads are JSON with random words of a vocabulary in
+    it: with 4,000 words gzip takes the lines to a half, with 1,000 to a quarter, which is more like events.
     """
-    size_file = folder / f"size-{objects}-{records}"
+    size_file = folder / f"size-{objects}-{records}-{vocabulary}"
     if size_file.exists():
         return int(size_file.read_text())
     store = DirectoryStorage(folder / "raw")
     rng = random.Random(1)  # noqa: S311 - the same archive every time
-    words = [base64.b64encode(rng.randbytes(9)).decode() for _ in range(4000)]
+    words = [base64.b64encode(rng.randbytes(9)).decode() for _ in range(vocabulary)]
     shards = min(10, objects)
     raw = sum(_make_shard(store, rng, words, number, objects // shards, records) for number in range(shards))
     store.put_if_absent(application_key(PREFIX), encode_marker(APPLICATION), {}, "application/json")

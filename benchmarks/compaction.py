@@ -55,6 +55,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks compaction", description=__doc__)
     parser.add_argument("--objects", type=int, default=1000)
     parser.add_argument("--records", type=int, default=5000, help="per object")
+    parser.add_argument("--words", type=int, default=1000, help="of the payloads: the fewer, the smaller is the gzip")
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--folder", type=Path, help="keep the archive here")
     parser.add_argument("--engine", choices=tuple(ENGINES), help=argparse.SUPPRESS)
@@ -65,14 +66,15 @@ def main(arguments: list[str]) -> int:
         return 0
     folder = options.folder or Path(tempfile.mkdtemp(prefix="minutebook-bench-"))
     try:
-        return _compare(folder, options.objects, options.records, options.runs)
+        return _compare(folder, (options.objects, options.records, options.words), options.runs)
     finally:
         if options.folder is None:
             shutil.rmtree(folder)
 
 
-def _compare(folder: Path, objects: int, records: int, runs: int) -> int:
-    raw = make_archive(folder, objects, records)
+def _compare(folder: Path, shape: tuple[int, int, int], runs: int) -> int:
+    objects, records, words = shape
+    raw = make_archive(folder, objects, records, words)
     packed = sum(len(path.read_bytes()) for path in (folder / "raw").rglob("*.gz"))
     sys.stdout.write(
         f"{objects * records:,} records in {objects:,} objects, {raw / 1e6:,.0f} MB of lines, {packed / 1e6:,.0f} MB "
