@@ -1,9 +1,6 @@
 """The nightly job at the end of the demo: `minutebook compact` and `minutebook audit`, as an operator types them."""
 
 import importlib.util
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +11,7 @@ from rich.console import Console
 from archive.clock import Clock
 from archive.errors import MinutebookError, SettingsError
 from archive.minute import minute_text
+from demo.front_door import run_minutebook
 from demo.readback import StoredSegment
 from demo.tamper import Tampered, audit_command, tamper
 
@@ -113,19 +111,7 @@ def _span(segments: list[StoredSegment]) -> list[str]:
 
 def _minutebook(console: Console, words: list[str], environment: Mapping[str, str]) -> int:
     """Run a command of the front door; its verdict is its exit code."""
-    program = str(Path(sys.executable).with_name("minutebook"))
-    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
-    try:
-        done = subprocess.run(
-            [program, *words],
-            env={**inherited, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_JOB_SECONDS,
-        )
-    except subprocess.TimeoutExpired as exc:
-        raise MinutebookError(f"minutebook {words[0]} did not end within {_JOB_SECONDS} s") from exc
+    done = run_minutebook(words, environment, _JOB_SECONDS)
     console.print(done.stdout.rstrip(), markup=False, highlight=False, soft_wrap=True)
     if done.returncode not in {0, 3, 4}:
         raise MinutebookError(f"minutebook {words[0]} ended with {done.returncode}:\n{done.stderr[-2000:]}")

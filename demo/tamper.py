@@ -6,9 +6,6 @@ compares it with the same stream; the archive itself is never touched.
 
 import gzip
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from archive.errors import MinutebookError
+from demo.front_door import run_minutebook
 from demo.readback import StoredSegment
 
 if TYPE_CHECKING:
@@ -120,7 +118,7 @@ def tamper(
     bucket: str,
     prefix: str,
     segments: list[StoredSegment],
-    audit: Callable[[Mapping[str, str]], tuple[int, bytes]],
+    audit: Callable[[Mapping[str, str]], tuple[int, str]],
 ) -> list[Tampered]:
     """Break one copy after the other, and audit each.
 
@@ -135,30 +133,19 @@ def tamper(
     for number, attack in enumerate(_ATTACKS):
         place = f"tampered-{number}/"
         attack.act(_Copy(client, bucket, prefix, place, victim.key))
-        code, body = audit({"MINUTEBOOK_PREFIX": place, **attack.overrides})
-        done.append(Tampered(attack.what, attack.expected, code, _codes(body)))
+        code, text = audit({"MINUTEBOOK_PREFIX": place, **attack.overrides})
+        done.append(Tampered(attack.what, attack.expected, code, _codes(text)))
     return done
 
 
 def audit_command(
     properties: Path, options: list[str], environment: Mapping[str, str]
-) -> Callable[[Mapping[str, str]], tuple[int, bytes]]:
+) -> Callable[[Mapping[str, str]], tuple[int, str]]:
     """Return what `tamper` audits with: `minutebook audit` with these options, in a process of its own."""
-    program = str(Path(sys.executable).with_name("minutebook"))
-    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
 
-    def run(overrides: Mapping[str, str]) -> tuple[int, bytes]:
-        words = [program, "audit", str(properties), *options, "--json"]
-        try:
-            done = subprocess.run(
-                words,
-                env={**inherited, **environment, **overrides},
-                capture_output=True,
-                check=False,
-                timeout=_AUDIT_SECONDS,
-            )
-        except subprocess.TimeoutExpired as exc:
-            raise MinutebookError(f"minutebook audit did not end within {_AUDIT_SECONDS} s") from exc
+    def run(overrides: Mapping[str, str]) -> tuple[int, str]:
+        words = ["audit", str(properties), *options, "--json"]
+        done = run_minutebook(words, {**environment, **overrides}, _AUDIT_SECONDS)
         return done.returncode, done.stdout
 
     return run
@@ -188,9 +175,9 @@ def _victim(segments: list[StoredSegment]) -> StoredSegment:
     raise MinutebookError("no shard has three segments; let the demo run longer")
 
 
-def _codes(body: bytes) -> frozenset[str]:
+def _codes(text: str) -> frozenset[str]:
     """Return the codes of all findings on a command's stdout: one audit.json after the other, one per day."""
-    text, codes = body.decode(), set[str]()
+    codes = set[str]()
     while text := text.lstrip():
         audit, end = json.JSONDecoder().raw_decode(text)
         codes.update(str(one["code"]) for one in audit["findings"])

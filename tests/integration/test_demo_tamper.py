@@ -32,13 +32,13 @@ class Auditor:
         self._checkpoints = corpus.checkpoints
         corpus.write(open_storage(self.address))
 
-    def __call__(self, overrides: Mapping[str, str]) -> tuple[int, bytes]:
+    def __call__(self, overrides: Mapping[str, str]) -> tuple[int, str]:
         """Return exit code and audit.json."""
         address = self.address._replace(bucket=overrides.get("MINUTEBOOK_BUCKET", self.address.bucket))
         place = Place(address, overrides["MINUTEBOOK_PREFIX"])
         used = ports(address, self._checkpoints)._replace(archive=open_storage(address), place=place)
         audit = audit_day(used, DAY, AuditOptions()).audit
-        return EXIT_CODES[audit.verdict], encode_audit(audit)
+        return EXIT_CODES[audit.verdict], encode_audit(audit).decode()
 
 
 @pytest.fixture
