@@ -75,8 +75,9 @@ def _make_shard(
     return raw
 
 
-def _mark(store: DirectoryStorage, shard_id: str, first: Position, last: Predecessor) -> None:
-    start = StartMarker(
+def start_marker(shard_id: str, first: Position) -> StartMarker:
+    """Return the marker of a shard that was begun before the day."""
+    return StartMarker(
         format=FORMAT,
         shard=shard_id,
         sentinel="TRIM_HORIZON",
@@ -87,6 +88,10 @@ def _mark(store: DirectoryStorage, shard_id: str, first: Position, last: Predece
         writer="bench",
         written_at="2026-11-20T00:00:00.000Z",
     )
+
+
+def _mark(store: DirectoryStorage, shard_id: str, first: Position, last: Predecessor) -> None:
+    start = start_marker(shard_id, first)
     end = EndMarker(
         format=FORMAT,
         shard=shard_id,

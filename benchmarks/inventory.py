@@ -15,12 +15,12 @@ from typing import TypeVar
 
 from archive.clock import Backoff, SystemClock, new_id, new_random
 from archive.keys import application_key, segment_key, start_marker_key
-from archive.markers import FORMAT, StartMarker, encode_marker
+from archive.markers import encode_marker
 from archive.metadata import ChainStart, Predecessor, SegmentMetadata
 from archive.minute import MINUTE_MS
 from archive.position import Position
 from archive.store import ListedObject, ObjectHead, StoredObject
-from benchmarks.archives import APPLICATION, FIRST, PREFIX
+from benchmarks.archives import APPLICATION, FIRST, PREFIX, start_marker
 from compaction.audit import audit_day
 from compaction.day import MINUTES_A_DAY, Day
 from compaction.leases import Checkpoints
@@ -103,19 +103,8 @@ class _Listing:
         self.tails[shard_id] = Position(sequence)
 
     def _add_start(self, shard_id: str, first: Position) -> None:
-        marker = StartMarker(
-            format=FORMAT,
-            shard=shard_id,
-            sentinel="TRIM_HORIZON",
-            first=str(first),
-            starting_hash_key="0",
-            ending_hash_key="1",
-            parents=[],
-            writer="bench",
-            written_at="2026-11-20T00:00:00.000Z",
-        )
         key = start_marker_key(PREFIX, shard_id)
-        self._markers[key] = encode_marker(marker)
+        self._markers[key] = encode_marker(start_marker(shard_id, first))
         self._hours[f"{PREFIX}_shards/"].append(ListedObject(key, len(self._markers[key]), '"marker"', 0))
 
 

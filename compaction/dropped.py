@@ -14,14 +14,13 @@ from archive.commit import until_known
 from archive.duplicates import original_of
 from archive.errors import FormatError
 from archive.keys import duplicates_key
-from archive.minute import minute_text
 from archive.position import Position, SequenceRange
 from archive.record import decode_dropped_line
 from archive.segment import inflate
-from compaction.findings import Code, Finding, finding
+from compaction.findings import Code, Finding
 from compaction.inventory import Waits, in_parallel
 from compaction.plan import Back
-from compaction.segments import Segment
+from compaction.segments import Segment, segment_finding
 from compaction.storage import Storage
 
 
@@ -100,16 +99,21 @@ def _key(prefix: str, segment: Segment) -> str:
 def _read(storage: Storage, prefix: str, segment: Segment, waits: Waits) -> list[Dropped] | Finding:
     metadata = segment.metadata
     key = _key(prefix, segment)
+
+    def lacking(message: str) -> Finding:
+        return segment_finding(Code.DROPPED_WITHOUT_ORIGINAL, segment, message, count=metadata.dropped)
+
     stored = until_known(lambda: storage.get(key), waits(), f"GET {key}")
     if stored is None:
-        return _found(segment, f"the {metadata.dropped} records that were dropped are not kept: {key} is missing")
+        return lacking(f"the {metadata.dropped} records that were dropped are not kept: {key} is missing")
     try:
         dropped = [_dropped(line) for line in inflate([stored.body])]
     except FormatError as exc:
-        return _found(segment, f"{key} cannot be read: {exc}", code=Code.UNREADABLE_OBJECT)
+        message = f"{key} cannot be read: {exc}"
+        return segment_finding(Code.UNREADABLE_OBJECT, segment, message, count=metadata.dropped)
     inside = {one.position for one in dropped if one.position in metadata.span}
     if len(inside) != metadata.dropped:
-        return _found(segment, f"{key} keeps {len(inside)} of {metadata.dropped} dropped records")
+        return lacking(f"{key} keeps {len(inside)} of {metadata.dropped} dropped records")
     return [one for one in dropped if one.position in metadata.span]
 
 
@@ -131,6 +135,17 @@ def _judge(
             if one.original is not None and wanted(spans.get(one.original[0], ()), one.original[1])
         ]
 
+    def about(records: Sequence[Dropped], message: str, *, unknown: bool = False, repaired: bool = False) -> Finding:
+        return segment_finding(
+            Code.DROPPED_WITHOUT_ORIGINAL,
+            segment,
+            message,
+            positions=[one.position for one in records],
+            count=len(records),
+            unknown=unknown,
+            repaired=repaired,
+        )
+
     missing, unseen = select(_is_missing), select(_is_unseen)
     findings = []
     if missing:
@@ -138,11 +153,10 @@ def _judge(
         repaired = all(one.original in chosen for one in missing)
         if repaired:
             message += "; the first copy of each is brought back into the Parquet files"
-        positions = [one.position for one in missing]
-        findings.append(_found(segment, message, positions=positions, repaired=repaired))
+        findings.append(about(missing, message, repaired=repaired))
     if unseen:
         message = "the records that were kept instead of these lie outside of the days that were looked at"
-        findings.append(_found(segment, message, positions=[one.position for one in unseen], unknown=True))
+        findings.append(about(unseen, message, unknown=True))
     return findings
 
 
@@ -153,25 +167,3 @@ def _is_missing(spans: Sequence[SequenceRange], position: Position) -> bool:
 
 def _is_unseen(spans: Sequence[SequenceRange], position: Position) -> bool:
     return not any(position in span for span in spans) and not _is_missing(spans, position)
-
-
-def _found(
-    segment: Segment,
-    message: str,
-    *,
-    code: Code = Code.DROPPED_WITHOUT_ORIGINAL,
-    positions: Sequence[Position] = (),
-    unknown: bool = False,
-    repaired: bool = False,
-) -> Finding:
-    return finding(
-        code,
-        message,
-        severity="unknown" if unknown else "defect",
-        shard=segment.metadata.shard_id,
-        minute=minute_text(segment.metadata.minute),
-        keys=[segment.key],
-        positions=positions,
-        count=len(positions) or segment.metadata.dropped,
-        repaired=repaired,
-    )

@@ -12,7 +12,7 @@ from archive.position import Position
 from compaction.facts import SegmentFacts
 from compaction.findings import Code, Finding, finding
 from compaction.merging import Repeat
-from compaction.segments import Segment
+from compaction.segments import Segment, segment_finding
 
 
 def check_lines(segments: Iterable[Segment], facts: Mapping[str, SegmentFacts]) -> list[Finding]:
@@ -44,14 +44,16 @@ def repeat_findings(repeats: Iterable[Repeat]) -> list[Finding]:
 
 def _check(segment: Segment, read: SegmentFacts) -> list[Finding]:
     if read.changed:
-        return [_found(Code.UNREADABLE_OBJECT, segment, f"{read.problem}: it changed meanwhile", unknown=True)]
+        return [
+            segment_finding(Code.UNREADABLE_OBJECT, segment, f"{read.problem}: it changed meanwhile", unknown=True)
+        ]
     if read.problem:
-        return [_found(Code.UNREADABLE_OBJECT, segment, read.problem)]
+        return [segment_finding(Code.UNREADABLE_OBJECT, segment, read.problem)]
     found: list[Finding] = []
     if read.disorder.stepped_back:
         samples = [Position.parse(text) for text in read.disorder.samples]
         found.append(
-            _found(
+            segment_finding(
                 Code.OUT_OF_ORDER,
                 segment,
                 "lines do not ascend in position",
@@ -61,10 +63,12 @@ def _check(segment: Segment, read: SegmentFacts) -> list[Finding]:
         )
     if read.wrong_minute:
         found.append(
-            _found(Code.WRONG_MINUTE, segment, "lines of another minute of arrival", count=read.wrong_minute)
+            segment_finding(Code.WRONG_MINUTE, segment, "lines of another minute of arrival", count=read.wrong_minute)
         )
     if read.wrong_shard:
-        found.append(_found(Code.METADATA_MISMATCH, segment, "lines that name another shard", count=read.wrong_shard))
+        found.append(
+            segment_finding(Code.METADATA_MISMATCH, segment, "lines that name another shard", count=read.wrong_shard)
+        )
     return found + _counts(segment, read)
 
 
@@ -72,7 +76,7 @@ def _counts(segment: Segment, read: SegmentFacts) -> list[Finding]:
     metadata = segment.metadata
     if (read.lines, read.payload_bytes) != (metadata.records, metadata.payload_bytes):
         return [
-            _found(
+            segment_finding(
                 Code.COUNT_MISMATCH,
                 segment,
                 f"{read.lines} lines and {read.payload_bytes} payload bytes; the metadata counts {metadata.records} "
@@ -100,7 +104,7 @@ def _ends(segment: Segment, read: SegmentFacts, *, strict: bool) -> list[Finding
     )
     said = f"{metadata.first} to {metadata.last}" if not span_fits else f"{stated[0]} to {stated[1]}"
     return [
-        _found(
+        segment_finding(
             Code.METADATA_MISMATCH,
             segment,
             f"{what}; the metadata says {said}",
@@ -111,24 +115,3 @@ def _ends(segment: Segment, read: SegmentFacts, *, strict: bool) -> list[Finding
 
 def _inside(metadata: SegmentMetadata, read: SegmentFacts) -> bool:
     return read.low is not None and read.high is not None and metadata.first <= read.low <= read.high <= metadata.last
-
-
-def _found(
-    code: Code,
-    segment: Segment,
-    message: str,
-    *,
-    positions: Iterable[Position] = (),
-    count: int = 1,
-    unknown: bool = False,
-) -> Finding:
-    return finding(
-        code,
-        message,
-        severity="unknown" if unknown else "defect",
-        shard=segment.metadata.shard_id,
-        minute=minute_text(segment.metadata.minute),
-        keys=[segment.key],
-        positions=positions,
-        count=count,
-    )

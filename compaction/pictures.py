@@ -44,7 +44,9 @@ def shown_minutes(day: Day, segments: Sequence[Segment], findings: Sequence[Find
     return range(begin, end) if end - begin <= _PART_OF_A_DAY else range(MINUTES_A_DAY)
 
 
-def heat_map(day: Day, segments: Sequence[Segment], findings: Sequence[Finding], shards: Sequence[Shard]) -> str:
+def heat_map(
+    day: Day, shown: range, segments: Sequence[Segment], findings: Sequence[Finding], shards: Sequence[Shard]
+) -> str:
     """Draw records per minute and shard, with the findings where they are."""
     names = _shown(shards, findings)
     rows = {name: number for number, name in enumerate(names)}
@@ -90,11 +92,11 @@ def heat_map(day: Day, segments: Sequence[Segment], findings: Sequence[Finding],
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1.01), ncols=3, frameon=False, borderaxespad=0)
     axes.set_yticks(range(len(names)), names, fontsize=7)
-    _hours(axes, shown_minutes(day, segments, findings))
+    _hours(axes, shown)
     return _svg(figure, "Records per minute and shard, with findings")
 
 
-def rate_and_lag(day: Day, segments: Sequence[Segment], findings: Sequence[Finding]) -> str:
+def rate_and_lag(day: Day, shown: range, segments: Sequence[Segment]) -> str:
     """Draw records per minute of the whole stream, and how long after a minute's end its segments were there."""
     records = np.zeros(MINUTES_A_DAY)
     lags: dict[int, list[float]] = defaultdict(list)
@@ -120,11 +122,13 @@ def rate_and_lag(day: Day, segments: Sequence[Segment], findings: Sequence[Findi
     lower.set_ylabel("seconds after the\nminute's end")
     if columns:
         lower.legend(loc="upper right", frameon=False, ncols=2)
-    _hours(lower, shown_minutes(day, segments, findings))
+    _hours(lower, shown)
     return _svg(figure, "Records per minute, and the time until they were archived")
 
 
-def chains(day: Day, segments: Sequence[Segment], findings: Sequence[Finding], shards: Sequence[Shard]) -> str:
+def chains(
+    day: Day, shown: range, segments: Sequence[Segment], findings: Sequence[Finding], shards: Sequence[Shard]
+) -> str:
     """Draw each shard's chain over the day: where it holds segments, where it breaks, and what proves its ends."""
     names = _shown(shards, findings)
     by_name = {shard.shard: shard for shard in shards}
@@ -151,7 +155,7 @@ def chains(day: Day, segments: Sequence[Segment], findings: Sequence[Finding], s
     axes.set_ylim(max(0, len(names) - 1) + 0.6, -0.6)
     axes.set_yticks(range(len(names)), names, fontsize=7)
     axes.tick_params(axis="y", pad=70, length=0)
-    _hours(axes, shown_minutes(day, segments, findings))
+    _hours(axes, shown)
     return _svg(figure, "The chain of each shard, with what proves its start and end")
 
 

@@ -42,18 +42,18 @@ def _pictures(result: DayResult) -> list[tuple[str, str, Markup]]:
     """Return (title, note, SVG). The SVG is matplotlib's own, which escapes the texts in it."""
     audit, segments = result.audit, result.described.segments
     day = Day.parse(audit.scope.day)
-    is_part = len(shown_minutes(day, segments, audit.findings)) < MINUTES_A_DAY
-    rest = " The hours that are not shown hold nothing." if is_part else ""
+    shown = shown_minutes(day, segments, audit.findings)
+    rest = " The hours that are not shown hold nothing." if len(shown) < MINUTES_A_DAY else ""
     return [
         (
             "Minutes and shards",
             "Each cell is one minute of one shard; light means many records, grey means none." + rest,
-            Markup(heat_map(day, segments, audit.findings, audit.shards)),  # noqa: S704 - drawn here
+            Markup(heat_map(day, shown, segments, audit.findings, audit.shards)),  # noqa: S704 - drawn here
         ),
         (
             "Rate and delay",
             "Records per minute of arrival, and how long after a minute's end its objects were in the archive.",
-            Markup(rate_and_lag(day, segments, audit.findings)),  # noqa: S704 - drawn here
+            Markup(rate_and_lag(day, shown, segments)),  # noqa: S704 - drawn here
         ),
         (
             "Chains",
@@ -61,7 +61,7 @@ def _pictures(result: DayResult) -> list[tuple[str, str, Markup]]:
                 "A bar is a stretch of minutes with segments; beside it stands what proves its start and end. Grey: "
                 "one of them is not proven. A cross: the chain breaks or forks there."
             ),
-            Markup(chains(day, segments, audit.findings, audit.shards)),  # noqa: S704 - drawn here
+            Markup(chains(day, shown, segments, audit.findings, audit.shards)),  # noqa: S704 - drawn here
         ),
     ]
 

@@ -12,6 +12,7 @@ from archive.errors import FormatError
 from archive.keys import segment_key
 from archive.metadata import SegmentMetadata, is_ours
 from archive.minute import minute_text
+from archive.position import Position
 from compaction.findings import Code, Finding, finding
 from compaction.inventory import Row
 
@@ -133,6 +134,31 @@ def _copies(prefix: str, parsed: Sequence[Segment], elsewhere: Mapping[str, Segm
     return copies
 
 
+def segment_finding(
+    code: Code,
+    segment: Segment,
+    message: str,
+    *,
+    keys: Iterable[str] = (),
+    positions: Iterable[Position] = (),
+    count: int = 1,
+    unknown: bool = False,
+    repaired: bool = False,
+) -> Finding:
+    """Make a finding about one segment: its shard, minute and key, and further keys."""
+    return finding(
+        code,
+        message,
+        severity="unknown" if unknown else "defect",
+        shard=segment.metadata.shard_id,
+        minute=minute_text(segment.metadata.minute),
+        keys=[segment.key, *keys],
+        positions=positions,
+        count=count,
+        repaired=repaired,
+    )
+
+
 def _home(prefix: str, metadata: SegmentMetadata) -> str:
     return segment_key(prefix, metadata.shard_id, metadata.minute, metadata.first)
 
@@ -140,25 +166,16 @@ def _home(prefix: str, metadata: SegmentMetadata) -> str:
 def _disagreement(prefix: str, segment: Segment) -> list[Finding]:
     if is_at_home(*segment):
         return []
-    return [
-        finding(
-            Code.METADATA_MISMATCH,
-            f"the metadata belongs at {_home(prefix, segment.metadata)}",
-            shard=segment.metadata.shard_id,
-            minute=minute_text(segment.metadata.minute),
-            keys=[segment.key],
-            positions=[segment.metadata.first],
-        )
-    ]
+    message = f"the metadata belongs at {_home(prefix, segment.metadata)}"
+    return [segment_finding(Code.METADATA_MISMATCH, segment, message, positions=[segment.metadata.first])]
 
 
 def _copy_finding(segment: Segment, original: str) -> Finding:
-    return finding(
+    return segment_finding(
         Code.IDENTICAL_SEGMENT,
+        segment,
         f"a copy of {original}: its records are not counted twice",
-        shard=segment.metadata.shard_id,
-        minute=minute_text(segment.metadata.minute),
-        keys=[segment.key, original],
+        keys=[original],
         positions=[segment.metadata.first, segment.metadata.last],
         count=segment.metadata.records,
     )
