@@ -8,7 +8,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.clock import Backoff, Clock
-from archive.errors import StreamRefused, StreamUnavailable
+from archive.kinesis_requests import ask
 from archive.position import Position
 from archive.s3 import aws_session
 from compaction.kpl import user_records
@@ -153,22 +153,11 @@ class StreamReader:
 
     def _ask(self, request: Callable[[], T], what: str) -> T:
         backoff = Backoff(self._clock, self._rng, budget_seconds=_BUDGET_SECONDS, first_seconds=0.25)
-        while True:
-            try:
-                return request()
-            except (ClientError, BotoCoreError) as exc:
-                if isinstance(exc, ClientError) and not _passing(exc):
-                    raise StreamRefused(
-                        f"{what} of stream {self._name!r}: {exc}",
-                        next_step="look at streamName, regionName and the role's permissions",
-                    ) from exc
-                if not backoff.wait():
-                    raise StreamUnavailable(
-                        f"{what} of stream {self._name!r} kept failing: {exc}",
-                        next_step="look at the health of Kinesis and at the read limits of the shard",
-                    ) from exc
+        return ask(request, f"{what} of stream {self._name!r}", backoff, _passing)
 
 
-def _passing(error: ClientError) -> bool:
+def _passing(error: ClientError | BotoCoreError) -> bool:
+    if isinstance(error, BotoCoreError):
+        return True
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     return error.response.get("Error", {}).get("Code", "") in _PASSING or status >= 500  # noqa: PLR2004 - server error

@@ -18,7 +18,8 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from archive.clock import Backoff, Clock
-from archive.errors import StreamRefused, StreamUnavailable
+from archive.errors import StreamRefused
+from archive.kinesis_requests import ask
 from archive.kpl import count_user_records
 from archive.position import Position
 from archive.s3 import aws_session
@@ -200,20 +201,7 @@ class KinesisStream:
 
     def _ask(self, request: Callable[[], T], what: str) -> T:
         backoff = Backoff(self._clock, self._rng, budget_seconds=self._budget_seconds, first_seconds=0.25)
-        while True:
-            try:
-                return request()
-            except (ClientError, BotoCoreError) as exc:
-                if not _passing(exc):
-                    raise StreamRefused(
-                        f"{what} of stream {self._name!r}: {exc}",
-                        next_step="look at streamName, regionName and the permissions in docs/operations.md",
-                    ) from exc
-                if not backoff.wait():
-                    raise StreamUnavailable(
-                        f"{what} of stream {self._name!r} kept failing: {exc}",
-                        next_step="look at the health of Kinesis and at the read limits of the shard",
-                    ) from exc
+        return ask(request, f"{what} of stream {self._name!r}", backoff, _passing)
 
 
 def _lies_within(record: "RecordTypeDef", position: Position | None) -> bool:
