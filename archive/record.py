@@ -88,7 +88,7 @@ class _AnyDroppedLine(Line, gc=False, forbid_unknown_fields=True, kw_only=True):
     duplicate_of: str
 
 
-_OPEN, _CLOSE = b"{}"
+_CLOSE = ord("}")
 _encode_lines = msgspec.json.Encoder().encode_lines
 _decode = msgspec.json.Decoder(Line).decode
 _decode_lines = msgspec.json.Decoder(Line).decode_lines
@@ -148,29 +148,28 @@ def decode_line(line: bytes) -> tuple[str, Record]:
         raise FormatError(f"not a line of a segment: {exc}") from exc
 
 
-def decode_block(block: bytes) -> list[Line] | None:
-    """Read a block of whole lines at once, five times as fast as line by line.
+def decode_block(buffer: bytes | bytearray, size: int) -> list[Line] | None:
+    """Read a block of whole lines at once, five times as fast as line by line: the first `size` bytes of a buffer.
 
     None unless each line plainly holds one object that `decode_line` can read, too; `decode_line` then says what
     is wrong, or takes what was merely written unusually. The caller still has to look at the positions, and whether
     each line has exactly one payload.
 
     The decoder is the same, but does not care where lines end. Objects are flat and strings hold no line break, so a
-    `}` in front of one ends an object: where every line begins with `{` and ends with `}`, no object reaches over a
-    line's end, and as many objects as lines means one in each.
+    `}` in front of one ends an object: where every line ends with `}`, none reaches into the next, each holds at
+    least one, and as many objects as lines means one in each.
     """
-    last = len(block) - 1
-    if block[:1] != b"{" or block[-2:] != b"}\n":
+    find, last, count = buffer.find, size - 1, 1
+    if not buffer.endswith(b"}\n", 0, size):
         return None
-    count = 1
-    at = block.find(b"\n", 0, last)  # a loop of `find` is four times as fast as to count what stands around breaks
+    at = find(b"\n", 0, last)  # a loop of `find` is four times as fast as to count what stands in front of breaks
     while at >= 0:
-        if block[at - 1] != _CLOSE or block[at + 1] != _OPEN:
+        if buffer[at - 1] != _CLOSE:
             return None
         count += 1
-        at = block.find(b"\n", at + 1, last)
+        at = find(b"\n", at + 1, last)
     try:
-        lines = _decode_lines(block)
+        lines = _decode_lines(memoryview(buffer)[:size])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return lines if len(lines) == count else None

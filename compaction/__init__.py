@@ -3,3 +3,9 @@
 Imports `archive`, never `consumer`: the two sides agree on the format alone. Everything but `storage`, `leases`,
 `spark` and the tasks is plain values in and plain values out.
 """
+
+import os
+
+# Arrow's own pools keep what they were once given: 40 MiB of each worker. Its Parquet writer asks the pool that the
+# environment names when Arrow is loaded, whatever `pyarrow.set_memory_pool` says.
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")

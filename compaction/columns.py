@@ -4,6 +4,7 @@
 Joining what Python holds already is as fast.
 """
 
+import struct
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
@@ -51,9 +52,6 @@ def _column_of_bytes(kind: pa.DataType, values: Sequence[bytes]) -> pa.Array:
 
 def _column(kind: pa.DataType, data: bytes, lengths: Iterable[int], count: int) -> pa.Array:
     sizes = list(lengths)
-    step = sizes[0] if sizes else 0
-    if sizes.count(step) == count:  # all of one length, as numbers and shards are
-        offsets = array("i", range(0, step * count + 1, step) if step else [0] * (count + 1))
-    else:
-        offsets = array("i", accumulate(sizes, initial=0))
-    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    offsets = accumulate(sizes, initial=0)
+    packed = struct.pack(f"{count + 1}i", *offsets)  # half the time of `array`
+    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(packed), pa.py_buffer(data)])

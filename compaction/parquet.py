@@ -76,8 +76,6 @@ class ParquetPart:
             self._pending.clear()
             self._pending_bytes = 0
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
-            del table
-            pa.default_memory_pool().release_unused()  # else the heap keeps its holes between row groups
 
 
 def _rows(lines: pa.Table, segment: str) -> pa.Table:

@@ -6,7 +6,7 @@ take is read again line by line, which says what is wrong with which line. Nothi
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -67,7 +67,7 @@ class SegmentReader:
         try:
             for block in _whole_lines(inflate_blocks(chunks, self._block_bytes), self._block_bytes):
                 table = _parse(block, self._lines)
-                self._look_at(table, len(block))
+                self._look_at(table, block.size)
                 yield table
         except FormatError as exc:
             self._problem = str(exc)
@@ -171,38 +171,50 @@ def payload_bytes(table: pa.Table) -> int:
     return sum(pc.sum(pc.binary_length(table[name])).as_py() or 0 for name in ("data", "data_bytes"))
 
 
-def _whole_lines(blocks: Iterable[bytes], block_bytes: int) -> Iterator[bytes]:
-    """Gather blocks and cut them at line breaks: pieces of whole lines, each about `block_bytes`."""
-    gathered: list[bytes] = []
-    size = begun = 0
-    for block in blocks:
-        cut = block.rfind(b"\n") + 1
-        begun = len(block) - cut if cut else begun + len(block)
+class _Block(NamedTuple):
+    """Whole lines: the first `size` bytes of a buffer."""
+
+    buffer: bytearray
+    size: int
+
+
+def _whole_lines(pieces: Iterable[bytes], block_bytes: int) -> Iterator[_Block]:
+    """Gather pieces and cut them at line breaks: blocks of about `block_bytes`, each valid until the next.
+
+    All stand in one buffer: what the processor's cache holds anyway is written again, and no memory is asked for.
+    """
+    buffer = bytearray(block_bytes)
+    size = begun = 0  # what the buffer holds, and how much of it is the line that has no end yet
+    for piece in pieces:
+        _overwrite(buffer, size, piece)
+        size += len(piece)
+        cut = piece.rfind(b"\n") + 1
+        begun = len(piece) - cut if cut else begun + len(piece)
         if begun > MAX_LINE_BYTES:
             raise FormatError(f"a line is longer than {MAX_LINE_BYTES} bytes")
-        size += len(block)
-        if size < block_bytes or not cut:
-            gathered.append(block)
-            continue
-        gathered.append(block[:cut])
-        yield b"".join(gathered)
-        gathered = [block[cut:]]
-        size = begun
-    piece = b"".join(gathered)
-    if not piece:
-        return
-    if not piece.endswith(b"\n"):
-        cut = piece.rfind(b"\n") + 1
-        if cut:
-            yield piece[:cut]
+        if size >= block_bytes and cut:
+            yield _Block(buffer, size - begun)
+            _overwrite(buffer, 0, bytes(buffer[size - begun : size]))
+            size = begun
+    if size > begun:
+        yield _Block(buffer, size - begun)
+    if begun:
         raise FormatError("the last line has no line break")
-    yield piece
 
 
-def _parse(block: bytes, lines_before: int) -> pa.Table:
-    lines = decode_block(block)
+def _overwrite(buffer: bytearray, at: int, data: bytes) -> None:
+    """Put the data there; the buffer grows if it must."""
+    missing = at + len(data) - len(buffer)
+    if missing > 0:
+        buffer.extend(bytes(missing))
+    with memoryview(buffer) as view:  # slices of a bytearray would take a copy of the data
+        view[at : at + len(data)] = data
+
+
+def _parse(block: _Block, lines_before: int) -> pa.Table:
+    lines = decode_block(*block)
     table = None if lines is None else _table(lines)
-    return _parse_slowly(block, lines_before) if table is None else table
+    return _parse_slowly(bytes(block.buffer[: block.size]), lines_before) if table is None else table
 
 
 def _table(lines: Sequence[Line]) -> pa.Table | None:

@@ -93,8 +93,6 @@ def run_collecting(order: Order) -> tuple[Outcome, IdCollector | None]:
 
 
 def _run(order: Order, ids: IdCollector | None) -> Outcome:
-    # Arrow's own pools keep what they were given; a worker's memory is then its largest task, for ever.
-    pa.set_memory_pool(pa.system_memory_pool())
     storage = open_storage(order.archive)
     if order.out is None:
         return _work(order, storage, None if ids is None else Sieve(None, ids, {}), "")

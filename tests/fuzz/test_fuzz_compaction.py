@@ -219,6 +219,8 @@ blocks = st.sampled_from([1, 200, 1 << 20])
 @search(400)
 @given(body=bodies, block_bytes=blocks)
 @example(body=msgspec.json.encode(GOOD) * 2 + b"\n" + msgspec.json.encode(GOOD)[:-1] + b"\n}\n", block_bytes=1 << 20)
+@example(body=msgspec.json.encode(GOOD) * 2 + b"\n \n", block_bytes=1 << 20)
+@example(body=b" \n" + msgspec.json.encode(GOOD) * 2 + b"\n", block_bytes=1 << 20)
 def test_blocks_of_any_lines_read_as_the_lines_do(body: bytes, block_bytes: int) -> None:
     """Good, unusual and damaged lines together: the same rows, the same facts, or the same problem."""
     check(body, block_bytes)
