@@ -1,7 +1,7 @@
 """The audit at level inventory of 144,000 segments: 100 shards, one day. What it costs beside the listing.
 
-Listing and HEADs are answered from memory: on S3 they are 1 LIST per 1,000 objects and one HEAD per object, 16 at once.
-What it takes to ask is counted; the time that LIST's answers take is shown beside it.
+Listing and HEADs are answered from memory: on S3 they are 1 LIST per 1,000 objects and one HEAD per object, 16 at
+once. What it takes to ask is counted; the time that LIST's answers take is shown beside it.
 """
 
 import argparse
