@@ -26,7 +26,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
-.PHONY: help setup demo test test-fast e2e chaos model simulate fuzz sparks lint type format bench lock clean
+.PHONY: help setup demo test test-fast e2e chaos model simulate fuzz sparks catalogs lint type format bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,15 @@ sparks: $(READY) .cache/spark-3.5/.ready .cache/spark-4.0/.ready ## test the nig
 	@rm -rf $(@D)
 	@$(UV) pip install --quiet --python $(TOOLS)/bin/python --target $(@D) --no-deps --require-hashes \
 		--build-constraints requirements/build.lock --requirement $<
+	@touch $@
+
+catalogs: $(READY) .cache/iceberg-rest/.ready ## test --iceberg with a REST catalog, too (minutes)
+	@ICEBERG_REST_JARS=.cache/iceberg-rest $(BIN)/python -m pytest tests/integration/test_compaction_iceberg.py $(ARGS)
+
+.cache/iceberg-rest/.ready: requirements/iceberg-rest/pom.xml
+	@rm -rf $(@D)
+	@mvn --quiet --batch-mode --file $< org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
+		-DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
 bench: $(READY) ## measure speed and size (minutes)

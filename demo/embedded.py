@@ -46,7 +46,7 @@ class EmbeddedAws:
         self._folder = folder
         self._clock = clock or SystemClock()
         self._children: dict[str, Child] = {}
-        self._ports = dict(zip(("kinesis", "kinesis-tls", "s3", "dynamodb"), _free_ports(4), strict=True))
+        self._ports = dict(zip(("kinesis", "kinesis-tls", "s3", "dynamodb"), free_ports(4), strict=True))
 
     def __enter__(self) -> Self:
         try:
@@ -185,14 +185,14 @@ class EmbeddedAws:
             "SignedHeaders=host, Signature=00",
             "X-Amz-Date": "20260101T000000Z",
         }
-        return _status(self.kinesis_endpoint, "POST", "/", "{}", headers) == 200  # noqa: PLR2004 - HTTP OK
+        return status(self.kinesis_endpoint, "POST", "/", "{}", headers) == 200  # noqa: PLR2004 - HTTP OK
 
     def _ministack_answers(self, name: str) -> bool:
         endpoint = f"http://{LOOPBACK}:{self._ports[name]}"
-        return _status(endpoint, "GET", "/_ministack/health") == 200  # noqa: PLR2004 - HTTP OK
+        return status(endpoint, "GET", "/_ministack/health") == 200  # noqa: PLR2004 - HTTP OK
 
 
-def _status(
+def status(
     endpoint: str, method: str, path: str, body: str | None = None, headers: Mapping[str, str] | None = None
 ) -> int:
     """Return the HTTP status of one request; 0 when there is no answer."""
@@ -206,7 +206,7 @@ def _status(
         connection.close()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Return ports that were free a moment ago, all different because all are held until the last is found."""
     sockets = [socket.create_server((LOOPBACK, 0)) for _ in range(count)]
     ports = [int(held.getsockname()[1]) for held in sockets]

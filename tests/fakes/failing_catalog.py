@@ -1,8 +1,10 @@
-"""A SQLite catalog that fails on both sides of a request, at every step of a commit, and lets others in between."""
+"""Catalogs that fail on both sides of a request, at every step of a commit, and let others in between."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar
 
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException
 from pyiceberg.io import OutputFile
@@ -56,7 +58,7 @@ def _output(io: PyArrowFileIO, location: str) -> OutputFile:
     return PyArrowFileIO.new_output(io, location)
 
 
-class FailingCatalog(SqlCatalog):
+class _Failing(Catalog):
     """A catalog with at most one fault; `before_load` and `before_commit` are called once, right before a request.
 
     As a context it gives its fault to the files, too, and closes itself.
@@ -83,22 +85,30 @@ class FailingCatalog(SqlCatalog):
         hook, self.before_load = self.before_load, None
         if hook is not None:
             hook()
-        return self._send(lambda: super(FailingCatalog, self).load_table(identifier))
+        return self._send(lambda: super(_Failing, self).load_table(identifier))
 
     def create_namespace(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - pyiceberg's own
         """Pass on, or fail."""
-        self._send(lambda: super(FailingCatalog, self).create_namespace(*given, **named))
+        self._send(lambda: super(_Failing, self).create_namespace(*given, **named))
 
     def create_table(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401 - pyiceberg's own
         """Pass on, or fail."""
-        return self._send(lambda: super(FailingCatalog, self).create_table(*given, **named))
+        return self._send(lambda: super(_Failing, self).create_table(*given, **named))
 
     def commit_table(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401 - pyiceberg's own
         """Let somebody in, then pass on, or fail."""
         hook, self.before_commit = self.before_commit, None
         if hook is not None:
             hook()
-        return self._send(lambda: super(FailingCatalog, self).commit_table(*given, **named))
+        return self._send(lambda: super(_Failing, self).commit_table(*given, **named))
 
     def _send(self, request: Callable[[], T]) -> T:
         return request() if self.fault is None else self.fault.send(request)
+
+
+class FailingCatalog(_Failing, SqlCatalog):
+    """In a SQLite file."""
+
+
+class FailingRestCatalog(_Failing, RestCatalog):
+    """Behind a REST server."""
