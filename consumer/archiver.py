@@ -6,9 +6,6 @@ taken in position order and never sorted: arrival times may step back inside a s
 """
 
 from collections.abc import Callable, Sequence
-from heapq import merge
-from itertools import islice
-from operator import itemgetter
 from typing import NamedTuple
 
 import structlog
@@ -20,15 +17,10 @@ from archive.metadata import ChainStart, Continuity, Predecessor, SegmentMetadat
 from archive.minute import MINUTE_MS, minute_of, minute_text
 from archive.position import Position
 from archive.record import Record
-from archive.segment import SegmentWriter, read_dropped, read_records
+from archive.segment import SegmentWriter
+from consumer.cutting import Stretch, find_stretch, stretches_behind
 from consumer.dedupe import Deduplicator
 from consumer.sequence_store import SequenceStore
-
-_STRETCH_BYTES = 1 << 20
-"""Payload that is encoded in one go: bounds what a large batch adds to the process's memory."""
-
-
-_RECUT_RECORDS = 500
 
 
 class Limits(NamedTuple):
@@ -39,13 +31,6 @@ class Limits(NamedTuple):
     linger_seconds: float
     flush_seconds: float | None
     store_timeout_seconds: float
-
-
-class _Stretch(NamedTuple):
-    """Records of a batch that are taken in one piece: the index behind them, and the last one's position."""
-
-    end: int
-    last: Position
 
 
 class Archiver:
@@ -148,37 +133,16 @@ class Archiver:
                     self._doubt_start(stored.last, position)
                 self._follow(stored)
 
-    def _stretch(self, records: Sequence[Record], start: int, minute: int, *, skipped: bool) -> "_Stretch":
-        """Find how far the records from `start` on go in one piece; the first is always in.
+    def _stretch(self, records: Sequence[Record], start: int, minute: int, *, skipped: bool) -> Stretch:
+        """Find how far the records from `start` on go in one piece, up to the next thing that is stored.
 
-        They ascend within one minute and fit into the run, and all lie before the end of the archived part
-        (`skipped`) or before the next stored range.
+        That is the end of the archived part (`skipped`), or the next stored range.
         """
         bound: tuple[int, int] | None = self._sequences.next_first
         if skipped and self._floor is not None:
             bound = (self._floor.sequence, self._floor.sub + 1)
-        opens, closes = minute * MINUTE_MS, (minute + 1) * MINUTE_MS
         room = self._limits.max_segment_bytes - (0 if self._run is None else self._run.raw_bytes)
-        room = min(room, _STRETCH_BYTES)
-        last_sequence, last_sub = records[start].position
-        end = start + 1
-        size = len(records[start].data)
-        for index in range(end, len(records)):
-            # Plain integers, not Positions: this loop runs once per record.
-            record = records[index]
-            sequence, sub = int(record.sequence_number), record.sub_sequence_number
-            size += len(record.data)
-            if (
-                size > room
-                or not opens <= record.arrival_ms < closes
-                or sequence < last_sequence
-                or (sequence == last_sequence and sub <= last_sub)
-                or (bound is not None and (sequence, sub) >= bound)
-            ):
-                break
-            last_sequence, last_sub = sequence, sub
-            end = index + 1
-        return _Stretch(end, Position(last_sequence, last_sub))
+        return find_stretch(records, start, minute, bound=bound, room=room)
 
     def _append(self, records: Sequence[Record], minute: int) -> None:
         if self._run is None:
@@ -313,11 +277,8 @@ class Archiver:
         """Return the part of a run behind the winner's end, judged again behind it; None when there is none."""
         if run.span.last <= winner_last:
             return None
-        kept = read_records(run.body(), run.shard_id)
-        dropped = ((position, record) for position, record, _ in read_dropped(run.duplicates_body(), run.shard_id))
         rest = SegmentWriter(run.shard_id, run.minute)
-        left = (record for position, record in merge(kept, dropped, key=itemgetter(0)) if position > winner_last)
-        while stretch := list(islice(left, _RECUT_RECORDS)):
+        for stretch in stretches_behind(run, winner_last):
             self._write(rest, stretch)
         return rest
 

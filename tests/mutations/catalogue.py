@@ -206,9 +206,9 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "compare the winner's end by its sequence number alone",
-        "consumer/archiver.py",
-        "if position > winner_last",
-        "if position.sequence > winner_last.sequence",
+        "consumer/cutting.py",
+        "if place > position",
+        "if place.sequence > position.sequence",
         (f"{_SLOTS}::test_a_slot_is_lost_in_the_middle_of_an_aggregate",),
     ),
     Mutation(

@@ -146,9 +146,9 @@ MUTATIONS: Final = (
     ),
     _one(
         "send the rest of a lost run whole",
-        "consumer/archiver.py",
-        "if position > winner_last",
-        "if position",
+        "consumer/cutting.py",
+        "if place > position",
+        "if place",
     ),
     _one(
         "drop the rest of a lost run",

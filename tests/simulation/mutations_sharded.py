@@ -134,9 +134,9 @@ CLAIMS: Final = (
     ),
     _claims(
         "the rest of a lost run forgets its dropped lines",
-        "consumer/archiver.py",
-        "in merge(kept, dropped, key=itemgetter(0)) if position > winner_last",
-        "in kept if position > winner_last",
+        "consumer/cutting.py",
+        "in merge(kept, dropped, key=itemgetter(0)) if place > position",
+        "in kept if place > position",
     ),
 )
 

@@ -1,0 +1,66 @@
+"""Cutting: how far a batch goes in one piece, and what is left of a run behind a position. Pure.
+
+A stretch becomes a part of a run at once: its records ascend within one minute, and nothing that is stored lies among
+them. Where it ends for want of room never matters for correctness; the caller goes on behind it.
+"""
+
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from itertools import islice
+from operator import itemgetter
+from typing import NamedTuple
+
+from archive.minute import MINUTE_MS
+from archive.position import Position
+from archive.record import Record
+from archive.segment import SegmentWriter, read_dropped, read_records
+
+STRETCH_BYTES = 1 << 20
+"""Payload that is encoded in one go: bounds what a large batch adds to the process's memory."""
+_STRETCH_RECORDS = 500
+
+
+class Stretch(NamedTuple):
+    """Records of a batch that are taken in one piece: the index behind them, and the last one's position."""
+
+    end: int
+    last: Position
+
+
+def find_stretch(
+    records: Sequence[Record], start: int, minute: int, *, bound: tuple[int, int] | None, room: int
+) -> Stretch:
+    """Find how far the records from `start` on, the first of `minute`, go in one piece; the first is always in.
+
+    They end before the position `bound`, and where their payload would exceed `room` bytes or `STRETCH_BYTES`.
+    """
+    opens, closes = minute * MINUTE_MS, (minute + 1) * MINUTE_MS
+    room = min(room, STRETCH_BYTES)
+    last_sequence, last_sub = records[start].position
+    end = start + 1
+    size = len(records[start].data)
+    for index in range(end, len(records)):
+        # Plain integers, not Positions: this loop runs once per record.
+        record = records[index]
+        sequence, sub = int(record.sequence_number), record.sub_sequence_number
+        size += len(record.data)
+        if (
+            size > room
+            or not opens <= record.arrival_ms < closes
+            or sequence < last_sequence
+            or (sequence == last_sequence and sub <= last_sub)
+            or (bound is not None and (sequence, sub) >= bound)
+        ):
+            break
+        last_sequence, last_sub = sequence, sub
+        end = index + 1
+    return Stretch(end, Position(last_sequence, last_sub))
+
+
+def stretches_behind(run: SegmentWriter, position: Position) -> Iterator[list[Record]]:
+    """Yield the records of a run behind a position, in their order, the producer duplicates among them."""
+    kept = read_records(run.body(), run.shard_id)
+    dropped = ((place, record) for place, record, _ in read_dropped(run.duplicates_body(), run.shard_id))
+    left = (record for place, record in merge(kept, dropped, key=itemgetter(0)) if place > position)
+    while stretch := list(islice(left, _STRETCH_RECORDS)):
+        yield stretch
