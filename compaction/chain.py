@@ -13,58 +13,14 @@ between neighbours in the order of positions:
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from archive.metadata import ChainStart, SegmentMetadata
+from archive.metadata import ChainStart
 from archive.minute import minute_text
-from archive.position import Position, SequenceRange
+from archive.position import Position
+from compaction.chain_end import prove_end
 from compaction.day import Day
 from compaction.findings import Code, Finding, finding
-from compaction.inventory import ShardMarkers
-
-
-class Link(NamedTuple):
-    """A segment as its chain sees it. `minute` decides whether it belongs to the day or is a neighbour."""
-
-    key: str
-    metadata: SegmentMetadata
-
-
-class Reach(NamedTuple):
-    """How far the neighbours were looked for: whether the archive was searched to its beginning, to its end."""
-
-    to_the_beginning: bool
-    to_the_end: bool
-
-
-class ShardProof(NamedTuple):
-    """What is proven about one shard's day. `end` names the proof: `successor`, `end.json`, `checkpoint`, ''."""
-
-    start: str
-    end: str
-
-
-class ChainResult(NamedTuple):
-    """Findings and proof of one shard."""
-
-    findings: tuple[Finding, ...]
-    proof: ShardProof
-
-
-class ShardContext(NamedTuple):
-    """What is known of a shard beside its segments.
-
-    `checkpoint` is KCL's, read before anything was listed. `holes` are the first positions of objects that are
-    reported by themselves and have no metadata to link: what they should join is not reported a second time.
-    `expired` are the runs of days before this one whose segments were deleted on purpose, by their tombstones.
-    """
-
-    shard_id: str
-    markers: ShardMarkers
-    checkpoint: Position | None
-    reach: Reach
-    holes: tuple[Position, ...] = ()
-    expired: tuple[SequenceRange, ...] = ()
+from compaction.links import ChainResult, Link, ShardContext, ShardProof
 
 
 def check_chain(day: Day, links: Sequence[Link], context: ShardContext) -> ChainResult:
@@ -121,7 +77,7 @@ class _Check:
             self._no_predecessor(link, after)
             return
         marker = self._context.markers.start
-        if self._hole(None, link.metadata.first):
+        if self._context.has_hole(None, link.metadata.first):
             return
         if marker is None:
             if "start.json" not in self._context.markers.unreadable:
@@ -138,9 +94,6 @@ class _Check:
                 [link.metadata.first],
             )
 
-    def _hole(self, low: Position | None, high: Position | None) -> bool:
-        return any((low is None or hole > low) and (high is None or hole < high) for hole in self._context.holes)
-
     def _was_expired(self, after: Position | ChainStart) -> bool:
         if not any(after in run for run in self._context.expired):
             return False
@@ -148,7 +101,7 @@ class _Check:
         return True
 
     def _no_predecessor(self, link: Link, after: Position) -> None:
-        if self._hole(None, link.metadata.first) or self._was_expired(after):
+        if self._context.has_hole(None, link.metadata.first) or self._was_expired(after):
             return
         if self._context.reach.to_the_beginning:
             self._add(
@@ -186,7 +139,8 @@ class _Check:
         )
 
     def _broken(self, before: Link, link: Link) -> None:
-        if self._hole(before.metadata.last, link.metadata.first) or self._was_expired(link.metadata.after):
+        lies_open = self._context.has_hole(before.metadata.last, link.metadata.first)
+        if lies_open or self._was_expired(link.metadata.after):
             return
         self._add(
             Code.BROKEN_CHAIN,
@@ -230,7 +184,8 @@ class _Check:
         elif tail is not None and later and later[-1].metadata.first > tail.metadata.last:
             proof = "successor"
         else:
-            proof = self._outside(tail)
+            proof, found = prove_end(tail, self._context)
+            self._findings += found
         return ChainResult(tuple(self._findings), ShardProof(self._start, proof))
 
     def _begins_later(self, link: Link) -> str:
@@ -239,64 +194,6 @@ class _Check:
             self._no_predecessor(link, link.metadata.after)
             return ""
         return "not begun"
-
-    def _outside(self, tail: Link | None) -> str:
-        """Compare the tail with what the end marker and the checkpoint say.
-
-        A position that lies beyond the tail proves a loss only when nothing later is stored: without a later
-        segment, and with the archive searched to its end.
-        """
-        last = None if tail is None else tail.metadata.last
-        if self._hole(last, None) or "end.json" in self._context.markers.unreadable:
-            return ""
-        marker = self._context.markers.end
-        if marker is not None:
-            named = _position(marker.last)
-            if named == last:
-                if marker.proof == "read":
-                    return "end.json"
-                self._unproven(tail, "end.json says that the shard was closed longer ago than its retention")
-            else:
-                self._gap(tail, "end.json", named)
-            return ""
-        checkpoint = self._context.checkpoint
-        if checkpoint is not None and checkpoint == last:
-            return "checkpoint"
-        if checkpoint is not None and (last is None or checkpoint > last):
-            self._gap(tail, "KCL's checkpoint", checkpoint)
-        else:
-            self._unproven(tail, "no later segment, no end.json, and no checkpoint of KCL at this position")
-        return ""
-
-    def _gap(self, tail: Link | None, witness: str, named: Position | None) -> None:
-        reach = self._context.reach
-        if not reach.to_the_end or (tail is None and not reach.to_the_beginning):
-            self._unproven(tail, f"{witness} names {named}, which was not found in the days that were searched")
-            return
-        last = None if tail is None else tail.metadata.last
-        self._findings.append(
-            finding(
-                Code.BROKEN_CHAIN,
-                f"{witness} names {named}, and the last segment ends at {last}: what lies between is missing",
-                shard=self._context.shard_id,
-                minute=None if tail is None else minute_text(tail.metadata.minute),
-                keys=[] if tail is None else [tail.key],
-                positions=[position for position in (last, named) if position is not None],
-            )
-        )
-
-    def _unproven(self, tail: Link | None, why: str) -> None:
-        self._findings.append(
-            finding(
-                Code.UNPROVEN_END,
-                why,
-                severity="unknown",
-                shard=self._context.shard_id,
-                minute=None if tail is None else minute_text(tail.metadata.minute),
-                keys=[] if tail is None else [tail.key],
-                positions=[] if tail is None else [tail.metadata.last],
-            )
-        )
 
     def _add(
         self,
@@ -319,7 +216,3 @@ class _Check:
                 positions=positions,
             )
         )
-
-
-def _position(text: str | None) -> Position | None:
-    return None if text is None else Position.parse(text)

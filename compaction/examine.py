@@ -12,12 +12,13 @@ from archive.commit import until_known
 from archive.errors import FormatError
 from archive.metadata import ChainStart, SegmentMetadata, is_ours
 from archive.position import Position, SequenceRange
-from compaction.chain import ChainResult, Link, Reach, ShardContext, check_chain
+from compaction.chain import check_chain
 from compaction.day import Day
 from compaction.facts import SegmentFacts
 from compaction.findings import Finding
 from compaction.inventory import Inventory, Row, ShardMarkers, Waits, in_parallel
 from compaction.lines import check_lines, repeat_findings
+from compaction.links import ChainResult, Link, Reach, ShardContext
 from compaction.merging import Repeat
 from compaction.neighbours import Need, Neighbours, find_neighbours
 from compaction.plan import Piece, Span

@@ -14,9 +14,9 @@ from archive.errors import FormatError, SettingsError
 from archive.keys import segment_key
 from archive.metadata import SegmentMetadata, is_ours
 from archive.position import Position
-from compaction.chain import Link, Reach
 from compaction.day import Day
 from compaction.inventory import Row, Waits, in_parallel, make_inventory
+from compaction.links import Link, Reach
 from compaction.storage import Storage
 
 LOOKBACK_DAYS: Final = 14

@@ -1,6 +1,7 @@
 """Fixtures of every ring: the embedded AWS, started once per session and only when a test asks for it."""
 
 import shutil
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_kinesis import KinesisClient
     from mypy_boto3_s3 import S3Client
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c() -> None:
+    """Let tests send SIGINT to what they start: a shell's background jobs ignore it, and so would their children."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

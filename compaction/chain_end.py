@@ -1,0 +1,81 @@
+"""The end of a shard's chain where no later segment proves it: the end marker or KCL's checkpoint must. Pure."""
+
+from typing import NamedTuple
+
+from archive.markers import EndMarker
+from archive.minute import minute_text
+from archive.position import Position
+from compaction.findings import Code, Finding, finding
+from compaction.links import Link, ShardContext
+
+
+class End(NamedTuple):
+    """What proves that nothing is missing behind the tail ('' when nothing does), and what is wrong with it."""
+
+    proof: str
+    findings: tuple[Finding, ...] = ()
+
+
+def prove_end(tail: Link | None, context: ShardContext) -> End:
+    """Compare the last segment that is known with what the end marker and the checkpoint say.
+
+    A position that lies beyond the tail proves a loss only when nothing later is stored: without a later segment, and
+    with the archive searched to its end.
+    """
+    last = None if tail is None else tail.metadata.last
+    if context.has_hole(last, None) or "end.json" in context.markers.unreadable:
+        return End("")
+    return (
+        _by_checkpoint(tail, context)
+        if context.markers.end is None
+        else _by_marker(tail, context, context.markers.end)
+    )
+
+
+def _by_marker(tail: Link | None, context: ShardContext, marker: EndMarker) -> End:
+    named = marker.last_position()
+    if named != (None if tail is None else tail.metadata.last):
+        return _gap(tail, context, "end.json", named)
+    if marker.proof != "read":
+        return _unproven(tail, context, "end.json says that the shard was closed longer ago than its retention")
+    return End("end.json")
+
+
+def _by_checkpoint(tail: Link | None, context: ShardContext) -> End:
+    last, checkpoint = None if tail is None else tail.metadata.last, context.checkpoint
+    if checkpoint is not None and checkpoint == last:
+        return End("checkpoint")
+    if checkpoint is not None and (last is None or checkpoint > last):
+        return _gap(tail, context, "KCL's checkpoint", checkpoint)
+    return _unproven(tail, context, "no later segment, no end.json, and no checkpoint of KCL at this position")
+
+
+def _gap(tail: Link | None, context: ShardContext, witness: str, named: Position | None) -> End:
+    reach = context.reach
+    if not reach.to_the_end or (tail is None and not reach.to_the_beginning):
+        return _unproven(
+            tail, context, f"{witness} names {named}, which was not found in the days that were searched"
+        )
+    last = None if tail is None else tail.metadata.last
+    found = finding(
+        Code.BROKEN_CHAIN,
+        f"{witness} names {named}, and the last segment ends at {last}: what lies between is missing",
+        shard=context.shard_id,
+        minute=None if tail is None else minute_text(tail.metadata.minute),
+        keys=[] if tail is None else [tail.key],
+        positions=[position for position in (last, named) if position is not None],
+    )
+    return End("", (found,))
+
+
+def _unproven(tail: Link | None, context: ShardContext, why: str) -> End:
+    found = finding(
+        Code.UNPROVEN_END,
+        why,
+        severity="unknown",
+        shard=context.shard_id,
+        minute=None if tail is None else minute_text(tail.metadata.minute),
+        keys=[] if tail is None else [tail.key],
+        positions=[] if tail is None else [tail.metadata.last],
+    )
+    return End("", (found,))
