@@ -139,8 +139,8 @@ class _Check:
         )
 
     def _broken(self, before: Link, link: Link) -> None:
-        lies_open = self._context.has_hole(before.metadata.last, link.metadata.first)
-        if lies_open or self._was_expired(link.metadata.after):
+        at_hole = self._context.has_hole(before.metadata.last, link.metadata.first)
+        if at_hole or self._was_expired(link.metadata.after):
             return
         self._add(
             Code.BROKEN_CHAIN,

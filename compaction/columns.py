@@ -51,7 +51,5 @@ def _column_of_bytes(kind: pa.DataType, values: Sequence[bytes]) -> pa.Array:
 
 
 def _column(kind: pa.DataType, data: bytes, lengths: Iterable[int], count: int) -> pa.Array:
-    sizes = list(lengths)
-    offsets = accumulate(sizes, initial=0)
-    packed = struct.pack(f"{count + 1}i", *offsets)  # half the time of `array`
+    packed = struct.pack(f"{count + 1}i", *accumulate(lengths, initial=0))  # half the time of `array`
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(packed), pa.py_buffer(data)])

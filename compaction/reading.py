@@ -181,7 +181,7 @@ class _Block(NamedTuple):
 def _whole_lines(pieces: Iterable[bytes], block_bytes: int) -> Iterator[_Block]:
     """Gather pieces and cut them at line breaks: blocks of about `block_bytes`, each valid until the next.
 
-    All stand in one buffer: what the processor's cache holds anyway is written again, and no memory is asked for.
+    All of a segment's stand in one buffer, each over the one before: it stays in the processor's cache.
     """
     buffer = bytearray(block_bytes)
     size = begun = 0  # what the buffer holds, and how much of it is the line that has no end yet
@@ -194,7 +194,7 @@ def _whole_lines(pieces: Iterable[bytes], block_bytes: int) -> Iterator[_Block]:
             raise FormatError(f"a line is longer than {MAX_LINE_BYTES} bytes")
         if size >= block_bytes and cut:
             yield _Block(buffer, size - begun)
-            _overwrite(buffer, 0, bytes(buffer[size - begun : size]))
+            _overwrite(buffer, 0, buffer[size - begun : size])
             size = begun
     if size > begun:
         yield _Block(buffer, size - begun)
@@ -202,7 +202,7 @@ def _whole_lines(pieces: Iterable[bytes], block_bytes: int) -> Iterator[_Block]:
         raise FormatError("the last line has no line break")
 
 
-def _overwrite(buffer: bytearray, at: int, data: bytes) -> None:
+def _overwrite(buffer: bytearray, at: int, data: bytes | bytearray) -> None:
     """Put the data there; the buffer grows if it must."""
     missing = at + len(data) - len(buffer)
     if missing > 0:
@@ -214,7 +214,7 @@ def _overwrite(buffer: bytearray, at: int, data: bytes) -> None:
 def _parse(block: _Block, lines_before: int) -> pa.Table:
     lines = decode_block(*block)
     table = None if lines is None else _table(lines)
-    return _parse_slowly(bytes(block.buffer[: block.size]), lines_before) if table is None else table
+    return _parse_slowly(bytes(memoryview(block.buffer)[: block.size]), lines_before) if table is None else table
 
 
 def _table(lines: Sequence[Line]) -> pa.Table | None:

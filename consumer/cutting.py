@@ -1,4 +1,4 @@
-"""Cutting: how far a batch goes in one piece, and what is left of a run behind a position. Pure.
+"""Cutting: how far a batch goes in one piece, and what is left of a run behind a position.
 
 A stretch becomes a part of a run at once: its records ascend within one minute, and nothing that is stored lies among
 them. Where it ends for want of room never matters for correctness; the caller goes on behind it.
@@ -15,9 +15,10 @@ from archive.position import Position
 from archive.record import Record
 from archive.segment import SegmentWriter, read_dropped, read_records
 
-STRETCH_BYTES = 1 << 20
+_STRETCH_BYTES = 1 << 20
 """Payload that is encoded in one go: bounds what a large batch adds to the process's memory."""
 _STRETCH_RECORDS = 500
+"""The same, where records are read back one by one."""
 
 
 class Stretch(NamedTuple):
@@ -32,10 +33,10 @@ def find_stretch(
 ) -> Stretch:
     """Find how far the records from `start` on, the first of `minute`, go in one piece; the first is always in.
 
-    They end before the position `bound`, and where their payload would exceed `room` bytes or `STRETCH_BYTES`.
+    They end before the position `bound`, and where their payload would exceed `room` bytes or one MiB.
     """
     opens, closes = minute * MINUTE_MS, (minute + 1) * MINUTE_MS
-    room = min(room, STRETCH_BYTES)
+    room = min(room, _STRETCH_BYTES)
     last_sequence, last_sub = records[start].position
     end = start + 1
     size = len(records[start].data)
@@ -58,7 +59,11 @@ def find_stretch(
 
 
 def stretches_behind(run: SegmentWriter, position: Position) -> Iterator[list[Record]]:
-    """Yield the records of a run behind a position, in their order, the producer duplicates among them."""
+    """Yield what a run holds behind a position, the producer duplicates among it, some hundred records at a time.
+
+    Raises:
+        FormatError: the run cannot be read back; never seen.
+    """
     kept = read_records(run.body(), run.shard_id)
     dropped = ((place, record) for place, record, _ in read_dropped(run.duplicates_body(), run.shard_id))
     left = (record for place, record in merge(kept, dropped, key=itemgetter(0)) if place > position)

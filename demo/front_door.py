@@ -26,7 +26,7 @@ def run_minutebook(
             [program, *words],
             env={**inherited, **environment},
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             check=False,
             timeout=seconds,
         )

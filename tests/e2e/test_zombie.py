@@ -105,7 +105,7 @@ def _freeze_and_take_over(app: Application, shard: str, zombie: Worker, other: W
     places = app.producer.put_numbered(10, key=key, size=100)
     # One segment is full; the rest of the batch is held.
     cut = zombie.events.wait("segment_committed", shard=shard, reason="size", seconds=30)
-    # Else what lies in the pipe below may be the daemon's answer to this checkpoint.
+    # Its checkpoint must be over: otherwise the pipe may hold the answer to that one.
     zombie.events.wait("checkpoint_written", shard=shard, position=cut["last"], seconds=30)
     (processor,) = zombie.processors()
     (daemon,) = zombie.daemons()

@@ -31,7 +31,6 @@ GOOD = {
     "arrival_ms": MINUTE * MINUTE_MS,
     "data": "x",
 }
-
 Row = tuple[object, ...]
 
 
@@ -121,6 +120,7 @@ def edited(old: bytes, new: bytes) -> bytes:
     return msgspec.json.encode(GOOD).replace(old, new)
 
 
+LINE = msgspec.json.encode(GOOD)
 NASTY = [
     b"",
     b" ",
@@ -218,9 +218,10 @@ blocks = st.sampled_from([1, 200, 1 << 20])
 
 @search(400)
 @given(body=bodies, block_bytes=blocks)
-@example(body=msgspec.json.encode(GOOD) * 2 + b"\n" + msgspec.json.encode(GOOD)[:-1] + b"\n}\n", block_bytes=1 << 20)
-@example(body=msgspec.json.encode(GOOD) * 2 + b"\n \n", block_bytes=1 << 20)
-@example(body=b" \n" + msgspec.json.encode(GOOD) * 2 + b"\n", block_bytes=1 << 20)
+@example(body=LINE * 2 + b"\n" + LINE[:-1] + b"\n}\n", block_bytes=1 << 20)
+@example(body=LINE * 2 + b"\n \n", block_bytes=1 << 20)
+@example(body=b" \n" + LINE * 2 + b"\n", block_bytes=1 << 20)
+@example(body=b"\n" + LINE * 2 + b"\n" + LINE + b"\n", block_bytes=2 + len(LINE) * 3)
 def test_blocks_of_any_lines_read_as_the_lines_do(body: bytes, block_bytes: int) -> None:
     """Good, unusual and damaged lines together: the same rows, the same facts, or the same problem."""
     check(body, block_bytes)

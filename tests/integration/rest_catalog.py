@@ -25,8 +25,8 @@ def rest_catalog(jars: Path, folder: Path) -> Iterator[str]:
         ["java", "-cp", ":".join(map(str, [jars / "*", *hadoop])), _CLASS],
         log=folder / "rest.log",
         clock=SystemClock(),
-        environment=os.environ
-        | {
+        environment={
+            **{name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ},
             "CATALOG_REST_PORT": str(port),
             "CATALOG_WAREHOUSE": str(folder),
             "CATALOG_URI": f"jdbc:sqlite:{folder / 'rest.sqlite'}",

@@ -84,8 +84,11 @@ def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     if REST_JARS is None:
         yield
         return
-    with rest_catalog(Path(REST_JARS), tmp_path_factory.mktemp("rest")) as address:
-        os.environ["ICEBERG_REST_URI"] = address
+    with (
+        rest_catalog(Path(REST_JARS), tmp_path_factory.mktemp("rest")) as address,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("ICEBERG_REST_URI", address)
         yield
 
 

@@ -1,4 +1,4 @@
-"""Mutations of the nightly job's rules for producers' and dropped records, and of what `expire` leaves beside."""
+"""Mutations of the nightly job: its reader, producers' and dropped records, and what `expire` leaves beside."""
 
 from typing import Final
 
@@ -8,9 +8,46 @@ _FOUND: Final = "tests/unit/test_compaction_producers.py"
 _LEFT_OUT: Final = "tests/unit/test_compaction_left_out.py"
 _IDS: Final = "tests/unit/test_event_ids.py"
 _HISTORIES: Final = "tests/property/test_producer_copies.py"
+_RECORD: Final = "tests/unit/test_archive_record.py"
+_BLOCKS: Final = "tests/fuzz/test_fuzz_compaction.py::test_blocks_of_any_lines_read_as_the_lines_do"
 _BESIDE: Final = "tests/unit/test_expire_beside.py"
 
 NIGHTLY: Final = (
+    Mutation(
+        "take a block without looking at its lines' ends",
+        "archive/record.py",
+        "        if buffer[at - 1] != _CLOSE:\n            return None\n",
+        "",
+        (f"{_RECORD}::test_a_block_that_is_not_one_object_a_line_is_left_to_the_codec",),
+    ),
+    Mutation(
+        "let a block begin with an empty line",
+        "archive/record.py",
+        'buffer.startswith(b"\\n") or ',
+        "",
+        (f"{_RECORD}::test_a_block_that_is_not_one_object_a_line_is_left_to_the_codec",),
+    ),
+    Mutation(
+        "take as many objects as there are, whatever the lines",
+        "archive/record.py",
+        "return lines if len(lines) == count else None",
+        "return lines",
+        (f"{_RECORD}::test_a_block_that_is_not_one_object_a_line_is_left_to_the_codec",),
+    ),
+    Mutation(
+        "read what an earlier block left in the buffer",
+        "archive/record.py",
+        "_decode_lines(memoryview(buffer)[:size])",
+        "_decode_lines(buffer)",
+        (f"{_RECORD}::test_a_block_gives_its_lines",),
+    ),
+    Mutation(
+        "forget the line that a block ends in",
+        "compaction/reading.py",
+        "            _overwrite(buffer, 0, buffer[size - begun : size])\n            size = begun\n",
+        "            size = begun = 0\n",
+        (_BLOCKS,),
+    ),
     Mutation(
         "forget the events of the day before",
         "compaction/event_ids.py",

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from archive.errors import FormatError
-from archive.record import Record, decode_line, encode_lines
+from archive.record import Record, decode_block, decode_line, encode_lines
 
 SHARD = "shardId-000000000000"
 PAYLOADS = {
@@ -143,3 +143,33 @@ def test_the_wire_names_are_those_of_the_daemon() -> None:
         b'"approximateArrivalTimestamp":5}'
     )
     assert msgspec.json.decode(wire, type=Record) == Record("12", 1, "p", 5, b"\xff\xfe")
+
+
+LINE = encode_line(SHARD, record(b"x"))
+
+
+def test_a_block_gives_its_lines() -> None:
+    """Only the first `size` bytes of the buffer count: what stands behind them is another block's."""
+    block = (LINE + b"\n") * 3
+    (first, _, _) = decode_block(bytearray(block + LINE), len(block)) or ()
+    assert (first.shard_id, first.data) == (SHARD, "x")
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        LINE * 2 + b"\n",
+        b"\n" + LINE * 2 + b"\n",
+        b" \n" + LINE * 2 + b"\n",
+        LINE * 2 + b"\n\n",
+        LINE * 2 + b"\n \n",
+        LINE * 2 + b"\n" + LINE[:-1] + b"\n}\n",
+        LINE[:-1] + b"\n}" + LINE + b"\n",
+        LINE + b" " + LINE + b"\n" + b"\t\n",
+        LINE + b"\n" + LINE,
+    ],
+)
+@pytest.mark.parametrize("behind", [b"", b"}", b"\n", LINE, LINE + b"\n"])
+def test_a_block_that_is_not_one_object_a_line_is_left_to_the_codec(block: bytes, behind: bytes) -> None:
+    """Often as many objects as lines, and yet not one in each; whatever stands behind the block in the buffer."""
+    assert decode_block(bytearray(block + behind), len(block)) is None
