@@ -121,7 +121,7 @@ def rate_and_lag(day: Day, shown: range, segments: Sequence[Segment]) -> str:
     lower.yaxis.set_minor_formatter(NullFormatter())
     lower.set_ylabel("seconds after the\nminute's end")
     if columns:
-        lower.legend(loc="upper right", frameon=False, ncols=2)
+        lower.legend(loc="lower right", bbox_to_anchor=(1, 1.01), ncols=2, frameon=False, borderaxespad=0)
     _hours(lower, shown)
     return _svg(figure, "Records per minute, and the time until they were archived")
 
