@@ -47,7 +47,11 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Errand:
-    """One command under way; `judge` looks at how it ended."""
+    """One command under way; `judge` looks at how it ended.
+
+    `may_fail` tells whether a service may have been unavailable to it: at any time of its life, because what it met
+    before it was held up is what it gives up on afterwards.
+    """
 
     def __init__(
         self, history: "ShardedHistory", host: Host, work: Callable[[], None], judge: Callable[["Errand"], None]
@@ -56,16 +60,12 @@ class Errand:
         self.changes = sum(site.lease.changes for site in history.shard_sites)
         self.expired = len(history.bucket.gone)
         self.finds_archive = history.owner is not None
+        self.may_fail = False
         self._history = history
         self._judge = judge
         self.task = host.task = Task(work)
         history.errands.append(self)
         self.go_on()
-
-    @property
-    def may_fail(self) -> bool:
-        """Tell whether a service may have been unavailable to it."""
-        return self.host.fault_rate > 0 or any(site.stream.fault_rate > 0 for site in self._history.shard_sites)
 
     @property
     def error(self) -> BaseException | None:
@@ -74,6 +74,8 @@ class Errand:
 
     def go_on(self) -> None:
         """Let it work on."""
+        streams = (site.stream for site in self._history.shard_sites)
+        self.may_fail |= self.host.fault_rate > 0 or any(stream.fault_rate > 0 for stream in streams)
         self.task.resume()
         if self.task.dead:
             self._history.errands.remove(self)
