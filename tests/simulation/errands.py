@@ -31,7 +31,7 @@ from consumer.restore import Parts, rebuild
 from consumer.restore_facts import gather_facts
 from consumer.restore_plan import Facts
 from tests.fakes.daemon_double import SHARD_END
-from tests.simulation.bucket import S3Client
+from tests.simulation.bucket import SIGNATURE_SECONDS, S3Client
 from tests.simulation.kinesis import HOUR, KinesisClient
 from tests.simulation.lease_rows import FAILOVER_SECONDS, SimLeaseTable
 from tests.simulation.ledger import PREFIX, name
@@ -50,7 +50,7 @@ class Errand:
     """One command under way; `judge` looks at how it ended.
 
     `may_fail` tells whether a service may have been unavailable to it: at any time of its life, because what it met
-    before it was held up is what it gives up on afterwards.
+    before it was held up is what it gives up on afterwards; or whether a request slept past its signature.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Errand:
         self.expired = len(history.bucket.gone)
         self.finds_archive = history.owner is not None
         self.may_fail = False
+        self._left_at = history.world.now
         self._history = history
         self._judge = judge
         self.task = host.task = Task(work)
@@ -74,9 +75,11 @@ class Errand:
 
     def go_on(self) -> None:
         """Let it work on."""
-        streams = (site.stream for site in self._history.shard_sites)
+        world, streams = self._history.world, [site.stream for site in self._history.shard_sites]
         self.may_fail |= self.host.fault_rate > 0 or any(stream.fault_rate > 0 for stream in streams)
+        self.may_fail |= world.now - self._left_at > SIGNATURE_SECONDS
         self.task.resume()
+        self._left_at = world.now
         if self.task.dead:
             self._history.errands.remove(self)
             if self.error is not None:
