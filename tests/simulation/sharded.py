@@ -204,7 +204,8 @@ class ShardedHistory(History):
     def _put_in_table(self, key: str, item: Item) -> None:
         """Look at what is stored in the dedupe table: a tail row speaks of what is archived."""
         if not key.startswith("t:"):
-            self.claimed_at[item["owner"]["S"]] = self.world.now
+            # Its first claim: one that was delayed for days arrives with an end that was set when it was sent.
+            self.claimed_at.setdefault(item["owner"]["S"], self.world.now)
             return
         site = next(site for site in self.shard_sites if key.endswith(site.shard_id))
         number = site.stream.shard.index[Position.parse(item["position"]["S"])]

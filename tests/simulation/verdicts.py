@@ -152,7 +152,8 @@ def check_watermarks(history: "ShardedHistory") -> None:
     """Check mode `watermark`: nothing is dropped that its chain does not hold, and nothing kept twice but in doubt.
 
     A chain holds what its parents held. Doubt is: more open gaps than are remembered, and a chain that goes on behind
-    something else than its last segment (the checkpoint was lost or too old, and retention took what lay between).
+    something else than its last segment, or behind it after an outage longer than the retention (the checkpoint was
+    lost or too old, and retention took what lay between).
 
     Raises:
         Violation: a number was lost, kept twice without doubt, or a state names a number that is not archived.
@@ -165,7 +166,8 @@ def check_watermarks(history: "ShardedHistory") -> None:
             seen.doubt()
         before = None
         for segment in site.ledger.chain():
-            if before is not None and segment.metadata.after != before.metadata.last:
+            goes_on = before is None or segment.metadata.after == before.metadata.last
+            if not goes_on or segment.metadata.continuity is not None:
                 seen.doubt()
             before = segment
             for number in range(segment.first, segment.last + 1):
