@@ -5,7 +5,7 @@ from typing import NamedTuple
 from archive.markers import EndMarker
 from archive.minute import minute_text
 from archive.position import Position
-from compaction.findings import Code, Finding, finding
+from compaction.findings import Code, Finding, Severity, finding
 from compaction.links import Link, ShardContext
 
 
@@ -22,19 +22,17 @@ def prove_end(tail: Link | None, context: ShardContext) -> End:
     A position that lies beyond the tail proves a loss only when nothing later is stored: without a later segment, and
     with the archive searched to its end.
     """
-    last = None if tail is None else tail.metadata.last
-    if context.has_hole(last, None) or "end.json" in context.markers.unreadable:
+    if context.has_hole(_last(tail), None) or "end.json" in context.markers.unreadable:
         return End("")
-    return (
-        _by_checkpoint(tail, context)
-        if context.markers.end is None
-        else _by_marker(tail, context, context.markers.end)
-    )
+    marker = context.markers.end
+    if marker is not None:
+        return _by_marker(tail, context, marker)
+    return _by_checkpoint(tail, context)
 
 
 def _by_marker(tail: Link | None, context: ShardContext, marker: EndMarker) -> End:
     named = marker.last_position()
-    if named != (None if tail is None else tail.metadata.last):
+    if named != _last(tail):
         return _gap(tail, context, "end.json", named)
     if marker.proof != "read":
         return _unproven(tail, context, "end.json says that the shard was closed longer ago than its retention")
@@ -42,7 +40,7 @@ def _by_marker(tail: Link | None, context: ShardContext, marker: EndMarker) -> E
 
 
 def _by_checkpoint(tail: Link | None, context: ShardContext) -> End:
-    last, checkpoint = None if tail is None else tail.metadata.last, context.checkpoint
+    last, checkpoint = _last(tail), context.checkpoint
     if checkpoint is not None and checkpoint == last:
         return End("checkpoint")
     if checkpoint is not None and (last is None or checkpoint > last):
@@ -53,29 +51,36 @@ def _by_checkpoint(tail: Link | None, context: ShardContext) -> End:
 def _gap(tail: Link | None, context: ShardContext, witness: str, named: Position | None) -> End:
     reach = context.reach
     if not reach.to_the_end or (tail is None and not reach.to_the_beginning):
-        return _unproven(
-            tail, context, f"{witness} names {named}, which was not found in the days that were searched"
-        )
-    last = None if tail is None else tail.metadata.last
-    found = finding(
-        Code.BROKEN_CHAIN,
-        f"{witness} names {named}, and the last segment ends at {last}: what lies between is missing",
-        shard=context.shard_id,
-        minute=None if tail is None else minute_text(tail.metadata.minute),
-        keys=[] if tail is None else [tail.key],
-        positions=[position for position in (last, named) if position is not None],
-    )
-    return End("", (found,))
+        message = f"{witness} names {named}, which was not found in the days that were searched"
+        return _unproven(tail, context, message)
+    message = f"{witness} names {named}, and the last segment ends at {_last(tail)}: what lies between is missing"
+    return _open(tail, context, Code.BROKEN_CHAIN, message, "defect", named)
 
 
 def _unproven(tail: Link | None, context: ShardContext, why: str) -> End:
+    return _open(tail, context, Code.UNPROVEN_END, why, "unknown")
+
+
+def _open(
+    tail: Link | None,
+    context: ShardContext,
+    code: Code,
+    message: str,
+    severity: Severity,
+    named: Position | None = None,
+) -> End:
+    """Return an end that nothing proves, with a finding about the tail, where there is one."""
     found = finding(
-        Code.UNPROVEN_END,
-        why,
-        severity="unknown",
+        code,
+        message,
+        severity=severity,
         shard=context.shard_id,
         minute=None if tail is None else minute_text(tail.metadata.minute),
         keys=[] if tail is None else [tail.key],
-        positions=[] if tail is None else [tail.metadata.last],
+        positions=[position for position in (_last(tail), named) if position is not None],
     )
     return End("", (found,))
+
+
+def _last(tail: Link | None) -> Position | None:
+    return None if tail is None else tail.metadata.last

@@ -1,0 +1,101 @@
+"""What is said about the end of a shard's chain: where it stands, and what names more."""
+
+import pytest
+
+from archive.markers import FORMAT, EndMarker
+from archive.metadata import SegmentMetadata
+from archive.position import Position
+from compaction.chain_end import prove_end
+from compaction.inventory import ShardMarkers
+from compaction.links import Link, Reach, ShardContext
+
+SHARD = "shardId-000000000000"
+LAST, BEYOND = Position(20, 1), Position(30)
+TAIL = Link(
+    "the tail",
+    SegmentMetadata(
+        shard_id=SHARD,
+        minute=29_000_000,
+        first=Position(11),
+        last=LAST,
+        after=Position(10),
+        records=2,
+        dropped=0,
+        payload_bytes=2,
+        arrival_min_ms=0,
+        arrival_max_ms=0,
+        writer="w",
+    ),
+)
+EVERYTHING = Reach(to_the_beginning=True, to_the_end=True)
+NOT_THE_END = Reach(to_the_beginning=True, to_the_end=False)
+NOT_THE_BEGINNING = Reach(to_the_beginning=False, to_the_end=True)
+
+
+def ended(last: Position | None, proof: str = "read") -> ShardMarkers:
+    """Return the markers of a shard that is closed at a position."""
+    text = None if last is None else str(last)
+    end = EndMarker(format=FORMAT, shard=SHARD, last=text, children=[], proof=proof, writer="w", written_at="2026")  # type: ignore[arg-type]  # one of two
+    return ShardMarkers(end=end)
+
+
+@pytest.mark.parametrize(
+    ("markers", "checkpoint", "proof"), [(ended(LAST), None, "end.json"), (ShardMarkers(), LAST, "checkpoint")]
+)
+def test_a_witness_that_names_the_tail_proves_it(
+    markers: ShardMarkers, checkpoint: Position | None, proof: str
+) -> None:
+    """Nothing is found then."""
+    assert prove_end(TAIL, ShardContext(SHARD, markers, checkpoint, EVERYTHING)) == (proof, ())
+
+
+@pytest.mark.parametrize(("markers", "checkpoint"), [(ended(BEYOND), None), (ShardMarkers(), BEYOND)])
+@pytest.mark.parametrize(
+    ("tail", "keys", "positions"), [(TAIL, ("the tail",), ("20:1", "30:0")), (None, (), ("30:0",))]
+)
+def test_a_witness_that_names_more_shows_both_sides_of_the_gap(
+    markers: ShardMarkers,
+    checkpoint: Position | None,
+    tail: Link | None,
+    keys: tuple[str, ...],
+    positions: tuple[str, ...],
+) -> None:
+    """The tail, where there is one, and the position that was named."""
+    proof, (found,) = prove_end(tail, ShardContext(SHARD, markers, checkpoint, EVERYTHING))
+    assert (proof, found.code, found.severity) == ("", "broken_chain", "defect")
+    assert (found.shard, found.keys, found.positions) == (SHARD, keys, positions)
+
+
+@pytest.mark.parametrize(
+    ("context", "tail", "positions"),
+    [
+        (ShardContext(SHARD, ShardMarkers(), None, EVERYTHING), TAIL, ("20:1",)),
+        (ShardContext(SHARD, ShardMarkers(), Position(15), EVERYTHING), TAIL, ("20:1",)),
+        (ShardContext(SHARD, ended(LAST, "expired"), None, EVERYTHING), TAIL, ("20:1",)),
+        (
+            ShardContext(SHARD, ShardMarkers(), BEYOND, Reach(to_the_beginning=True, to_the_end=False)),
+            TAIL,
+            ("20:1",),
+        ),
+        (ShardContext(SHARD, ShardMarkers(), BEYOND, NOT_THE_BEGINNING), None, ()),
+        (ShardContext(SHARD, ShardMarkers(), None, EVERYTHING), None, ()),
+    ],
+)
+def test_an_end_that_nothing_proves_is_unknown(
+    context: ShardContext, tail: Link | None, positions: tuple[str, ...]
+) -> None:
+    """Without a witness, with one that lags or looked away, and where the search did not reach."""
+    proof, (found,) = prove_end(tail, context)
+    assert (proof, found.code, found.severity, found.positions) == ("", "unproven_end", "unknown", positions)
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        ShardContext(SHARD, ended(BEYOND), None, EVERYTHING, holes=(BEYOND,)),
+        ShardContext(SHARD, ShardMarkers(unreadable={"end.json": "damaged"}), BEYOND, EVERYTHING),
+    ],
+)
+def test_what_is_reported_by_itself_is_not_reported_here(context: ShardContext) -> None:
+    """An object without metadata behind the tail, and an end marker that cannot be read."""
+    assert prove_end(TAIL, context) == ("", ())
