@@ -16,8 +16,8 @@ from botocore.awsrequest import AWSRequest, AWSResponse
 
 from archive.clock import Backoff, SystemClock
 from archive.logs import configure_logging
-from archive.payload import PayloadPath
-from archive.record import Record
+from archive.format.payload import PayloadPath
+from archive.format.record import Record
 from consumer.dedupe import Claims
 from consumer.dedupe_table import DynamoDedupeTable, make_dynamodb_client
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from archive.clock import Backoff, SystemClock, new_id, new_random
-from archive.keys import application_key, segment_key, start_marker_key
-from archive.markers import encode_marker
-from archive.metadata import ChainStart, Predecessor, SegmentMetadata
-from archive.minute import MINUTE_MS
-from archive.position import Position
-from archive.store import ListedObject, ObjectHead, StoredObject
+from archive.format.keys import application_key, segment_key, start_marker_key
+from archive.format.markers import encode_marker
+from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
+from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
+from archive.store.objects import ListedObject, ObjectHead, StoredObject
 from benchmarks.archives import APPLICATION, FIRST, PREFIX, start_marker
 from compaction.audit import audit_day
 from compaction.day import MINUTES_A_DAY, Day

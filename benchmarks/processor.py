@@ -21,8 +21,8 @@ from amazon_kclpy import dispatch
 
 from archive.clock import SystemClock, new_id
 from archive.logs import configure_logging
-from archive.position import Position
-from archive.store import ListedObject, ObjectHead, PutOutcome, StoredObject
+from archive.format.position import Position
+from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
 from consumer.multilang import run_process
 from consumer.processor import ShardProcessor
 from consumer.settings import Settings

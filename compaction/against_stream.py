@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from archive.minute import minute_of, minute_text
-from archive.position import Position
+from archive.format.minute import minute_of, minute_text
+from archive.format.position import Position
 from compaction.findings import SAMPLES, Code, Finding, finding
 from compaction.kinesis import Sent
 from compaction.segments import Segment

@@ -14,9 +14,9 @@ between neighbours in the order of positions:
 from collections import Counter
 from collections.abc import Sequence
 
-from archive.metadata import ChainStart
-from archive.minute import minute_text
-from archive.position import Position
+from archive.format.metadata import ChainStart
+from archive.format.minute import minute_text
+from archive.format.position import Position
 from compaction.chain_end import prove_end
 from compaction.day import Day
 from compaction.findings import Code, Finding, finding

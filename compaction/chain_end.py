@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from archive.markers import EndMarker
-from archive.minute import minute_text
-from archive.position import Position
+from archive.format.markers import EndMarker
+from archive.format.minute import minute_text
+from archive.format.position import Position
 from compaction.findings import Code, Finding, Severity, finding
 from compaction.links import Link, ShardContext
 

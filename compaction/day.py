@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple, Self
 
 from archive.errors import SettingsError
-from archive.minute import MINUTE_MS, minute_path
+from archive.format.minute import MINUTE_MS, minute_path
 
 MINUTES_A_DAY = 1440
 MINUTES_AN_HOUR = 60

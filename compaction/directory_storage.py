@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from archive.errors import StoreRefused
-from archive.store import ListedObject, ObjectHead, PutOutcome, StoredObject
+from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
 from compaction.storage import Body, Level, ObjectChanged, Tail
 
 METADATA_SUFFIX: Final = ".metadata.json"

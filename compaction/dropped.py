@@ -10,13 +10,13 @@ day. The others stay dropped, or the event would stand there twice.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from archive.commit import until_known
-from archive.duplicates import original_of
+from archive.store.commit import until_known
+from archive.format.duplicates import original_of
 from archive.errors import FormatError
-from archive.keys import duplicates_key
-from archive.position import Position, SequenceRange
-from archive.record import decode_dropped_line
-from archive.segment import inflate
+from archive.format.keys import duplicates_key
+from archive.format.position import Position, SequenceRange
+from archive.format.record import decode_dropped_line
+from archive.format.segment import inflate
 from compaction.findings import Code, Finding
 from compaction.inventory import Waits, in_parallel
 from compaction.plan import Back

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.payload import PayloadPath
+from archive.format.payload import PayloadPath
 
 DIGEST_BYTES: Final = 16
 """At a billion ids, the chance that any two are mistaken for one another is below 1 in 10^20."""

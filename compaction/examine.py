@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from statistics import median_low
 from typing import NamedTuple
 
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import FormatError
-from archive.metadata import ChainStart, SegmentMetadata, is_ours
-from archive.position import Position, SequenceRange
+from archive.format.metadata import ChainStart, SegmentMetadata, is_ours
+from archive.format.position import Position, SequenceRange
 from compaction.chain import check_chain
 from compaction.day import Day
 from compaction.facts import SegmentFacts

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 from archive.clock import Backoff, SystemClock, new_random
-from archive.commit import until_known
+from archive.store.commit import until_known
 from compaction.plan import Piece
 from compaction.storage import ObjectChanged, Storage
 

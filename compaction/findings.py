@@ -10,7 +10,7 @@ from typing import Final, Literal, Self
 
 import msgspec
 
-from archive.position import Position
+from archive.format.position import Position
 
 Severity = Literal["defect", "unknown", "warning"]
 SAMPLES: Final = 20

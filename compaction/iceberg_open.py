@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from archive.errors import CatalogUnavailable, OutcomeUnknown, SettingsError
-from archive.s3 import aws_session
+from archive.store.s3 import aws_session
 from compaction.places import Place
 
 if TYPE_CHECKING:

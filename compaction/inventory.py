@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, TypeVar
 
 from archive.clock import Backoff
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import FormatError
-from archive.keys import SegmentKey, parse_segment_key
-from archive.markers import EndMarker, StartMarker
-from archive.store import ListedObject
+from archive.format.keys import SegmentKey, parse_segment_key
+from archive.format.markers import EndMarker, StartMarker
+from archive.store.objects import ListedObject
 from compaction.day import Day
 from compaction.storage import Storage
 

@@ -8,9 +8,9 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.clock import Backoff, Clock
-from archive.kinesis_requests import ask
-from archive.position import Position
-from archive.s3 import aws_session
+from archive.aws import ask
+from archive.format.position import Position
+from archive.store.s3 import aws_session
 from compaction.kpl import user_records
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.position import Position, is_sequence_number
-from archive.s3 import aws_session
+from archive.format.position import Position, is_sequence_number
+from archive.store.s3 import aws_session
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

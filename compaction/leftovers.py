@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from archive.clock import Backoff
-from archive.commit import until_known
+from archive.store.commit import until_known
 from compaction.storage import Storage
 
 _TYPE = "application/json"

@@ -6,9 +6,9 @@ count as wrong ends of the span.
 
 from collections.abc import Iterable, Mapping
 
-from archive.metadata import SegmentMetadata
-from archive.minute import minute_text
-from archive.position import Position
+from archive.format.metadata import SegmentMetadata
+from archive.format.minute import minute_text
+from archive.format.position import Position
 from compaction.facts import SegmentFacts
 from compaction.findings import Code, Finding, finding
 from compaction.merging import Repeat

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from archive.metadata import SegmentMetadata
-from archive.position import Position, SequenceRange
+from archive.format.metadata import SegmentMetadata
+from archive.format.position import Position, SequenceRange
 from compaction.findings import Finding
 from compaction.inventory import ShardMarkers
 

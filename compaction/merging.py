@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from archive.position import Position
+from archive.format.position import Position
 from compaction.plan import Piece
 
 _SAMPLES: Final = 20

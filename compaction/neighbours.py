@@ -9,11 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import FormatError, SettingsError
-from archive.keys import segment_key
-from archive.metadata import SegmentMetadata, is_ours
-from archive.position import Position
+from archive.format.keys import segment_key
+from archive.format.metadata import SegmentMetadata, is_ours
+from archive.format.position import Position
 from compaction.day import Day
 from compaction.inventory import Row, Waits, in_parallel, make_inventory
 from compaction.links import Link, Reach

@@ -17,7 +17,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from archive.minute import MINUTE_MS, parse_minute_text
+from archive.format.minute import MINUTE_MS, parse_minute_text
 from compaction.day import MINUTES_A_DAY, Day
 from compaction.findings import Finding
 from compaction.result import Shard

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from archive.errors import SettingsError
-from archive.s3 import make_s3_client
+from archive.store.s3 import make_s3_client
 from compaction.directory_storage import DirectoryStorage
 from compaction.s3_storage import S3Storage
 from compaction.storage import Address, Storage

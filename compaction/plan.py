@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from archive.position import Position
+from archive.format.position import Position
 
 TASK_BYTES: Final = 64 << 20
 """Compressed bytes per task: about 256 MB of lines, and a Parquet file of a comfortable size for Athena and Spark."""

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from archive.commit import until_known
-from archive.minute import minute_text
-from archive.position import Position
-from archive.record import decode_line
-from archive.segment import inflate
+from archive.store.commit import until_known
+from archive.format.minute import minute_text
+from archive.format.position import Position
+from archive.format.record import decode_line
+from archive.format.segment import inflate
 from compaction.findings import Code, Finding, finding
 from compaction.plan import Piece
 from compaction.ports import Ports

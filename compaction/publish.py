@@ -21,9 +21,9 @@ from typing import Final
 
 import msgspec
 
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import FormatError, OutcomeUnknown, StoreUnavailable
-from archive.store import PutOutcome
+from archive.store.objects import PutOutcome
 from compaction.generation import FORMAT, Current, DayFolder, File, Manifest, Pointer, decode
 from compaction.inventory import Inventory, Waits, in_parallel
 from compaction.leftovers import Kept, Marks, sweep

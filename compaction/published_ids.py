@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archive.clock import Backoff, SystemClock, new_random
-from archive.commit import until_known
+from archive.store.commit import until_known
 from compaction.event_ids import IdCollector, payloads
 from compaction.storage import Storage
 

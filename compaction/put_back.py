@@ -3,10 +3,10 @@
 import pyarrow as pa
 
 from archive.clock import Backoff, SystemClock, new_random
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import FormatError, ObjectVanished
-from archive.record import Record, decode_dropped_line
-from archive.segment import inflate
+from archive.format.record import Record, decode_dropped_line
+from archive.format.segment import inflate
 from compaction.plan import Back, Piece, Unit
 from compaction.reading import LINE_SCHEMA
 from compaction.storage import Storage

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archive.errors import FormatError
-from archive.minute import MINUTE_MS
-from archive.position import Position
-from archive.record import Line, decode_block, decode_line
-from archive.segment import MAX_LINE_BYTES, inflate_blocks
+from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
+from archive.format.record import Line, decode_block, decode_line
+from archive.format.segment import MAX_LINE_BYTES, inflate_blocks
 from compaction.columns import bytes_column, constant_column, long_column, text_column, with_gaps
 from compaction.facts import Disorder, SegmentFacts
 from compaction.plan import Piece
@@ -274,7 +274,7 @@ def _are_arrivals(times_ms: Sequence[int]) -> bool:
 
 
 def _are_sequence_numbers(texts: pa.StringArray) -> bool:
-    """Tell whether all are what `archive.position` takes; `0` is left to the slow way: Kinesis never gives it."""
+    """Tell whether all are what `archive.format.position` takes; `0` is left to the slow way: Kinesis never gives it."""
     return (
         pc.all(pc.ascii_is_decimal(texts)).as_py()
         and not pc.any(pc.starts_with(texts, "0")).as_py()

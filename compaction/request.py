@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import jmespath
 
 from archive.errors import SettingsError
-from archive.payload import PayloadPath
+from archive.format.payload import PayloadPath
 from compaction.day import Day, day_range, parse_day
 from compaction.neighbours import LOOKBACK_DAYS
 from compaction.result import Level

@@ -6,7 +6,7 @@ import msgspec
 import structlog
 
 from archive.errors import SafetyRefusal
-from archive.minute import minute_text
+from archive.format.minute import minute_text
 from compaction.audit import Writing, examine
 from compaction.conclusion import DayResult, conclude
 from compaction.day import Day

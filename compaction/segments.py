@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from archive.errors import FormatError
-from archive.keys import segment_key
-from archive.metadata import SegmentMetadata, is_ours
-from archive.minute import minute_text
-from archive.position import Position
+from archive.format.keys import segment_key
+from archive.format.metadata import SegmentMetadata, is_ours
+from archive.format.minute import minute_text
+from archive.format.position import Position
 from compaction.findings import Code, Finding, finding
 from compaction.inventory import Row
 

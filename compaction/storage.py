@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from archive.errors import StoreError
-from archive.store import ListedObject, ObjectStore
+from archive.store.objects import ListedObject, ObjectStore
 
 
 class ObjectChanged(StoreError):  # noqa: N818 - the name says what happened, as in archive.errors

@@ -8,12 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import FormatError, StreamRefused, StreamUnavailable
-from archive.keys import duplicates_key
-from archive.markers import ApplicationRecord, StartMarker
-from archive.record import Record, decode_dropped_line, decode_line
-from archive.segment import inflate
+from archive.format.keys import duplicates_key
+from archive.format.markers import ApplicationRecord, StartMarker
+from archive.format.record import Record, decode_dropped_line, decode_line
+from archive.format.segment import inflate
 from compaction.against_stream import Archived, Bounds, Comparison, compare_shard
 from compaction.findings import Finding
 from compaction.inventory import Inventory, ShardMarkers, in_parallel

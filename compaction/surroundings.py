@@ -3,10 +3,10 @@
 from collections import defaultdict
 from typing import NamedTuple
 
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import FormatError
-from archive.keys import application_key, check_shard_id
-from archive.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
+from archive.format.keys import application_key, check_shard_id
+from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
 from compaction.findings import Code, Finding, finding
 from compaction.inventory import ShardMarkers, Waits, in_parallel
 from compaction.storage import Storage

@@ -4,10 +4,10 @@ import datetime as dt
 from collections import defaultdict
 from typing import Final
 
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import FormatError
-from archive.position import Position, SequenceRange
-from archive.tombstone import FOLDER, Tombstone, decode_tombstone, tombstone_key
+from archive.format.position import Position, SequenceRange
+from archive.format.tombstone import FOLDER, Tombstone, decode_tombstone, tombstone_key
 from compaction.day import Day
 from compaction.inventory import Waits, in_parallel
 from compaction.storage import Storage

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archive.clock import Backoff, SystemClock, new_id, new_random
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import FormatError, ObjectVanished
 from compaction.event_ids import IdCollector, IdOrder, without
 from compaction.facts import SegmentFacts

@@ -11,11 +11,11 @@ would swallow records.
 from typing import Final, NamedTuple
 
 from archive.clock import Backoff
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import ObjectVanished, SafetyRefusal
-from archive.keys import application_key
-from archive.markers import JSON_TYPE, ApplicationRecord, decode_marker, encode_marker
-from archive.store import ObjectStore, PutOutcome
+from archive.format.keys import application_key
+from archive.format.markers import JSON_TYPE, ApplicationRecord, decode_marker, encode_marker
+from archive.store.objects import ObjectStore, PutOutcome
 from consumer.stream import StreamIdentity
 
 START_MARGIN_MS: Final = 5 * 60_000

@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
 from archive.clock import Backoff
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import FormatError, ObjectVanished
-from archive.keys import end_marker_key, start_marker_key
-from archive.markers import EndMarker, StartMarker, decode_marker
-from archive.minute import MINUTE_MS
-from archive.store import ObjectStore
+from archive.format.keys import end_marker_key, start_marker_key
+from archive.format.markers import EndMarker, StartMarker, decode_marker
+from archive.format.minute import MINUTE_MS
+from archive.store.objects import ObjectStore
 
 _DAY_MS: Final = 86_400_000
 M = TypeVar("M", StartMarker, EndMarker)

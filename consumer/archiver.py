@@ -11,13 +11,13 @@ from typing import NamedTuple
 import structlog
 
 from archive.clock import Clock, IdSource
-from archive.commit import Committed
+from archive.store.commit import Committed
 from archive.errors import BufferTooOld, DeliveryDoubt
-from archive.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
-from archive.minute import MINUTE_MS, minute_of, minute_text
-from archive.position import Position
-from archive.record import Record
-from archive.segment import SegmentWriter
+from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
+from archive.format.minute import MINUTE_MS, minute_of, minute_text
+from archive.format.position import Position
+from archive.format.record import Record
+from archive.format.segment import SegmentWriter
 from consumer.cutting import Stretch, find_stretch, stretches_behind
 from consumer.dedupe import Deduplicator
 from consumer.sequence_store import SequenceStore
@@ -91,7 +91,7 @@ class Archiver:
         Raises:
             DeliveryDoubt: a record does not lie after the one before it.
             BufferTooOld: the run outlived its guarantee.
-            StoreError, FormatError: see `archive.commit`.
+            StoreError, FormatError: see `archive.store.commit`.
         """
         self._fresh_at = received_at
         start = 0

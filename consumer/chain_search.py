@@ -7,13 +7,13 @@ was lost, never for the steady state.
 from collections.abc import Callable
 
 from archive.clock import Backoff
-from archive.commit import stored_segment, until_known
+from archive.store.commit import stored_segment, until_known
 from archive.errors import FormatError
-from archive.keys import SegmentKey, parse_segment_key
-from archive.metadata import SegmentMetadata
-from archive.minute import MINUTE_MS, minute_path
-from archive.position import Position
-from archive.store import ObjectStore
+from archive.format.keys import SegmentKey, parse_segment_key
+from archive.format.metadata import SegmentMetadata
+from archive.format.minute import MINUTE_MS, minute_path
+from archive.format.position import Position
+from archive.store.objects import ObjectStore
 
 _MINUTES_A_DAY = 1440
 _DAYS_BEYOND = 2
@@ -36,7 +36,7 @@ def segment_ending_at(
     each day that is looked at, and one HEAD.
 
     Raises:
-        StoreUnavailable, StoreRefused, ForeignObject: see `archive.commit`.
+        StoreUnavailable, StoreRefused, ForeignObject: see `archive.store.commit`.
     """
     best: tuple[Position, str] | None = None
     days_beyond = 0

@@ -12,8 +12,8 @@ from amazon_kclpy.kcl import CheckpointError
 
 from archive.clock import Backoff, Clock
 from archive.errors import CheckpointFailed, LeaseLost, StoreUnavailable
-from archive.metadata import Predecessor
-from archive.position import Position
+from archive.format.metadata import Predecessor
+from archive.format.position import Position
 from consumer.multilang import Checkpointer
 
 _RETRYABLE = frozenset({"ThrottlingException", "KinesisClientLibDependencyException"})

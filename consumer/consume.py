@@ -11,8 +11,8 @@ import structlog
 from archive.clock import Backoff, Clock, SystemClock, new_id, new_random
 from archive.errors import SettingsError
 from archive.logs import configure_logging
-from archive.markers import FORMAT, ApplicationRecord
-from archive.s3 import S3Store, make_s3_client
+from archive.format.markers import FORMAT, ApplicationRecord
+from archive.store.s3 import S3Store, make_s3_client
 from consumer.application import KclStart, kcl_start, propose_start, settle_application
 from consumer.daemon import daemon_command
 from consumer.effective import PRESETS, effective_properties, processor_command, write_effective

@@ -10,10 +10,10 @@ from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from archive.minute import MINUTE_MS
-from archive.position import Position
-from archive.record import Record
-from archive.segment import SegmentWriter, read_dropped, read_records
+from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
+from archive.format.record import Record
+from archive.format.segment import SegmentWriter, read_dropped, read_records
 
 _STRETCH_BYTES = 1 << 20
 """Payload that is encoded in one go: bounds what a large batch adds to the process's memory."""

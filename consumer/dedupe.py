@@ -12,10 +12,10 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from archive.clock import Backoff, Clock
-from archive.commit import until_known
-from archive.metadata import SegmentMetadata
-from archive.payload import PayloadPath
-from archive.record import Record
+from archive.store.commit import until_known
+from archive.format.metadata import SegmentMetadata
+from archive.format.payload import PayloadPath
+from archive.format.record import Record
 from consumer.dedupe_table import CLAIM_CONNECTIONS, DedupeTable, ShardTail
 from consumer.watermarks import Watermarks
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 import structlog
 
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import SettingsError, StoreUnavailable
-from archive.keys import end_marker_key
-from archive.markers import EndMarker, decode_marker
-from archive.metadata import Predecessor, SegmentMetadata
-from archive.payload import PayloadPath
-from archive.position import Position
+from archive.format.keys import end_marker_key
+from archive.format.markers import EndMarker, decode_marker
+from archive.format.metadata import Predecessor, SegmentMetadata
+from archive.format.payload import PayloadPath
+from archive.format.position import Position
 from consumer.chain_search import segment_ending_at
 from consumer.dedupe import DAY_SECONDS, Claims, Deduplicator, Each, WatermarkDedupe, WatermarkPaths
 from consumer.dedupe_table import DedupeTable, DynamoDedupeTable, make_dynamodb_client

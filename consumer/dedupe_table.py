@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.errors import FormatError, OutcomeUnknown, StoreError, StoreRefused
-from archive.position import Position
-from archive.s3 import aws_session, translate
+from archive.format.position import Position
+from archive.store.s3 import aws_session, translate
 from consumer.watermarks import Watermarks
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.table import Table
 
 from archive.clock import Backoff, Clock, IdSource, SystemClock, new_id, new_random
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import MinutebookError, SafetyRefusal, SettingsError
 from archive.logs import configure_logging
-from archive.published import read_published
-from archive.s3 import S3Store, make_s3_client
-from archive.store import ObjectStore
-from archive.tombstone import tombstone_key
+from archive.store.published import read_published
+from archive.store.s3 import S3Store, make_s3_client
+from archive.store.objects import ObjectStore
+from archive.format.tombstone import tombstone_key
 from consumer.application import check_stream, read_application
 from consumer.expire_apply import Deleter, Each, Gravedigger, in_threads, read_tombstone
 from consumer.expire_beside import Beside
@@ -29,7 +29,7 @@ from consumer.stream import StreamIdentity
 from consumer.tails import MINUTES_PER_DAY, Window, days_with_objects, segments_by_hour
 
 if TYPE_CHECKING:
-    from archive.position import Position
+    from archive.format.position import Position
 
 MARGIN_MS: Final = 86_400_000
 """How much older than the stream's retention a record must be: more than a buffer may live, clocks and doubt."""

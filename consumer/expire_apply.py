@@ -14,12 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, Protocol
 
 from archive.clock import Backoff, Clock, IdSource
-from archive.commit import stored_segment, until_known
+from archive.store.commit import stored_segment, until_known
 from archive.errors import ObjectVanished, SafetyRefusal
-from archive.markers import JSON_TYPE
-from archive.metadata import SegmentMetadata
-from archive.store import ObjectStore, PutOutcome
-from archive.tombstone import (
+from archive.format.markers import JSON_TYPE
+from archive.format.metadata import SegmentMetadata
+from archive.store.objects import ObjectStore, PutOutcome
+from archive.format.tombstone import (
     FORMAT,
     ExpiredRun,
     ExpiredShard,

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from archive.clock import Backoff, Clock
-from archive.commit import until_known
-from archive.duplicates import original_of
+from archive.store.commit import until_known
+from archive.format.duplicates import original_of
 from archive.errors import FormatError
-from archive.keys import DUPLICATES, WATERMARKS, slot_beside
-from archive.record import decode_dropped_line
-from archive.segment import inflate
-from archive.store import ObjectStore
-from archive.tombstone import tombstone_key
+from archive.format.keys import DUPLICATES, WATERMARKS, slot_beside
+from archive.format.record import decode_dropped_line
+from archive.format.segment import inflate
+from archive.store.objects import ObjectStore
+from archive.format.tombstone import tombstone_key
 from consumer.expire_apply import BATCH, Deleter
 from consumer.tails import MINUTES_PER_DAY, Window, days_with_objects
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.errors import OutcomeUnknown, SettingsError, StoreRefused
-from archive.published import Reader
-from archive.s3 import S3Store, make_s3_client, translate
-from archive.store import StoredObject
+from archive.store.published import Reader
+from archive.store.s3 import S3Store, make_s3_client, translate
+from archive.store.objects import StoredObject
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -46,7 +46,7 @@ def open_published(text: str, region: str, endpoint: str | None) -> PublishedPla
 
 
 class DirectoryReader:
-    """A local directory whose files are the objects; implements `archive.published.Reader`."""
+    """A local directory whose files are the objects; implements `archive.store.published.Reader`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from archive.errors import FormatError
-from archive.keys import SegmentKey, parse_segment_key
-from archive.position import Position
-from archive.published import CLEAN, PublishedDay
-from archive.store import ListedObject
-from archive.tombstone import Tombstone
+from archive.format.keys import SegmentKey, parse_segment_key
+from archive.format.position import Position
+from archive.store.published import CLEAN, PublishedDay
+from archive.store.objects import ListedObject
+from archive.format.tombstone import Tombstone
 
 
 class DayPlan(NamedTuple):

@@ -19,10 +19,10 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from archive.clock import Backoff, Clock
 from archive.errors import StreamRefused
-from archive.kinesis_requests import ask
-from archive.kpl import count_user_records
-from archive.position import Position
-from archive.s3 import aws_session
+from archive.aws import ask
+from consumer.stream.aggregates import count_user_records
+from archive.format.position import Position
+from archive.store.s3 import aws_session
 from consumer.stream import ShardInfo, StreamIdentity
 
 if TYPE_CHECKING:

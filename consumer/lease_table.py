@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalE
 
 from archive.clock import Backoff, Clock
 from archive.errors import TableRefused, TableUnavailable
-from archive.s3 import aws_session
+from archive.store.s3 import aws_session
 from consumer.leases import Lease, LeaseRows, lease_item, parse_lease, parse_rows, put_condition
 from consumer.settings import LoadedSettings
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from archive.errors import FormatError
-from archive.position import Position, is_sequence_number
+from archive.format.position import Position, is_sequence_number
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef

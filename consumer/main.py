@@ -77,7 +77,7 @@ def _run(protocol: BinaryIO) -> None:
     from archive.clock import SystemClock, new_id, new_random  # noqa: PLC0415 - after the guard
     from archive.errors import SettingsError  # noqa: PLC0415 - after the guard
     from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
-    from archive.s3 import S3Store, make_s3_client  # noqa: PLC0415 - after the guard
+    from archive.store.s3 import S3Store, make_s3_client  # noqa: PLC0415 - after the guard
     from consumer.dedupe_start import await_table, open_table  # noqa: PLC0415 - after the guard
     from consumer.kinesis import KinesisStream, make_kinesis_client  # noqa: PLC0415 - after the guard
     from consumer.multilang import run_process  # noqa: PLC0415 - after the guard

@@ -3,7 +3,7 @@
 The daemon writes one JSON object per line and waits for one `status` line per action; in between the processor
 may ask for a checkpoint. kclpy's loop and checkpointer are kept. Three things are replaced:
 
-- decoding: a batch becomes `archive.record.Record`s in one pass, not an object per record made from a dict;
+- decoding: a batch becomes `archive.format.record.Record`s in one pass, not an object per record made from a dict;
 - errors: kclpy catches whatever a callback raises, prints it and still answers OK, which skips the records
   (amazon_kclpy/kcl.py, `_perform_action`). Here every exception leaves the loop, and the process with it;
 - the end of input in the middle of a checkpoint is an error of its own.
@@ -18,8 +18,8 @@ import msgspec
 from amazon_kclpy import kcl, messages
 
 from archive.errors import DeliveryDoubt
-from archive.position import is_sequence_number
-from archive.record import Record, SubSequenceNumber
+from archive.format.position import is_sequence_number
+from archive.format.record import Record, SubSequenceNumber
 
 _SEQUENCE_NUMBERS = re.compile(r"(?:(?:0|[1-9][0-9]{0,128}),)*", re.ASCII)
 MAX_MESSAGE_BYTES: Final = 512 << 20

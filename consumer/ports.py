@@ -4,7 +4,7 @@ import random
 from typing import NamedTuple
 
 from archive.clock import Backoff, Clock, IdSource
-from archive.store import ObjectStore
+from archive.store.objects import ObjectStore
 from consumer.settings import Settings
 from consumer.stream import Stream
 

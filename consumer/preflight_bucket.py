@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.errors import StoreRefused
-from archive.s3 import translate
-from archive.store import PutOutcome
+from archive.store.s3 import translate
+from archive.store.objects import PutOutcome
 from consumer.preflight_probe import PROBE_TYPE, Probe
 from consumer.preflight_result import Check
 

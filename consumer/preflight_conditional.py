@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from archive.errors import OutcomeUnknown, StoreRefused
-from archive.store import PutOutcome
+from archive.store.objects import PutOutcome
 from consumer.preflight_probe import PROBE_TYPE, Probe
 from consumer.preflight_result import Check
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from botocore.exceptions import BotoCoreError
 
-from archive.s3 import aws_session
+from archive.store.s3 import aws_session
 from consumer.java import find_jars, find_java, kcl_version
 from consumer.preflight_result import Check
 

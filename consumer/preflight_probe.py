@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.clock import Backoff, Clock, IdSource
-from archive.commit import until_known
-from archive.s3 import S3Store, make_s3_client, translate
+from archive.store.commit import until_known
+from archive.store.s3 import S3Store, make_s3_client, translate
 from consumer.kinesis import KinesisStream, make_kinesis_client
 from consumer.preflight_result import Check
 from consumer.settings import LoadedSettings

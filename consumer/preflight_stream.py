@@ -6,7 +6,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.errors import StreamRefused
-from archive.s3 import aws_session
+from archive.store.s3 import aws_session
 from consumer.application import check_stream as check_same_stream
 from consumer.application import read_application
 from consumer.preflight_probe import PATIENCE_SECONDS, Probe

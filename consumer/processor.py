@@ -16,9 +16,9 @@ import structlog
 
 from archive.clock import Clock, IdSource
 from archive.errors import DeliveryDoubt, LeaseLost
-from archive.keys import check_shard_id
-from archive.position import Position
-from archive.store import ObjectStore
+from archive.format.keys import check_shard_id
+from archive.format.position import Position
+from archive.store.objects import ObjectStore
 from consumer.archiver import Archiver, Limits
 from consumer.checkpoints import IntervalCheckpoints
 from consumer.dedupe import Each

@@ -12,7 +12,7 @@ from rich.text import Text
 from archive.clock import Backoff, Clock, SystemClock, new_random
 from archive.errors import SafetyRefusal, SettingsError
 from archive.logs import configure_logging
-from archive.s3 import S3Store, make_s3_client
+from archive.store.s3 import S3Store, make_s3_client
 from consumer.kinesis import KinesisStream, make_kinesis_client
 from consumer.lease_table import lease_table_of
 from consumer.leases import LeaseRows, LeaseTable, signs_of_life

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 from archive.clock import Backoff
 from archive.errors import SafetyRefusal
-from archive.minute import MINUTE_MS
-from archive.store import ObjectStore
+from archive.format.minute import MINUTE_MS
+from archive.store.objects import ObjectStore
 from consumer.application import check_stream, kcl_start, read_application
 from consumer.archived_shards import read_archived_shards
 from consumer.restore_plan import Facts

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from archive.errors import SafetyRefusal
-from archive.metadata import ChainStart
-from archive.position import Position
+from archive.format.metadata import ChainStart
+from archive.format.position import Position
 from consumer.application import KclStart
 from consumer.archived_shards import ArchivedShard
 from consumer.leases import Checkpoint, Lease

@@ -7,9 +7,9 @@ import structlog
 
 from archive.clock import Clock
 from archive.errors import DeliveryDoubt, StreamUnavailable
-from archive.minute import MINUTE_MS, minute_of
-from archive.position import Position
-from archive.record import Record
+from archive.format.minute import MINUTE_MS, minute_of
+from archive.format.position import Position
+from archive.format.record import Record
 from consumer.stream import SURELY_KEPT_MS, Stream, StreamIdentity
 
 RETENTION_MARGIN_SECONDS: Final = 300.0

@@ -10,15 +10,15 @@ from bisect import insort
 import structlog
 
 from archive.clock import Backoff, Clock
-from archive.commit import BODY_TYPE, AlreadyStored, Committed, commit_segment, stored_segment, until_known
+from archive.store.commit import BODY_TYPE, AlreadyStored, Committed, commit_segment, stored_segment, until_known
 from archive.errors import ObjectVanished, StoreUnavailable
-from archive.keys import duplicates_key, minute_prefix, segment_key, watermarks_key
-from archive.markers import JSON_TYPE
-from archive.metadata import Continuity, Predecessor, SegmentMetadata
-from archive.minute import MINUTE_MS, minute_text
-from archive.position import Position
-from archive.segment import SegmentWriter
-from archive.store import ObjectStore
+from archive.format.keys import duplicates_key, minute_prefix, segment_key, watermarks_key
+from archive.format.markers import JSON_TYPE
+from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
+from archive.format.minute import MINUTE_MS, minute_text
+from archive.format.position import Position
+from archive.format.segment import SegmentWriter
+from archive.store.objects import ObjectStore
 from consumer.watermarks import Watermarks
 
 WATERMARKS_LIMIT = 1000
@@ -101,7 +101,7 @@ class SequenceStore:
         watermarks: Watermarks | None,
         budget_seconds: float,
     ) -> tuple[str, SegmentMetadata, Committed | AlreadyStored]:
-        """Commit a run at its slot; returns the key, our metadata and the outcome. See `archive.commit`.
+        """Commit a run at its slot; returns the key, our metadata and the outcome. See `archive.store.commit`.
 
         What goes with the segment is written before it, under keys that carry `writer`: dropped duplicates, and
         watermarks that do not fit into the metadata. They mean nothing until the segment exists.

@@ -16,13 +16,13 @@ from typing import Literal
 
 import structlog
 
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
-from archive.keys import application_key, end_marker_key, start_marker_key
-from archive.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, decode_marker, encode_marker
-from archive.metadata import ChainStart, Predecessor
-from archive.position import Position
-from archive.store import PutOutcome
+from archive.format.keys import application_key, end_marker_key, start_marker_key
+from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, decode_marker, encode_marker
+from archive.format.metadata import ChainStart, Predecessor
+from archive.format.position import Position
+from archive.store.objects import PutOutcome
 from consumer.application import check_stream, read_application
 from consumer.ports import Ports
 from consumer.shard_start import iso_time

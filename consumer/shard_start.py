@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import structlog
 
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import DeliveryDoubt, FormatError, ObjectVanished, SafetyRefusal, SettingsError
-from archive.keys import start_marker_key
-from archive.markers import FORMAT, JSON_TYPE, ApplicationRecord, StartMarker, decode_marker, encode_marker
-from archive.metadata import ChainStart, Continuity, Predecessor
-from archive.position import Position, is_sequence_number
-from archive.store import PutOutcome
+from archive.format.keys import start_marker_key
+from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, StartMarker, decode_marker, encode_marker
+from archive.format.metadata import ChainStart, Continuity, Predecessor
+from archive.format.position import Position, is_sequence_number
+from archive.store.objects import PutOutcome
 from consumer.application import read_application, settle_application
 from consumer.ports import Ports
 from consumer.stream import StreamIdentity

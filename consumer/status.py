@@ -11,7 +11,7 @@ from rich.live import Live
 
 from archive.clock import Backoff, SystemClock, new_random
 from archive.logs import configure_logging
-from archive.s3 import S3Store, make_s3_client
+from archive.store.s3 import S3Store, make_s3_client
 from consumer.kinesis import KinesisStream, make_kinesis_client
 from consumer.lease_table import lease_table_of
 from consumer.restore import failover_seconds

@@ -7,9 +7,9 @@ from botocore.exceptions import ClientError
 
 from archive.clock import Backoff, Clock
 from archive.errors import MinutebookError
-from archive.minute import MINUTE_MS
-from archive.position import Position
-from archive.store import ObjectStore
+from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
+from archive.store.objects import ObjectStore
 from consumer.application import KclStart, check_stream, kcl_start, read_application
 from consumer.archived_shards import ArchivedShard, read_archived_shards
 from consumer.leases import LeaseTable

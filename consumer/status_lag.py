@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.position import Position
+from archive.format.position import Position
 from consumer.application import KclStart
 from consumer.status_report import Lag
 

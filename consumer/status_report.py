@@ -5,8 +5,8 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from archive.minute import minute_text
-from archive.position import Position
+from archive.format.minute import minute_text
+from archive.format.position import Position
 from consumer.archived_shards import ArchivedShard
 from consumer.leases import Lease, LeaseRows
 from consumer.stream import ShardInfo

@@ -5,7 +5,7 @@ Used at the start of a shard and at its end only; never between.
 
 from typing import Final, NamedTuple, Protocol
 
-from archive.position import Position
+from archive.format.position import Position
 
 SURELY_KEPT_MS: Final = 23 * 3_600_000
 """Kinesis keeps every record for a day at least, whatever the retention is or was; an hour is left to clocks."""

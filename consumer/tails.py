@@ -22,13 +22,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from archive.clock import Backoff
-from archive.commit import stored_segment, until_known
+from archive.store.commit import stored_segment, until_known
 from archive.errors import FormatError
-from archive.keys import SegmentKey, parse_segment_key, segment_key
-from archive.metadata import SegmentMetadata
-from archive.position import Position
-from archive.store import ObjectStore
-from archive.tombstone import FOLDER, decode_tombstone, tombstone_key
+from archive.format.keys import SegmentKey, parse_segment_key, segment_key
+from archive.format.metadata import SegmentMetadata
+from archive.format.position import Position
+from archive.store.objects import ObjectStore
+from archive.format.tombstone import FOLDER, decode_tombstone, tombstone_key
 
 MINUTES_PER_HOUR: Final = 60
 MINUTES_PER_DAY: Final = 1440

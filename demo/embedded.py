@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from botocore.config import Config
 
 from archive.clock import Clock, SystemClock
-from archive.s3 import s3_config
+from archive.store.s3 import s3_config
 from demo.bootstrap import ensure_kinesis_local, ensure_ministack
 from demo.child import Child
 

@@ -9,7 +9,7 @@ import threading
 from typing import NamedTuple
 
 from archive.errors import MinutebookError
-from archive.position import Position
+from archive.format.position import Position
 from demo.flights import Event
 
 

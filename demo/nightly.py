@@ -10,7 +10,7 @@ from rich.console import Console
 
 from archive.clock import Clock
 from archive.errors import MinutebookError, SettingsError
-from archive.minute import minute_text
+from archive.format.minute import minute_text
 from demo.front_door import run_minutebook
 from demo.readback import StoredSegment
 from demo.tamper import Tampered, audit_command, tamper

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError, HTTPClientError
 
 from archive.clock import Backoff, SystemClock, new_random
 from archive.errors import MinutebookError, StoreUnavailable
-from archive.s3 import make_s3_client
+from archive.store.s3 import make_s3_client
 from consumer.kinesis import make_kinesis_client
 from consumer.settings import Settings, load_settings
 

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from archive.commit import segment_metadata
+from archive.store.commit import segment_metadata
 from archive.errors import FormatError, ObjectVanished
-from archive.keys import duplicates_key, parse_segment_key
-from archive.metadata import ChainStart, SegmentMetadata
-from archive.minute import minute_of
-from archive.position import Position
-from archive.record import Record
-from archive.segment import read_dropped, read_records
-from archive.store import ListedObject, ObjectHead, ObjectStore
+from archive.format.keys import duplicates_key, parse_segment_key
+from archive.format.metadata import ChainStart, SegmentMetadata
+from archive.format.minute import minute_of
+from archive.format.position import Position
+from archive.format.record import Record
+from archive.format.segment import read_dropped, read_records
+from archive.store.objects import ListedObject, ObjectHead, ObjectStore
 from demo.ledger import Place, fingerprint
 
 

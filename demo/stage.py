@@ -10,7 +10,7 @@ import javaproperties
 
 from archive.clock import Clock
 from archive.errors import MinutebookError
-from archive.s3 import S3Store
+from archive.store.s3 import S3Store
 from demo.bootstrap import CHECKOUT, ensure_java
 from demo.embedded import EmbeddedAws
 from demo.readback import count_archived

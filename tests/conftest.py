@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from archive.clock import new_id
-from archive.s3 import S3Store
+from archive.store.s3 import S3Store
 from demo.bootstrap import ensure_java
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from tests.contract.race_gate import Endpoint, assert_exact, run_races

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from archive.position import Position
+from archive.format.position import Position
 from tests.chaos.faults import Fault
 from tests.chaos.report import Findings, recoveries, table
 from tests.chaos.timeline import Strike

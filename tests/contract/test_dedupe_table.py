@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from archive.clock import Backoff, SystemClock, new_id
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import FormatError, StoreRefused
-from archive.position import Position
+from archive.format.position import Position
 from consumer.dedupe_table import DedupeTable, DynamoDedupeTable, ShardTail, make_dynamodb_client
 from consumer.watermarks import Watermarks
 from demo.embedded import REGION, EmbeddedAws

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from archive.clock import SystemClock, new_id
-from archive.position import Position
+from archive.format.position import Position
 from consumer.lease_table import DynamoDBLeaseTable
 from consumer.leases import Lease, LeaseRows, LeaseTable
 from tests.fakes.lease_table import MemoryLeaseTable

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from archive.clock import Backoff, Clock
-from archive.position import Position
+from archive.format.position import Position
 from compaction.event_ids import Layout, find_copies
 from compaction.exchange import Exchange
 from compaction.findings import Finding

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from archive.keys import duplicates_key, end_marker_key, segment_key, start_marker_key
-from archive.metadata import SegmentMetadata
-from archive.minute import MINUTE_MS
-from archive.position import Position
-from archive.segment import SegmentWriter
+from archive.format.keys import duplicates_key, end_marker_key, segment_key, start_marker_key
+from archive.format.metadata import SegmentMetadata
+from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
+from archive.format.segment import SegmentWriter
 from compaction.findings import Code
 from tests.corpus.model import PREFIX, Corpus, Shard, Stored, body_of, copy_of, make_segment
 

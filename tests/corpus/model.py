@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from archive.keys import application_key, end_marker_key, segment_key, start_marker_key
-from archive.markers import FORMAT, ApplicationRecord, EndMarker, StartMarker, encode_marker
-from archive.metadata import ChainStart, Predecessor, SegmentMetadata
-from archive.minute import MINUTE_MS
-from archive.position import Position
-from archive.record import Record
-from archive.segment import SegmentWriter
-from archive.store import ObjectStore
+from archive.format.keys import application_key, end_marker_key, segment_key, start_marker_key
+from archive.format.markers import FORMAT, ApplicationRecord, EndMarker, StartMarker, encode_marker
+from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
+from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
+from archive.format.record import Record
+from archive.format.segment import SegmentWriter
+from archive.store.objects import ObjectStore
 from compaction.day import Day
 
 PREFIX = "raw/"

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.payload import PayloadPath
-from archive.position import Position
+from archive.format.payload import PayloadPath
+from archive.format.position import Position
 from compaction.generation import Manifest
 from compaction.storage import Storage
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from archive.clock import new_id
-from archive.keys import end_marker_key, start_marker_key
-from archive.markers import EndMarker, StartMarker, decode_marker
-from archive.s3 import S3Store
+from archive.format.keys import end_marker_key, start_marker_key
+from archive.format.markers import EndMarker, StartMarker, decode_marker
+from archive.store.s3 import S3Store
 from consumer.daemon import daemon_command
 from consumer.java import find_jars, find_java
 from demo.embedded import REGION, EmbeddedAws

@@ -6,7 +6,7 @@ The tests' own witness. A place is (shard, position); KPL aggregates count their
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from archive.position import Position
+from archive.format.position import Position
 from tests.e2e.aggregate import aggregate
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.markers import EndMarker, StartMarker
+from archive.format.markers import EndMarker, StartMarker
 from tests.e2e.events import Event, EventLog
 from tests.e2e.harness import START_SECONDS, Application
 from tests.e2e.leases import LeaseRow

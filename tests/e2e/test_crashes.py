@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from archive.clock import SystemClock
-from archive.position import Position
+from archive.format.position import Position
 from tests.e2e.events import Event
 from tests.e2e.harness import START_SECONDS, Application
 from tests.e2e.leases import LeaseRow

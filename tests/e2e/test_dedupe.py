@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from archive.clock import SystemClock
-from archive.position import Position
+from archive.format.position import Position
 from demo.ledger import Place as DemoPlace
 from demo.ledger import fingerprint
 from demo.readback import StoredSegment, Verdict, compare, read_archive

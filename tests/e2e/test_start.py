@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from archive.clock import SystemClock
-from archive.keys import application_key
-from archive.markers import ApplicationRecord, decode_marker
+from archive.format.keys import application_key
+from archive.format.markers import ApplicationRecord, decode_marker
 from tests.e2e.events import Event
 from tests.e2e.harness import PREFIX, START_SECONDS, Application
 from tests.e2e.ledger import Place, Sent

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.position import Position
+from archive.format.position import Position
 from demo.processes import Frozen
 from tests.e2e.events import Event
 from tests.e2e.harness import START_SECONDS, Application

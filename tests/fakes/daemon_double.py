@@ -19,7 +19,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
-from archive.position import Position
+from archive.format.position import Position
 from consumer.multilang import Processor, run_process
 from tests.fakes.shard import FakeShard, UserRecord
 

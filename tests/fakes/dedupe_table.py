@@ -3,7 +3,7 @@
 from collections import Counter
 
 from archive.errors import OutcomeUnknown
-from archive.position import Position
+from archive.format.position import Position
 from consumer.dedupe_table import ShardTail
 from consumer.watermarks import Watermarks
 

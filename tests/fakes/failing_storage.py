@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from archive.errors import OutcomeUnknown
-from archive.store import ListedObject, ObjectHead, PutOutcome, StoredObject
+from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
 from compaction.storage import Body, Level, Sink, Storage, Tail
 
 T = TypeVar("T")

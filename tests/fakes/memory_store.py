@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from archive.errors import OutcomeUnknown, StoreRefused
-from archive.store import ListedObject, ObjectHead, PutOutcome, StoredObject
+from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
 from tests.fakes.clock import ManualClock
 
 PAGE_KEYS = 1000
@@ -152,7 +152,7 @@ class MemoryBucket:
 
 
 class MemoryStore:
-    """One client of a bucket; implements `archive.store.ObjectStore`.
+    """One client of a bucket; implements `archive.store.objects.ObjectStore`.
 
     `before` and `after` are called with (verb, key) around the moment a request takes effect, so that a test can let
     another writer work in between. `requests` counts by verb and `log` keeps them in order.

@@ -6,12 +6,12 @@ Independent of the consumer: only keys, metadata and bodies are looked at.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from archive.keys import parse_segment_key
-from archive.metadata import ChainStart, SegmentMetadata
-from archive.minute import minute_of
-from archive.position import Position
-from archive.record import Record
-from archive.segment import read_records
+from archive.format.keys import parse_segment_key
+from archive.format.metadata import ChainStart, SegmentMetadata
+from archive.format.minute import minute_of
+from archive.format.position import Position
+from archive.format.record import Record
+from archive.format.segment import read_records
 from tests.fakes.memory_store import MemoryBucket
 from tests.fakes.shard import UserRecord
 

@@ -6,7 +6,7 @@ Shared by the stream double and by the daemon doubles, which deliver from it.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from archive.position import Position
+from archive.format.position import Position
 
 SHARD = "shardId-000000000000"
 FIRST_SEQUENCE = 49_680_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from archive.errors import StreamRefused, StreamUnavailable
-from archive.position import Position
+from archive.format.position import Position
 from consumer.stream import ShardInfo, StreamIdentity
 from tests.fakes.clock import START_MS
 from tests.fakes.shard import FakeShard

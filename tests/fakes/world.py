@@ -5,8 +5,8 @@ import random
 from typing import Any, NamedTuple
 
 from archive.clock import Backoff, Clock
-from archive.markers import FORMAT, ApplicationRecord
-from archive.metadata import SegmentMetadata
+from archive.format.markers import FORMAT, ApplicationRecord
+from archive.format.metadata import SegmentMetadata
 from consumer.application import settle_application
 from consumer.processor import ShardProcessor
 from consumer.settings import Settings

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from archive.errors import MinutebookError
-from archive.segment import inflate, read_records
+from archive.format.segment import inflate, read_records
 from consumer.multilang import Processor, run_process
 
 GIB = 1 << 30

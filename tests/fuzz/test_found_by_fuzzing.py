@@ -10,9 +10,9 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.errors import DeliveryDoubt, FormatError, SettingsError
-from archive.payload import PayloadPath
-from archive.record import decode_line
-from archive.segment import inflate
+from archive.format.payload import PayloadPath
+from archive.format.record import decode_line
+from archive.format.segment import inflate
 from consumer.multilang import run_process
 from consumer.processor import ShardProcessor
 from consumer.settings import load_settings

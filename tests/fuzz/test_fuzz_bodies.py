@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import FormatError
-from archive.record import Record, decode_dropped_line, decode_line, encode_dropped_line, encode_lines
-from archive.segment import SegmentWriter, inflate, read_dropped, read_records
+from archive.format.record import Record, decode_dropped_line, decode_line, encode_dropped_line, encode_lines
+from archive.format.segment import SegmentWriter, inflate, read_dropped, read_records
 from tests.fakes.shard import SHARD
 from tests.fuzz.hostile import damaged, search
 from tests.fuzz.valid import MINUTE, runs

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from archive.errors import FormatError
-from archive.minute import MINUTE_MS
-from archive.position import Position
-from archive.record import Record, decode_line, encode_lines
+from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
+from archive.format.record import Record, decode_line, encode_lines
 from compaction.facts import Disorder, SegmentFacts
 from compaction.plan import Piece
 from compaction.reading import LINE_SCHEMA, SegmentReader

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import FormatError
-from archive.payload import PayloadPath
+from archive.format.payload import PayloadPath
 from consumer.watermarks import Watermarks
 from tests.fuzz.hostile import damaged, search
 

@@ -5,10 +5,10 @@ from base64 import b64encode
 
 from hypothesis import strategies as st
 
-from archive.markers import ApplicationRecord, EndMarker, StartMarker
-from archive.metadata import ChainStart, Predecessor, SegmentMetadata
-from archive.position import Position
-from archive.record import Record
+from archive.format.markers import ApplicationRecord, EndMarker, StartMarker
+from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
+from archive.format.position import Position
+from archive.format.record import Record
 from tests.fakes.clock import START_MS
 from tests.fakes.shard import SHARD
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from archive.clock import Clock, SystemClock, new_id
-from archive.minute import MINUTE_MS
-from archive.s3 import S3Store
+from archive.format.minute import MINUTE_MS
+from archive.store.s3 import S3Store
 from consumer.kinesis import KinesisStream
 from consumer.processor import ShardProcessor
 from consumer.settings import Settings

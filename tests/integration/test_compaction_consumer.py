@@ -1,7 +1,7 @@
 """The audit on what the real consumer has written: both sides agree on the format."""
 
 from archive.clock import SystemClock
-from archive.position import Position
+from archive.format.position import Position
 from compaction.audit import audit_day
 from compaction.day import Day, day_of_ms
 from compaction.places import Place, open_storage

@@ -10,7 +10,7 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.errors import FormatError
-from archive.position import Position
+from archive.format.position import Position
 from compaction.audit import audit_day
 from compaction.day import Day
 from compaction.generation import DayFolder

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from archive.clock import SystemClock, new_id
-from archive.keys import application_key, start_marker_key
-from archive.markers import FORMAT, ApplicationRecord, StartMarker, encode_marker
-from archive.metadata import ChainStart, Predecessor
-from archive.minute import minute_of
-from archive.position import Position
-from archive.record import Record
+from archive.format.keys import application_key, start_marker_key
+from archive.format.markers import FORMAT, ApplicationRecord, StartMarker, encode_marker
+from archive.format.metadata import ChainStart, Predecessor
+from archive.format.minute import minute_of
+from archive.format.position import Position
+from archive.format.record import Record
 from compaction.audit import audit_day
 from compaction.day import Day, day_of_ms
 from compaction.findings import Code

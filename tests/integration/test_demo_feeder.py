@@ -7,7 +7,7 @@ import pytest
 
 from archive.clock import SystemClock, new_id
 from archive.errors import MinutebookError
-from archive.position import Position
+from archive.format.position import Position
 from demo.embedded import EmbeddedAws
 from demo.feeder import Feeder, Pace
 from demo.flights import read_flights

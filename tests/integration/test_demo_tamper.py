@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.s3 import S3Store
+from archive.store.s3 import S3Store
 from compaction.audit import audit_day
 from compaction.day import Day
 from compaction.places import Place, open_storage

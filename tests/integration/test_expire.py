@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from archive.clock import Backoff, SystemClock, new_id, new_random
-from archive.commit import BODY_TYPE
-from archive.keys import segment_key
-from archive.markers import FORMAT, ApplicationRecord
-from archive.metadata import ChainStart, Predecessor, SegmentMetadata
-from archive.minute import minute_path
-from archive.position import Position
-from archive.s3 import S3Store
-from archive.store import PutOutcome
-from archive.tombstone import decode_tombstone
+from archive.store.commit import BODY_TYPE
+from archive.format.keys import segment_key
+from archive.format.markers import FORMAT, ApplicationRecord
+from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
+from archive.format.minute import minute_path
+from archive.format.position import Position
+from archive.store.s3 import S3Store
+from archive.store.objects import PutOutcome
+from archive.format.tombstone import decode_tombstone
 from consumer.application import settle_application
 from consumer.expire_places import S3Deleter
 from consumer.kinesis import KinesisStream

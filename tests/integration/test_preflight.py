@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from archive.clock import SystemClock, new_id, new_random
-from archive.store import PutOutcome
+from archive.store.objects import PutOutcome
 from consumer.preflight import exit_code, preflight
 from consumer.preflight_result import Check, Outcome
 from consumer.settings import LoadedSettings, Settings

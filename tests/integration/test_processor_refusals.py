@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from archive.keys import segment_key
-from archive.minute import minute_of
+from archive.format.keys import segment_key
+from archive.format.minute import minute_of
 from tests.e2e.events import Event
 from tests.integration.archive_site import PREFIX, Site
 from tests.integration.process_daemon import ProcessDaemon, ProcessorEndedError

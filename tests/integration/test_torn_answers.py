@@ -12,7 +12,7 @@ import boto3
 import pytest
 
 from archive.errors import OutcomeUnknown
-from archive.s3 import S3Store, s3_config
+from archive.store.s3 import S3Store, s3_config
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY
 
 _HEAD = (

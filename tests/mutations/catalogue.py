@@ -24,7 +24,7 @@ HISTORIES: Final = "tests/property/test_processor_histories.py"
 MUTATIONS: Final = (
     Mutation(
         "commit without If-None-Match",
-        "archive/s3.py",
+        "archive/store/s3.py",
         '                IfNoneMatch="*",\n',
         "",
         (f"{_S3}::test_every_put_is_conditional",),
@@ -45,42 +45,42 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "ignore the sub-sequence number of records",
-        "archive/record.py",
+        "archive/format/record.py",
         "return Position(int(self.sequence_number), self.sub_sequence_number)",
         "return Position(int(self.sequence_number), 0)",
         (f"{_RUNS}::test_an_aggregate_of_one_arrival_time_stays_in_order",),
     ),
     Mutation(
         "treat 412 as success without HEAD",
-        "archive/commit.py",
+        "archive/store/commit.py",
         'if until_known(put, backoff, f"PUT {key}") is PutOutcome.CREATED:',
         'if until_known(put, backoff, f"PUT {key}") in PutOutcome:',
         (f"{_COMMIT}::test_412_with_another_writer_tells_how_far_it_got",),
     ),
     Mutation(
         "take every winner for ourselves",
-        "archive/commit.py",
+        "archive/store/commit.py",
         "if winner.writer == metadata.writer:",
         "if winner.shard_id == metadata.shard_id:",
         (f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
     ),
     Mutation(
         "take our own retried PUT for another's",
-        "archive/commit.py",
+        "archive/store/commit.py",
         "if winner.writer == metadata.writer:",
         "if not winner.writer:",
         (f"{_COMMIT}::test_412_with_our_writer_is_committed",),
     ),
     Mutation(
         "treat 409 as 412",
-        "archive/s3.py",
+        "archive/store/s3.py",
         "if _status(exc) == _PRECONDITION_FAILED:",
         "if _status(exc) in (409, _PRECONDITION_FAILED):",
         (f"{_S3}::test_a_passing_failure_leaves_the_outcome_open",),
     ),
     Mutation(
         "treat an unknown outcome as success",
-        "archive/commit.py",
+        "archive/store/commit.py",
         "            if not backoff.wait():\n",
         "            if what.startswith('PUT'):\n"
         "                return PutOutcome.CREATED  # type: ignore[return-value]\n"
@@ -89,7 +89,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "let botocore repeat requests",
-        "archive/s3.py",
+        "archive/store/s3.py",
         'retries={"total_max_attempts": 1, "mode": "standard"}',
         'retries={"total_max_attempts": 2, "mode": "standard"}',
         (f"{_S3}::test_botocore_itself_never_repeats",),

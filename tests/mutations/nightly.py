@@ -15,28 +15,28 @@ _BESIDE: Final = "tests/unit/test_expire_beside.py"
 NIGHTLY: Final = (
     Mutation(
         "take a block without looking at its lines' ends",
-        "archive/record.py",
+        "archive/format/record.py",
         "        if buffer[at - 1] != _CLOSE:\n            return None\n",
         "",
         (f"{_RECORD}::test_a_block_that_is_not_one_object_a_line_is_left_to_the_codec",),
     ),
     Mutation(
         "let a block begin with an empty line",
-        "archive/record.py",
+        "archive/format/record.py",
         'buffer.startswith(b"\\n") or ',
         "",
         (f"{_RECORD}::test_a_block_that_is_not_one_object_a_line_is_left_to_the_codec",),
     ),
     Mutation(
         "take as many objects as there are, whatever the lines",
-        "archive/record.py",
+        "archive/format/record.py",
         "return lines if len(lines) == count else None",
         "return lines",
         (f"{_RECORD}::test_a_block_that_is_not_one_object_a_line_is_left_to_the_codec",),
     ),
     Mutation(
         "read what an earlier block left in the buffer",
-        "archive/record.py",
+        "archive/format/record.py",
         "_decode_lines(memoryview(buffer)[:size])",
         "_decode_lines(buffer)",
         (f"{_RECORD}::test_a_block_gives_its_lines",),

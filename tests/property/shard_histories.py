@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from archive.errors import BufferTooOld, ShardEndUnproven, StoreUnavailable
-from archive.metadata import SegmentMetadata
-from archive.position import Position
+from archive.format.metadata import SegmentMetadata
+from archive.format.position import Position
 from tests.fakes.clock import START_MS, SkewedClock
 from tests.fakes.daemon_double import SHARD_END, Checkpoint
 from tests.fakes.memory_store import RandomFaults

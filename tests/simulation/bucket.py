@@ -1,4 +1,4 @@
-"""S3 as boto3 shows it: the real `archive.s3.S3Store` runs on this client.
+"""S3 as boto3 shows it: the real `archive.store.s3.S3Store` runs on this client.
 
 A request may be refused before it is applied, applied with its answer lost, answered 409 or 503, or be on its way for
 so long that its client gives up and others write first. S3 refuses what was signed more than 15 minutes ago.

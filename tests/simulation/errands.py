@@ -20,10 +20,10 @@ from archive.errors import (
     StreamUnavailable,
     TableUnavailable,
 )
-from archive.keys import parse_segment_key
-from archive.position import Position
-from archive.s3 import S3Store
-from archive.store import StoredObject
+from archive.format.keys import parse_segment_key
+from archive.format.position import Position
+from archive.store.s3 import S3Store
+from archive.store.objects import StoredObject
 from consumer.expire import Archive, run
 from consumer.expire_places import PublishedPlace, S3Deleter
 from consumer.kinesis import KinesisStream

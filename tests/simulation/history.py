@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from archive.errors import BufferTooOld, DeliveryDoubt, LeaseLost, MinutebookError, SafetyRefusal
-from archive.position import Position
+from archive.format.position import Position
 from consumer.settings import Settings
 from tests.fakes.daemon_double import SHARD_END
 from tests.simulation.bucket import Bucket, Stored

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, cast
 
-from archive.s3 import S3Store
+from archive.store.s3 import S3Store
 from consumer.dedupe_start import await_table
 from consumer.kinesis import KinesisStream
 from consumer.multilang import run_process

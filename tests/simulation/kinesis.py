@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from botocore.exceptions import ClientError
 
-from archive.position import Position
+from archive.format.position import Position
 from tests.e2e.aggregate import aggregate
 from tests.fakes.shard import SHARD, FakeShard, UserRecord
 from tests.simulation.world import Host, World

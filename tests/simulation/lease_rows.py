@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from archive.position import Position
+from archive.format.position import Position
 from consumer.leases import Lease, LeaseRows, lease_item, parse_rows
 from tests.simulation.ledger import name
 from tests.simulation.world import Host, Violation

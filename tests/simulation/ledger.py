@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from archive.keys import parse_segment_key
-from archive.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
-from archive.metadata import ChainStart, SegmentMetadata
-from archive.minute import minute_of
-from archive.position import Position
-from archive.segment import read_records
+from archive.format.keys import parse_segment_key
+from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
+from archive.format.metadata import ChainStart, SegmentMetadata
+from archive.format.minute import minute_of
+from archive.format.position import Position
+from archive.format.segment import read_records
 from tests.fakes.daemon_double import SHARD_END, Checkpoint
 from tests.simulation.bucket import Stored
 from tests.simulation.kinesis import HOUR, SimShard, SimStream

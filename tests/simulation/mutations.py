@@ -16,39 +16,39 @@ def _one(name: str, path: str, old: str, new: str) -> Mutation:
 MUTATIONS: Final = (
     _one(
         "commit without If-None-Match",
-        "archive/s3.py",
+        "archive/store/s3.py",
         '                IfNoneMatch="*",\n',
         "",
     ),
     _one(
         "412 is success without HEAD",
-        "archive/commit.py",
+        "archive/store/commit.py",
         'if until_known(put, backoff, f"PUT {key}") is PutOutcome.CREATED:',
         'if until_known(put, backoff, f"PUT {key}") in PutOutcome:',
     ),
     _one(
         "409 is 412",
-        "archive/s3.py",
+        "archive/store/s3.py",
         "if _status(exc) == _PRECONDITION_FAILED:",
         "if _status(exc) in (409, _PRECONDITION_FAILED):",
     ),
     _one(
         "409 forgets the buffer",
-        "archive/s3.py",
+        "archive/store/s3.py",
         "            if _status(exc) == _PRECONDITION_FAILED:\n                return PutOutcome.EXISTS\n",
         "            if _status(exc) == _PRECONDITION_FAILED:\n                return PutOutcome.EXISTS\n"
         "            if _status(exc) == 409:\n                return PutOutcome.CREATED\n",
     ),
     _one(
         "an unknown outcome is success",
-        "archive/commit.py",
+        "archive/store/commit.py",
         "            if not backoff.wait():\n",
         "            if what.startswith('PUT'):\n                return PutOutcome.CREATED\n"
         "            if not backoff.wait():\n",
     ),
     _one(
         "an unknown outcome is a lost slot",
-        "archive/commit.py",
+        "archive/store/commit.py",
         "            if not backoff.wait():\n",
         "            if what.startswith('PUT'):\n                return PutOutcome.EXISTS\n"
         "            if not backoff.wait():\n",
@@ -73,7 +73,7 @@ MUTATIONS: Final = (
     ),
     _one(
         "ignore the sub-sequence number of records",
-        "archive/record.py",
+        "archive/format/record.py",
         "return Position(int(self.sequence_number), self.sub_sequence_number)",
         "return Position(int(self.sequence_number), 0)",
     ),
@@ -255,7 +255,7 @@ MUTATIONS: Final = (
                 '        key = key.replace(".jsonl", f"-L{metadata.last.sequence}_{metadata.last.sub}.jsonl")\n',
             ),
             Change(
-                "archive/keys.py",
+                "archive/format/keys.py",
                 "    found = _SEGMENT.fullmatch(",
                 '    key = re.sub(r"-L[0-9_]+", "", key)\n    found = _SEGMENT.fullmatch(',
             ),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from archive.errors import MinutebookError, SafetyRefusal
-from archive.position import Position
+from archive.format.position import Position
 from consumer.settings import Settings
 from tests.fakes.daemon_double import SHARD_END
 from tests.simulation.bucket import Stored

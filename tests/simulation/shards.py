@@ -3,10 +3,10 @@
 from collections.abc import Hashable, Iterator
 from typing import Final, NamedTuple
 
-from archive.minute import minute_of
-from archive.position import Position
-from archive.record import Record
-from archive.segment import read_dropped, read_records
+from archive.format.minute import minute_of
+from archive.format.position import Position
+from archive.format.record import Record
+from archive.format.segment import read_dropped, read_records
 from consumer.sequence_store import WATERMARKS_BESIDE
 from tests.fakes.daemon_double import SHARD_END, Checkpoint, Lease
 from tests.fakes.shard import FIRST_SEQUENCE, FakeShard

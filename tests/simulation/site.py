@@ -4,9 +4,9 @@ import random
 from typing import ClassVar, Final
 
 from archive.clock import Backoff
-from archive.markers import FORMAT, ApplicationRecord
-from archive.metadata import ChainStart
-from archive.s3 import S3Store
+from archive.format.markers import FORMAT, ApplicationRecord
+from archive.format.metadata import ChainStart
+from archive.store.s3 import S3Store
 from consumer.application import kcl_start, propose_start, settle_application
 from consumer.settings import Settings
 from consumer.stream import StreamIdentity

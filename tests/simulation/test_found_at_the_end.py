@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from archive.errors import SafetyRefusal
-from archive.keys import end_marker_key
-from archive.markers import EndMarker, decode_marker, encode_marker
-from archive.position import Position
+from archive.format.keys import end_marker_key
+from archive.format.markers import EndMarker, decode_marker, encode_marker
+from archive.format.position import Position
 from consumer.kinesis import KinesisStream
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import SHARD_END

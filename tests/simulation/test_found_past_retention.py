@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from archive.errors import BufferTooOld, DeliveryDoubt, StoreUnavailable
-from archive.metadata import ChainStart
-from archive.record import Record
-from archive.segment import SegmentWriter
+from archive.format.metadata import ChainStart
+from archive.format.record import Record
+from archive.format.segment import SegmentWriter
 from consumer.sequence_store import SequenceStore
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import MemoryBucket, MemoryStore

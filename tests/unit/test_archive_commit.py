@@ -1,4 +1,4 @@
-"""The commit protocol, row by row of the table in archive/commit.py."""
+"""The commit protocol, row by row of the table in archive/store/commit.py."""
 
 import random
 
@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from archive.clock import Backoff
-from archive.commit import AlreadyStored, Committed, commit_segment, stored_segment
+from archive.store.commit import AlreadyStored, Committed, commit_segment, stored_segment
 from archive.errors import (
     ForeignObject,
     FormatError,
@@ -16,9 +16,9 @@ from archive.errors import (
     StoreRefused,
     StoreUnavailable,
 )
-from archive.keys import segment_key
-from archive.metadata import ChainStart, SegmentMetadata
-from archive.position import Position
+from archive.format.keys import segment_key
+from archive.format.metadata import ChainStart, SegmentMetadata
+from archive.format.position import Position
 from tests.fakes.clock import ManualClock
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore, PlannedFaults
 

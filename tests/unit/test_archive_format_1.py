@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from archive.keys import parse_segment_key
-from archive.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
-from archive.metadata import ChainStart, SegmentMetadata
-from archive.position import Position
-from archive.record import Record
-from archive.segment import read_records
+from archive.format.keys import parse_segment_key
+from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
+from archive.format.metadata import ChainStart, SegmentMetadata
+from archive.format.position import Position
+from archive.format.record import Record
+from archive.format.segment import read_records
 
 _FOLDER = Path(__file__).parents[1] / "data" / "format-1"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from archive.errors import FormatError
-from archive.keys import (
+from archive.format.keys import (
     check_shard_id,
     duplicates_key,
     end_marker_key,
@@ -13,7 +13,7 @@ from archive.keys import (
     segment_sort_key,
     start_marker_key,
 )
-from archive.position import Position
+from archive.format.position import Position
 
 SHARD = "shardId-000000000000"
 MINUTE = 29_920_936

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from archive.errors import FormatError
-from archive.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker, encode_marker
-from archive.metadata import ChainStart
-from archive.position import Position
+from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker, encode_marker
+from archive.format.metadata import ChainStart
+from archive.format.position import Position
 
 START = StartMarker(
     format=1,

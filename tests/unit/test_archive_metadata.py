@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from archive.errors import FormatError
-from archive.metadata import ChainStart, SegmentMetadata, is_ours
-from archive.position import Position
+from archive.format.metadata import ChainStart, SegmentMetadata, is_ours
+from archive.format.position import Position
 
 GOOD = SegmentMetadata(
     shard_id="shardId-000000000000",

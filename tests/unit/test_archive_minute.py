@@ -3,7 +3,7 @@
 import pytest
 
 from archive.errors import FormatError
-from archive.minute import minute_of, minute_path, minute_text, parse_minute_path, parse_minute_text
+from archive.format.minute import minute_of, minute_path, minute_text, parse_minute_path, parse_minute_text
 
 MINUTE = 29_920_936
 

@@ -3,7 +3,7 @@
 import pytest
 
 from archive.errors import FormatError
-from archive.position import Position, SequenceRange, is_sequence_number
+from archive.format.position import Position, SequenceRange, is_sequence_number
 
 LONG = 10**128
 

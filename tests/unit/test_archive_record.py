@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from archive.errors import FormatError
-from archive.record import Record, decode_block, decode_line, encode_lines
+from archive.format.record import Record, decode_block, decode_line, encode_lines
 
 SHARD = "shardId-000000000000"
 PAYLOADS = {

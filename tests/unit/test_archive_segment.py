@@ -10,9 +10,9 @@ import tracemalloc
 import pytest
 
 from archive.errors import FormatError
-from archive.position import Position
-from archive.record import Record, encode_lines
-from archive.segment import SegmentWriter, inflate, read_records
+from archive.format.position import Position
+from archive.format.record import Record, encode_lines
+from archive.format.segment import SegmentWriter, inflate, read_records
 
 SHARD = "shardId-000000000000"
 START_MS = 1_795_256_160_000

@@ -2,9 +2,9 @@
 
 import pytest
 
-from archive.markers import FORMAT, EndMarker
-from archive.metadata import SegmentMetadata
-from archive.position import Position
+from archive.format.markers import FORMAT, EndMarker
+from archive.format.metadata import SegmentMetadata
+from archive.format.position import Position
 from compaction.chain_end import prove_end
 from compaction.inventory import ShardMarkers
 from compaction.links import Link, Reach, ShardContext

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from archive.position import Position
+from archive.format.position import Position
 from compaction.directory_storage import DirectoryStorage
 from compaction.fetching import FETCHES, Body, fetch_ahead
 from compaction.plan import Piece

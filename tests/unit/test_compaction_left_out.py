@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from archive.position import Position
+from archive.format.position import Position
 from compaction.day import Day
 from compaction.generation import Manifest
 from compaction.places import Place, open_storage

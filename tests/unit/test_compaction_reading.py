@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive.minute import MINUTE_MS
-from archive.position import Position
-from archive.record import Record, encode_lines
+from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
+from archive.format.record import Record, encode_lines
 from compaction.facts import SegmentFacts
 from compaction.plan import Piece
 from compaction.reading import BLOCK_BYTES, SegmentReader

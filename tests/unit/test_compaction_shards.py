@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from archive.keys import duplicates_key
-from archive.segment import SegmentWriter
+from archive.format.keys import duplicates_key
+from archive.format.segment import SegmentWriter
 from compaction.audit import audit_day
 from compaction.day import Day
 from compaction.places import open_storage

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from archive.payload import PayloadPath
+from archive.format.payload import PayloadPath
 from compaction.event_ids import (
     ROW_BYTES,
     IdCollector,
@@ -37,7 +37,7 @@ def test_a_record_leaves_32_bytes() -> None:
 
 
 def test_an_id_is_what_the_consumer_takes_for_one() -> None:
-    """1 and "1" are two ids, null and objects are none: the rules of `archive.payload`."""
+    """1 and "1" are two ids, null and objects are none: the rules of `archive.format.payload`."""
     data = [b'{"id":1}', b'{"id":"1"}', b'{"id":null}', b'{"id":null}', b'{"id":{}}', b'{"id":{}}', b'{ "id": 1 }']
     assert [PayloadPath("id").text(one) for one in data] == ["1", '"1"', None, None, None, None, "1"]
     assert copies(data) == [(6, 0)]

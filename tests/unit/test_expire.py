@@ -10,14 +10,14 @@ import pytest
 from rich.console import Console
 
 from archive.clock import Backoff
-from archive.commit import BODY_TYPE
+from archive.store.commit import BODY_TYPE
 from archive.errors import FormatError, OutcomeUnknown, SafetyRefusal, SettingsError, StoreUnavailable
-from archive.keys import segment_key
-from archive.markers import FORMAT, ApplicationRecord
-from archive.metadata import ChainStart, Predecessor, SegmentMetadata
-from archive.position import Position
-from archive.published import read_published
-from archive.tombstone import ExpiredRun, Tombstone, decode_tombstone, tombstone_key
+from archive.format.keys import segment_key
+from archive.format.markers import FORMAT, ApplicationRecord
+from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
+from archive.format.position import Position
+from archive.store.published import read_published
+from archive.format.tombstone import ExpiredRun, Tombstone, decode_tombstone, tombstone_key
 from consumer.application import settle_application
 from consumer.expire import Archive, newest_day, parse_age, run
 from consumer.expire_places import PublishedPlace

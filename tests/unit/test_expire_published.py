@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from archive.clock import Backoff
-from archive.tombstone import decode_tombstone
+from archive.format.tombstone import decode_tombstone
 from compaction.day import Day
 from compaction.places import Place, open_storage
 from compaction.ports import AuditOptions

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from amazon_kclpy.kcl import CheckpointError
 
-from archive.position import Position
+from archive.format.position import Position
 from consumer.multilang import Batch, Checkpointer, Closing, Initialize, LeaseLost
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import SHARD_END, DaemonDouble, Lease, ProtocolViolationError

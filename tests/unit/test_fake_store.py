@@ -5,7 +5,7 @@ import random
 import pytest
 
 from archive.errors import OutcomeUnknown, StoreRefused
-from archive.store import PutOutcome
+from archive.store.objects import PutOutcome
 from tests.fakes.clock import ManualClock
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore, PlannedFaults, RandomFaults
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from archive.errors import FormatError
-from archive.position import Position
+from archive.format.position import Position
 from consumer.leases import Lease, LeaseRows, lease_item, parse_lease, parse_rows, put_condition, signs_of_life
 
 ROW: dict[str, Any] = {

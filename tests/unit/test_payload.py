@@ -5,7 +5,7 @@ import json
 import jmespath
 import pytest
 
-from archive.payload import PayloadPath
+from archive.format.payload import PayloadPath
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from archive.errors import MinutebookError
-from archive.keys import duplicates_key
-from archive.segment import read_dropped
+from archive.format.keys import duplicates_key
+from archive.format.segment import read_dropped
 from consumer.processor import ShardProcessor
 from tests.fakes.daemon_double import DaemonDouble
 from tests.fakes.dedupe_table import MemoryDedupeTable

@@ -3,7 +3,7 @@
 import pytest
 
 from archive.errors import BufferTooOld, DeliveryDoubt
-from archive.position import Position
+from archive.format.position import Position
 from tests.fakes.stream import DAY_MS
 from tests.fakes.world import Worker, World
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archive.metadata import ChainStart
+from archive.format.metadata import ChainStart
 from tests.fakes.clock import START_MS
 from tests.fakes.world import World
 

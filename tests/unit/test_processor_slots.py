@@ -13,7 +13,7 @@ from archive.errors import (
     StoreRefused,
     StoreUnavailable,
 )
-from archive.keys import segment_key
+from archive.format.keys import segment_key
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryStore, PlannedFaults
 from tests.fakes.world import PREFIX, Worker, World
 

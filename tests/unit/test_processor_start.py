@@ -5,8 +5,8 @@ import json
 import pytest
 
 from archive.errors import DeliveryDoubt, FormatError, SafetyRefusal, SettingsError, StreamRefused, StreamUnavailable
-from archive.metadata import ChainStart
-from archive.position import Position
+from archive.format.metadata import ChainStart
+from archive.format.position import Position
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import Lease
 from tests.fakes.memory_store import MemoryStore

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from archive.clock import Backoff
-from archive.commit import BODY_TYPE
+from archive.store.commit import BODY_TYPE
 from archive.errors import SafetyRefusal, SettingsError, StoreRefused, TableUnavailable
-from archive.keys import end_marker_key, segment_key, start_marker_key
-from archive.markers import (
+from archive.format.keys import end_marker_key, segment_key, start_marker_key
+from archive.format.markers import (
     FORMAT,
     JSON_TYPE,
     ApplicationRecord,
@@ -18,8 +18,8 @@ from archive.markers import (
     StartMarker,
     encode_marker,
 )
-from archive.metadata import ChainStart, SegmentMetadata
-from archive.position import Position
+from archive.format.metadata import ChainStart, SegmentMetadata
+from archive.format.position import Position
 from consumer.application import settle_application
 from consumer.leases import Checkpoint, Lease, LeaseRows
 from consumer.restore import apply_plan, check_nobody_lives, choose_shards, parse_time, refuse_unreadable

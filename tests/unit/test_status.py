@@ -9,12 +9,12 @@ import pytest
 from rich.console import Console
 
 from archive.clock import Backoff
-from archive.commit import BODY_TYPE
+from archive.store.commit import BODY_TYPE
 from archive.errors import StreamUnavailable
-from archive.keys import end_marker_key, segment_key, start_marker_key
-from archive.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
-from archive.metadata import ChainStart, Continuity, SegmentMetadata
-from archive.position import Position
+from archive.format.keys import end_marker_key, segment_key, start_marker_key
+from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
+from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
+from archive.format.position import Position
 from consumer.application import settle_application
 from consumer.leases import Lease
 from consumer.shard_start import iso_time

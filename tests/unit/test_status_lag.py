@@ -8,7 +8,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from archive.position import Position
+from archive.format.position import Position
 from consumer.application import KclStart
 from consumer.status_lag import LagReader
 from consumer.status_report import Lag

@@ -8,11 +8,11 @@ import json
 import sys
 from pathlib import Path
 
-from archive.keys import segment_key
-from archive.markers import ApplicationRecord, EndMarker, StartMarker, encode_marker
-from archive.metadata import ChainStart
-from archive.record import Record
-from archive.segment import SegmentWriter
+from archive.format.keys import segment_key
+from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, encode_marker
+from archive.format.metadata import ChainStart
+from archive.format.record import Record
+from archive.format.segment import SegmentWriter
 
 SHARD = "shardId-000000000007"
 MINUTE = 29_920_936

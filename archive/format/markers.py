@@ -9,8 +9,8 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 from archive.errors import FormatError
-from archive.metadata import ChainStart
-from archive.position import Position
+from archive.format.metadata import ChainStart
+from archive.format.position import Position
 
 FORMAT: Final = 1
 JSON_TYPE: Final = "application/json"

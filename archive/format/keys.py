@@ -10,8 +10,8 @@ import re
 from typing import NamedTuple
 
 from archive.errors import FormatError
-from archive.minute import minute_path, parse_minute_path
-from archive.position import Position
+from archive.format.minute import minute_path, parse_minute_path
+from archive.format.position import Position
 
 SEQUENCE_DIGITS = 56
 SUB_DIGITS = 8

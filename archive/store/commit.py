@@ -20,9 +20,9 @@ import structlog
 
 from archive.clock import Backoff
 from archive.errors import ForeignObject, FormatError, ObjectVanished, OutcomeUnknown, StoreUnavailable
-from archive.keys import parse_segment_key
-from archive.metadata import SegmentMetadata, is_ours
-from archive.store import ObjectHead, ObjectStore, PutOutcome
+from archive.format.keys import parse_segment_key
+from archive.format.metadata import SegmentMetadata, is_ours
+from archive.store.objects import ObjectHead, ObjectStore, PutOutcome
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ the archive.
 import re
 from typing import Final
 
-from archive.position import Position
+from archive.format.position import Position
 
 _PLACE: Final = re.compile(r"[^/]+/(?P<shard>[a-zA-Z0-9_.-]+)/(?P<position>[0-9]+:[0-9]+)", re.ASCII)
 

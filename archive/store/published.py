@@ -14,10 +14,10 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from archive.clock import Backoff
-from archive.commit import until_known
+from archive.store.commit import until_known
 from archive.errors import FormatError
-from archive.segment import inflate
-from archive.store import StoredObject
+from archive.format.segment import inflate
+from archive.store.objects import StoredObject
 
 FORMAT: Final = 1
 CLEAN: Final = "clean"

@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 
 from archive.errors import FormatError
-from archive.position import Position, is_sequence_number
+from archive.format.position import Position, is_sequence_number
 
 # The names under which KCL's daemon sends a record (JsonFriendlyRecord.java): a batch decodes straight into
 # `Record`s, in one pass and without an object in between.

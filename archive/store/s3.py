@@ -24,7 +24,7 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 
 from archive.errors import OutcomeUnknown, StoreError, StoreRefused
-from archive.store import ListedObject, ObjectHead, PutOutcome, StoredObject
+from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
 
 if TYPE_CHECKING:
     from boto3.session import Session

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from isal import isal_zlib
 
 from archive.errors import FormatError
-from archive.metadata import Continuity, Predecessor, SegmentMetadata
-from archive.position import Position, SequenceRange
-from archive.record import Record, decode_dropped_line, decode_line, encode_dropped_line, encode_lines
+from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
+from archive.format.position import Position, SequenceRange
+from archive.format.record import Record, decode_dropped_line, decode_line, encode_dropped_line, encode_lines
 
 COMPRESSION_LEVEL = 1
 _GZIP_WBITS = 31

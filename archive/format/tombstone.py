@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from archive.errors import FormatError
-from archive.position import Position
+from archive.format.position import Position
 
 FORMAT: Final = 1
 FOLDER: Final = "_expired/"

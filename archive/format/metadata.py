@@ -12,9 +12,9 @@ from typing import Final, Literal, NamedTuple, Self
 import msgspec
 
 from archive.errors import FormatError
-from archive.keys import check_shard_id
-from archive.minute import minute_text, parse_minute_text
-from archive.position import Position, SequenceRange
+from archive.format.keys import check_shard_id
+from archive.format.minute import minute_text, parse_minute_text
+from archive.format.position import Position, SequenceRange
 
 FORMAT: Final = "1"
 FORMAT_FIELD: Final = "minutebook-format"
