@@ -51,7 +51,7 @@ def consume(
     ] = None,
 ) -> None:
     """Archive the stream until stopped (SIGTERM): check, start the daemon, keep it running."""
-    from consumer.consume import consume as run  # noqa: PLC0415 - help is quick
+    from consumer.daemon.consume import consume as run  # noqa: PLC0415 - help is quick
 
     raise typer.Exit(run(file, os.environ, state_dir))
 
@@ -63,7 +63,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Check Java, credentials, stream, bucket and table; say what to do about what is wrong."""
-    from consumer.doctor import doctor as run  # noqa: PLC0415 - help is quick
+    from consumer.preflight.doctor import doctor as run  # noqa: PLC0415 - help is quick
 
     raise typer.Exit(run(file, os.environ, as_json=as_json))
 
@@ -78,7 +78,7 @@ def status(
     days: Annotated[int, typer.Option(min=1, help="How far back the end of a quiet shard is looked for.")] = 7,
 ) -> None:
     """Show each shard's lease, checkpoint, end in the archive and lag; changes nothing."""
-    from consumer.status import status as run  # noqa: PLC0415 - help is quick
+    from consumer.status.command import status as run  # noqa: PLC0415 - help is quick
 
     raise typer.Exit(run(file, os.environ, as_json=as_json, every_seconds=every if watch else None, days=days))
 
@@ -101,7 +101,7 @@ def restore(
     ] = None,
 ) -> None:
     """Rebuild KCL's lease rows from the archive alone, while no worker runs."""
-    from consumer.restore import restore as run  # noqa: PLC0415 - help is quick
+    from consumer.restore.command import restore as run  # noqa: PLC0415 - help is quick
 
     raise typer.Exit(run(file, os.environ, dry_run=dry_run, shard_ids=shard or [], as_of=as_of))
 
@@ -120,7 +120,7 @@ def expire(
     rate: Annotated[int, typer.Option(min=1, max=3000, help="Deletes a second, at most.")] = 500,
 ) -> None:
     """Delete raw segments that are published, proven clean, and long out of the stream."""
-    from consumer.expire import expire as run  # noqa: PLC0415 - help is quick
+    from consumer.expire.command import expire as run  # noqa: PLC0415 - help is quick
 
     code = run(file, os.environ, older_than=older_than, published=published, apply=apply, rate=rate)
     raise typer.Exit(code)

@@ -18,8 +18,8 @@ from archive.clock import Backoff, SystemClock
 from archive.logs import configure_logging
 from archive.format.payload import PayloadPath
 from archive.format.record import Record
-from consumer.dedupe import Claims
-from consumer.dedupe_table import DynamoDedupeTable, make_dynamodb_client
+from consumer.dedupe.deduplicator import Claims
+from consumer.dedupe.table import DynamoDedupeTable, make_dynamodb_client
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY
 
 STRETCH = 1000

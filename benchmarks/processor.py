@@ -23,10 +23,10 @@ from archive.clock import SystemClock, new_id
 from archive.logs import configure_logging
 from archive.format.position import Position
 from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
-from consumer.multilang import run_process
-from consumer.processor import ShardProcessor
-from consumer.settings import Settings
-from consumer.stream import ShardInfo, StreamIdentity
+from consumer.processor.protocol import run_process
+from consumer.processor.processor import ShardProcessor
+from consumer.settings.settings import Settings
+from consumer.stream.port import ShardInfo, StreamIdentity
 
 SHARD = "shardId-000000000000"
 FIRST = 49680430009993180326445188721472315949130085524050018306

@@ -15,8 +15,8 @@ from botocore.exceptions import ClientError, HTTPClientError
 from archive.clock import Backoff, SystemClock, new_random
 from archive.errors import MinutebookError, StoreUnavailable
 from archive.store.s3 import make_s3_client
-from consumer.kinesis import make_kinesis_client
-from consumer.settings import Settings, load_settings
+from consumer.stream.kinesis import make_kinesis_client
+from consumer.settings.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

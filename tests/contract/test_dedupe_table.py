@@ -10,8 +10,8 @@ from archive.clock import Backoff, SystemClock, new_id
 from archive.store.commit import until_known
 from archive.errors import FormatError, StoreRefused
 from archive.format.position import Position
-from consumer.dedupe_table import DedupeTable, DynamoDedupeTable, ShardTail, make_dynamodb_client
-from consumer.watermarks import Watermarks
+from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, ShardTail, make_dynamodb_client
+from consumer.dedupe.watermarks import Watermarks
 from demo.embedded import REGION, EmbeddedAws
 from tests.fakes.dedupe_table import MemoryDedupeTable
 

@@ -11,8 +11,8 @@ from archive.clock import new_id
 from archive.format.keys import end_marker_key, start_marker_key
 from archive.format.markers import EndMarker, StartMarker, decode_marker
 from archive.store.s3 import S3Store
-from consumer.daemon import daemon_command
-from consumer.java import find_jars, find_java
+from consumer.daemon.process import daemon_command
+from consumer.preflight.java import find_jars, find_java
 from demo.embedded import REGION, EmbeddedAws
 from tests.e2e.leases import LeaseRow, assign_lease, read_leases, seed_leases
 from tests.e2e.ledger import Producer

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from archive.clock import SystemClock
-from consumer.status_report import StatusReport
+from consumer.status.report import StatusReport
 from tests.e2e import counting_processor
 from tests.e2e.harness import START_SECONDS, Application
 from tests.e2e.leases import LeaseRow

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from archive.format.position import Position
-from consumer.multilang import Processor, run_process
+from consumer.processor.protocol import Processor, run_process
 from tests.fakes.shard import FakeShard, UserRecord
 
 SHARD_END: Final = "SHARD_END"

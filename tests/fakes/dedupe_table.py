@@ -4,8 +4,8 @@ from collections import Counter
 
 from archive.errors import OutcomeUnknown
 from archive.format.position import Position
-from consumer.dedupe_table import ShardTail
-from consumer.watermarks import Watermarks
+from consumer.dedupe.table import ShardTail
+from consumer.dedupe.watermarks import Watermarks
 
 
 class MemoryDedupeTable:

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from archive.errors import TableUnavailable
-from consumer.leases import Lease, LeaseRows, lease_item, parse_lease, parse_rows
+from consumer.leases.rows import Lease, LeaseRows, lease_item, parse_lease, parse_rows
 
 PutHook = Callable[[str], None]
 
 
 class MemoryLeaseTable:
-    """Implements `consumer.leases.LeaseTable`. The table does not exist until it is made.
+    """Implements `consumer.leases.rows.LeaseTable`. The table does not exist until it is made.
 
     `before_put` is called with the shard before each put: the place where a worker renews its lease, or where a
     test raises to crash the command.
@@ -44,7 +44,7 @@ class MemoryLeaseTable:
         self.items = {} if self.items is None else self.items
 
     def put(self, lease: Lease, seen: Lease | None) -> bool:
-        """Put under the condition of `consumer.leases.put_condition`."""
+        """Put under the condition of `consumer.leases.rows.put_condition`."""
         if self.before_put is not None:
             self.before_put(lease.shard_id)
         self._ask()

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from archive.errors import StreamRefused, StreamUnavailable
 from archive.format.position import Position
-from consumer.stream import ShardInfo, StreamIdentity
+from consumer.stream.port import ShardInfo, StreamIdentity
 from tests.fakes.clock import START_MS
 from tests.fakes.shard import FakeShard
 
@@ -16,7 +16,7 @@ DAY_MS = 24 * 3600 * 1000
 
 
 class FakeStream:
-    """Implements `consumer.stream.Stream` over `FakeShard`s.
+    """Implements `consumer.stream.port.Stream` over `FakeShard`s.
 
     `requests` names the calls in order; `on_request` is called before each is answered. `unavailable` and `refused`
     make every call fail in that way. With `false_ends` reading an open shard meets a null iterator, as KCL believes

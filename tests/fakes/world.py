@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from archive.clock import Backoff, Clock
 from archive.format.markers import FORMAT, ApplicationRecord
 from archive.format.metadata import SegmentMetadata
-from consumer.application import settle_application
-from consumer.processor import ShardProcessor
-from consumer.settings import Settings
+from consumer.archived.application import settle_application
+from consumer.processor.processor import ShardProcessor
+from consumer.settings.settings import Settings
 from tests.fakes.clock import ManualClock
 from tests.fakes.daemon_double import DaemonDouble, Lease
 from tests.fakes.memory_store import Faults, MemoryBucket, MemoryStore

@@ -17,7 +17,7 @@ from typing import cast
 
 from archive.errors import MinutebookError
 from archive.format.segment import inflate, read_records
-from consumer.multilang import Processor, run_process
+from consumer.processor.protocol import Processor, run_process
 
 GIB = 1 << 30
 CPU_SECONDS = 120

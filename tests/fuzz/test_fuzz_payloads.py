@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from archive.errors import FormatError
 from archive.format.payload import PayloadPath
-from consumer.watermarks import Watermarks
+from consumer.dedupe.watermarks import Watermarks
 from tests.fuzz.hostile import damaged, search
 
 EXPRESSIONS = (

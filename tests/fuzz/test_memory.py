@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from consumer.multilang import MAX_MESSAGE_BYTES
+from consumer.processor.protocol import MAX_MESSAGE_BYTES
 
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20

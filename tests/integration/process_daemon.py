@@ -16,7 +16,7 @@ from tests.e2e.events import EventLog
 from tests.fakes.daemon_double import DaemonDouble, Lease, _Wire
 
 if TYPE_CHECKING:
-    from consumer.multilang import Processor
+    from consumer.processor.protocol import Processor
 
 PROGRAM = Path(sys.executable).parent / "minutebook-processor"
 

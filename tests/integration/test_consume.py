@@ -9,15 +9,15 @@ import pytest
 
 from archive.clock import SystemClock, new_id
 from archive.errors import SafetyRefusal, SettingsError
-from consumer.application import KclStart
-from consumer.consume import find_logback, settle_start
-from consumer.metrics import Metrics
-from consumer.settings import Settings
+from consumer.archived.application import KclStart
+from consumer.daemon.consume import find_logback, settle_start
+from consumer.daemon.metrics import Metrics
+from consumer.settings.settings import Settings
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
 
-    from consumer.value_kinds import Start
+    from consumer.settings.values import Start
     from demo.embedded import EmbeddedAws
 
 START_MS = 1_795_256_160_000

@@ -22,9 +22,9 @@ from archive.format.position import Position
 from archive.store.s3 import S3Store
 from archive.store.objects import PutOutcome
 from archive.format.tombstone import decode_tombstone
-from consumer.application import settle_application
-from consumer.expire_places import S3Deleter
-from consumer.kinesis import KinesisStream
+from consumer.archived.application import settle_application
+from consumer.expire.places import S3Deleter
+from consumer.stream.kinesis import KinesisStream
 from demo.embedded import EmbeddedAws
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import pytest
 
 from archive.clock import SystemClock, new_id, new_random
 from archive.store.objects import PutOutcome
-from consumer.preflight import exit_code, preflight
-from consumer.preflight_result import Check, Outcome
-from consumer.settings import LoadedSettings, Settings
+from consumer.preflight.preflight import exit_code, preflight
+from consumer.preflight.check import Check, Outcome
+from consumer.settings.settings import LoadedSettings, Settings
 from tests.fakes.lax_s3 import LaxBucket, serve
 
 if TYPE_CHECKING:

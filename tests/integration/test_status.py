@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from archive.clock import new_id
-from consumer.status import status
+from consumer.status.command import status
 from demo.embedded import EmbeddedAws
 
 if TYPE_CHECKING:

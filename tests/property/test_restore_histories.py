@@ -11,9 +11,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from archive.clock import Backoff
-from consumer.leases import Checkpoint
-from consumer.restore_facts import gather_facts
-from consumer.restore_plan import plan_rows
+from consumer.leases.rows import Checkpoint
+from consumer.restore.facts import gather_facts
+from consumer.restore.plan import plan_rows
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.shard import SHARD
 from tests.fakes.world import PREFIX, World

@@ -1,4 +1,4 @@
-"""The dedupe table as boto3 shows it: the real `consumer.dedupe_table.DynamoDedupeTable` runs on this client.
+"""The dedupe table as boto3 shows it: the real `consumer.dedupe.table.DynamoDedupeTable` runs on this client.
 
 The conditions of DynamoDB are read as they are sent, so that a product that sends another one is judged by it. Time
 to live deletes what has expired late or at once, at the history's will.
@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
-from consumer.dedupe import Each
-from consumer.dedupe_table import DynamoDedupeTable
+from consumer.dedupe.deduplicator import Each
+from consumer.dedupe.table import DynamoDedupeTable
 from tests.simulation.world import Host, World
 
 Item = Mapping[str, Any]

@@ -24,12 +24,12 @@ from archive.format.keys import parse_segment_key
 from archive.format.position import Position
 from archive.store.s3 import S3Store
 from archive.store.objects import StoredObject
-from consumer.expire import Archive, run
-from consumer.expire_places import PublishedPlace, S3Deleter
-from consumer.kinesis import KinesisStream
-from consumer.restore import Parts, rebuild
-from consumer.restore_facts import gather_facts
-from consumer.restore_plan import Facts
+from consumer.expire.command import Archive, run
+from consumer.expire.places import PublishedPlace, S3Deleter
+from consumer.stream.kinesis import KinesisStream
+from consumer.restore.command import Parts, rebuild
+from consumer.restore.facts import gather_facts
+from consumer.restore.plan import Facts
 from tests.fakes.daemon_double import SHARD_END
 from tests.simulation.bucket import SIGNATURE_SECONDS, S3Client
 from tests.simulation.kinesis import HOUR, KinesisClient

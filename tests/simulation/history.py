@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from archive.errors import BufferTooOld, DeliveryDoubt, LeaseLost, MinutebookError, SafetyRefusal
 from archive.format.position import Position
-from consumer.settings import Settings
+from consumer.settings.settings import Settings
 from tests.fakes.daemon_double import SHARD_END
 from tests.simulation.bucket import Bucket, Stored
 from tests.simulation.ending import drain

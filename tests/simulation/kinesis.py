@@ -1,4 +1,4 @@
-"""Kinesis as boto3 shows it: the real `consumer.kinesis.KinesisStream` runs on this client.
+"""Kinesis as boto3 shows it: the real `consumer.stream.kinesis.KinesisStream` runs on this client.
 
 A shard remembers what was put when; retention trims from the oldest on. What Kinesis does with an iterator at a
 trimmed number is said in two ways, so a history takes one of them.

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from archive.format.position import Position
-from consumer.leases import Lease, LeaseRows, lease_item, parse_rows
+from consumer.leases.rows import Lease, LeaseRows, lease_item, parse_rows
 from tests.simulation.ledger import name
 from tests.simulation.world import Host, Violation
 
@@ -16,7 +16,7 @@ FAILOVER_SECONDS: Final = 10
 
 
 class SimLeaseTable:
-    """Implements `consumer.leases.LeaseTable` on the rows of a history. Who lives renews its rows, seen or not.
+    """Implements `consumer.leases.rows.LeaseTable` on the rows of a history. Who lives renews its rows, seen or not.
 
     `seen_alive` holds, for each look, the consumers that lived then: waiting for work, their daemon with them. One
     that is held up is taken for frozen with its machine.
@@ -43,7 +43,7 @@ class SimLeaseTable:
         self._ask()
 
     def put(self, lease: Lease, seen: Lease | None) -> bool:
-        """Put under the condition of `consumer.leases.put_condition`."""
+        """Put under the condition of `consumer.leases.rows.put_condition`."""
         self._ask()
         self._renew()
         site = next(site for site in self._history.shard_sites if site.shard_id == lease.shard_id)

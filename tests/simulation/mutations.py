@@ -55,19 +55,19 @@ MUTATIONS: Final = (
     ),
     _one(
         "checkpoint before commit",
-        "consumer/processor.py",
+        "consumer/processor/processor.py",
         "shard.checkpoints.offer(process_records_input.checkpointer, archiver.tail, archiver.delivered)",
         "shard.checkpoints.offer(process_records_input.checkpointer, archiver.delivered, archiver.delivered)",
     ),
     _one(
         "checkpoint a winner's end before it was delivered",
-        "consumer/checkpoints.py",
+        "consumer/processor/checkpoints.py",
         "or tail == self._last or delivered is None or tail > delivered:",
         "or tail == self._last or delivered is None:",
     ),
     _one(
         "checkpoint without the sub-sequence number",
-        "consumer/checkpoints.py",
+        "consumer/processor/checkpoints.py",
         "(str(tail.sequence), tail.sub)",
         "(str(tail.sequence), 0)",
     ),
@@ -79,39 +79,39 @@ MUTATIONS: Final = (
     ),
     _one(
         "never LIST",
-        "consumer/sequence_store.py",
+        "consumer/processor/sequence_store.py",
         "if minute in self._met or (self._met and not self._may_be_stored(minute)):",
         "if minute >= 0:",
     ),
     _one(
         "LIST only after a start at a sentinel",
-        "consumer/archiver.py",
+        "consumer/processor/archiver.py",
         "            self._sequences.meet(minute, self._floor)\n",
         "            if isinstance(self.tail, ChainStart):\n"
         "                self._sequences.meet(minute, self._floor)\n",
     ),
     _one(
         "LIST only after a start at a checkpoint",
-        "consumer/archiver.py",
+        "consumer/processor/archiver.py",
         "            self._sequences.meet(minute, self._floor)\n",
         "            if not isinstance(self.tail, ChainStart):\n"
         "                self._sequences.meet(minute, self._floor)\n",
     ),
     _one(
         "LIST the first minute by the clock alone",
-        "consumer/sequence_store.py",
+        "consumer/processor/sequence_store.py",
         "if minute in self._met or (self._met and not self._may_be_stored(minute)):",
         "if minute in self._met or not self._may_be_stored(minute):",
     ),
     _one(
         "LIST every minute for ever",
-        "consumer/sequence_store.py",
+        "consumer/processor/sequence_store.py",
         "return start_ms < self._started_ms + SKEW_MS",
         "return True",
     ),
     _one(
         "reuse the writer id",
-        "consumer/archiver.py",
+        "consumer/processor/archiver.py",
         "            writer=self._new_id(),\n",
         '            writer="writer-1",\n',
     ),
@@ -119,7 +119,7 @@ MUTATIONS: Final = (
         "accept LATEST",
         (
             Change(
-                "consumer/shard_start.py",
+                "consumer/processor/shard_start.py",
                 'if sequence_number == "LATEST":\n            raise SettingsError(',
                 'if sequence_number == "LATEST":\n            sequence_number = "TRIM_HORIZON"\n'
                 '        if sequence_number == "never":\n            raise SettingsError(',
@@ -130,78 +130,78 @@ MUTATIONS: Final = (
         "accept LATEST, and forget where a shard was begun",
         (
             Change(
-                "consumer/shard_start.py",
+                "consumer/processor/shard_start.py",
                 'if sequence_number == "LATEST":\n            raise SettingsError(',
                 'if sequence_number == "LATEST":\n            sequence_number = "TRIM_HORIZON"\n'
                 '        if sequence_number == "never":\n            raise SettingsError(',
             ),
-            Change("consumer/shard_start.py", "        if begun == first:\n", "        if begun is not None:\n"),
+            Change("consumer/processor/shard_start.py", "        if begun == first:\n", "        if begun is not None:\n"),
         ),
     ),
     _one(
         "ignore where the winner ended",
-        "consumer/archiver.py",
+        "consumer/processor/archiver.py",
         "        self._follow(outcome.winner)\n",
         "        self.tail = self._floor = metadata.last\n",
     ),
     _one(
         "send the rest of a lost run whole",
-        "consumer/cutting.py",
+        "consumer/processor/cutting.py",
         "if place > position",
         "if place",
     ),
     _one(
         "drop the rest of a lost run",
-        "consumer/archiver.py",
+        "consumer/processor/archiver.py",
         "        return self._recut(run, outcome.winner.last)\n",
         "        return None\n",
     ),
     _one(
         "sort by arrival time",
-        "consumer/processor.py",
+        "consumer/processor/processor.py",
         "archiver.take(records, received_at)",
         "archiver.take(sorted(records, key=lambda record: record.arrival_ms), received_at)",
     ),
     _one(
         "cut runs anywhere but at minutes",
-        "consumer/archiver.py",
+        "consumer/processor/archiver.py",
         "if run is not None and run.minute != minute:",
         "if run is None and minute < 0:",
     ),
     _one(
         "go on after a refused checkpoint",
-        "consumer/processor.py",
+        "consumer/processor/processor.py",
         "        self._silent = True\n",
         "        self._silent = False\n",
     ),
     _one(
         "commit what is held when the lease is lost",
-        "consumer/processor.py",
+        "consumer/processor/processor.py",
         '        self._fall_silent("KCL says that the lease is lost")\n',
         '        self._opened().archiver.commit("lease_lost")\n'
         '        self._fall_silent("KCL says that the lease is lost")\n',
     ),
     _one(
         "no check of the stream's name",
-        "consumer/application.py",
+        "consumer/archived/application.py",
         "if record.stream_arn != identity.arn:",
         "if not identity.arn:",
     ),
     _one(
         "no check of the stream's creation time",
-        "consumer/application.py",
+        "consumer/archived/application.py",
         "if record.stream_created_ms != identity.created_ms:",
         "if not identity.created_ms:",
     ),
     _one(
         "no guard of a buffer's age",
-        "consumer/archiver.py",
+        "consumer/processor/archiver.py",
         "if age > self._limits.max_segment_age_seconds:",
         "if age < 0:",
     ),
     _one(
         "count a buffer's age from its append",
-        "consumer/archiver.py",
+        "consumer/processor/archiver.py",
         "            self._run_started = self._fresh_at\n",
         "            self._run_started = self._clock.monotonic()\n",
     ),
@@ -210,12 +210,12 @@ MUTATIONS: Final = (
         "answer a false end of an open shard",
         (
             Change(
-                "consumer/shard_end.py",
+                "consumer/processor/shard_end.py",
                 "if info is not None and not info.closed:",
                 "if info is not None and info.closed is None:",
             ),
             Change(
-                "consumer/shard_end.py",
+                "consumer/processor/shard_end.py",
                 "if info is not None and not self._ports.stream.ends_after(self._shard_id, last, since_ms):",
                 "if info is not None and self._ports.stream.ends_after(self._shard_id, last, since_ms) is None:",
             ),
@@ -223,25 +223,25 @@ MUTATIONS: Final = (
     ),
     _one(
         "answer a false end with records left",
-        "consumer/shard_end.py",
+        "consumer/processor/shard_end.py",
         "if info is not None and not self._ports.stream.ends_after(self._shard_id, last, since_ms):",
         "if info is not None and self._ports.stream.ends_after(self._shard_id, last, since_ms) is None:",
     ),
     _one(
         "answer an end without a marker",
-        "consumer/processor.py",
+        "consumer/processor/processor.py",
         "        shard.ender.mark_end(archiver.tail, unbroken=unbroken)\n",
         "        _ = unbroken\n",
     ),
     _one(
         "end a shard behind whole aggregates",
-        "consumer/kinesis.py",
+        "consumer/stream/kinesis.py",
         '        and count_user_records(record["Data"]) <= position.sub + 1\n',
         "",
     ),
     _one(
         "call every end proven",
-        "consumer/shard_end.py",
+        "consumer/processor/shard_end.py",
         "if info is not None and unbroken and (last is not None or not self._is_begun()):",
         "if info is not None:",
     ),
@@ -249,7 +249,7 @@ MUTATIONS: Final = (
         "key from first and last",
         (
             Change(
-                "consumer/sequence_store.py",
+                "consumer/processor/sequence_store.py",
                 "        key = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)\n",
                 "        key = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)\n"
                 '        key = key.replace(".jsonl", f"-L{metadata.last.sequence}_{metadata.last.sub}.jsonl")\n',
@@ -263,25 +263,25 @@ MUTATIONS: Final = (
     ),
     _one(
         "no start marker",
-        "consumer/archiver.py",
+        "consumer/processor/archiver.py",
         "self._on_chain_start(run.span.first, self.tail, budget) or self._continuity",
         "self._continuity",
     ),
     _one(
         "resume past retention without a mark",
-        "consumer/shard_start.py",
+        "consumer/processor/shard_start.py",
         '        return "unproven"\n\n    def _read_marker',
         "        return None\n\n    def _read_marker",
     ),
     _one(
         "a reader that was overtaken goes on",
-        "consumer/retention.py",
+        "consumer/processor/retention.py",
         "        if not self.is_unbroken(delivered):\n",
         "        if delivered == 0:\n",
     ),
     _one(
         "begin behind a stored range without a mark",
-        "consumer/archiver.py",
+        "consumer/processor/archiver.py",
         "if isinstance(self.tail, ChainStart) and stored.last < position:",
         "if self.tail is None:",
     ),

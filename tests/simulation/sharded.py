@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from archive.errors import MinutebookError, SafetyRefusal
 from archive.format.position import Position
-from consumer.settings import Settings
+from consumer.settings.settings import Settings
 from tests.fakes.daemon_double import SHARD_END
 from tests.simulation.bucket import Stored
 from tests.simulation.dynamodb import Item, Table

@@ -7,9 +7,9 @@ from archive.clock import Backoff
 from archive.format.markers import FORMAT, ApplicationRecord
 from archive.format.metadata import ChainStart
 from archive.store.s3 import S3Store
-from consumer.application import kcl_start, propose_start, settle_application
-from consumer.settings import Settings
-from consumer.stream import StreamIdentity
+from consumer.archived.application import kcl_start, propose_start, settle_application
+from consumer.settings.settings import Settings
+from consumer.stream.port import StreamIdentity
 from tests.fakes.daemon_double import Lease
 from tests.fakes.shard import FIRST_SEQUENCE
 from tests.simulation.bucket import Bucket, S3Client

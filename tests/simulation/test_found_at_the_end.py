@@ -10,7 +10,7 @@ from archive.errors import SafetyRefusal
 from archive.format.keys import end_marker_key
 from archive.format.markers import EndMarker, decode_marker, encode_marker
 from archive.format.position import Position
-from consumer.kinesis import KinesisStream
+from consumer.stream.kinesis import KinesisStream
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.stream import DAY_MS

@@ -6,12 +6,12 @@ import pytest
 from rich.console import Console
 
 from archive.errors import SafetyRefusal
-from consumer.application import KclStart
-from consumer.leases import Lease, LeaseRows
-from consumer.restore import Parts, rebuild
-from consumer.restore_plan import Facts
-from consumer.stream import ShardInfo
-from consumer.tails import find_ends
+from consumer.archived.application import KclStart
+from consumer.leases.rows import Lease, LeaseRows
+from consumer.restore.command import Parts, rebuild
+from consumer.restore.plan import Facts
+from consumer.stream.port import ShardInfo
+from consumer.archived.chain_ends import find_ends
 from tests.fakes.clock import ManualClock
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.shard import SHARD

@@ -3,7 +3,7 @@
 import json
 import random
 
-from consumer.processor import ShardProcessor
+from consumer.processor.processor import ShardProcessor
 from tests.fakes.daemon_double import DaemonDouble, Lease
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.shard import FakeShard

@@ -12,7 +12,7 @@ from archive.errors import BufferTooOld, DeliveryDoubt, StoreUnavailable
 from archive.format.metadata import ChainStart
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
-from consumer.sequence_store import SequenceStore
+from consumer.processor.sequence_store import SequenceStore
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 from tests.fakes.shard import SHARD

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from consumer.watermarks import MAX_INTERVALS
+from consumer.dedupe.watermarks import MAX_INTERVALS
 from tests.simulation.ledger import name
 from tests.simulation.world import Violation
 

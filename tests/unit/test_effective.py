@@ -8,9 +8,9 @@ import javaproperties
 import pytest
 
 from archive.errors import SettingsError
-from consumer.application import KclStart
-from consumer.effective import effective_properties, processor_command, write_effective
-from consumer.settings import LoadedSettings, Settings
+from consumer.archived.application import KclStart
+from consumer.daemon.properties import effective_properties, processor_command, write_effective
+from consumer.settings.settings import LoadedSettings, Settings
 
 SETTINGS = Settings(stream_name="s", application_name="a", region="eu-west-1", bucket="archive")
 

@@ -18,10 +18,10 @@ from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
 from archive.format.position import Position
 from archive.store.published import read_published
 from archive.format.tombstone import ExpiredRun, Tombstone, decode_tombstone, tombstone_key
-from consumer.application import settle_application
-from consumer.expire import Archive, newest_day, parse_age, run
-from consumer.expire_places import PublishedPlace
-from consumer.tails import find_ends
+from consumer.archived.application import settle_application
+from consumer.expire.command import Archive, newest_day, parse_age, run
+from consumer.expire.places import PublishedPlace
+from consumer.archived.chain_ends import find_ends
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore, PlannedFaults
 from tests.fakes.stream import FakeStream

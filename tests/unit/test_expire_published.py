@@ -12,9 +12,9 @@ from compaction.places import Place, open_storage
 from compaction.ports import AuditOptions
 from compaction.rewrite import CompactOptions, compact_day
 from compaction.storage import Address, Storage
-from consumer.expire import Archive, parse_age, run
-from consumer.expire_places import DirectoryReader, PublishedPlace
-from consumer.stream import StreamIdentity
+from consumer.expire.command import Archive, parse_age, run
+from consumer.expire.places import DirectoryReader, PublishedPlace
+from consumer.stream.port import StreamIdentity
 from tests.corpus.auditing import ports
 from tests.corpus.defects import truncated_object
 from tests.corpus.model import PREFIX, STREAM_ARN, Corpus

@@ -6,7 +6,7 @@ import pytest
 from amazon_kclpy.kcl import CheckpointError
 
 from archive.format.position import Position
-from consumer.multilang import Batch, Checkpointer, Closing, Initialize, LeaseLost
+from consumer.processor.protocol import Batch, Checkpointer, Closing, Initialize, LeaseLost
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import SHARD_END, DaemonDouble, Lease, ProtocolViolationError
 from tests.fakes.shard import FIRST_SEQUENCE, FakeShard

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from archive.errors import SettingsError
-from consumer.java import Java, find_jars, find_java, kcl_version
+from consumer.preflight.java import Java, find_jars, find_java, kcl_version
 
 
 def fake_java(folder: Path, version: str, *, exit_code: int = 0) -> Path:

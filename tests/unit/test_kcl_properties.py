@@ -4,8 +4,8 @@ import zipfile
 
 import pytest
 
-from consumer.java import find_jars
-from consumer.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
+from consumer.preflight.java import find_jars
+from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
 
 _BEANS = (
     "MultiLangDaemonConfiguration",

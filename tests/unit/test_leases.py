@@ -6,7 +6,7 @@ import pytest
 
 from archive.errors import FormatError
 from archive.format.position import Position
-from consumer.leases import Lease, LeaseRows, lease_item, parse_lease, parse_rows, put_condition, signs_of_life
+from consumer.leases.rows import Lease, LeaseRows, lease_item, parse_lease, parse_rows, put_condition, signs_of_life
 
 ROW: dict[str, Any] = {
     "leaseKey": {"S": "shardId-000000000001"},

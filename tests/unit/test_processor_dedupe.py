@@ -9,7 +9,7 @@ import pytest
 from archive.errors import MinutebookError
 from archive.format.keys import duplicates_key
 from archive.format.segment import read_dropped
-from consumer.processor import ShardProcessor
+from consumer.processor.processor import ShardProcessor
 from tests.fakes.daemon_double import DaemonDouble
 from tests.fakes.dedupe_table import MemoryDedupeTable
 from tests.fakes.memory_store import Faults, MemoryStore

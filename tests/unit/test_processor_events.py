@@ -2,8 +2,8 @@
 
 import pytest
 
-from consumer.metrics import Metrics
-from consumer.processor_events import ProcessorEvent, read_event
+from consumer.daemon.metrics import Metrics
+from consumer.daemon.processor_events import ProcessorEvent, read_event
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,12 @@ from archive.format.markers import (
 )
 from archive.format.metadata import ChainStart, SegmentMetadata
 from archive.format.position import Position
-from consumer.application import settle_application
-from consumer.leases import Checkpoint, Lease, LeaseRows
-from consumer.restore import apply_plan, check_nobody_lives, choose_shards, parse_time, refuse_unreadable
-from consumer.restore_facts import gather_facts
-from consumer.restore_plan import Action, PlannedRow, plan_rows
-from consumer.shard_start import iso_time
+from consumer.archived.application import settle_application
+from consumer.leases.rows import Checkpoint, Lease, LeaseRows
+from consumer.restore.command import apply_plan, check_nobody_lives, choose_shards, parse_time, refuse_unreadable
+from consumer.restore.facts import gather_facts
+from consumer.restore.plan import Action, PlannedRow, plan_rows
+from consumer.processor.shard_start import iso_time
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore

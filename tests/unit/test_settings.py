@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from archive.errors import SettingsError
-from consumer.settings import OUR_PROPERTIES, Settings, environment_name, load_settings, load_with_kcl
+from consumer.settings.settings import OUR_PROPERTIES, Settings, environment_name, load_settings, load_with_kcl
 
 NEEDED = "streamName=s\napplicationName=app\nregionName=eu-west-1\nminutebook.bucket=archive\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from archive.errors import SettingsError
-from consumer.state import lock_worker, prepare_state
+from consumer.daemon.state_folder import lock_worker, prepare_state
 from tests.fakes.clock import ManualClock
 
 

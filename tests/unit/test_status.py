@@ -15,14 +15,14 @@ from archive.format.keys import end_marker_key, segment_key, start_marker_key
 from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
 from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
 from archive.format.position import Position
-from consumer.application import settle_application
-from consumer.leases import Lease
-from consumer.shard_start import iso_time
-from consumer.status import exit_code, iter_reports
-from consumer.status_facts import Sources
-from consumer.status_report import Lag, LeaseWatch, Seen, ShardStatus, StatusReport, shard_statuses
-from consumer.status_screen import render, short
-from consumer.stream import ShardInfo, StreamIdentity
+from consumer.archived.application import settle_application
+from consumer.leases.rows import Lease
+from consumer.processor.shard_start import iso_time
+from consumer.status.command import exit_code, iter_reports
+from consumer.status.facts import Sources
+from consumer.status.report import Lag, LeaseWatch, Seen, ShardStatus, StatusReport, shard_statuses
+from consumer.status.screen import render, short
+from consumer.stream.port import ShardInfo, StreamIdentity
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore

@@ -9,9 +9,9 @@ import pytest
 from botocore.stub import Stubber
 
 from archive.format.position import Position
-from consumer.application import KclStart
-from consumer.status_lag import LagReader
-from consumer.status_report import Lag
+from consumer.archived.application import KclStart
+from consumer.status.lag import LagReader
+from consumer.status.report import Lag
 from tests.fakes.clock import START_MS
 
 SHARD = "shardId-000000000000"

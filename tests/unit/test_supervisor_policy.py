@@ -2,8 +2,8 @@
 
 import pytest
 
-from consumer.processor_events import ProcessorEvent
-from consumer.supervisor_policy import DaemonExit, Restart, RestartLimits, RestartPolicy, Stop
+from consumer.daemon.processor_events import ProcessorEvent
+from consumer.daemon.restart_policy import DaemonExit, Restart, RestartLimits, RestartPolicy, Stop
 
 LIMITS = RestartLimits(healthy_seconds=100, crashes_in_a_row=4, longest_wait_seconds=3)
 CRASHED = "the daemon crashed (code 1)"

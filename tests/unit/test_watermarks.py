@@ -5,7 +5,7 @@ import random
 import pytest
 
 from archive.errors import FormatError
-from consumer.watermarks import MAX_INTERVALS, MAX_PRODUCERS, Watermarks
+from consumer.dedupe.watermarks import MAX_INTERVALS, MAX_PRODUCERS, Watermarks
 
 
 def taken(numbers: list[int], *, ordered: bool = False) -> list[bool]:

@@ -2,7 +2,7 @@
 
 import socket
 
-from consumer.worker_id import ECS_METADATA, stable_worker_id
+from consumer.daemon.worker_id import ECS_METADATA, stable_worker_id
 
 TASK = "158d1c8083dd49d6b527399fd6414f5c"
 URI = f"http://127.0.0.1:1/v4/{TASK}-4205190000"

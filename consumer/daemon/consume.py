@@ -1,0 +1,148 @@
+"""`minutebook consume`: check, settle the start, write the daemon's file, and supervise the daemon."""
+
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from archive.clock import Backoff, Clock, SystemClock, new_id, new_random
+from archive.errors import SettingsError
+from archive.logs import configure_logging
+from archive.format.markers import FORMAT, ApplicationRecord
+from archive.store.s3 import S3Store, make_s3_client
+from consumer.archived.application import KclStart, kcl_start, propose_start, settle_application
+from consumer.daemon.process import daemon_command
+from consumer.daemon.properties import PRESETS, effective_properties, processor_command, write_effective
+from consumer.preflight.java import find_jars, find_java
+from consumer.stream.kinesis import KinesisStream, make_kinesis_client
+from consumer.leases.leader_lock import release_own_lock
+from consumer.leases.table import DynamoDBLeaseTable, lease_table_of
+from consumer.daemon.metrics import Metrics
+from consumer.preflight.preflight import exit_code, preflight
+from consumer.preflight.check import Check, Outcome
+from consumer.settings.settings import PROPERTIES_VARIABLE, LoadedSettings, Settings, load_with_kcl
+from consumer.daemon.state_folder import default_state_folder, file_name, lock_worker, prepare_state
+from consumer.daemon.supervisor import DaemonPlan, Supervisor
+from consumer.daemon.restart_policy import RestartLimits
+from consumer.settings.values import start_text
+from consumer.daemon.worker_id import stable_worker_id
+
+_KILL_MARGIN_SECONDS: Final = 15
+_LEADER_LOCK_SECONDS: Final = 5
+_GRACE: Final = "shutdownGraceMillis"
+
+
+def consume(path: Path, environ: Mapping[str, str], state_folder: Path | None) -> int:
+    """Run until asked to stop or until going on makes no sense; return the exit code.
+
+    Raises:
+        MinutebookError: nothing was started.
+    """
+    loaded = load_with_kcl(path, environ)
+    configure_logging(loaded.settings.log_level)
+    clock = SystemClock()
+    code = _preflight(loaded, environ, clock)
+    if code:
+        return code
+    start = settle_start(loaded.settings, clock)
+    worker_id = loaded.kcl.get("workerId") or stable_worker_id(environ)
+    state = prepare_state(state_folder or default_state_folder(), loaded.settings.application_name)
+    lock = lock_worker(state, worker_id, clock)
+    effective = state / f"{file_name(worker_id)}.properties"
+    values = effective_properties(
+        loaded, start, worker_id=worker_id, executable=processor_command(Path(sys.executable))
+    )
+    write_effective(effective, values)
+    plan = DaemonPlan(
+        command=daemon_command(find_java(environ).program, find_jars(), effective, find_logback(path)),
+        environment={**environ, "PYTHONUTF8": "1", PROPERTIES_VARIABLE: str(effective)},
+        grace_seconds=int(values.get(_GRACE, PRESETS[_GRACE])) / 1000 + _KILL_MARGIN_SECONDS,
+        keep_open=[lock],
+        before_start=partial(release_own_lock, _lease_table(loaded, clock), worker_id),
+    )
+    limits = RestartLimits(healthy_seconds=60 + 2 * loaded.settings.store_timeout_seconds)
+    return Supervisor(plan, clock, limits=limits, metrics=_metrics(loaded.settings)).run()
+
+
+def settle_start(settings: Settings, clock: Clock) -> KclStart:
+    """Agree with every other writer on the start, by the record beside the archive (see `consumer.archived.application`)."""
+    rng = new_random()
+    stream = KinesisStream(
+        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
+    )
+    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    identity = stream.describe()
+    now_ms = clock.now_ms()
+    proposal = ApplicationRecord(
+        format=FORMAT,
+        stream_arn=identity.arn,
+        stream_created_ms=identity.created_ms,
+        application=settings.application_name,
+        start=start_text(settings.start),
+        start_at_ms=propose_start(settings.start, identity, settings.max_segment_age_seconds, now_ms),
+        writer=new_id(),
+        written_at_ms=now_ms,
+    )
+    backoff = Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds)
+    record = settle_application(store, settings.prefix, identity, proposal, backoff)
+    start = kcl_start(record, identity, now_ms)
+    log = structlog.get_logger()
+    if record.start != proposal.start:
+        log.warning(
+            "start_settled_earlier",
+            setting=proposal.start,
+            stored=record.start,
+            next_step="the archive keeps the start it was begun with; use a new prefix for another one",
+        )
+    log.info("start_settled", start=record.start, at_seconds=start.at_seconds, stream=identity.arn)
+    return start
+
+
+def find_logback(properties: Path) -> Path:
+    """Return the daemon's log configuration: beside the properties file, else the one shipped.
+
+    Raises:
+        SettingsError: there is none.
+    """
+    here = Path(__file__).resolve().parent
+    for folder in (properties.resolve().parent, here, here.parent / "properties"):
+        if (folder / "logback.xml").is_file():
+            return folder / "logback.xml"
+    raise SettingsError("logback.xml is missing", next_step="install the package again")
+
+
+def _lease_table(loaded: LoadedSettings, clock: Clock) -> DynamoDBLeaseTable:
+    return lease_table_of(loaded, clock, new_random(), budget_seconds=_LEADER_LOCK_SECONDS)
+
+
+def _preflight(loaded: LoadedSettings, environ: Mapping[str, str], clock: Clock) -> int:
+    log = structlog.get_logger()
+    begun = clock.monotonic()
+    checks: list[Check] = []
+    for check in preflight(loaded, environ, whole=False, clock=clock, rng=new_random(), new_id=new_id):
+        checks.append(check)
+        if check.outcome in {Outcome.FAIL, Outcome.WARN}:
+            failed = check.outcome is Outcome.FAIL
+            write = log.error if failed else log.warning
+            write(
+                "preflight_failed" if failed else "preflight_warning",
+                check=check.name,
+                error=check.sentence,
+                exit_code=check.exit_code,
+                next_step=check.next_step,
+            )
+    code = exit_code(checks)
+    if code == 0:
+        log.info("preflight_passed", checks=len(checks), seconds=round(clock.monotonic() - begun, 2))
+    return code
+
+
+def _metrics(settings: Settings) -> Metrics | None:
+    if settings.metrics_port is None:
+        return None
+    metrics = Metrics()
+    metrics.serve(settings.metrics_port)
+    return metrics

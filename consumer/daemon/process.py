@@ -1,0 +1,126 @@
+"""One run of the MultiLangDaemon as a child process: started on a leash, its stderr passed through, reaped whole."""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, BinaryIO, Final
+
+from consumer.daemon.parent_death import leashed
+
+MAIN_CLASS: Final = "software.amazon.kinesis.multilang.MultiLangDaemon"
+_LINE_LIMIT: Final = 1 << 20
+_DRAIN_SECONDS: Final = 5
+
+
+def daemon_command(java: Path, jars: Sequence[Path], properties: Path, logback: Path) -> list[str]:
+    """Return the command line of the daemon.
+
+    `file.encoding`: the daemon reads and writes its children's lines in the JVM's default charset; under LANG=C
+    partition keys beyond ASCII would arrive damaged.
+    """
+    class_path = os.pathsep.join([*map(str, jars), str(properties.parent)])
+    return [
+        str(java),
+        "-Dfile.encoding=UTF-8",
+        "-cp",
+        class_path,
+        MAIN_CLASS,
+        "--properties-file",
+        str(properties),
+        "--log-configuration",
+        str(logback),
+    ]
+
+
+class Daemon:
+    """A running daemon, in a session of its own: a Ctrl-C at our terminal does not reach it or its children.
+
+    Its stdout is ours. Each line of its stderr goes to `stderr` unchanged, and to `on_line`. Start it from a thread
+    that lives as long as the daemon should (see `consumer/daemon/parent_death.py`).
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        stderr: BinaryIO,
+        on_line: Callable[[bytes], None],
+        keep_open: Sequence[int] = (),
+    ) -> None:
+        self._process = subprocess.Popen(  # noqa: S603 - our own command line
+            # SIGTERM: the daemon then lets its processors commit.
+            leashed(command, signal.SIGTERM),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=dict(environment),
+            start_new_session=True,
+            pass_fds=keep_open,
+        )
+        self.exit_descriptor = os.pidfd_open(self._process.pid)
+        pipe = self._process.stderr
+        if pipe is None:  # pragma: no cover - PIPE was asked for
+            raise AssertionError("no pipe")
+        self._pipe: IO[bytes] = pipe
+        self._pump = threading.Thread(target=self._pass_on, args=(stderr, on_line), daemon=True)
+        self._pump.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id; it stays ours until `reap`."""
+        return self._process.pid
+
+    def has_ended(self) -> bool:
+        """Tell whether the daemon has ended; it is not reaped by this."""
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+
+    def ask_to_stop(self) -> None:
+        """Send SIGTERM to the daemon alone: it asks its children to commit, then ends with 143."""
+        os.kill(self.pid, signal.SIGTERM)  # not send_signal: it may reap
+
+    def kill(self) -> None:
+        """Send SIGKILL to the daemon and all of its children. Safe at any moment: commits are atomic."""
+        os.killpg(self.pid, signal.SIGKILL)
+
+    def reap(self) -> int:
+        """Kill what is left of the daemon's session, reap the daemon, and return its exit code.
+
+        A child that outlived a crashed daemon would only be a zombie writer. While the ended daemon is not reaped
+        its process group cannot be anybody else's.
+        """
+        self.kill()
+        code = self._process.wait()
+        _reap_orphans(self.pid)
+        self._pump.join(_DRAIN_SECONDS)
+        os.close(self.exit_descriptor)
+        return code
+
+    def _pass_on(self, stderr: BinaryIO, on_line: Callable[[bytes], None]) -> None:
+        audible = True
+        with self._pipe as pipe:
+            while line := pipe.readline(_LINE_LIMIT):
+                on_line(line)
+                if audible:
+                    audible = _write(stderr, line)
+
+
+def _reap_orphans(group: int) -> None:
+    """Reap what the dead daemon left to us: only the first process of a container inherits orphans."""
+    try:
+        while True:
+            os.waitpid(-group, 0)
+    except ChildProcessError:
+        return
+
+
+def _write(stderr: BinaryIO, line: bytes) -> bool:
+    """Write one line; False when nobody reads our stderr any more, which is no reason to block the daemon."""
+    try:
+        stderr.write(line)
+        stderr.flush()
+    except (OSError, ValueError):
+        return False
+    return True

@@ -1,0 +1,62 @@
+"""Which processors of a daemon live, so that a daemon that is only waiting for dead ones need not be waited for.
+
+When a processor dies, the daemon ends itself, and asks the others to commit and leave. It then waits out the whole
+`shutdownGraceMillis` for the dead one. Once no processor is left, nothing can come of that wait.
+"""
+
+import os
+import select
+import threading
+from typing import Final
+
+from consumer.daemon.processor_events import ENDED, STARTED, ProcessorEvent
+
+POLL_SECONDS: Final = 0.5
+_SILENT_POLLS: Final = 4
+"""A processor's last line takes its way through the daemon: so many polls long it may still come."""
+
+
+class ProcessorWatch:
+    """The processors of one run of the daemon, known by their own log lines. Lines come from another thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._alive: dict[int, int] = {}
+        self._ended_well: set[int] = set()
+        self._silent: dict[int, int] = {}
+        self._one_died = False
+
+    def note(self, event: ProcessorEvent) -> None:
+        """Take a log line of a processor."""
+        with self._lock:
+            if event.event == STARTED and event.pid not in self._alive:
+                try:
+                    self._alive[event.pid] = os.pidfd_open(event.pid)
+                except ProcessLookupError:  # it is gone already, before we read its first line
+                    self._silent[event.pid] = 0
+            elif event.event == ENDED:
+                self._ended_well.add(event.pid)
+
+    def is_deserted(self) -> bool:
+        """Tell whether a processor has died, by a signal or an error, and none lives any more.
+
+        Ask every `POLL_SECONDS`: a processor has died when it is gone for some polls without having said good-bye.
+        """
+        with self._lock:
+            gone = select.select(list(self._alive.values()), [], [], 0)[0] if self._alive else []
+            for pid in [pid for pid, descriptor in self._alive.items() if descriptor in gone]:
+                os.close(self._alive.pop(pid))
+                self._silent[pid] = 0
+            for pid in list(self._silent):
+                self._silent[pid] += 1
+                if pid in self._ended_well:
+                    del self._silent[pid]
+                elif self._silent[pid] > _SILENT_POLLS:
+                    self._one_died = True
+            return self._one_died and not self._alive
+
+    def close(self) -> None:
+        """Let go of the processors."""
+        with self._lock:
+            while self._alive:
+                os.close(self._alive.popitem()[1])

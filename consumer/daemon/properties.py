@@ -1,0 +1,93 @@
+"""The daemon's own properties file: what the user wrote, the presets, and the start that all writers share."""
+
+import contextlib
+import io
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import javaproperties
+
+from archive.errors import SettingsError
+from consumer.archived.application import KclStart
+from consumer.settings.settings import LoadedSettings
+
+PRESETS: Final[Mapping[str, str]] = {
+    # SIGTERM: without it the children are not asked to commit what they hold (the daemon's default is 0).
+    "shutdownGraceMillis": "25000",
+    # The empty calls are the tick by which an idle shard's minute is committed.
+    "callProcessRecordsEvenForEmptyRecordList": "true",
+    # Unset means enhanced fan-out, which is paid for by the hour.
+    "retrievalMode": "POLLING",
+    "AwsCredentialsProvider": "DefaultCredentialsProvider",
+    # KCL 3.1.3 never finishes a graceful hand-over that meets a shard still waiting for its parents
+    # (awslabs/amazon-kinesis-client#1729, #1743): the old owner renews the lease, nobody reads the shard, and a
+    # restart does not help. The archive needs no grace: the next owner reads again from the checkpoint.
+    "isGracefulLeaseHandoffEnabled": "false",
+}
+"""What `consume` sets unless the file says otherwise."""
+
+_TICK: Final = "callProcessRecordsEvenForEmptyRecordList"
+
+
+def effective_properties(
+    loaded: LoadedSettings, start: KclStart, *, worker_id: str, executable: str
+) -> dict[str, str]:
+    """Return the file that the daemon gets.
+
+    The start is never the user's: it is the one stored beside the archive, so that every writer of a shard
+    begins at the same record (docs/decisions/0004-deterministic-start.md).
+
+    Raises:
+        SettingsError: a name is set so that the processor cannot work.
+    """
+    values = {**PRESETS, "workerId": worker_id, "executableName": executable, "regionName": loaded.settings.region}
+    values["streamName"] = loaded.settings.stream_name
+    values |= loaded.kcl
+    if values[_TICK] != "true":
+        raise SettingsError(
+            f"{_TICK}=false leaves the last minute of an idle shard uncommitted", next_step="remove the line"
+        )
+    values.pop("initialPositionInStream", None)
+    values.pop("initialPositionInStreamExtended", None)
+    if start.at_seconds is None:
+        values["initialPositionInStream"] = "TRIM_HORIZON"
+    else:
+        values["initialPositionInStreamExtended"] = str(start.at_seconds)
+    return values | {f"minutebook.{name}": text for name, text in loaded.ours.items()}
+
+
+def processor_command(python: Path) -> str:
+    """Return the daemon's `executableName`: the console script beside the running interpreter.
+
+    Raises:
+        SettingsError: it is missing, or its path holds a blank (KCL splits the name at blanks, without quoting).
+    """
+    script = python.parent / "minutebook-processor"
+    if not os.access(script, os.X_OK):
+        raise SettingsError(
+            f"{script} is missing or not executable", next_step="install the package minutebook in this environment"
+        )
+    if " " in str(script):
+        raise SettingsError(
+            f"the daemon cannot start {str(script)!r}: it splits the command at blanks",
+            next_step="install Minutebook under a path without blanks",
+        )
+    return str(script)
+
+
+def write_effective(path: Path, values: Mapping[str, str]) -> None:
+    """Write `values` to `path`, readable by its owner alone; a reader sees the old file or the new one, whole."""
+    text = io.StringIO()
+    javaproperties.dump(dict(sorted(values.items())), text, timestamp=False)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(text.getvalue())
+        draft.replace(path)
+    except OSError:
+        with contextlib.suppress(FileNotFoundError):
+            draft.unlink()
+        raise

@@ -1,0 +1,156 @@
+"""The supervisor: keeps one daemon running, forwards the request to stop, and ends with a code that says why."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import structlog
+
+from archive.clock import Clock
+from consumer.daemon.process import Daemon
+from consumer.daemon.metrics import Metrics
+from consumer.daemon.processor_events import FAILED, ProcessorEvent, read_event
+from consumer.daemon.processor_watch import POLL_SECONDS, ProcessorWatch
+from consumer.daemon.stop_signals import StopSignals, listen
+from consumer.daemon.restart_policy import DaemonExit, RestartLimits, RestartPolicy, Stop
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DaemonPlan:
+    """What to run. `grace_seconds` is the time between SIGTERM and SIGKILL.
+
+    `keep_open` are descriptors that the daemon inherits, such as the lock that says it is alive. `before_start` is
+    called before every start, when no daemon of this plan lives.
+    """
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    grace_seconds: float = 40
+    keep_open: Sequence[int] = ()
+    before_start: Callable[[], None] | None = None
+
+
+class Supervisor:
+    """Runs the plan until it is asked to stop or has to give up. Main thread only: it owns the signals."""
+
+    def __init__(
+        self,
+        plan: DaemonPlan,
+        clock: Clock,
+        *,
+        limits: RestartLimits,
+        metrics: Metrics | None = None,
+        stderr: BinaryIO | None = None,
+    ) -> None:
+        self._plan = plan
+        self._clock = clock
+        self._policy = RestartPolicy(limits)
+        self._metrics = metrics
+        self._stderr = sys.stderr.buffer if stderr is None else stderr
+        self._failure: ProcessorEvent | None = None
+        self._processors = ProcessorWatch()
+        self._log = structlog.get_logger()
+
+    def run(self) -> int:
+        """Return the exit code of the whole."""
+        with listen() as signals:
+            while True:
+                decision = self._policy.after(self._run_once(signals))
+                if isinstance(decision, Stop):
+                    return self._end(decision)
+                self._log.warning(
+                    "daemon_restarting",
+                    error=decision.reason,
+                    wait_seconds=decision.wait_seconds,
+                    crashes_in_a_row=decision.crashes_in_a_row,
+                    next_step="nothing, unless it goes on",
+                )
+                if self._metrics is not None:
+                    self._metrics.count_restart()
+                self._wait(signals, decision.wait_seconds)
+                if signals.received:
+                    return self._end(Stop(0, "asked to stop while no daemon ran"))
+
+    def _run_once(self, signals: StopSignals) -> DaemonExit:
+        self._failure = None
+        self._processors = ProcessorWatch()
+        if self._plan.before_start is not None:
+            self._plan.before_start()
+        begun = self._clock.monotonic()
+        daemon = Daemon(
+            self._plan.command,
+            self._plan.environment,
+            stderr=self._stderr,
+            on_line=self._read_line,
+            keep_open=self._plan.keep_open,
+        )
+        self._log.info("daemon_started", daemon_pid=daemon.pid, supervisor_pid=os.getpid())
+        try:
+            self._watch(daemon, signals)
+        finally:
+            code = daemon.reap()
+            self._processors.close()
+        ended = DaemonExit(
+            code=code,
+            ran_seconds=self._clock.monotonic() - begun,
+            asked=bool(signals.received),
+            failure=self._failure,
+        )
+        self._log.info("daemon_ended", code=code, ran_seconds=round(ended.ran_seconds, 1), asked=ended.asked)
+        return ended
+
+    def _watch(self, daemon: Daemon, signals: StopSignals) -> None:
+        """Return when the daemon has ended. The first signal asks it to stop; a second Ctrl-C kills it."""
+        asked_at: float | None = None
+        while not daemon.has_ended():
+            left = POLL_SECONDS
+            if self._processors.is_deserted():
+                self._log.warning(
+                    "daemon_deserted",
+                    next_step="nothing: a processor died, the others have left, and the daemon only waits",
+                )
+                daemon.kill()
+                return
+            if signals.received and asked_at is None:
+                self._log.info("stopping", signal=signals.received[0].name, grace_seconds=self._plan.grace_seconds)
+                daemon.ask_to_stop()
+                asked_at = self._clock.monotonic()
+            if asked_at is not None:
+                left = asked_at + self._plan.grace_seconds - self._clock.monotonic()
+                if left <= 0 or signals.received[1:].count(signal.SIGINT):
+                    self._log.error(
+                        "daemon_killed",
+                        waited_seconds=round(self._clock.monotonic() - asked_at, 1),
+                        next_step="nothing is lost; if it happens again, raise shutdownGraceMillis and the "
+                        "container's stop time-out",
+                    )
+                    daemon.kill()
+                    return
+            signals.wait([daemon.exit_descriptor], left)
+
+    def _wait(self, signals: StopSignals, seconds: float) -> None:
+        until = self._clock.monotonic() + seconds
+        while not signals.received and (left := until - self._clock.monotonic()) > 0:
+            signals.wait([], left)
+
+    def _read_line(self, line: bytes) -> None:
+        event = read_event(line)
+        if event is None:
+            return
+        self._processors.note(event)
+        if event.event == FAILED and self._failure is None:
+            self._failure = event
+        if self._metrics is not None:
+            self._metrics.count(event)
+
+    def _end(self, stop: Stop) -> int:
+        if stop.exit_code == 0:
+            self._log.info("supervisor_stopped", reason=stop.reason)
+        else:
+            self._log.error(
+                "gave_up", error=stop.reason, exit_code=stop.exit_code, next_step=stop.next_step or "read the log"
+            )
+        return stop.exit_code

@@ -1,0 +1,170 @@
+"""Producer deduplication: which of the delivered records are a producer's second copy of an archived one.
+
+Two modes behind one port. A deduplicator follows one shard's chain: it judges records in order, says what must travel
+with a segment, and is told when the chain's tail moved. Judging twice, on a replay or by a zombie, gives the same
+answer; so it may happen before the commit.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, Protocol
+
+import structlog
+
+from archive.clock import Backoff, Clock
+from archive.store.commit import until_known
+from archive.format.metadata import SegmentMetadata
+from archive.format.payload import PayloadPath
+from archive.format.record import Record
+from consumer.dedupe.table import CLAIM_CONNECTIONS, DedupeTable, ShardTail
+from consumer.dedupe.watermarks import Watermarks
+
+DAY_SECONDS = 86_400
+Each = Callable[[Callable[[tuple[str, str]], str], Iterable[tuple[str, str]]], Iterable[str]]
+"""A `map` that may run its calls at once; results in order."""
+
+
+class Deduplicator(Protocol):
+    """Follows one shard's chain."""
+
+    def judge(self, records: Sequence[Record]) -> Sequence[str | None]:
+        """Return, per record, None to keep it or what it is a duplicate of. Records come in chain order."""
+        ...
+
+    def watermarks(self) -> Watermarks | None:
+        """Return the state behind the last judged record, to travel with the segment; None for none."""
+        ...
+
+    def committed(self, metadata: SegmentMetadata) -> None:
+        """Our segment was committed; called before any checkpoint at its end."""
+        ...
+
+    def adopt(self, metadata: SegmentMetadata, watermarks: Watermarks | None) -> None:
+        """The chain's tail is another writer's segment now, and its state is ours."""
+        ...
+
+
+class Claims:
+    """Mode `claims`: the first position that claims an event id in the table keeps the event, for ever after.
+
+    The table is asked for all records of a stretch at once; throttling holds the processor back.
+    """
+
+    def __init__(
+        self,
+        table: DedupeTable,
+        event_id: PayloadPath,
+        place: str,
+        clock: Clock,
+        backoff: Callable[[], Backoff],
+        *,
+        lifetime_seconds: Callable[[], int],
+        each: Each | None = None,
+    ) -> None:
+        self._table = table
+        self._event_id = event_id
+        self._place = place
+        self._clock = clock
+        self._backoff = backoff
+        self._lifetime_seconds = lifetime_seconds
+        self._each: Each = each or ThreadPoolExecutor(CLAIM_CONNECTIONS, thread_name_prefix="claim").map
+        self._log = structlog.get_logger().bind(place=place)
+
+    def judge(self, records: Sequence[Record]) -> Sequence[str | None]:
+        """Claim each event id once per stretch; a record keeps its place when the claim is its own."""
+        ids = [self._event_id.text(record.data) for record in records]
+        positions = [f"{self._place}/{record.position}" for record in records]
+        wanted: dict[str, str] = {}
+        for event_id, position in zip(ids, positions, strict=True):
+            if event_id is not None:
+                wanted.setdefault(event_id, position)
+        owners = dict(zip(wanted, self._each(self._claim, wanted.items()), strict=True))
+        missing = ids.count(None)
+        if missing:
+            self._log.info("no_event_id", records=missing)
+        return [
+            None if event_id is None or owners[event_id] == position else owners[event_id]
+            for event_id, position in zip(ids, positions, strict=True)
+        ]
+
+    def watermarks(self) -> None:
+        """Claims live in the table: nothing travels with the segment."""
+
+    def committed(self, metadata: SegmentMetadata) -> None:
+        """Nothing to do: claims precede the commit."""
+
+    def adopt(self, metadata: SegmentMetadata, watermarks: Watermarks | None) -> None:
+        """Nothing to do: the winner's records hold their own claims."""
+
+    def _claim(self, wanted: tuple[str, str]) -> str:
+        event_id, position = wanted
+        now, lifetime = self._clock.now_ms() // 1000, self._lifetime_seconds()
+        # Safe to repeat: the second attempt finds its own position as the owner.
+        return until_known(
+            lambda: self._table.claim(event_id, position, expires=now + lifetime, now=now),
+            self._backoff(),
+            "a claim",
+        )
+
+
+class WatermarkPaths(NamedTuple):
+    """Where payloads hold the producer's number and, when several producers share a shard, its key."""
+
+    sequence: PayloadPath
+    key: PayloadPath | None
+    ordered: bool
+
+
+class WatermarkDedupe:
+    """Mode `watermark`: numbers that the chain has seen are duplicates. `state` is that of the chain's tail."""
+
+    def __init__(
+        self,
+        table: DedupeTable,
+        paths: WatermarkPaths,
+        place: str,
+        state: Watermarks,
+        backoff: Callable[[], Backoff],
+    ) -> None:
+        self._table = table
+        self._paths = paths
+        self._place = place
+        self._state = state
+        self._backoff = backoff
+        self._log = structlog.get_logger().bind(place=place)
+
+    def judge(self, records: Sequence[Record]) -> Sequence[str | None]:
+        """Compare with the state, and move it."""
+        verdicts: list[str | None] = []
+        missing = 0
+        for record in records:
+            number = self._paths.sequence.number(record.data)
+            producer = "" if self._paths.key is None else self._paths.key.text(record.data)
+            if number is None or producer is None:
+                missing += 1
+                verdicts.append(None)
+                continue
+            new = self._state.take(producer, number, ordered=self._paths.ordered)
+            verdicts.append(None if new else f"producer {producer} number {number}")
+        if missing:
+            self._log.info("no_producer_sequence", records=missing)
+        return verdicts
+
+    def watermarks(self) -> Watermarks:
+        """Return the state behind the last judged record."""
+        return self._state
+
+    def committed(self, metadata: SegmentMetadata) -> None:
+        """Write the tail row: after the commit, before any checkpoint at its end."""
+        tail = ShardTail(metadata.last, self._state)
+        until_known(lambda: self._table.write_tail(self._place, tail), self._backoff(), "the watermarks' tail row")
+
+    def adopt(self, metadata: SegmentMetadata, watermarks: Watermarks | None) -> None:
+        """Take the winner's state. A segment without one was written in another mode: what it holds is unknown."""
+        if watermarks is None:
+            self._log.warning(
+                "watermarks_missing",
+                last=str(metadata.last),
+                next_step="expected once, when watermark mode is switched on for an archive that exists",
+            )
+        self._state = watermarks or Watermarks()

@@ -1,0 +1,208 @@
+"""The dedupe table in DynamoDB: claims on event ids, and the watermarks at each shard's tail.
+
+    item              attributes
+    e:<event id>      owner S, expires N          a claim: the position that keeps this event
+    t:<stream>/<shard> position S, watermarks S   the producer watermarks at the end of the shard's chain
+
+The condition of a claim, clause by clause:
+
+    attribute_not_exists(id)    nobody has claimed the event
+    OR #owner = :me             we have, on an earlier delivery or in a request whose answer got lost
+    OR expires < :now           the claim has run out; DynamoDB deletes expired items late, so we look ourselves
+
+An owner is a *position*, not a process: the same record claims under the same name on every delivery and by every
+writer. So there is no lock, no in-progress state and no window (docs/decisions/0010-producer-duplicates.md).
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from archive.errors import FormatError, OutcomeUnknown, StoreError, StoreRefused
+from archive.format.position import Position
+from archive.store.s3 import aws_session, translate
+from consumer.dedupe.watermarks import Watermarks
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+T = TypeVar("T")
+
+CLAIM_CONNECTIONS = 32
+_CONDITION = "attribute_not_exists(id) OR #owner = :me OR expires < :now"
+_PASSING_CODES = frozenset(
+    {
+        "InternalServerError",
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ThrottlingException",
+        "TransactionConflictException",
+    }
+)
+_MISSING = "ResourceNotFoundException"
+
+
+class ShardTail(NamedTuple):
+    """The producer watermarks at a position that ends a committed segment."""
+
+    position: Position
+    watermarks: Watermarks
+
+
+class DedupeTable(Protocol):
+    """The requests that deduplication sends. All raise `OutcomeUnknown` (ask again) or `StoreRefused`."""
+
+    def claim(self, event_id: str, owner: str, *, expires: int, now: int) -> str:
+        """Claim an event for `owner`; returns who owns it now. Times are epoch seconds."""
+        ...
+
+    def read_tail(self, shard: str) -> ShardTail | None:
+        """Return the watermarks at a shard's tail, None when there are none. `shard` is `<stream>/<shardId>`."""
+        ...
+
+    def write_tail(self, shard: str, tail: ShardTail) -> None:
+        """Store the watermarks at a shard's tail."""
+        ...
+
+
+def make_dynamodb_client(region: str, endpoint: str | None) -> "DynamoDBClient":
+    """Return a client without retries of its own: the budget is ours."""
+    from botocore.config import Config  # noqa: PLC0415 - only who deduplicates pays
+
+    config = Config(
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        connect_timeout=5,
+        read_timeout=20,
+        max_pool_connections=CLAIM_CONNECTIONS,
+        # Parameters are ours and typed; validating each of a thousand claims a second costs more than signing them.
+        parameter_validation=False,
+    )
+    return aws_session().client("dynamodb", region_name=region, endpoint_url=endpoint, config=config)
+
+
+class DynamoDedupeTable:
+    """The table on DynamoDB. Thread-safe, as botocore's clients are."""
+
+    def __init__(self, client: "DynamoDBClient", name: str) -> None:
+        self._client = client
+        self._name = name
+
+    def ensure(self) -> bool:
+        """Ask for the table to be there: on-demand billing, time to live on `expires`; True once it is usable.
+
+        Call again until True. A table that somebody else makes at the same moment is as good as ours.
+        """
+        status = self._status()
+        if status is None:
+            self._ask(self._create, f"CreateTable {self._name}", pass_codes=("ResourceInUseException",))
+            return False
+        if status not in {"ACTIVE", "UPDATING"}:
+            return False
+        described = self._ask(
+            lambda: self._client.describe_time_to_live(TableName=self._name), f"DescribeTimeToLive {self._name}"
+        )
+        if described is not None and described["TimeToLiveDescription"].get("TimeToLiveStatus") == "DISABLED":
+            self._ask(
+                lambda: self._client.update_time_to_live(
+                    TableName=self._name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"}
+                ),
+                f"UpdateTimeToLive {self._name}",
+                pass_codes=("ValidationException",),  # somebody else enabled it between the two requests
+            )
+        return True
+
+    def claim(self, event_id: str, owner: str, *, expires: int, now: int) -> str:
+        """Send one conditional PutItem; see the module's head for the condition."""
+        try:
+            self._client.put_item(
+                TableName=self._name,
+                Item={"id": {"S": f"e:{event_id}"}, "owner": {"S": owner}, "expires": {"N": str(expires)}},
+                ConditionExpression=_CONDITION,
+                ExpressionAttributeNames={"#owner": "owner"},
+                ExpressionAttributeValues={":me": {"S": owner}, ":now": {"N": str(now)}},
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        except ClientError as exc:
+            if _code(exc) != "ConditionalCheckFailedException":
+                raise _translated(exc, f"claim in {self._name}") from exc
+            return _text(exc.response.get("Item"), "owner", event_id)
+        except BotoCoreError as exc:
+            raise _translated(exc, f"claim in {self._name}") from exc
+        return owner
+
+    def read_tail(self, shard: str) -> ShardTail | None:
+        """Send one consistent GetItem."""
+        answer = self._ask(
+            lambda: self._client.get_item(TableName=self._name, Key={"id": {"S": f"t:{shard}"}}, ConsistentRead=True),
+            f"GetItem {shard} of {self._name}",
+        )
+        item = None if answer is None else answer.get("Item")
+        if not item:
+            return None
+        return ShardTail(
+            Position.parse(_text(item, "position", shard)), Watermarks.decode(_text(item, "watermarks", shard))
+        )
+
+    def write_tail(self, shard: str, tail: ShardTail) -> None:
+        """Send one PutItem. Unconditional: the row is a hint, checked against the chain's position when read."""
+        item = {
+            "id": {"S": f"t:{shard}"},
+            "position": {"S": str(tail.position)},
+            "watermarks": {"S": tail.watermarks.encode()},
+        }
+        self._ask(
+            lambda: self._client.put_item(TableName=self._name, Item=item),
+            f"PutItem {shard} of {self._name}",
+        )
+
+    def _status(self) -> str | None:
+        answer = self._ask(
+            lambda: self._client.describe_table(TableName=self._name),
+            f"DescribeTable {self._name}",
+            pass_codes=(_MISSING,),
+        )
+        return None if answer is None else answer["Table"]["TableStatus"]
+
+    def _create(self) -> object:
+        return self._client.create_table(
+            TableName=self._name,
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        )
+
+    def _ask(self, request: Callable[[], T], what: str, *, pass_codes: tuple[str, ...] = ()) -> T | None:
+        """Send one request; None for an error that `pass_codes` expects."""
+        try:
+            return request()
+        except ClientError as exc:
+            if _code(exc) in pass_codes:
+                return None
+            raise _translated(exc, what) from exc
+        except BotoCoreError as exc:
+            raise _translated(exc, what) from exc
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _translated(error: ClientError | BotoCoreError, what: str) -> StoreError:
+    if isinstance(error, ClientError):
+        if _code(error) in _PASSING_CODES:
+            return OutcomeUnknown(f"{what}: {error}")
+        if _code(error) == _MISSING:
+            return StoreRefused(f"{what}: {error}", next_step="the table was deleted: restart to have it made again")
+    return translate(error, what)
+
+
+def _text(item: object, name: str, what: str) -> str:
+    value = item.get(name, {}).get("S") if isinstance(item, dict) else None
+    if not isinstance(value, str) or not value:
+        raise FormatError(
+            f"the dedupe table's item of {what} has no {name!r}",
+            next_step="the table holds items of somebody else: set minutebook.dedupeTable to a table of its own",
+        )
+    return value

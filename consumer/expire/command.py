@@ -1,0 +1,209 @@
+"""`minutebook expire`: delete the raw segments of days that are published, clean, and long out of the stream."""
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import structlog
+from rich.console import Console
+from rich.table import Table
+
+from archive.clock import Backoff, Clock, IdSource, SystemClock, new_id, new_random
+from archive.store.commit import until_known
+from archive.errors import MinutebookError, SafetyRefusal, SettingsError
+from archive.logs import configure_logging
+from archive.store.published import read_published
+from archive.store.s3 import S3Store, make_s3_client
+from archive.store.objects import ObjectStore
+from archive.format.tombstone import tombstone_key
+from consumer.archived.application import check_stream, read_application
+from consumer.expire.apply import Deleter, Each, Gravedigger, in_threads, read_tombstone
+from consumer.expire.side_objects import Beside
+from consumer.expire.places import PublishedPlace, S3Deleter, open_published
+from consumer.expire.plan import DayPlan, greatest_firsts, plan_day
+from consumer.stream.kinesis import KinesisStream, make_kinesis_client
+from consumer.settings.settings import load_settings
+from consumer.stream.port import StreamIdentity
+from consumer.archived.chain_ends import MINUTES_PER_DAY, Window, days_with_objects, segments_by_hour
+
+if TYPE_CHECKING:
+    from archive.format.position import Position
+
+MARGIN_MS: Final = 86_400_000
+"""How much older than the stream's retention a record must be: more than a buffer may live, clocks and doubt."""
+SEEN_AFTER_DAYS: Final = 2
+"""How many days after the newest expired one are searched for later segments of each chain."""
+_DAY_MS: Final = 86_400_000
+_AGE: Final = re.compile(r"([1-9][0-9]{0,4})d", re.ASCII)
+_EPOCH: Final = dt.date(1970, 1, 1)
+_REFUSED: Final = 6
+
+
+class Archive(NamedTuple):
+    """What is worked on: the archive, what is published of it, and the stream it belongs to."""
+
+    store: ObjectStore
+    deleter: Deleter
+    prefix: str
+    identity: StreamIdentity
+    published: PublishedPlace
+    clock: Clock
+    new_id: IdSource
+    waits: Callable[[], Backoff]
+    each: Each = in_threads
+
+
+def expire(path: Path, environ: Mapping[str, str], *, older_than: str, published: str, apply: bool, rate: int) -> int:
+    """Print what would be deleted and, with `apply`, delete it; return the exit code.
+
+    The code is 6 when a day was refused; the others are expired all the same.
+
+    Raises:
+        SettingsError: the file or an option.
+        SafetyRefusal: another stream's archive, or days that the stream may still hold.
+    """
+    settings = load_settings(path, environ)
+    configure_logging(settings.log_level)
+    clock, rng, console = SystemClock(), new_random(), Console()
+    older_than_ms = parse_age(older_than)
+    client = make_s3_client(settings.region, settings.s3_endpoint)
+    stream = KinesisStream(
+        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
+    )
+    archive = Archive(
+        store=S3Store(client, settings.bucket),
+        deleter=S3Deleter(client, settings.bucket),
+        prefix=settings.prefix,
+        identity=stream.describe(),
+        published=open_published(published, settings.region, settings.s3_endpoint),
+        clock=clock,
+        new_id=new_id,
+        waits=lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds),
+    )
+    return run(archive, older_than_ms, console, rate if apply else None)
+
+
+def run(archive: Archive, older_than_ms: int, console: Console, rate: int | None) -> int:
+    """Plan the days, newest first, and expire them at `rate` objects a second; None: only show the plan."""
+    cutoff = newest_day(archive, older_than_ms)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in ("day", "objects", "delete", "stay", "because"):
+        table.add_column(heading, overflow="fold")
+    refused = False
+    log = structlog.get_logger()
+    for plan in plans(archive, cutoff):
+        reason = plan.refusal
+        if rate is not None and reason is None:
+            reason = _expire_day(archive, plan, rate)
+        refused |= reason is not None
+        if reason is not None:
+            log.warning("day_refused", day=str(plan.day), next_step=reason)
+        because = reason or ("resumes" if plan.tombstone else "published, clean")
+        stay = len(plan.segments) - len(plan.doomed)
+        table.add_row(str(plan.day), str(len(plan.segments)), str(len(plan.doomed)), str(stay), because)
+    if table.rows:
+        console.print(table)
+    else:
+        console.print(f"no day up to {cutoff} has anything to delete")
+    _expire_beside(archive, cutoff, console, rate)
+    if rate is None:
+        console.print("dry run: nothing was deleted; --apply does it")
+    return _REFUSED if refused else 0
+
+
+def newest_day(archive: Archive, older_than_ms: int) -> dt.date:
+    """Return the newest day that is old enough.
+
+    Raises:
+        SafetyRefusal: days that the stream, or a writer's buffer, may still hold were asked for; nothing is archived
+            here, or another stream is.
+    """
+    retention_ms = archive.identity.retention_ms
+    if older_than_ms < retention_ms + MARGIN_MS:
+        least = -(-(retention_ms + MARGIN_MS) // _DAY_MS)
+        raise SafetyRefusal(
+            f"the stream keeps its records for {retention_ms / 3_600_000:g} h: what it may still deliver "
+            "must stay in the archive, which recognises it by these objects",
+            next_step=f"use --older-than {least}d or more",
+        )
+    record = read_application(archive.store, archive.prefix, archive.waits())
+    if record is None:
+        raise SafetyRefusal(
+            f"no archive begins at prefix {archive.prefix!r}",
+            next_step="correct minutebook.bucket and minutebook.prefix",
+        )
+    check_stream(record, archive.identity, archive.prefix)
+    return _EPOCH + dt.timedelta(days=(archive.clock.now_ms() - older_than_ms) // _DAY_MS - 1)
+
+
+def plans(archive: Archive, newest: dt.date) -> Iterator[DayPlan]:
+    """Yield the plan of every day up to `newest` that holds more than what must stay, newest first.
+
+    The order matters: a segment may go only when a later one of its chain was seen, in a newer day or in this one.
+    """
+    store, prefix, waits = archive.store, archive.prefix, archive.waits
+    after = _minute(newest) + MINUTES_PER_DAY
+    later: dict[str, Position] = {}
+    for hour in segments_by_hour(store, prefix, Window(after, after + SEEN_AFTER_DAYS * MINUTES_PER_DAY), waits):
+        later = greatest_firsts(hour.segments, later)
+    for minute in days_with_objects(store, prefix, Window(0, after - 1), waits):
+        day = _EPOCH + dt.timedelta(days=minute // MINUTES_PER_DAY)
+        folder = f"{prefix}{day:%Y/%m/%d/}"
+        listed = until_known(lambda folder=folder: list(store.list_objects(folder)), waits(), f"LIST {folder}")  # type: ignore[misc]
+        if not listed:
+            continue
+        tombstone = read_tombstone(store, tombstone_key(prefix, day), waits)
+        published = read_published(archive.published.reader, archive.published.root, day, waits)
+        plan = plan_day(day, prefix, listed, published, tombstone, later)
+        later = greatest_firsts(list(plan.segments.values()), later)
+        if plan.segments.keys() - plan.kept:
+            yield plan
+
+
+def parse_age(text: str) -> int:
+    """Read a number of days such as `30d`, as milliseconds; raises SettingsError."""
+    found = _AGE.fullmatch(text)
+    if found is None:
+        raise SettingsError(f"not an age: {text!r}", next_step="write it in days, as in --older-than 30d")
+    return int(found[1]) * _DAY_MS
+
+
+def _expire_day(archive: Archive, plan: DayPlan, rate: int) -> str | None:
+    """Expire one day; return why not, when a segment or another run stands against it."""
+    gravedigger = Gravedigger(
+        archive.store,
+        archive.deleter,
+        archive.prefix,
+        archive.clock,
+        archive.new_id,
+        archive.waits,
+        rate,
+        archive.each,
+    )
+    try:
+        deleted = gravedigger.expire(plan)
+    except MinutebookError as exc:
+        if exc.exit_code not in {1, _REFUSED}:
+            raise
+        return f"{exc}; {exc.next_step}"
+    structlog.get_logger().info("day_expired", day=str(plan.day), deleted=deleted, kept=len(plan.kept))
+    return None
+
+
+def _expire_beside(archive: Archive, newest: dt.date, console: Console, rate: int | None) -> None:
+    """Delete what earlier days' segments have left behind, those of this run and of runs before it."""
+    beside = Beside(archive.store, archive.deleter, archive.prefix, archive.clock, archive.waits)
+    orphans = list(beside.orphans(newest))
+    if not orphans:
+        return
+    if rate is not None:
+        beside.delete(orphans, rate)
+        structlog.get_logger().info("beside_expired", deleted=len(orphans))
+    verb = "would be" if rate is None else "were"
+    console.print(f"{len(orphans)} object(s) beside segments that are gone {verb} deleted, too")
+
+
+def _minute(day: dt.date) -> int:
+    return (day - _EPOCH).days * MINUTES_PER_DAY

@@ -1,0 +1,94 @@
+"""The pre-flight's checks of the bucket: there, reachable, permitted, and with the same clock as we have."""
+
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from archive.errors import StoreRefused
+from archive.store.s3 import translate
+from archive.store.objects import PutOutcome
+from consumer.preflight.probe import PROBE_TYPE, Probe
+from consumer.preflight.check import Check
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAME: Final = "bucket"
+_BODY: Final = b"minutebook doctor\n"
+_SKEW_WARN_SECONDS: Final = 5
+_SKEW_LIMIT_SECONDS: Final = 240
+"""Minutes are LISTed up to five minutes around the start of a processor; a minute of that is kept in reserve."""
+
+
+def check_reachable(probe: Probe) -> Check:
+    """HEAD the bucket; raises StoreRefused or StoreUnavailable."""
+    bucket = probe.settings.bucket
+    try:
+        probe.ask_s3(lambda: probe.s3.head_bucket(Bucket=bucket), f"HEAD of the bucket {bucket}")
+    except StoreRefused as exc:
+        status = _status(exc)
+        if status == 404:  # noqa: PLR2004 - HTTP
+            return Check.failed(
+                _NAME, f"there is no bucket {bucket}", "create it, or correct minutebook.bucket", exc.exit_code
+            )
+        if status in {301, 400}:
+            return Check.failed(
+                _NAME,
+                f"the bucket {bucket} is not served by region {probe.settings.region}",
+                "set regionName to the bucket's region",
+                exc.exit_code,
+            )
+        if status != 403:  # noqa: PLR2004 - HTTP: HEAD needs s3:ListBucket; the requests below say what is missing
+            raise
+    return Check.ok(_NAME, f"{bucket} answers")
+
+
+def check_stale_clock(probe: Probe) -> Check:
+    """Compare this machine's clock with the Date header of S3's answer."""
+    before_ms = probe.clock.now_ms()
+    try:
+        headers: Mapping[str, str] = probe.s3.head_bucket(Bucket=probe.settings.bucket)["ResponseMetadata"][
+            "HTTPHeaders"
+        ]
+    except ClientError as exc:
+        headers = exc.response["ResponseMetadata"]["HTTPHeaders"]  # a refusal has a date as well
+    except BotoCoreError as exc:
+        raise translate(exc, "HEAD of the bucket") from exc
+    middle_ms = (before_ms + probe.clock.now_ms()) / 2
+    date = headers.get("date")
+    if date is None:
+        return Check.unknown("clock", "the bucket's answers carry no Date")
+    # The header has whole seconds: half a second is the middle of what it may mean.
+    skew = (middle_ms - parsedate_to_datetime(date).timestamp() * 1000) / 1000 - 0.5
+    sentence = f"this machine's clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the bucket's"
+    if abs(skew) > _SKEW_LIMIT_SECONDS:
+        return Check.failed("clock", sentence, "set the clock (chrony, systemd-timesyncd)", 6)
+    if abs(skew) > _SKEW_WARN_SECONDS:
+        return Check.warn("clock", sentence, "let it be kept by chrony or systemd-timesyncd")
+    return Check.ok("clock", "within 5 s of the bucket's")
+
+
+def check_requests(probe: Probe) -> Check:
+    """Send the four requests of the protocol under the prefix; raises StoreRefused or StoreUnavailable."""
+    store, key = probe.store, probe.new_key()
+
+    def put() -> PutOutcome:
+        return store.put_if_absent(key, _BODY, {"minutebook-doctor": "1"}, PROBE_TYPE)
+
+    probe.until_known(put, f"PUT {key}")
+    head = probe.until_known(lambda: store.head(key), f"HEAD {key}")
+    found = probe.until_known(lambda: store.get(key), f"GET {key}")
+    listed = probe.until_known(lambda: [row.key for row in store.list_objects(probe.folder)], f"LIST {probe.folder}")
+    if head is None or found is None or key not in listed:
+        return Check.failed(_NAME, "an object that was just written is not found", "use a store that is S3", 6)
+    if found.body != _BODY or head.metadata.get("minutebook-doctor") != "1":
+        return Check.failed(
+            _NAME, "bytes or metadata do not come back as written", "look for a proxy between here and the bucket", 6
+        )
+    return Check.ok(_NAME, f"PUT, HEAD, GET and LIST work under {probe.settings.prefix or 'the bucket'!r}")
+
+
+def _status(error: StoreRefused) -> int:
+    cause = error.__cause__
+    return int(cause.response["ResponseMetadata"]["HTTPStatusCode"]) if isinstance(cause, ClientError) else 0

@@ -1,0 +1,85 @@
+"""The pre-flight's checks that If-None-Match means what the protocol needs it to mean.
+
+Everything rests on one sentence of S3: of all PUTs with `If-None-Match: *` of one key, one succeeds. Servers that
+check first and write later break it only under a race, so the writers of a key are released together.
+"""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final
+
+from archive.errors import OutcomeUnknown, StoreRefused
+from archive.store.objects import PutOutcome
+from consumer.preflight.probe import PROBE_TYPE, Probe
+from consumer.preflight.check import Check
+
+_NAME: Final = "If-None-Match"
+_NEXT_STEP: Final = "use Amazon S3, or a server whose conditional PUTs are exact; without them records would double"
+
+
+def check_one_winner(probe: Probe, *, keys: int, writers: int) -> Check:
+    """Let `writers` PUT each of `keys` fresh keys at once; then once more, when the object exists.
+
+    Raises:
+        StoreRefused, StoreUnavailable: the bucket.
+    """
+    with ThreadPoolExecutor(writers) as pool:
+        for _ in range(keys):
+            key = probe.new_key()
+            created = _race(probe, pool, key, writers)
+            if created > 1:
+                return Check.failed(
+                    _NAME, f"{created} of {writers} writers of one key were told it is theirs", _NEXT_STEP, 6
+                )
+            again = probe.until_known(partial(_put, probe, key, b"late\n"), f"PUT {key}")
+            if again is PutOutcome.CREATED and created:
+                return Check.failed(_NAME, "a PUT over an existing object was accepted", _NEXT_STEP, 6)
+            body = probe.until_known(partial(probe.store.get, key), f"GET {key}")
+            if body is None or (created and body.body == b"late\n"):
+                return Check.failed(_NAME, "the winner's object was replaced", _NEXT_STEP, 6)
+    return Check.ok(_NAME, f"one winner among {writers} writers, {keys} time{'s' if keys > 1 else ''}")
+
+
+def check_delete_then_put(probe: Probe) -> Check:
+    """Delete an object, then PUT its key conditionally: it must succeed, also in a versioned bucket."""
+    key = probe.new_key()
+    probe.until_known(lambda: _put(probe, key, b"first\n"), f"PUT {key}")
+    try:
+        probe.delete(key)
+    except StoreRefused as exc:
+        return Check.unknown(
+            _NAME,
+            f"not tried after a deletion: {exc}",
+            f"allow s3:DeleteObject on {probe.settings.prefix}_doctor/* to have it tested",
+        )
+    probe.written.add(key)
+    if probe.until_known(lambda: _put(probe, key, b"second\n"), f"PUT {key}") is PutOutcome.EXISTS:
+        head = probe.until_known(lambda: probe.store.head(key), f"HEAD {key}")
+        if head is None:
+            return Check.failed(
+                _NAME,
+                "a deleted object still holds its key (delete marker)",
+                "use a bucket without this behaviour: a slot whose object was deleted could never be written again",
+                6,
+            )
+    return Check.ok(_NAME, "a key is free again after its object was deleted")
+
+
+def _race(probe: Probe, pool: ThreadPoolExecutor, key: str, writers: int) -> int:
+    """Return how many of the writers were told 200. 409 and errors in passing count as no."""
+    gate = threading.Barrier(writers)
+
+    def write(number: int) -> bool:
+        body = f"writer {number}\n".encode()
+        gate.wait()
+        try:
+            return _put(probe, key, body) is PutOutcome.CREATED
+        except OutcomeUnknown:
+            return False
+
+    return sum(pool.map(write, range(writers)))
+
+
+def _put(probe: Probe, key: str, body: bytes) -> PutOutcome:
+    return probe.store.put_if_absent(key, body, {}, PROBE_TYPE)

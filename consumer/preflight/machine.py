@@ -1,0 +1,35 @@
+"""The pre-flight's checks of this machine: Java, the daemon's jars, credentials."""
+
+from collections.abc import Mapping
+
+from botocore.exceptions import BotoCoreError
+
+from archive.store.s3 import aws_session
+from consumer.preflight.java import find_jars, find_java, kcl_version
+from consumer.preflight.check import Check
+
+
+def check_java(environ: Mapping[str, str]) -> Check:
+    """Find a Java that is new enough; raises SettingsError."""
+    java = find_java(environ)
+    return Check.ok("java", f"Java {java.version} at {java.program}")
+
+
+def check_jars() -> Check:
+    """Find the daemon's jars; raises SettingsError."""
+    jars = find_jars()
+    return Check.ok("java", f"KCL {kcl_version(jars)}, {len(jars)} jars")
+
+
+def check_credentials() -> Check:
+    """Resolve AWS credentials the way every client of ours will."""
+    next_step = "give this process a role, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    try:
+        credentials = aws_session().get_credentials()
+        if credentials is not None:
+            credentials.get_frozen_credentials()
+    except BotoCoreError as exc:
+        return Check.failed("credentials", f"the credentials cannot be had: {exc}", next_step, 2)
+    if credentials is None:
+        return Check.failed("credentials", "no AWS credentials found", next_step, 2)
+    return Check.ok("credentials", f"found by {credentials.method}")

@@ -1,0 +1,93 @@
+"""The pre-flight: what must be true before a daemon is started, found out in a second or two.
+
+`consume` runs the necessary part, `minutebook doctor` all of it. Checks that build on one that failed are not run;
+they are reported as unknown, never as fine.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from archive.clock import Clock, IdSource
+from archive.errors import MinutebookError
+from consumer.preflight.bucket import check_reachable, check_requests, check_stale_clock
+from consumer.preflight.conditional_put import check_delete_then_put, check_one_winner
+from consumer.preflight.machine import check_credentials, check_jars, check_java
+from consumer.preflight.bucket_rules import check_lifecycle, check_replication, check_versioning
+from consumer.preflight.probe import PATIENCE_SECONDS, Probe
+from consumer.preflight.check import Check, Outcome
+from consumer.preflight.stream import check_owner, check_reading, check_stream, check_table
+from consumer.settings.settings import LoadedSettings
+
+_SEVERITY: Final = (6, 2, 5, 1)
+"""Which failure names the exit code when several checks failed: what a person must decide comes first."""
+
+
+def preflight(
+    loaded: LoadedSettings,
+    environ: Mapping[str, str],
+    *,
+    whole: bool,
+    clock: Clock,
+    rng: random.Random,
+    new_id: IdSource,
+    patience_seconds: float = PATIENCE_SECONDS,
+) -> Iterator[Check]:
+    """Yield the checks as they are done. `whole`: also those that only doctor has the time or rights for."""
+    yield from _group("java", [lambda: check_java(environ), check_jars])
+    credentials = _run("credentials", check_credentials)
+    yield credentials
+    if credentials.outcome is Outcome.FAIL:
+        yield Check.unknown("stream", "not asked: there are no credentials")
+        yield Check.unknown("bucket", "not asked: there are no credentials")
+        return
+    probe = Probe(loaded, clock, rng, new_id, patience_seconds=patience_seconds)
+    yield from _group("stream", [lambda: check_stream(probe), *([lambda: check_reading(probe)] if whole else [])])
+    bucket: list[Callable[[], Check]] = [
+        lambda: check_reachable(probe),
+        lambda: check_stale_clock(probe),
+        lambda: check_requests(probe),
+        lambda: check_one_winner(probe, keys=8 if whole else 1, writers=16 if whole else 2),
+        lambda: check_delete_then_put(probe),
+        lambda: check_owner(probe),
+    ]
+    if whole:
+        bucket += [
+            lambda: check_lifecycle(probe),
+            lambda: check_replication(probe),
+            lambda: check_versioning(probe),
+        ]
+    try:
+        yield from _group("bucket", bucket)
+    finally:
+        leftover = probe.clean_up()
+    if leftover:
+        yield leftover
+    yield _run("table", lambda: check_table(probe))
+
+
+def exit_code(checks: list[Check]) -> int:
+    """Return the code that the failed checks ask for; 0 when none failed."""
+    codes = {check.exit_code for check in checks if check.outcome is Outcome.FAIL}
+    return next((code for code in _SEVERITY if code in codes), 0)
+
+
+def _group(name: str, steps: list[Callable[[], Check]]) -> Iterator[Check]:
+    """Yield the checks of one subject, up to the first that failed."""
+    for number, step in enumerate(steps):
+        check = _run(name, step)
+        yield check
+        if check.outcome is Outcome.FAIL:
+            left = len(steps) - number - 1
+            if left:
+                yield Check.unknown(
+                    name, f"{left} more check{'s' if left > 1 else ''} not run: they build on this one"
+                )
+            return
+
+
+def _run(name: str, step: Callable[[], Check]) -> Check:
+    try:
+        return step()
+    except MinutebookError as exc:
+        return Check.failed(name, str(exc), exc.next_step, exc.exit_code)

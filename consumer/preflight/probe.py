@@ -1,0 +1,123 @@
+"""What the pre-flight's checks share: clients, the probe's own keys, and their removal."""
+
+import random
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from archive.clock import Backoff, Clock, IdSource
+from archive.store.commit import until_known
+from archive.store.s3 import S3Store, make_s3_client, translate
+from consumer.stream.kinesis import KinesisStream, make_kinesis_client
+from consumer.preflight.check import Check
+from consumer.settings.settings import LoadedSettings
+
+if TYPE_CHECKING:
+    from mypy_boto3_kinesis import KinesisClient
+    from mypy_boto3_s3 import S3Client
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS: Final = 10
+"""How long a service may stay unavailable before the pre-flight says so."""
+
+PROBE_TYPE: Final = "text/plain"
+
+
+class Probe:
+    """The services of one properties file, asked with short patience; probe objects lie under `_doctor/<id>/`."""
+
+    def __init__(
+        self,
+        loaded: LoadedSettings,
+        clock: Clock,
+        rng: random.Random,
+        new_id: IdSource,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        self.loaded = loaded
+        self.settings = loaded.settings
+        self.clock = clock
+        self.rng = rng
+        self.new_id = new_id
+        self.patience_seconds = patience_seconds
+        self.folder = f"{self.settings.prefix}_doctor/{new_id()}/"
+        self.written: set[str] = set()
+
+    @cached_property
+    def s3(self) -> "S3Client":
+        """The client of the bucket."""
+        return make_s3_client(self.settings.region, self.settings.s3_endpoint)
+
+    @cached_property
+    def store(self) -> S3Store:
+        """The bucket as the protocol sees it."""
+        return S3Store(self.s3, self.settings.bucket)
+
+    @cached_property
+    def kinesis(self) -> "KinesisClient":
+        """The client of the stream."""
+        return make_kinesis_client(self.settings.region, self.settings.kinesis_endpoint)
+
+    @cached_property
+    def stream(self) -> KinesisStream:
+        """The stream."""
+        settings = self.settings
+        return KinesisStream(
+            lambda: self.kinesis,
+            settings.stream_name,
+            self.clock,
+            self.rng,
+            budget_seconds=self.patience_seconds,
+        )
+
+    def backoff(self) -> Backoff:
+        """Return a fresh budget of `patience_seconds`."""
+        return Backoff(self.clock, self.rng, budget_seconds=self.patience_seconds)
+
+    def new_key(self) -> str:
+        """Return a key that nobody has used; it is removed at the end."""
+        key = f"{self.folder}{self.new_id()}"
+        self.written.add(key)
+        return key
+
+    def ask_s3(self, request: Callable[[], T], what: str) -> T:
+        """Send a request of boto3 until its outcome is known.
+
+        Raises:
+            StoreRefused, StoreUnavailable: as for the store.
+        """
+
+        def attempt() -> T:
+            try:
+                return request()
+            except (ClientError, BotoCoreError) as exc:
+                raise translate(exc, what) from exc
+
+        return until_known(attempt, self.backoff(), what)
+
+    def until_known(self, request: Callable[[], T], what: str) -> T:
+        """Send a request of the store until its outcome is known; raises as `ask_s3`."""
+        return until_known(request, self.backoff(), what)
+
+    def delete(self, key: str) -> None:
+        """Remove a probe object; raises as `ask_s3`."""
+        self.ask_s3(lambda: self.s3.delete_object(Bucket=self.settings.bucket, Key=key), f"DELETE {key}")
+        self.written.discard(key)
+
+    def clean_up(self) -> Check | None:
+        """Remove what the checks wrote; return a warning when some of it stays."""
+        for key in sorted(self.written):
+            try:
+                self.s3.delete_object(Bucket=self.settings.bucket, Key=key)
+            except (ClientError, BotoCoreError) as exc:
+                return Check.warn(
+                    "bucket",
+                    f"{len(self.written)} probe objects stay under {self.folder}: {exc}",
+                    f"allow s3:DeleteObject on {self.settings.prefix}_doctor/* alone, or remove them by hand",
+                )
+            self.written.discard(key)
+        return None

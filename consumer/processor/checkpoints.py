@@ -1,0 +1,93 @@
+"""Interval checkpoints: KCL's position in DynamoDB follows the archive, never leads it.
+
+A checkpoint is only ever the end of a committed segment, and only after KCL has delivered that position: KCL
+accepts a number between the last checkpoint and the largest delivered one (ShardRecordProcessorCheckpointer.java).
+It always names the sub-sequence number: without it KCL takes 0 and delivers the rest of an aggregate again.
+"""
+
+import random
+
+import structlog
+from amazon_kclpy.kcl import CheckpointError
+
+from archive.clock import Backoff, Clock
+from archive.errors import CheckpointFailed, LeaseLost, StoreUnavailable
+from archive.format.metadata import Predecessor
+from archive.format.position import Position
+from consumer.processor.protocol import Checkpointer
+
+_RETRYABLE = frozenset({"ThrottlingException", "KinesisClientLibDependencyException"})
+_LEASE_LOST = "ShutdownException"
+
+
+class IntervalCheckpoints:
+    """At most one checkpoint per interval; `interval_seconds` on the monotonic clock."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        rng: random.Random,
+        shard_id: str,
+        *,
+        interval_seconds: float,
+        budget_seconds: float,
+        last: Position | None,
+    ) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._interval_seconds = interval_seconds
+        self._budget_seconds = budget_seconds
+        self._last = last
+        self._last_at = clock.monotonic()
+        self._log = structlog.get_logger().bind(shard=shard_id)
+
+    def offer(self, checkpointer: Checkpointer, tail: Predecessor, delivered: Position | None) -> None:
+        """Checkpoint `tail` when the interval has passed and KCL would accept it; see `now`."""
+        if self._clock.monotonic() - self._last_at >= self._interval_seconds:
+            self.now(checkpointer, tail, delivered, budget_seconds=self._budget_seconds)
+
+    def now(
+        self, checkpointer: Checkpointer, tail: Predecessor, delivered: Position | None, *, budget_seconds: float
+    ) -> None:
+        """Checkpoint `tail` unless there is nothing new, or its end has not been delivered yet.
+
+        Raises:
+            LeaseLost: KCL says that a newer owner exists.
+            StoreUnavailable: DynamoDB kept failing for the whole budget.
+            CheckpointFailed: anything else.
+        """
+        if not isinstance(tail, Position) or tail == self._last or delivered is None or tail > delivered:
+            return
+        self._ask(checkpointer, (str(tail.sequence), tail.sub), budget_seconds)
+        self._last = tail
+        self._last_at = self._clock.monotonic()
+        self._log.info("checkpoint_written", position=str(tail))
+
+    def shard_end(self, checkpointer: Checkpointer, *, budget_seconds: float) -> None:
+        """Checkpoint SHARD_END: only a checkpoint without arguments does that. Raises as `now`."""
+        self._ask(checkpointer, None, budget_seconds)
+        self._log.info("shard_end_checkpointed")
+
+    def _ask(self, checkpointer: Checkpointer, position: tuple[str, int] | None, budget_seconds: float) -> None:
+        backoff = Backoff(self._clock, self._rng, budget_seconds=budget_seconds, first_seconds=0.25)
+        while True:
+            try:
+                if position is None:
+                    checkpointer.checkpoint()
+                else:
+                    checkpointer.checkpoint(*position)
+            except CheckpointError as exc:
+                if exc.value == _LEASE_LOST:
+                    raise LeaseLost("KCL refused the checkpoint: the lease has a newer owner") from exc
+                if exc.value not in _RETRYABLE:
+                    raise CheckpointFailed(
+                        f"KCL refused the checkpoint {position or 'SHARD_END'}: {exc.value}",
+                        next_step="look at the daemon's log just before this line; nothing is lost",
+                    ) from exc
+                if not backoff.wait():
+                    raise StoreUnavailable(
+                        f"DynamoDB kept refusing the checkpoint {position or 'SHARD_END'}: {exc.value}",
+                        next_step="look at the lease table's capacity and throttling; nothing is lost",
+                    ) from exc
+            else:
+                return

@@ -1,0 +1,161 @@
+"""How producer deduplication takes up a shard's chain where it stands.
+
+Watermarks of the chain's tail come from, in this order: the tail row of the dedupe table, when it names the very
+position; the segment that ends there, found in the archive; else nothing is known and doubt keeps. A child shard
+begins with what its parents had seen, after a merge with both.
+"""
+
+from collections.abc import Callable
+
+import structlog
+
+from archive.store.commit import until_known
+from archive.errors import SettingsError, StoreUnavailable
+from archive.format.keys import end_marker_key
+from archive.format.markers import EndMarker, decode_marker
+from archive.format.metadata import Predecessor, SegmentMetadata
+from archive.format.payload import PayloadPath
+from archive.format.position import Position
+from consumer.archived.segment_search import segment_ending_at
+from consumer.dedupe.deduplicator import DAY_SECONDS, Claims, Deduplicator, Each, WatermarkDedupe, WatermarkPaths
+from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_dynamodb_client
+from consumer.processor.services import Ports
+from consumer.processor.sequence_store import load_watermarks
+from consumer.settings.settings import Settings
+from consumer.dedupe.watermarks import Watermarks
+
+_TABLE_SECONDS = 120
+_POLL_SECONDS = 0.5
+_MARGIN_MS = 7 * DAY_SECONDS * 1000
+
+
+def open_table(settings: Settings) -> DynamoDedupeTable | None:
+    """Return the dedupe table of these settings; None when producer deduplication is off."""
+    if settings.dedupe is None:
+        return None
+    name = settings.dedupe_table or f"{settings.application_name}-dedupe"
+    return DynamoDedupeTable(make_dynamodb_client(settings.region, settings.dynamodb_endpoint), name)
+
+
+def await_table(table: DynamoDedupeTable, ports: Ports) -> None:
+    """Make the table when it is missing, and wait until it is usable.
+
+    Raises:
+        StoreUnavailable: it does not become usable within two minutes.
+        StoreRefused: permissions.
+    """
+    deadline = ports.clock.monotonic() + _TABLE_SECONDS
+    while not until_known(table.ensure, ports.backoff(), "the dedupe table"):
+        if ports.clock.monotonic() >= deadline:
+            raise StoreUnavailable(
+                "the dedupe table does not become active", next_step="look at the table in DynamoDB's console"
+            )
+        ports.clock.sleep(_POLL_SECONDS)
+
+
+class DedupeStarter:
+    """Opens the deduplicator of one shard.
+
+    `retention_ms` tells the stream's retention as it is now: an operator may raise it while a processor lives. `each`
+    runs the claims, in threads unless told.
+    """
+
+    def __init__(
+        self,
+        ports: Ports,
+        table: DedupeTable,
+        shard_id: str,
+        retention_ms: Callable[[], int],
+        each: Each | None = None,
+    ) -> None:
+        self._ports = ports
+        self._retention_ms = retention_ms
+        self._table = table
+        self._shard_id = shard_id
+        self._each = each
+        self._log = structlog.get_logger().bind(shard=shard_id)
+
+    def open(self, tail: Predecessor) -> Deduplicator:
+        """Return the deduplicator for a chain that stands at `tail`."""
+        settings = self._ports.settings
+        place = f"{settings.stream_name}/{self._shard_id}"
+        if settings.dedupe == "claims":
+            return Claims(
+                self._table,
+                PayloadPath(_required(settings.event_id, "eventId")),
+                place,
+                self._ports.clock,
+                self._ports.backoff,
+                lifetime_seconds=lambda: self._retention_ms() // 1000 + DAY_SECONDS,
+                each=self._each,
+            )
+        paths = WatermarkPaths(
+            PayloadPath(_required(settings.producer_sequence, "producerSequence")),
+            None if settings.producer_key is None else PayloadPath(settings.producer_key),
+            settings.producer_ordered,
+        )
+        shard_id = self._shard_id
+        state = self._at(shard_id, tail) if isinstance(tail, Position) else self._inherited(shard_id)
+        return WatermarkDedupe(self._table, paths, place, state, self._ports.backoff)
+
+    def _inherited(self, shard_id: str) -> Watermarks:
+        """Return what a shard's parents had seen at their ends, together; empty for a shard without parents.
+
+        A parent that ended without a record passes on what it had inherited itself.
+        """
+        state = Watermarks()
+        info = self._ports.stream.shard(shard_id)
+        for parent in () if info is None else info.parents:
+            end = self._end_of(parent)
+            if end is None:
+                # The parent was never archived here: the application began behind it.
+                continue
+            last = end.last_position()
+            state.merge(self._inherited(parent) if last is None else self._at(parent, last))
+        return state
+
+    def _end_of(self, parent: str) -> EndMarker | None:
+        key = end_marker_key(self._ports.settings.prefix, parent)
+        found = until_known(lambda: self._ports.store.get(key), self._ports.backoff(), f"GET {key}")
+        return None if found is None else decode_marker(found.body, EndMarker, key)
+
+    def _at(self, shard_id: str, position: Position) -> Watermarks:
+        """Return the watermarks at the end of the segment that ends at `position`."""
+        place = f"{self._ports.settings.stream_name}/{shard_id}"
+        row = until_known(lambda: self._table.read_tail(place), self._ports.backoff(), "the watermarks' tail row")
+        if row is not None and row.position == position:
+            return row.watermarks
+        found = self._find(shard_id, position)
+        state = (
+            None
+            if found is None
+            else load_watermarks(self._ports.store, self._ports.settings.prefix, found, self._ports.backoff())
+        )
+        if state is None:
+            self._log.warning(
+                "watermarks_unproven",
+                of=shard_id,
+                position=str(position),
+                next_step="nothing is lost: duplicates of what was archived before are kept until producers move on",
+            )
+        return state or Watermarks()
+
+    def _find(self, shard_id: str, position: Position) -> SegmentMetadata | None:
+        ports = self._ports
+        now_ms = ports.clock.now_ms()
+        return segment_ending_at(
+            ports.store,
+            ports.settings.prefix,
+            shard_id,
+            position,
+            now_ms=now_ms,
+            # A position that KCL can still resume from lies within the retention, or just behind it.
+            oldest_ms=now_ms - self._retention_ms() - _MARGIN_MS,
+            backoff=ports.backoff,
+        )
+
+
+def _required(expression: str | None, name: str) -> str:
+    if expression is None:
+        raise SettingsError(f"minutebook.{name} is missing", next_step=f"name the JMESPath of minutebook.{name}")
+    return expression

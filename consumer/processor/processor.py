@@ -1,0 +1,209 @@
+"""The record processor of one shard: KCL's callbacks, in the order that exactly-once needs.
+
+    initialize          check where the chain stands
+    process_records     take records, commit what is due, then perhaps checkpoint
+    shutdown_requested  commit what is held, checkpoint
+    shard_ended         commit what is held, prove the end, mark it, checkpoint SHARD_END
+    lease_lost          fall silent: no request to any service, now or later
+
+Nothing is caught here but the loss of the lease. Every other exception leaves the process, and the daemon and its
+supervisor start it again from the last checkpoint.
+"""
+
+import random
+
+import structlog
+
+from archive.clock import Clock, IdSource
+from archive.errors import DeliveryDoubt, LeaseLost
+from archive.format.keys import check_shard_id
+from archive.format.position import Position
+from archive.store.objects import ObjectStore
+from consumer.processor.archiver import Archiver, Limits
+from consumer.processor.checkpoints import IntervalCheckpoints
+from consumer.dedupe.deduplicator import Each
+from consumer.processor.dedupe_start import DedupeStarter
+from consumer.dedupe.table import DedupeTable
+from consumer.processor.protocol import Batch, Closing, Initialize
+from consumer.processor.protocol import LeaseLost as LeaseLostMessage
+from consumer.processor.services import Ports
+from consumer.processor.retention import RetentionWatch
+from consumer.processor.sequence_store import SequenceStore
+from consumer.settings.settings import Settings
+from consumer.processor.shard_end import ShardEnder
+from consumer.processor.shard_start import ShardStarter
+from consumer.stream.port import Stream
+
+SHUTDOWN_SECONDS = 22.0
+"""What a stop may take: `shutdownGraceMillis` is 25 s, a graceful hand-over waits 30 s."""
+SHARD_END_BUDGET_SECONDS = 120.0
+
+
+class ShardProcessor:
+    """kclpy's v3 interface for one shard. All I/O comes in as arguments."""
+
+    version = 3
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: ObjectStore,
+        stream: Stream,
+        clock: Clock,
+        rng: random.Random,
+        new_id: IdSource,
+        dedupe_table: DedupeTable | None = None,
+        claim_each: Each | None = None,
+    ) -> None:
+        self._dedupe_table = dedupe_table
+        self._claim_each = claim_each
+        self._ports = Ports(settings, store, stream, clock, rng, new_id)
+        self._shard: _Shard | None = None
+        self._silent = False
+
+    def initialize(self, initialize_input: Initialize) -> None:
+        """Check the stream, the archive and the checkpoint; see `consumer.processor.shard_start` for what is refused."""
+        shard_id = check_shard_id(initialize_input.shard_id)
+        settings, store, stream, clock, rng, new_id = self._ports
+        starter = ShardStarter(self._ports, shard_id)
+        asked_at = clock.monotonic()
+        start = starter.start(initialize_input.sequence_number, initialize_input.sub_sequence_number or 0)
+        sequences = SequenceStore(
+            store, settings.prefix, shard_id, clock, rng, budget_seconds=settings.store_timeout_seconds
+        )
+        retention = RetentionWatch(
+            stream, clock, shard_id, start.identity, settings.max_segment_age_seconds, asked_at=asked_at
+        )
+        dedupe = None
+        if self._dedupe_table is not None:
+            opener = DedupeStarter(
+                self._ports, self._dedupe_table, shard_id, lambda: retention.retention_ms, self._claim_each
+            )
+            dedupe = opener.open(start.tail)
+        archiver = Archiver(
+            shard_id,
+            sequences,
+            start.tail,
+            _limits(settings),
+            clock,
+            new_id,
+            dedupe=dedupe,
+            on_chain_start=starter.mark_start,
+            continuity=start.continuity,
+        )
+        checkpoints = IntervalCheckpoints(
+            clock,
+            rng,
+            shard_id,
+            interval_seconds=settings.checkpoint_interval_seconds,
+            budget_seconds=settings.store_timeout_seconds,
+            last=start.tail if isinstance(start.tail, Position) else None,
+        )
+        ender = ShardEnder(self._ports, shard_id)
+        self._shard = _Shard(archiver, checkpoints, ender, retention)
+        structlog.get_logger().info(
+            "shard_opened", shard=shard_id, after=str(start.tail), continuity=start.continuity, arn=start.identity.arn
+        )
+
+    def process_records(self, process_records_input: Batch) -> None:
+        """Take a batch. Returns only when every record of it is committed or held; raises otherwise."""
+        if self._silent:
+            return
+        shard = self._opened()
+        archiver = shard.archiver
+        records = process_records_input.records
+        received_at = self._ports.clock.monotonic()
+        # At every call: one without records that says "caught up" is no proof after an outage longer than retention.
+        if archiver.is_unbroken or archiver.delivered is not None:
+            shard.retention.check_unbroken(archiver.delivered or archiver.last)
+        if records:
+            shard.retention.check_delivery(records[0])
+            archiver.write_through = shard.retention.is_near(records[0].arrival_ms)
+            archiver.take(records, received_at)
+        shard.retention.caught_up(process_records_input.millis_behind_latest, received_at)
+        archiver.tick(records=len(records))
+        try:
+            shard.checkpoints.offer(process_records_input.checkpointer, archiver.tail, archiver.delivered)
+        except LeaseLost as exc:
+            self._fall_silent(str(exc))
+
+    def lease_lost(self, _lease_lost_input: LeaseLostMessage) -> None:
+        """Drop what is held. The new owner reads it again from the checkpoint."""
+        self._fall_silent("KCL says that the lease is lost")
+
+    def shutdown_requested(self, shutdown_requested_input: Closing) -> None:
+        """Commit what is held and checkpoint it, within the grace that the daemon gives."""
+        if self._silent:
+            return
+        shard = self._opened()
+        deadline = self._ports.clock.monotonic() + SHUTDOWN_SECONDS
+        shard.archiver.commit(
+            "shutdown", budget_seconds=min(SHUTDOWN_SECONDS, self._ports.settings.store_timeout_seconds)
+        )
+        try:
+            shard.checkpoints.now(
+                shutdown_requested_input.checkpointer,
+                shard.archiver.tail,
+                shard.archiver.delivered,
+                budget_seconds=deadline - self._ports.clock.monotonic(),
+            )
+        except LeaseLost as exc:
+            self._fall_silent(str(exc))
+
+    def shard_ended(self, shard_ended_input: Closing) -> None:
+        """Commit what is held, prove the end, write its marker, checkpoint SHARD_END.
+
+        Answering without that checkpoint would make KCL ask for ever, so whatever prevents it is raised.
+        """
+        shard = self._opened()
+        if self._silent:
+            raise DeliveryDoubt(
+                "KCL reports the end of a shard whose lease is lost",
+                next_step="nothing was checkpointed; the owner of the lease ends the shard",
+            )
+        shard.archiver.commit("shard_end")
+        archiver = shard.archiver
+        unbroken = archiver.is_unbroken and shard.retention.is_unbroken(archiver.delivered or archiver.last)
+        shard.ender.mark_end(archiver.tail, unbroken=unbroken)
+        shard.checkpoints.shard_end(shard_ended_input.checkpointer, budget_seconds=SHARD_END_BUDGET_SECONDS)
+
+    def _opened(self) -> "_Shard":
+        if self._shard is None:
+            raise DeliveryDoubt(
+                "the daemon sent work before initialize",
+                next_step="compare the versions of amazon-kclpy and of its jars",
+            )
+        return self._shard
+
+    def _fall_silent(self, reason: str) -> None:
+        dropped = 0 if self._shard is None else self._shard.archiver.drop()
+        if not self._silent:
+            structlog.get_logger().info(
+                "lease_lost",
+                shard=None if self._shard is None else self._shard.archiver.shard_id,
+                reason=reason,
+                dropped=dropped,
+            )
+        self._silent = True
+
+
+class _Shard:
+    """What one opened shard is made of."""
+
+    def __init__(
+        self, archiver: Archiver, checkpoints: IntervalCheckpoints, ender: ShardEnder, retention: RetentionWatch
+    ) -> None:
+        self.archiver = archiver
+        self.checkpoints = checkpoints
+        self.ender = ender
+        self.retention = retention
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        max_segment_bytes=settings.max_segment_bytes,
+        max_segment_age_seconds=settings.max_segment_age_seconds,
+        linger_seconds=settings.linger_seconds,
+        flush_seconds=settings.flush_seconds,
+        store_timeout_seconds=settings.store_timeout_seconds,
+    )

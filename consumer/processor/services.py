@@ -1,0 +1,25 @@
+"""What the parts of a processor reach the world with, in one value."""
+
+import random
+from typing import NamedTuple
+
+from archive.clock import Backoff, Clock, IdSource
+from archive.store.objects import ObjectStore
+from consumer.settings.settings import Settings
+from consumer.stream.port import Stream
+
+
+class Ports(NamedTuple):
+    """Settings, services, time, chance and identity of one processor."""
+
+    settings: Settings
+    store: ObjectStore
+    stream: Stream
+    clock: Clock
+    rng: random.Random
+    new_id: IdSource
+
+    def backoff(self, budget_seconds: float | None = None) -> Backoff:
+        """Return the waits of one request to the store, within `storeTimeoutSeconds` unless told."""
+        budget = self.settings.store_timeout_seconds if budget_seconds is None else budget_seconds
+        return Backoff(self.clock, self.rng, budget_seconds=budget)

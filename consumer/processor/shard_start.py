@@ -1,0 +1,183 @@
+"""How a shard's chain begins or goes on: everything that is checked before the first record is taken.
+
+KCL says            start.json   then
+LATEST              -            refused: two first starts would begin at different records
+TRIM_HORIZON,       -            the chain starts here, unless stored ranges show that it goes on
+  AT_TIMESTAMP
+a sequence number   there        the chain goes on after it
+a sequence number   missing      refused, unless `minutebook.adoptCheckpoint`: another application's
+                                 checkpoint, or another prefix; the archive would miss what lies before
+"""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import structlog
+
+from archive.store.commit import until_known
+from archive.errors import DeliveryDoubt, FormatError, ObjectVanished, SafetyRefusal, SettingsError
+from archive.format.keys import start_marker_key
+from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, StartMarker, decode_marker, encode_marker
+from archive.format.metadata import ChainStart, Continuity, Predecessor
+from archive.format.position import Position, is_sequence_number
+from archive.store.objects import PutOutcome
+from consumer.archived.application import read_application, settle_application
+from consumer.processor.services import Ports
+from consumer.stream.port import StreamIdentity
+
+
+class ShardStart(NamedTuple):
+    """Where the chain stands when the processor takes over."""
+
+    identity: StreamIdentity
+    tail: Predecessor
+    continuity: Continuity | None
+
+
+class ShardStarter:
+    """Checks the start of one shard, and writes its start marker."""
+
+    def __init__(self, ports: Ports, shard_id: str) -> None:
+        self._ports = ports
+        self._shard_id = shard_id
+        self._log = structlog.get_logger().bind(shard=shard_id)
+
+    def start(self, sequence_number: str, sub_sequence_number: int) -> ShardStart:
+        """Check the stream's identity, then decide what the first segment follows.
+
+        Raises:
+            SettingsError: KCL was configured to start at LATEST.
+            SafetyRefusal: another stream's prefix, or a checkpoint that the archive knows nothing of.
+            DeliveryDoubt: no position that KCL can mean.
+        """
+        if sequence_number == "LATEST":
+            raise SettingsError(
+                "initialPositionInStream=LATEST cannot be exactly once: two starts begin at different records",
+                next_step="set minutebook.start=now and start with minutebook consume, which fixes the time once",
+            )
+        identity = self._ports.stream.describe()
+        self._check_application(identity, sequence_number)
+        if not is_sequence_number(sequence_number):
+            try:
+                return ShardStart(identity, ChainStart.parse(sequence_number), None)
+            except FormatError as exc:
+                raise DeliveryDoubt(
+                    f"KCL starts the shard at {sequence_number!r}, which is no position",
+                    next_step="look at the shard's row in the lease table",
+                ) from exc
+        checkpoint = Position(int(sequence_number), sub_sequence_number)
+        tail = self._resumed_tail(checkpoint)
+        return ShardStart(identity, tail, self._continuity(identity, checkpoint))
+
+    def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity | None:
+        """Write start.json before the shard's first segment, within the budget; compare when one is there.
+
+        Returns the continuity that the first segment must carry.
+
+        Raises:
+            SafetyRefusal: the chain was begun at another record.
+        """
+        key = start_marker_key(self._ports.settings.prefix, self._shard_id)
+        info = self._ports.stream.shard(self._shard_id)
+        marker = StartMarker(
+            format=FORMAT,
+            shard=self._shard_id,
+            sentinel=str(chain_start),
+            first=str(first),
+            starting_hash_key=info.starting_hash_key if info else "",
+            ending_hash_key=info.ending_hash_key if info else "",
+            parents=list(info.parents) if info else [],
+            writer=self._ports.new_id(),
+            written_at=iso_time(self._ports.clock.now_ms()),
+        )
+        body, backoff = encode_marker(marker), self._ports.backoff(budget_seconds)
+        outcome = until_known(
+            lambda: self._ports.store.put_if_absent(key, body, {}, JSON_TYPE), backoff, f"PUT {key}"
+        )
+        if outcome is PutOutcome.CREATED:
+            return None
+        stored = self._read_marker()
+        if stored is None:
+            raise ObjectVanished(
+                f"{key} exists for PUT and not for GET", next_step="find out who deletes objects under the prefix"
+            )
+        begun = stored.first_position()
+        if begun == first:
+            return None
+        if begun < first and self._ports.settings.adopt_checkpoint:
+            self._log.error(
+                "chain_gap_adopted",
+                begun=str(begun),
+                first=str(first),
+                next_step="the audit will answer unknown for this shard: what lies between cannot be proven",
+            )
+            return "unproven"
+        raise SafetyRefusal(
+            f"{self._shard_id} was begun at {begun} and KCL now begins at {first}, which is not archived: "
+            "the lease table was lost after records were trimmed, or the start was moved",
+            next_step="rebuild the checkpoints from the archive with minutebook restore, or accept the gap with "
+            "minutebook.adoptCheckpoint=true",
+        )
+
+    def _check_application(self, identity: StreamIdentity, sequence_number: str) -> None:
+        if sequence_number == "AT_TIMESTAMP" and self._application() is None:
+            raise SafetyRefusal(
+                "KCL starts at a timestamp that is not stored beside the archive, so another start may differ",
+                next_step="start with minutebook consume, which stores it",
+            )
+        proposal = ApplicationRecord(
+            format=FORMAT,
+            stream_arn=identity.arn,
+            stream_created_ms=identity.created_ms,
+            application=self._ports.settings.application_name,
+            start="oldest",
+            start_at_ms=None,
+            writer=self._ports.new_id(),
+            written_at_ms=self._ports.clock.now_ms(),
+        )
+        settle_application(self._ports.store, self._ports.settings.prefix, identity, proposal, self._ports.backoff())
+
+    def _application(self) -> ApplicationRecord | None:
+        return read_application(self._ports.store, self._ports.settings.prefix, self._ports.backoff())
+
+    def _resumed_tail(self, checkpoint: Position) -> Predecessor:
+        marker = self._read_marker()
+        if marker is not None:
+            begun_after = marker.chain_start()
+            # Perhaps nobody came further than start.json: the first segment still has to name what it follows.
+            return begun_after if begun_after.adopted == checkpoint else checkpoint
+        if self._ports.settings.adopt_checkpoint:
+            self._log.warning(
+                "checkpoint_adopted",
+                position=str(checkpoint),
+                next_step="remove minutebook.adoptCheckpoint once every shard has been started",
+            )
+            return ChainStart("AFTER_SEQUENCE", checkpoint)
+        raise SafetyRefusal(
+            f"KCL resumes {self._shard_id} after {checkpoint}, and the archive holds nothing of this shard",
+            next_step="correct minutebook.prefix or applicationName; to begin the archive here on purpose, set "
+            "minutebook.adoptCheckpoint=true",
+        )
+
+    def _continuity(self, identity: StreamIdentity, checkpoint: Position) -> Continuity | None:
+        if not identity.may_have_trimmed(self._ports.clock.now_ms()):
+            return None
+        if self._ports.stream.holds(self._shard_id, checkpoint):
+            return None
+        self._log.error(
+            "resumed_past_retention",
+            position=str(checkpoint),
+            next_step="records between this position and the oldest retained one may be gone; the audit will say "
+            "unknown for this shard; raise the stream's retention above the longest outage",
+        )
+        return "unproven"
+
+    def _read_marker(self) -> StartMarker | None:
+        key = start_marker_key(self._ports.settings.prefix, self._shard_id)
+        found = until_known(lambda: self._ports.store.get(key), self._ports.backoff(), f"GET {key}")
+        return None if found is None else decode_marker(found.body, StartMarker, key)
+
+
+def iso_time(epoch_ms: int) -> str:
+    """Return UTC in ISO 8601 with milliseconds."""
+    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,183 @@
+"""`minutebook restore`: rebuild KCL's lease rows from the archive alone."""
+
+import datetime as dt
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from archive.clock import Backoff, Clock, SystemClock, new_random
+from archive.errors import SafetyRefusal, SettingsError
+from archive.logs import configure_logging
+from archive.store.s3 import S3Store, make_s3_client
+from consumer.stream.kinesis import KinesisStream, make_kinesis_client
+from consumer.leases.table import lease_table_of
+from consumer.leases.rows import LeaseRows, LeaseTable, signs_of_life
+from consumer.restore.facts import gather_facts
+from consumer.restore.plan import Action, Facts, PlannedRow, plan_rows
+from consumer.settings.settings import LoadedSettings, load_with_kcl
+from consumer.stream.port import ShardInfo
+
+FAILOVER_MS: Final = 10_000
+"""KCL's own default of failoverTimeMillis."""
+_MARGIN_SECONDS: Final = 1
+_EMPTY: Final = LeaseRows({})
+
+
+def restore(
+    path: Path, environ: Mapping[str, str], *, dry_run: bool, shard_ids: Collection[str], as_of: str | None
+) -> int:
+    """Print the plan and, unless `dry_run`, carry it out; return the exit code.
+
+    Raises:
+        SettingsError: the file, a shard or a time.
+        SafetyRefusal: a worker is alive, or the archive is another stream's.
+    """
+    loaded = load_with_kcl(path, environ)
+    configure_logging(loaded.settings.log_level)
+    clock, console = SystemClock(), Console()
+    table = lease_table_of(loaded, clock, new_random())
+    as_of_ms = None if as_of is None else parse_time(as_of)
+    parts = Parts(table, lambda: _gather(loaded, clock, as_of_ms), clock, failover_seconds(loaded), console)
+    written = rebuild(parts, dry_run=dry_run, shard_ids=shard_ids)
+    if dry_run:
+        console.print("dry run: nothing was written")
+    else:
+        console.print(f"{written} rows written to {table.name}: start the workers with minutebook consume")
+    return 0
+
+
+class Parts(NamedTuple):
+    """What the command works on, and where it says so; `gather` is that of `consumer.restore.facts`, bound."""
+
+    table: LeaseTable
+    gather: Callable[[], Facts]
+    clock: Clock
+    failover_seconds: float
+    console: Console
+
+
+def rebuild(parts: Parts, *, dry_run: bool, shard_ids: Collection[str]) -> int:
+    """Look at the table, plan, look again a failover later, write; return how many rows were written.
+
+    Raises:
+        SettingsError: a shard that the stream does not list.
+        SafetyRefusal: a worker is alive, the archive is another stream's, or the table cannot be read.
+    """
+    table, clock, console = parts.table, parts.clock, parts.console
+    before = table.read()
+    # Not before the answer: while the first look is held up, nobody's counter would be seen to move.
+    looked = clock.monotonic()
+    with console.status("reading the stream's shards and the ends of their chains ..."):
+        facts = parts.gather()
+    refuse_unreadable(before)
+    chosen = choose_shards(facts.shards, shard_ids)
+    plan = [row for row in plan_rows(facts, (before or _EMPTY).leases) if row.lease.shard_id in chosen]
+    _print_plan(console, plan)
+    if dry_run:
+        return 0
+    with console.status("looking for living workers ..."):
+        clock.sleep(max(0.0, looked + parts.failover_seconds + _MARGIN_SECONDS - clock.monotonic()))
+        check_nobody_lives(before, table.read())
+    return apply_plan(table, plan)
+
+
+def failover_seconds(loaded: LoadedSettings) -> float:
+    """Return the time after which KCL takes a lease for lost."""
+    return int(loaded.kcl.get("failoverTimeMillis", FAILOVER_MS)) / 1000
+
+
+def parse_time(text: str) -> int:
+    """Read an ISO time that names its zone, as epoch milliseconds; raises SettingsError."""
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise SettingsError(f"not a time with its zone: {text!r}", next_step="write it as 2026-11-21T10:16:00Z")
+    return int(moment.timestamp() * 1000)
+
+
+def choose_shards(shards: Mapping[str, ShardInfo], wanted: Collection[str]) -> set[str]:
+    """Return the shards asked for, all of them unless told; raises SettingsError for one that is not listed."""
+    unknown = sorted(set(wanted) - shards.keys())
+    if unknown:
+        raise SettingsError(
+            f"the stream does not list {', '.join(unknown)}", next_step="look at minutebook status for its shards"
+        )
+    return set(wanted or shards)
+
+
+def refuse_unreadable(rows: LeaseRows | None) -> None:
+    """Raise SafetyRefusal when the table holds rows that neither KCL nor we can read: they would stay beside ours."""
+    if rows and rows.unreadable:
+        raise SafetyRefusal(
+            f"{rows.unreadable[0]}; {len(rows.unreadable)} such rows in all",
+            next_step="KCL ignores these rows: delete them, then run it again",
+        )
+
+
+def check_nobody_lives(before: LeaseRows | None, after: LeaseRows | None) -> None:
+    """Compare two looks more than a failover apart; raises SafetyRefusal when a worker shows."""
+    signs = signs_of_life(before, after)
+    if signs:
+        shown = "; ".join(signs[:3]) + ("" if len(signs) <= 3 else f"; {len(signs) - 3} more")  # noqa: PLR2004
+        raise SafetyRefusal(
+            f"a worker is alive: {shown}", next_step="stop every worker of this application, then run it again"
+        )
+
+
+def apply_plan(table: LeaseTable, plan: Sequence[PlannedRow]) -> int:
+    """Write the rows; return how many.
+
+    A crash leaves some rows written, each of them right; running the command again writes the rest.
+
+    Raises:
+        SafetyRefusal: a row changed since it was looked at.
+    """
+    table.create()
+    written = 0
+    for row in plan:
+        if row.action is Action.KEEP:
+            continue
+        if not table.put(row.lease, row.seen):
+            raise SafetyRefusal(
+                f"the row of {row.lease.shard_id} changed while the plan was made: a worker has started",
+                next_step="stop every worker of this application, then run it again: it goes on where it stopped",
+            )
+        written += 1
+    table.release_leader()
+    return written
+
+
+def _gather(loaded: LoadedSettings, clock: Clock, as_of_ms: int | None) -> Facts:
+    settings, rng = loaded.settings, new_random()
+    stream = KinesisStream(
+        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
+    )
+    waits: Callable[[], Backoff] = lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds)  # noqa: E731
+    return gather_facts(
+        S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket),
+        settings.prefix,
+        stream.describe(),
+        stream.all_shards(),
+        waits,
+        now_ms=clock.now_ms(),
+        as_of_ms=as_of_ms,
+    )
+
+
+def _print_plan(console: Console, plan: Sequence[PlannedRow]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in ("shard", "row", "checkpoint now", "checkpoint", "because"):
+        table.add_column(heading, overflow="fold")
+    for row in plan:
+        because = Text(row.reason)
+        for warning in row.warnings:
+            because.append(f"\n! {warning}", style="yellow")
+        now = "-" if row.seen is None else str(row.seen.checkpoint)
+        table.add_row(row.lease.shard_id, row.action.value, now, str(row.lease.checkpoint), because)
+    console.print(table)

@@ -1,0 +1,56 @@
+"""What `minutebook restore` learns from the archive and the stream before it plans."""
+
+from collections.abc import Callable, Mapping
+
+from archive.clock import Backoff
+from archive.errors import SafetyRefusal
+from archive.format.minute import MINUTE_MS
+from archive.store.objects import ObjectStore
+from consumer.archived.application import check_stream, kcl_start, read_application
+from consumer.archived.shard_markers import read_archived_shards
+from consumer.restore.plan import Facts
+from consumer.stream.port import ShardInfo, StreamIdentity
+from consumer.archived.chain_ends import AHEAD_MINUTES, find_ends
+
+
+def gather_facts(
+    store: ObjectStore,
+    prefix: str,
+    identity: StreamIdentity,
+    shards: Mapping[str, ShardInfo],
+    waits: Callable[[], Backoff],
+    *,
+    now_ms: int,
+    as_of_ms: int | None,
+) -> Facts:
+    """Read the application record, the markers and the ends of the chains of `shards`.
+
+    With `as_of_ms`, only the minutes that were over by then are looked at, as if the archive ended there.
+
+    Raises:
+        SafetyRefusal: nothing was archived under the prefix, or another stream was.
+        ForeignObject, FormatError, ObjectVanished: an object is not what its name says.
+        StoreUnavailable, StoreRefused: the store.
+    """
+    record = read_application(store, prefix, waits())
+    if record is None:
+        raise SafetyRefusal(
+            f"no archive begins at prefix {prefix!r}: there is nothing to restore from",
+            next_step="correct minutebook.bucket and minutebook.prefix; a new application needs no restore",
+        )
+    check_stream(record, identity, prefix)
+    archived = read_archived_shards(store, prefix, waits)
+    newest = now_ms // MINUTE_MS + AHEAD_MINUTES if as_of_ms is None else as_of_ms // MINUTE_MS - 1
+    searched = {
+        shard_id: archived[shard_id].oldest_minute(identity.retention_ms)
+        for shard_id in shards.keys() & archived.keys()
+        if archived[shard_id].start is not None and (as_of_ms is not None or archived[shard_id].end is None)
+    }
+    return Facts(
+        shards=shards,
+        archived=archived,
+        ends=find_ends(store, prefix, searched, newest, waits),
+        start=kcl_start(record, identity, now_ms),
+        oldest_held_ms=now_ms - identity.retention_ms,
+        as_of=as_of_ms is not None,
+    )

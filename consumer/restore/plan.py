@@ -1,0 +1,157 @@
+"""Which lease rows follow from the archive: the rules of `minutebook restore`, without any I/O.
+
+the archive holds                           the row's checkpoint
+end.json                                    SHARD_END (never without that proof: KCL would skip the rest)
+segments                                    the last position of the chain: KCL delivers from right after it
+segments with one missing between           the last position before the gap, so that it is read again and filled
+start.json alone                            where that says the shard was started
+nothing, and an ancestor is archived        TRIM_HORIZON, as KCL gives it to children
+nothing                                     the application's own start
+
+Every shard that ListShards names gets a row: KCL looks for shards without one only minutes later. Rows are safe in
+any case: what is archived already is met by LIST and skipped, so a checkpoint that is too old costs reading, and one
+that is too new cannot come out of this table.
+"""
+
+import enum
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from archive.errors import SafetyRefusal
+from archive.format.metadata import ChainStart
+from archive.format.position import Position
+from consumer.archived.application import KclStart
+from consumer.archived.shard_markers import ArchivedShard
+from consumer.leases.rows import Checkpoint, Lease
+from consumer.stream.port import ShardInfo
+from consumer.archived.chain_ends import ChainEnd
+
+
+class Action(enum.Enum):
+    """What happens to a row."""
+
+    CREATE = "create"
+    REPLACE = "replace"
+    KEEP = "keep"
+
+
+class PlannedRow(NamedTuple):
+    """One row: as it is now, as it shall be, why, and what a person should know before."""
+
+    action: Action
+    lease: Lease
+    seen: Lease | None
+    reason: str
+    warnings: tuple[str, ...]
+
+
+class Facts(NamedTuple):
+    """Everything that the plan follows from. `ends` covers the shards whose end is not proven.
+
+    `oldest_held_ms`: records that arrived before this time are trimmed (epoch milliseconds). `as_of` is set when
+    only a part of the archive was looked at, so that an end.json may lie behind it.
+    """
+
+    shards: Mapping[str, ShardInfo]
+    archived: Mapping[str, ArchivedShard]
+    ends: Mapping[str, ChainEnd]
+    start: KclStart
+    oldest_held_ms: int
+    as_of: bool = False
+
+
+def plan_rows(facts: Facts, present: Mapping[str, Lease]) -> list[PlannedRow]:
+    """Return the row of every listed shard, in the order of the ids.
+
+    Raises:
+        SafetyRefusal: the archive proves the end of a shard that the stream calls open.
+    """
+    return [_plan(facts, facts.shards[shard_id], present.get(shard_id)) for shard_id in sorted(facts.shards)]
+
+
+def _plan(facts: Facts, info: ShardInfo, seen: Lease | None) -> PlannedRow:
+    checkpoint, reason, warnings = _checkpoint(facts, info)
+    lease = Lease(
+        shard_id=info.shard_id,
+        checkpoint=checkpoint,
+        counter=0 if seen is None else seen.counter + 1,
+        parents=frozenset(info.parents),
+        children=frozenset(info.children),
+        starting_hash_key=info.starting_hash_key,
+        ending_hash_key=info.ending_hash_key,
+    )
+    if seen is None:
+        return PlannedRow(Action.CREATE, lease, None, reason, warnings)
+    # Nobody lives: an owner in the row is dead, and a new worker would wait until that shows.
+    is_free = seen.owner is None or seen.checkpoint == "SHARD_END"
+    if (seen.checkpoint, seen.parents) == (lease.checkpoint, lease.parents) and is_free:
+        return PlannedRow(Action.KEEP, seen, seen, reason, warnings)
+    if isinstance(seen.checkpoint, Position) and isinstance(checkpoint, Position) and checkpoint < seen.checkpoint:
+        warnings = (*warnings, f"goes back from {seen.checkpoint}: what lies between is read again")
+    return PlannedRow(Action.REPLACE, lease, seen, reason, warnings)
+
+
+def _checkpoint(facts: Facts, info: ShardInfo) -> tuple[Checkpoint, str, tuple[str, ...]]:
+    archived = facts.archived.get(info.shard_id, ArchivedShard(None, None))
+    found = facts.ends.get(info.shard_id)
+    if archived.end is not None and not info.closed:
+        raise SafetyRefusal(
+            f"the archive proves the end of {info.shard_id}, and ListShards calls it open",
+            next_step="run minutebook audit for the shard's last day before anything else",
+        )
+    if archived.end is not None and _reaches(archived, found, as_of=facts.as_of):
+        return "SHARD_END", "end.json", ()
+    if found is not None:
+        return _after_chain(facts, found)
+    if archived.start is not None:
+        return _after_marker(facts, archived.start.chain_start())
+    if any(ancestor in facts.archived for ancestor in _ancestors(facts.shards, info)):
+        return "TRIM_HORIZON", "a child of an archived shard, nothing archived yet", ()
+    return _application_start(facts), "nothing archived: the application's start", ()
+
+
+def _after_chain(facts: Facts, found: ChainEnd) -> tuple[Checkpoint, str, tuple[str, ...]]:
+    segment = found.before_holes
+    warnings = []
+    if found.holes:
+        warnings.append(f"a segment is missing after {segment.last}: starts before the gap, to read it again")
+    if segment.arrival_max_ms < facts.oldest_held_ms:
+        warnings.append("older than the stream's retention: records may be gone, continuity will be unproven")
+    return (
+        segment.last,
+        "the end of the chain" if not found.holes else "the last segment before a gap",
+        tuple(warnings),
+    )
+
+
+def _after_marker(facts: Facts, start: ChainStart) -> tuple[Checkpoint, str, tuple[str, ...]]:
+    reason = "start.json, no segment yet"
+    if start.adopted is not None:
+        return start.adopted, reason, ()
+    if start.sentinel == "AT_TIMESTAMP":
+        return _application_start(facts), reason, ()
+    return "TRIM_HORIZON", reason, ()
+
+
+def _application_start(facts: Facts) -> Checkpoint:
+    """KCL reads the time itself from its configuration, which `minutebook consume` writes."""
+    return "TRIM_HORIZON" if facts.start.at_seconds is None else "AT_TIMESTAMP"
+
+
+def _reaches(archived: ArchivedShard, found: ChainEnd | None, *, as_of: bool) -> bool:
+    """Tell whether the part of the archive that was looked at reaches the proven end."""
+    if not as_of or archived.end is None or archived.end.last is None:
+        return True
+    return found is not None and not found.holes and found.tail.last == archived.end.last_position()
+
+
+def _ancestors(shards: Mapping[str, ShardInfo], info: ShardInfo) -> set[str]:
+    """Return parents, grandparents and so on, as far as the stream still names them."""
+    found: set[str] = set()
+    open_ends = list(info.parents)
+    while open_ends:
+        shard_id = open_ends.pop()
+        if shard_id not in found:
+            found.add(shard_id)
+            open_ends += shards[shard_id].parents if shard_id in shards else ()
+    return found

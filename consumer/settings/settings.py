@@ -1,0 +1,279 @@
+"""Everything that a run is told: one frozen value, read once, checked before any I/O, and passed from then on.
+
+The file holds KCL's own names and `minutebook.*` (KCL ignores names that it does not know). All that is wrong
+with it is reported at once.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from archive.errors import SettingsError
+from archive.properties_file import read_properties
+from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
+from consumer.settings.values import (
+    Parse,
+    Start,
+    bucket,
+    endpoint,
+    flag,
+    jmespath_expression,
+    one_of,
+    prefix,
+    seconds,
+    start,
+    whole,
+    word,
+)
+
+PROPERTIES_VARIABLE: Final = "MINUTEBOOK_PROPERTIES"
+"""The environment variable that names the properties file of a processor; not an override of a setting."""
+
+_OURS: Final = "minutebook."
+_ENVIRONMENT: Final = "MINUTEBOOK_"
+_GIB: Final = 1 << 30
+_ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):[0-9]+:stream/([a-zA-Z0-9_.-]+)")
+_IDLE_SECONDS: Final = 60
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What a run is told. Units stand in the names; `flush_seconds` None means: by minute only.
+
+    `prefix` is empty or ends in a slash. `start` is `oldest`, `now` or epoch milliseconds.
+    """
+
+    stream_name: str
+    application_name: str
+    region: str
+    bucket: str
+    prefix: str = ""
+    s3_endpoint: str | None = None
+    kinesis_endpoint: str | None = None
+    dynamodb_endpoint: str | None = None
+    checkpoint_interval_seconds: float = 30
+    linger_seconds: float = 5
+    flush_seconds: float | None = None
+    max_segment_bytes: int = 134_217_728
+    max_segment_age_seconds: float = 900
+    start: Start = "oldest"
+    store_timeout_seconds: float = 300
+    dedupe: Literal["claims", "watermark"] | None = None
+    event_id: str | None = None
+    producer_sequence: str | None = None
+    producer_key: str | None = None
+    producer_ordered: bool = False
+    dedupe_table: str | None = None
+    adopt_checkpoint: bool = False
+    log_level: str = "info"
+    metrics_port: int | None = None
+
+
+OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
+    "bucket": bucket,
+    "prefix": prefix,
+    "s3Endpoint": endpoint,
+    "checkpointIntervalSeconds": seconds(0, 3600),
+    "lingerSeconds": seconds(0, 600),
+    "flushSeconds": seconds(0.1, 3600),
+    "maxSegmentBytes": whole(1, _GIB, "bytes"),
+    "maxSegmentAgeSeconds": seconds(90, 21_600),
+    "start": start,
+    "storeTimeoutSeconds": seconds(1, 3600),
+    "dedupe": one_of("claims", "watermark"),
+    "eventId": jmespath_expression,
+    "producerSequence": jmespath_expression,
+    "producerKey": jmespath_expression,
+    "producerOrdered": flag,
+    "dedupeTable": word,
+    "adoptCheckpoint": flag,
+    "logLevel": one_of("debug", "info", "warning", "error", "critical"),
+    "metricsPort": whole(1, 65_535, "(a TCP port)"),
+}
+"""The names after `minutebook.`, each with its parser."""
+
+
+class LoadedSettings(NamedTuple):
+    """A checked file: the typed settings, and the texts behind them.
+
+    `kcl` holds KCL's own names, `ours` the names after `minutebook.` with the environment's overrides applied.
+    """
+
+    settings: Settings
+    kcl: Mapping[str, str]
+    ours: Mapping[str, str]
+
+
+def load_settings(path: Path | str, environ: Mapping[str, str]) -> Settings:
+    """Read and check `path`, with the overrides of the environment.
+
+    Raises:
+        SettingsError: one error that lists all that is wrong.
+    """
+    return load_with_kcl(path, environ).settings
+
+
+def load_with_kcl(path: Path | str, environ: Mapping[str, str]) -> LoadedSettings:
+    """Do what `load_settings` does, and keep KCL's own values for the daemon's file."""
+    source = read_properties(Path(path))
+    errors = list(source.errors)
+    texts, override_errors = _overrides(environ)
+    errors += override_errors
+    kcl: dict[str, str] = {}
+    for name, text in source.values.items():
+        if name.startswith(_OURS) and name.removeprefix(_OURS) in OUR_PROPERTIES:
+            texts.setdefault(name.removeprefix(_OURS), (name, text))
+        elif name in KCL_PROPERTIES or name in INEFFECTIVE:
+            kcl[name] = text
+            errors += filter(None, [refuse(name, text)])
+        else:
+            errors.append(_unknown(name))
+    values = _parse(texts, errors)
+    _take_kcl(kcl, values, environ, errors)
+    errors += _missing(values, texts) + _contradictions(values, kcl) + _dedupe(values)
+    if errors:
+        raise _settings_error(str(path), errors)
+    return LoadedSettings(Settings(**values), kcl, {name: text for name, (_, text) in texts.items()})
+
+
+def environment_name(name: str) -> str:
+    """Return the variable that overrides `minutebook.<name>`: storeTimeoutSeconds -> ..._STORE_TIMEOUT_SECONDS."""
+    return _ENVIRONMENT + _snake(name).upper()
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?=[A-Z])", "_", name).lower()
+
+
+def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
+    """Return (setting -> (where it stands, text)) of the environment, and its errors."""
+    known = {environment_name(name): name for name in OUR_PROPERTIES}
+    texts: dict[str, tuple[str, str]] = {}
+    errors: list[str] = []
+    for variable, text in sorted(environ.items()):
+        if not variable.startswith(_ENVIRONMENT) or variable == PROPERTIES_VARIABLE:
+            continue
+        if variable not in known:
+            errors.append(f"environment variable {variable} is no setting" + _suggestion(variable, known))
+        elif text != text.strip():
+            errors.append(f"environment variable {variable} begins or ends in blanks: remove them")
+        else:
+            texts[known[variable]] = (variable, text)
+    return texts, errors
+
+
+def _parse(texts: Mapping[str, tuple[str, str]], errors: list[str]) -> dict[str, Any]:
+    defaults = {field.name: field.default for field in fields(Settings)}
+    values: dict[str, Any] = {}
+    for name, (where, text) in texts.items():
+        try:
+            values[_snake(name)] = OUR_PROPERTIES[name](text)
+        except ValueError as exc:
+            errors.append(f"{where} {exc}{_default_hint(defaults[_snake(name)])}")
+    return values
+
+
+def _default_hint(default: object) -> str:
+    """Return ` (default ...)` as the file would say it; nothing for a required name."""
+    if default is MISSING:
+        return ""
+    words: dict[object, str] = {None: "unset", "": "empty", False: "false"}
+    return f" (default {words.get(default, default)})"
+
+
+def _take_kcl(kcl: Mapping[str, str], values: dict[str, Any], environ: Mapping[str, str], errors: list[str]) -> None:
+    """Take what our own clients need from KCL's names, into `values`."""
+    arn = _ARN.fullmatch(kcl.get("streamArn", ""))
+    if "streamArn" in kcl and arn is None:
+        errors.append(f"streamArn must be arn:aws:kinesis:<region>:<account>:stream/<name>, not {kcl['streamArn']!r}")
+    if arn and kcl.get("streamName", arn[2]) != arn[2]:
+        errors.append("streamName and streamArn name two streams: keep one of them")
+    region = arn[1] if arn else environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
+    found = {
+        "stream_name": kcl.get("streamName") or (arn[2] if arn else None),
+        "application_name": kcl.get("applicationName"),
+        "region": kcl.get("regionName") or region,
+        "kinesis_endpoint": kcl.get("kinesisEndpoint"),
+        "dynamodb_endpoint": kcl.get("dynamoDBEndpoint"),
+    }
+    values.update({name: value for name, value in found.items() if value})
+    if "start" not in values and "initialPositionInStreamExtended" in kcl:
+        seconds_text = kcl["initialPositionInStreamExtended"]
+        usable = refuse("initialPositionInStreamExtended", seconds_text) is None
+        values["start"] = int(seconds_text) * 1000 if usable else "oldest"
+
+
+def _missing(values: Mapping[str, Any], texts: Mapping[str, tuple[str, str]]) -> list[str]:
+    needed = {
+        "stream_name": "streamName (or streamArn)",
+        "application_name": "applicationName",
+        "region": "regionName",
+    }
+    missing = [f"{text} is missing" for name, text in needed.items() if name not in values]
+    return missing if "bucket" in texts else [*missing, "minutebook.bucket is missing"]
+
+
+def _contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[str]:
+    age = values.get("max_segment_age_seconds", 900)
+    errors = []
+    if age <= _IDLE_SECONDS + values.get("linger_seconds", 5):
+        errors.append("minutebook.maxSegmentAgeSeconds must exceed 60 s + minutebook.lingerSeconds")
+    if age <= (values.get("flush_seconds") or 0):
+        errors.append("minutebook.maxSegmentAgeSeconds must exceed minutebook.flushSeconds")
+    silence = kcl.get("timeoutInSeconds", "")
+    if silence.isdecimal() and int(silence) < values.get("store_timeout_seconds", 300) + _IDLE_SECONDS:
+        errors.append(
+            "timeoutInSeconds must exceed minutebook.storeTimeoutSeconds by 60 s: "
+            "the daemon would halt while a processor waits for S3"
+        )
+    return errors
+
+
+def _dedupe(values: Mapping[str, Any]) -> list[str]:
+    """Return what the mode of producer deduplication lacks, and what it would not use."""
+    mode = values.get("dedupe")
+    needs = {"claims": {"event_id"}, "watermark": {"producer_sequence"}}.get(mode or "", set())
+    takes = {"claims": {"event_id", "dedupe_table"}}.get(mode or "", set())
+    if mode == "watermark":
+        takes = {"producer_sequence", "producer_key", "producer_ordered", "dedupe_table"}
+    names = {"event_id": "eventId", "producer_sequence": "producerSequence", "producer_key": "producerKey"}
+    names |= {"producer_ordered": "producerOrdered", "dedupe_table": "dedupeTable"}
+    missing = [
+        f"minutebook.{names[name]} is missing: minutebook.dedupe={mode} needs it"
+        for name in sorted(needs)
+        if values.get(name) is None
+    ]
+    idle = [
+        f"minutebook.{names[name]} has no effect "
+        + (f"with minutebook.dedupe={mode}" if mode else "without minutebook.dedupe")
+        for name in sorted(names.keys() - takes)
+        if values.get(name)
+    ]
+    return missing + idle
+
+
+def _unknown(name: str) -> str:
+    if "." in name and not name.startswith(_OURS):
+        return f"{name} is refused: nested names reach past the checks of this file; use the flat KCL names"
+    known = [*(_OURS + ours for ours in OUR_PROPERTIES), *KCL_PROPERTIES]
+    return f"{name} is no setting of KCL or Minutebook" + _suggestion(name, known)
+
+
+def _suggestion(name: str, known: Mapping[str, object] | list[str]) -> str:
+    by_fold = {candidate.lower(): candidate for candidate in known}
+    by_fold |= {
+        candidate.lower().removeprefix(_OURS): candidate for candidate in known if candidate.startswith(_OURS)
+    }
+    close = difflib.get_close_matches(name.lower(), list(by_fold), n=1, cutoff=0.75)
+    return f": did you mean {by_fold[close[0]]}?" if close else ": remove it"
+
+
+def _settings_error(path: str, errors: list[str]) -> SettingsError:
+    count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
+    return SettingsError(
+        "\n  - ".join([f"{path}: {count} in the settings", *errors]),
+        next_step="correct the lines named; properties/production.properties explains every name",
+    )

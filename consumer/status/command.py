@@ -1,0 +1,111 @@
+"""`minutebook status`: how the stream, the archive and the lease table stand, without touching any of them."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from rich.console import Console
+from rich.live import Live
+
+from archive.clock import Backoff, SystemClock, new_random
+from archive.logs import configure_logging
+from archive.store.s3 import S3Store, make_s3_client
+from consumer.stream.kinesis import KinesisStream, make_kinesis_client
+from consumer.leases.table import lease_table_of
+from consumer.restore.command import failover_seconds
+from consumer.settings.settings import LoadedSettings, load_with_kcl
+from consumer.status.facts import Sources, ask, look
+from consumer.status.lag import LagReader
+from consumer.status.report import LeaseWatch, StatusReport, shard_statuses
+from consumer.status.screen import render
+
+_PATIENCE_SECONDS: Final = 10
+"""How long one service is asked before it is called unavailable."""
+_LOOK_APART: Final = 0.4
+"""The two looks at the leases lie this part of the failover time apart: a living worker renews every third of it."""
+
+
+def status(path: Path, environ: Mapping[str, str], *, as_json: bool, every_seconds: float | None, days: int) -> int:
+    """Print one report, or a new one `every_seconds` until interrupted; return the exit code.
+
+    The code is 0 also when the table, the bucket or the archive does not exist; a service that could not be asked
+    gives its own code.
+
+    Raises:
+        SettingsError: the file itself is wrong.
+    """
+    loaded = load_with_kcl(path, environ)
+    configure_logging("error")
+    console, clock = Console(), SystemClock()
+    reports = iter_reports(_sources(loaded, days), failover_seconds(loaded))
+    try:
+        if every_seconds is None:
+            report = next(reports)
+            _print(console, report, as_json=as_json)
+            return exit_code(report)
+        if as_json:
+            for report in reports:
+                _print(console, report, as_json=True)
+                clock.sleep(every_seconds)
+        with Live(console=console, auto_refresh=False) as live:
+            for report in reports:
+                live.update(render(report), refresh=True)
+                clock.sleep(every_seconds)
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def iter_reports(sources: Sources, failover: float) -> Iterator[StatusReport]:
+    """Yield a report for each time it is asked for; the leases' ages grow more exact from one to the next."""
+    watch, clock, settings = LeaseWatch(failover), sources.clock, sources.settings
+    while True:
+        begun = clock.monotonic()
+        seen, problems = look(sources)
+        if seen.leases is not None:
+            watch.look(seen.leases.leases, begun)
+            clock.sleep(max(0.0, begun + failover * _LOOK_APART - clock.monotonic()))
+            # Only the counters are taken: a checkpoint of now may lie beyond the archive of a moment ago.
+            again = ask(sources.table.read, problems, "lease table")
+            watch.look(again.leases if again else {}, clock.monotonic())
+        yield StatusReport(
+            at_ms=clock.now_ms(),
+            application=settings.application_name,
+            stream=settings.stream_name,
+            bucket=settings.bucket,
+            prefix=settings.prefix,
+            problems=problems,
+            shards=shard_statuses(seen, watch, clock.monotonic()),
+        )
+
+
+def exit_code(report: StatusReport) -> int:
+    """Return the code of the first service that could not be asked; 0 when all answered."""
+    return next((problem.exit_code for problem in report.problems if problem.exit_code), 0)
+
+
+def _sources(loaded: LoadedSettings, days: int) -> Sources:
+    settings, clock, rng = loaded.settings, SystemClock(), new_random()
+    client = make_kinesis_client(settings.region, settings.kinesis_endpoint)
+    stream = KinesisStream(lambda: client, settings.stream_name, clock, rng, budget_seconds=_PATIENCE_SECONDS)
+    return Sources(
+        settings=settings,
+        store=S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket),
+        describe=stream.describe,
+        all_shards=stream.all_shards,
+        table=lease_table_of(loaded, clock, rng, budget_seconds=_PATIENCE_SECONDS),
+        lags=LagReader(client, settings.stream_name),
+        clock=clock,
+        waits=lambda: Backoff(clock, rng, budget_seconds=_PATIENCE_SECONDS),
+        days=days,
+    )
+
+
+def _print(console: Console, report: StatusReport, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+        sys.stdout.flush()
+    else:
+        console.print(render(report))

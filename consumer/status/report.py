@@ -1,0 +1,175 @@
+"""What `minutebook status` says: one value, and the rules that make it from what was seen. No I/O."""
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from archive.format.minute import minute_text
+from archive.format.position import Position
+from consumer.archived.shard_markers import ArchivedShard
+from consumer.leases.rows import Lease, LeaseRows
+from consumer.stream.port import ShardInfo
+from consumer.archived.chain_ends import ChainEnd
+
+FORMAT: Final = 1
+LeaseState = Literal["held", "expired", "unknown", "free", "done", "missing"]
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that could not be asked, or must be looked at. `exit_code` 0: it is merely absent."""
+
+    sentence: str
+    next_step: str = ""
+    exit_code: int = 0
+
+
+class ShardStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One shard. Positions are `<sequence>:<sub>`, times seconds; None means not known.
+
+    `state`: "open", "closed", or "unlisted" for a shard that the stream does not name (any more).
+    `lease`: "held" (renewed while we looked), "expired" (not renewed for longer than KCL allows), "free" (without an
+    owner), "done" (SHARD_END), "missing" (no row), "unknown" (not looked at for long enough).
+    `lease_age_seconds`: the last renewal is no older than this. `tail` is the end of the archive, `behind_seconds`
+    the age of the oldest record that is not archived, by `behind_source`: "record" (that record was read),
+    "stream" (MillisBehindLatest: GetRecords came back empty), "end" (the shard is archived to its end).
+    `gaps`: positions after which a segment is missing, and records whose continuity was recorded as doubtful.
+    """
+
+    shard: str
+    state: Literal["open", "closed", "unlisted"]
+    parents: list[str]
+    children: list[str]
+    owner: str | None
+    lease: LeaseState
+    lease_age_seconds: float | None
+    checkpoint: str | None
+    tail: str | None
+    tail_minute: str | None
+    behind_seconds: float | None
+    behind_source: Literal["record", "stream", "end"] | None
+    gaps: list[str]
+    notes: list[str]
+
+
+class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at everything; `at_ms` is epoch milliseconds."""
+
+    format: int = FORMAT
+    at_ms: int
+    application: str
+    stream: str
+    bucket: str
+    prefix: str
+    problems: list[Problem]
+    shards: list[ShardStatus]
+
+
+class Lag(NamedTuple):
+    """How far the archive of a shard is behind, see `ShardStatus`; `note` says why it is not known."""
+
+    seconds: float | None
+    source: Literal["record", "stream"] | None
+    note: str = ""
+
+
+class Seen(NamedTuple):
+    """What one look found. `leases` is None when the table could not be read or does not exist."""
+
+    shards: Mapping[str, ShardInfo]
+    archived: Mapping[str, ArchivedShard]
+    ends: Mapping[str, ChainEnd]
+    unread_ends: Mapping[str, str]
+    leases: LeaseRows | None
+    lags: Mapping[str, Lag]
+
+
+class LeaseWatch:
+    """What two and more looks at the lease counters say about the age of leases.
+
+    A worker renews every third of the failover time. A counter that moved between two looks was renewed after the
+    first of them; one that stood still longer than the failover time belongs to nobody any more.
+    """
+
+    def __init__(self, failover_seconds: float) -> None:
+        self._failover_seconds = failover_seconds
+        self._counters: dict[str, int] = {}
+        self._still_since: dict[str, float] = {}
+        self._renewed_after: dict[str, float] = {}
+        self._last_look = 0.0
+
+    def look(self, leases: Mapping[str, Lease], now: float) -> None:
+        """Take the counters as they are at `now`, seconds on a monotonic clock."""
+        for shard_id, lease in leases.items():
+            known = self._counters.get(shard_id)
+            if known is not None and known != lease.counter:
+                self._renewed_after[shard_id] = self._last_look
+            if known != lease.counter:
+                self._still_since[shard_id] = now
+            self._counters[shard_id] = lease.counter
+        self._last_look = now
+
+    def state(self, lease: Lease, now: float) -> tuple[LeaseState, float | None]:
+        """Return the state of a lease, and the age that its last renewal cannot exceed."""
+        if lease.checkpoint == "SHARD_END":
+            return "done", None
+        if lease.owner is None:
+            return "free", None
+        renewed = self._renewed_after.get(lease.shard_id)
+        age = None if renewed is None else now - renewed
+        if now - self._still_since.get(lease.shard_id, now) > self._failover_seconds:
+            return "expired", age
+        return ("unknown" if age is None else "held"), age
+
+
+def shard_statuses(seen: Seen, watch: LeaseWatch, now: float) -> list[ShardStatus]:
+    """Return the status of every shard that the stream, the archive or the lease table names."""
+    leases = seen.leases.leases if seen.leases else {}
+    names = seen.shards.keys() | leases.keys() | {name for name, one in seen.archived.items() if one.end is None}
+    return [_status(seen, name, leases.get(name), watch, now) for name in sorted(names)]
+
+
+def _status(seen: Seen, name: str, lease: Lease | None, watch: LeaseWatch, now: float) -> ShardStatus:
+    info, end = seen.shards.get(name), seen.ends.get(name)
+    marker = seen.archived.get(name, ArchivedShard(None, None)).end
+    state: LeaseState = "unknown" if seen.leases is None else "missing"
+    age: float | None = None
+    if lease is not None:
+        state, age = watch.state(lease, now)
+    tail = end.tail.last if end else (marker.last_position() if marker else None)
+    lag = seen.lags.get(name, Lag(None, None))
+    return ShardStatus(
+        shard=name,
+        state="unlisted" if info is None else "closed" if info.closed else "open",
+        parents=sorted(info.parents if info else lease.parents if lease else ()),
+        children=sorted(info.children if info else lease.children if lease else ()),
+        owner=lease.owner if lease else None,
+        lease=state,
+        lease_age_seconds=None if age is None else round(age, 1),
+        checkpoint=str(lease.checkpoint) if lease else None,
+        tail=None if tail is None else str(tail),
+        tail_minute=minute_text(end.tail.minute) if end else None,
+        behind_seconds=0 if marker else None if lag.seconds is None else round(lag.seconds, 1),
+        behind_source="end" if marker else lag.source,
+        gaps=_gaps(end),
+        notes=_notes(seen, name, lease, tail, lag),
+    )
+
+
+def _gaps(end: ChainEnd | None) -> list[str]:
+    if end is None:
+        return []
+    doubtful = [f"{one.continuity} before {one.first}" for one in end.segments if one.continuity is not None]
+    return [*(f"missing after {position}" for position in end.holes), *doubtful]
+
+
+def _notes(seen: Seen, name: str, lease: Lease | None, tail: Position | None, lag: Lag) -> list[str]:
+    archived = seen.archived.get(name, ArchivedShard(None, None))
+    notes = [text for text in (seen.unread_ends.get(name), lag.note) if text]
+    if lease and isinstance(lease.checkpoint, Position) and (tail is None or lease.checkpoint > tail) and not notes:
+        notes.append(
+            "the checkpoint lies beyond the archive: objects were deleted, or the prefix is another; see restore"
+        )
+    if lease and lease.checkpoint == "SHARD_END" and archived.end is None and name in seen.shards:
+        notes.append("KCL says the shard has ended, and the archive holds no proof: end.json is missing")
+    return notes

@@ -1,0 +1,80 @@
+"""How a status report looks on a terminal."""
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from consumer.status.report import ShardStatus, StatusReport
+
+_DIGITS = 8
+_LEASE_STYLES = {"held": "green", "expired": "bold red", "missing": "yellow", "free": "yellow"}
+_LATE_SECONDS = 180
+"""A minute, its linger, and a minute of grace: from here on the lag is shown in red."""
+
+
+def render(report: StatusReport) -> RenderableType:
+    """Return the problems, then one row per shard; positions are shortened to their last digits."""
+    parts: list[RenderableType] = [
+        Text(f"{report.application}: {report.stream} -> s3://{report.bucket}/{report.prefix}", style="bold")
+    ]
+    for problem in report.problems:
+        text = Text(f"! {problem.sentence}", style="yellow" if problem.exit_code == 0 else "bold red")
+        if problem.next_step:
+            text.append(f"\n  → {problem.next_step}", style="dim")
+        parts.append(text)
+    if report.shards:
+        parts.append(_table(report.shards))
+    return Group(*parts)
+
+
+def _table(shards: list[ShardStatus]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in ("shard", "state", "lease", "checkpoint", "archived to", "behind", "remarks"):
+        table.add_column(heading, overflow="fold")
+    for one in shards:
+        table.add_row(
+            one.shard, _state(one), _lease(one), short(one.checkpoint), _tail(one), _behind(one), _remarks(one)
+        )
+    return table
+
+
+def short(position: str | None) -> str:
+    """Return the last digits of a position; sentinels stay as they are."""
+    if position is None:
+        return "-"
+    sequence, colon, sub = position.partition(":")
+    return f"…{sequence[-_DIGITS:]}:{sub}" if colon and len(sequence) > _DIGITS else position
+
+
+def _state(one: ShardStatus) -> str:
+    family = [f"from {_number(name)}" for name in one.parents] + [f"to {_number(name)}" for name in one.children]
+    return "\n".join([one.state, *family])
+
+
+def _number(shard_id: str) -> str:
+    return shard_id.removeprefix("shardId-").lstrip("0") or "0"
+
+
+def _lease(one: ShardStatus) -> Text:
+    text = Text(one.lease, style=_LEASE_STYLES.get(one.lease, ""))
+    if one.owner:
+        age = "" if one.lease_age_seconds is None else f", renewed within {one.lease_age_seconds:g} s"
+        text.append(f"\n{one.owner}{age}", style="dim")
+    return text
+
+
+def _tail(one: ShardStatus) -> str:
+    return f"{one.tail_minute or ''}\n{short(one.tail)}".strip() if one.tail else "-"
+
+
+def _behind(one: ShardStatus) -> Text:
+    if one.behind_seconds is None:
+        return Text("unknown", style="yellow")
+    if one.behind_source == "end":
+        return Text("at its end")
+    return Text(f"{one.behind_seconds:g} s", style="bold red" if one.behind_seconds > _LATE_SECONDS else "")
+
+
+def _remarks(one: ShardStatus) -> Text:
+    text = Text("\n").join([Text(gap, style="bold red") for gap in one.gaps] + [Text(note) for note in one.notes])
+    return text if text.plain else Text("-")
