@@ -166,7 +166,7 @@ def audit(
 ) -> None:
     """Prove a day: every record archived once, in whole chains. Exits 3 on defects, 4 when something is unproven."""
     from compaction.command import audit as run  # noqa: PLC0415 - help is quick
-    from compaction.request import AuditRequest  # noqa: PLC0415 - same
+    from compaction.job.request import AuditRequest  # noqa: PLC0415 - same
 
     request = AuditRequest(
         file, date, first, last, level, shard, lookback, report, as_json, master, event_id, published
@@ -207,7 +207,7 @@ def compact(
 ) -> None:
     """Rewrite a day to Parquet, audit it, and publish it in one step. Running it again finishes or does nothing."""
     from compaction.command import compact as run  # noqa: PLC0415 - help is quick
-    from compaction.request import CompactRequest  # noqa: PLC0415 - same
+    from compaction.job.request import CompactRequest  # noqa: PLC0415 - same
 
     request = CompactRequest(
         file,

@@ -11,8 +11,8 @@ from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
-from compaction.day import Day
-from compaction.directory_storage import DirectoryStorage
+from archive.format.day import Day
+from archive.store.directory_storage import DirectoryStorage
 
 DAY = Day.parse("2026-11-20")
 PREFIX = "raw/"

@@ -21,13 +21,13 @@ from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.store.objects import ListedObject, ObjectHead, StoredObject
 from benchmarks.archives import APPLICATION, FIRST, PREFIX, start_marker
-from compaction.audit import audit_day
-from compaction.day import MINUTES_A_DAY, Day
-from compaction.leases import Checkpoints
-from compaction.places import Place
-from compaction.ports import AuditOptions, Ports
-from compaction.result import encode_audit
-from compaction.storage import Address, Level
+from compaction.audit.audit import audit_day
+from archive.format.day import MINUTES_A_DAY, Day
+from compaction.inventory.checkpoints import Checkpoints
+from archive.store.places import Place
+from compaction.job.context import AuditOptions, Ports
+from compaction.verdict.audit_document import encode_audit
+from archive.store.storage import Address, Level
 
 T = TypeVar("T")
 

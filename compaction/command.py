@@ -12,27 +12,27 @@ from rich.console import Console
 
 from archive.clock import Backoff, SystemClock, new_id, new_random
 from archive.logs import configure_logging
-from compaction.audit import audit_day
-from compaction.conclusion import DayResult
-from compaction.day import Day, day_of_ms
-from compaction.day_before import look_back
-from compaction.exchange import Exchanged
-from compaction.generation import DayFolder
-from compaction.iceberg_open import opened_table
-from compaction.inventory import list_day
-from compaction.kinesis import StreamReader, make_kinesis_client
-from compaction.leases import Checkpoints, make_dynamodb_client, read_checkpoints
-from compaction.places import Place, open_storage, parse_place
-from compaction.plan import plan_tasks, single_units
-from compaction.ports import AuditOptions, Ports
-from compaction.publish import Publisher
-from compaction.request import AuditRequest, CompactRequest
-from compaction.result import EXIT_CODES, Verdict, encode_audit
+from compaction.audit.audit import audit_day
+from compaction.audit.conclusion import DayResult
+from archive.format.day import Day, day_of_ms
+from compaction.producers.day_before import look_back
+from compaction.job.exchange import Exchanged
+from compaction.publish.generation import DayFolder
+from compaction.iceberg.catalog import opened_table
+from compaction.inventory.inventory import list_day
+from compaction.stream.kinesis import StreamReader, make_kinesis_client
+from compaction.inventory.checkpoints import Checkpoints, make_dynamodb_client, read_checkpoints
+from archive.store.places import Place, open_storage, parse_place
+from compaction.tasks.plan import plan_tasks, single_units
+from compaction.job.context import AuditOptions, Ports
+from compaction.publish.publisher import Publisher
+from compaction.job.request import AuditRequest, CompactRequest
+from compaction.verdict.audit_document import EXIT_CODES, Verdict, encode_audit
 from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
-from compaction.screen import progress_bar, show_audit
-from compaction.settings import JobSettings, load_job_settings
-from compaction.spark import SparkEngine
-from compaction.work import Order, Outcome
+from compaction.report.screen import progress_bar, show_audit
+from compaction.job.settings import JobSettings, load_job_settings
+from compaction.spark.engine import SparkEngine
+from compaction.tasks.task import Order, Outcome
 
 _STORE_BUDGET_SECONDS: Final = 120
 _FOLDER: Final = "_parquet"
@@ -185,7 +185,7 @@ def _show(result: DayResult, report: Path | None, *, as_json: bool) -> None:
     report.mkdir(parents=True, exist_ok=True)
     base = report / f"audit-{result.audit.scope.day}"
     base.with_suffix(".json").write_bytes(body)
-    from compaction.report import render  # noqa: PLC0415 - jinja2 and matplotlib, for those who want pictures
+    from compaction.report.page import render  # noqa: PLC0415 - jinja2 and matplotlib, for those who want pictures
 
     base.with_suffix(".html").write_text(render(result), encoding="utf-8")
     if not as_json:
@@ -218,7 +218,7 @@ def _show_outcome(done: Compacted, day: Day, out: Place, *, quiet: bool) -> None
 
 def _show_plan(ports: Ports, day: Day, options: AuditOptions, out: Place) -> None:
     """Print what a run would do; reads names only."""
-    from compaction.examine import pieces_of  # noqa: PLC0415 - beside its one use
+    from compaction.audit.chains import pieces_of  # noqa: PLC0415 - beside its one use
 
     inventory = list_day(ports.archive, day, ports.place.prefix, ports.waits)
     tasks = plan_tasks(single_units(pieces_of(inventory)))

@@ -7,22 +7,22 @@ import structlog
 
 from archive.errors import SafetyRefusal
 from archive.format.minute import minute_text
-from compaction.audit import Writing, examine
-from compaction.conclusion import DayResult, conclude
-from compaction.day import Day
-from compaction.day_before import DayBefore, look_back
-from compaction.findings import Code, Finding, finding
-from compaction.generation import Current, DayFolder, Manifest, files_of
-from compaction.iceberg import TableCommit, TableCommitter
-from compaction.inventory import Inventory, list_day
-from compaction.leases import Checkpoints
-from compaction.parquet import SCHEMA_VERSION
-from compaction.places import Place
-from compaction.ports import AuditOptions, Ports, iso_time
-from compaction.publish import Publisher
-from compaction.result import Audit, Verdict, decode_audit, encode_audit
-from compaction.storage import Storage
-from compaction.tombstones import is_expired
+from compaction.audit.audit import Writing, examine
+from compaction.audit.conclusion import DayResult, conclude
+from archive.format.day import Day
+from compaction.producers.day_before import DayBefore, look_back
+from compaction.verdict.findings import Code, Finding, finding
+from compaction.publish.generation import Current, DayFolder, Manifest, files_of
+from compaction.iceberg.commit import TableCommit, TableCommitter
+from compaction.inventory.inventory import Inventory, list_day
+from compaction.inventory.checkpoints import Checkpoints
+from compaction.tasks.parquet import SCHEMA_VERSION
+from archive.store.places import Place
+from compaction.job.context import AuditOptions, Ports, iso_time
+from compaction.publish.publisher import Publisher
+from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
+from archive.store.storage import Storage
+from compaction.inventory.tombstones import is_expired
 
 FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
 _PUBLISH_ATTEMPTS: Final = 3

@@ -120,7 +120,7 @@ def _minutebook(console: Console, words: list[str], environment: Mapping[str, st
 
 def _deepest_level(properties: Path) -> str:
     """Return `stream` where the audit can compare with the stream itself, else `keys`."""
-    from compaction.request import AuditRequest  # noqa: PLC0415 - beside its one use
+    from compaction.job.request import AuditRequest  # noqa: PLC0415 - beside its one use
 
     try:
         return AuditRequest(properties, level="stream").checked_level()

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from archive.clock import Backoff, Clock
 from archive.format.position import Position
-from compaction.event_ids import Layout, find_copies
-from compaction.exchange import Exchange
-from compaction.findings import Finding
-from compaction.leases import Checkpoints
-from compaction.places import Place, open_storage
-from compaction.ports import Engine, Ports
-from compaction.storage import Address
-from compaction.work import Order, Outcome, run, run_collecting
+from compaction.tasks.event_ids import Layout, find_copies
+from compaction.job.exchange import Exchange
+from compaction.verdict.findings import Finding
+from compaction.inventory.checkpoints import Checkpoints
+from archive.store.places import Place, open_storage
+from compaction.job.context import Engine, Ports
+from archive.store.storage import Address
+from compaction.tasks.task import Order, Outcome, run, run_collecting
 from tests.corpus.defects import Expected, Seen
 from tests.corpus.model import PREFIX
 from tests.fakes.clock import ManualClock
@@ -29,7 +29,7 @@ def in_process(orders: Sequence[Order]) -> list[Outcome]:
 
 
 class InProcess(NamedTuple):
-    """Tasks that were run one after the other, and their ids; implements `compaction.exchange.Exchanged`."""
+    """Tasks that were run one after the other, and their ids; implements `compaction.job.exchange.Exchanged`."""
 
     outcomes: list[Outcome]
     rows: dict[int, list[bytes]]

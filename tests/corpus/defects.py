@@ -14,7 +14,7 @@ from archive.format.metadata import SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.segment import SegmentWriter
-from compaction.findings import Code
+from compaction.verdict.findings import Code
 from tests.corpus.model import PREFIX, Corpus, Shard, Stored, body_of, copy_of, make_segment
 
 

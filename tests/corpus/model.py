@@ -16,7 +16,7 @@ from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
 from archive.store.objects import ObjectStore
-from compaction.day import Day
+from archive.format.day import Day
 
 PREFIX = "raw/"
 STREAM_ARN = "arn:aws:kinesis:eu-central-1:000000000000:stream/corpus"

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archive.clock import Backoff, SystemClock
-from compaction.day import Day
-from compaction.generation import DayFolder, File, Manifest
-from compaction.iceberg import DayTable, TableCommit, TableCommitter
-from compaction.parquet import SCHEMA
-from compaction.places import Place, open_storage
-from compaction.ports import iso_time
-from compaction.publish import Publisher
+from archive.format.day import Day
+from compaction.publish.generation import DayFolder, File, Manifest
+from compaction.iceberg.commit import DayTable, TableCommit, TableCommitter
+from compaction.tasks.parquet import SCHEMA
+from archive.store.places import Place, open_storage
+from compaction.job.context import iso_time
+from compaction.publish.publisher import Publisher
 from tests.fakes.clock import ManualClock
 
 Row = dict[str, object]

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from archive.errors import OutcomeUnknown
 from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
-from compaction.storage import Body, Level, Sink, Storage, Tail
+from archive.store.storage import Body, Level, Sink, Storage, Tail
 
 T = TypeVar("T")
 

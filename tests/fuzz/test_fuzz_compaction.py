@@ -13,9 +13,9 @@ from archive.errors import FormatError
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record, decode_line, encode_lines
-from compaction.facts import Disorder, SegmentFacts
-from compaction.plan import Piece
-from compaction.reading import LINE_SCHEMA, SegmentReader
+from compaction.tasks.facts import Disorder, SegmentFacts
+from compaction.tasks.plan import Piece
+from compaction.tasks.reading import LINE_SCHEMA, SegmentReader
 from tests.fakes.shard import SHARD
 from tests.fuzz.hostile import damaged, search
 from tests.fuzz.valid import MINUTE, keys, payloads, runs

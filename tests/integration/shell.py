@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compaction.storage import Address
+from archive.store.storage import Address
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.model import PREFIX, Corpus
 

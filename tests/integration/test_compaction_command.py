@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
-from compaction.day import Day
-from compaction.places import open_storage
-from compaction.result import decode_audit
+from archive.format.day import Day
+from archive.store.places import open_storage
+from compaction.verdict.audit_document import decode_audit
 from demo.embedded import EmbeddedAws
 from tests.corpus.defects import swapped_lines
 from tests.corpus.model import Corpus

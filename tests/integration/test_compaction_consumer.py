@@ -2,12 +2,12 @@
 
 from archive.clock import SystemClock
 from archive.format.position import Position
-from compaction.audit import audit_day
-from compaction.day import Day, day_of_ms
-from compaction.places import Place, open_storage
-from compaction.ports import AuditOptions, Ports
+from compaction.audit.audit import audit_day
+from archive.format.day import Day, day_of_ms
+from archive.store.places import Place, open_storage
+from compaction.job.context import AuditOptions, Ports
 from compaction.rewrite import CompactOptions, compact_day
-from compaction.storage import Address
+from archive.store.storage import Address
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.auditing import ports
 from tests.fakes.daemon_double import DaemonDouble

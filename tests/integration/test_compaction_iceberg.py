@@ -16,14 +16,14 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
 from archive.clock import SystemClock
 from archive.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
-from compaction.day import Day
-from compaction.iceberg_catalog import IcebergTable
-from compaction.parquet import SCHEMA
-from compaction.places import Place, open_storage
-from compaction.ports import AuditOptions
-from compaction.publish import GRACE_MS
+from archive.format.day import Day
+from compaction.iceberg.table import IcebergTable
+from compaction.tasks.parquet import SCHEMA
+from archive.store.places import Place, open_storage
+from compaction.job.context import AuditOptions
+from compaction.publish.publisher import GRACE_MS
 from compaction.rewrite import CompactOptions, compact_day
-from compaction.storage import Address
+from archive.store.storage import Address
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from tests.corpus.auditing import ports
 from tests.corpus.model import PREFIX

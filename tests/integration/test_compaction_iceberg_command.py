@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from compaction.day import Day
-from compaction.parquet import SCHEMA
-from compaction.places import open_storage
+from archive.format.day import Day
+from compaction.tasks.parquet import SCHEMA
+from archive.store.places import open_storage
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from tests.corpus.model import PREFIX, Corpus
 from tests.corpus.shelf import Row, keys_of

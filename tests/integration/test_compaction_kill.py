@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archive.clock import Backoff, SystemClock, new_id, new_random
-from compaction.day import Day
-from compaction.generation import DayFolder
-from compaction.places import open_storage
-from compaction.publish import Publisher
-from compaction.storage import Address, Storage
+from archive.format.day import Day
+from compaction.publish.generation import DayFolder
+from archive.store.places import open_storage
+from compaction.publish.publisher import Publisher
+from archive.store.storage import Address, Storage
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.model import PREFIX, Corpus, Shape
 

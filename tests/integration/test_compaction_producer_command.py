@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
-from compaction.day import Day
-from compaction.places import open_storage
+from archive.format.day import Day
+from archive.store.places import open_storage
 from demo.embedded import EmbeddedAws
 from tests.corpus.defects import repeated_after_midnight
 from tests.corpus.model import Corpus

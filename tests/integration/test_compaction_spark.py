@@ -11,17 +11,17 @@ import pytest
 from archive.clock import SystemClock
 from archive.errors import FormatError
 from archive.format.position import Position
-from compaction.audit import audit_day
-from compaction.day import Day
-from compaction.generation import DayFolder
-from compaction.places import Place, open_storage
-from compaction.plan import Piece, Task, Unit
-from compaction.ports import AuditOptions, Ports
-from compaction.publish import Publisher
+from compaction.audit.audit import audit_day
+from archive.format.day import Day
+from compaction.publish.generation import DayFolder
+from archive.store.places import Place, open_storage
+from compaction.tasks.plan import Piece, Task, Unit
+from compaction.job.context import AuditOptions, Ports
+from compaction.publish.publisher import Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
-from compaction.spark import SparkEngine
-from compaction.storage import Address
-from compaction.work import Order
+from compaction.spark.engine import SparkEngine
+from archive.store.storage import Address
+from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.auditing import compare, ports
 from tests.corpus.defects import (

@@ -14,14 +14,14 @@ from archive.format.metadata import ChainStart, Predecessor
 from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.record import Record
-from compaction.audit import audit_day
-from compaction.day import Day, day_of_ms
-from compaction.findings import Code
-from compaction.kinesis import StreamReader
-from compaction.places import open_storage
-from compaction.ports import AuditOptions
-from compaction.result import Audit
-from compaction.storage import Address, Storage
+from compaction.audit.audit import audit_day
+from archive.format.day import Day, day_of_ms
+from compaction.verdict.findings import Code
+from compaction.stream.kinesis import StreamReader
+from archive.store.places import open_storage
+from compaction.job.context import AuditOptions
+from compaction.verdict.audit_document import Audit
+from archive.store.storage import Address, Storage
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.auditing import ports
 from tests.corpus.model import PREFIX, make_segment

@@ -264,7 +264,7 @@ MUTATIONS: Final = (
     *PRODUCERS,
     Mutation(
         "read the pointer before the table",
-        "compaction/iceberg.py",
+        "compaction/iceberg/commit.py",
         """                view = self._table.look(self._publisher.folder.day)
                 manifest = self._manifest()
 """,
@@ -275,35 +275,35 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "let pyiceberg repeat commits",
-        "compaction/iceberg_catalog.py",
+        "compaction/iceberg/table.py",
         '"commit.retry.num-retries": "0"',
         '"commit.retry.num-retries": "4"',
         (f"{_ICEBERG}::test_two_runs_of_one_generation_have_one_winner",),
     ),
     Mutation(
         "give a table files without a mark",
-        "compaction/iceberg.py",
+        "compaction/iceberg/commit.py",
         '        self._publisher.marks.put(generation, self._short, msgspec.json.encode(mark) + b"\\n")\n',
         "",
         (f"{_ICEBERG}::test_a_run_without_the_table_never_sweeps_what_the_table_names",),
     ),
     Mutation(
         "unmark a generation as soon as it is replaced",
-        "compaction/iceberg.py",
+        "compaction/iceberg/commit.py",
         "        if recorded.committed_ms < self._clock.now_ms() - GRACE_MS:\n",
         "        if recorded.committed_ms < self._clock.now_ms() + GRACE_MS:\n",
         (f"{_ICEBERG}::test_a_run_without_the_table_never_sweeps_what_the_table_names",),
     ),
     Mutation(
         "replace rows that somebody added to the table",
-        "compaction/iceberg_plan.py",
+        "compaction/iceberg/plan.py",
         "    if strangers and (recorded is None or rows != recorded.rows):\n",
         "    if strangers and recorded is None:\n",
         (f"{_PLAN}::test_rows_that_are_not_those_committed_are_refused",),
     ),
     Mutation(
         "sweep a generation as soon as it is replaced",
-        "compaction/publish.py",
+        "compaction/publish/publisher.py",
         "_epoch_ms(pointer) >= now_ms - grace_ms",
         "_epoch_ms(pointer) >= now_ms + grace_ms",
         ("tests/unit/test_compaction_publish.py::test_a_generation_stays_for_the_grace_after_it_was_replaced",),

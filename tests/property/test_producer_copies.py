@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.event_ids import Copy, IdCollector, IdOrder, Layout, Place, find_copies, unpack_copies
+from compaction.tasks.event_ids import Copy, IdCollector, IdOrder, Layout, Place, find_copies, unpack_copies
 
 
 class Sent(NamedTuple):

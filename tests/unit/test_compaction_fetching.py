@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from archive.format.position import Position
-from compaction.directory_storage import DirectoryStorage
-from compaction.fetching import FETCHES, Body, fetch_ahead
-from compaction.plan import Piece
-from compaction.storage import Body as Opened
+from archive.store.directory_storage import DirectoryStorage
+from compaction.tasks.fetching import FETCHES, Body, fetch_ahead
+from compaction.tasks.plan import Piece
+from archive.store.storage import Body as Opened
 
 SHARD = "shardId-000000000000"
 WAIT_SECONDS = 20

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import SafetyRefusal
-from compaction.iceberg_plan import LiveFile, Recorded, Replacement, Target, plan_replacement
+from compaction.iceberg.plan import LiveFile, Recorded, Replacement, Target, plan_replacement
 
 FOLDER: Final = "s3://b/dt=2026-11-20/gen="
 OLD: Final = tuple(f"{FOLDER}one/{name}" for name in "ab")

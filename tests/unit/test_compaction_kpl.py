@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.kpl import MAGIC, UserRecord, user_records
+from compaction.stream.kpl import MAGIC, UserRecord, user_records
 from tests.e2e.aggregate import aggregate
 
 

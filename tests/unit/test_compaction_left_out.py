@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 
 from archive.format.position import Position
-from compaction.day import Day
-from compaction.generation import Manifest
-from compaction.places import Place, open_storage
-from compaction.ports import AuditOptions
+from archive.format.day import Day
+from compaction.publish.generation import Manifest
+from archive.store.places import Place, open_storage
+from compaction.job.context import AuditOptions
 from compaction.rewrite import Compacted, CompactOptions, compact_day
-from compaction.storage import Address
+from archive.store.storage import Address
 from tests.corpus.auditing import ports
 from tests.corpus.defects import (
     drop_records,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from compaction.day import MINUTES_A_DAY, Day
-from compaction.findings import Code, Finding, finding
-from compaction.pictures import shown_minutes
+from archive.format.day import MINUTES_A_DAY, Day
+from compaction.verdict.findings import Code, Finding, finding
+from compaction.report.pictures import shown_minutes
 
 DAY = Day.parse("2026-11-20")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from archive.errors import SettingsError
-from compaction.request import AuditRequest, CompactRequest
+from compaction.job.request import AuditRequest, CompactRequest
 
 FILE = Path("my.properties")
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from compaction.audit import audit_day
-from compaction.day import Day
-from compaction.places import Place, open_storage
-from compaction.ports import AuditOptions
-from compaction.result import Audit
-from compaction.storage import Address
+from compaction.audit.audit import audit_day
+from archive.format.day import Day
+from archive.store.places import Place, open_storage
+from compaction.job.context import AuditOptions
+from compaction.verdict.audit_document import Audit
+from archive.store.storage import Address
 from tests.corpus.auditing import compare, ports
 from tests.corpus.defects import (
     DEFECTS,

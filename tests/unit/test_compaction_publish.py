@@ -10,14 +10,14 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.errors import SafetyRefusal
-from compaction.day import Day
-from compaction.generation import DayFolder
-from compaction.places import Place, open_storage
-from compaction.ports import AuditOptions, Ports
-from compaction.publish import GRACE_MS, Publisher
+from archive.format.day import Day
+from compaction.publish.generation import DayFolder
+from archive.store.places import Place, open_storage
+from compaction.job.context import AuditOptions, Ports
+from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
-from compaction.storage import Address, Storage
-from compaction.work import Order, Outcome
+from archive.store.storage import Address, Storage
+from compaction.tasks.task import Order, Outcome
 from tests.corpus.auditing import in_process, ports
 from tests.corpus.defects import overlapping_segments, truncated_object
 from tests.corpus.model import PREFIX, Corpus, make_segment

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record, encode_lines
-from compaction.facts import SegmentFacts
-from compaction.plan import Piece
-from compaction.reading import BLOCK_BYTES, SegmentReader
+from compaction.tasks.facts import SegmentFacts
+from compaction.tasks.plan import Piece
+from compaction.tasks.reading import BLOCK_BYTES, SegmentReader
 
 MINUTE = 29_920_000
 SHARD = "shardId-000000000000"

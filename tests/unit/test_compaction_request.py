@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from archive.errors import SettingsError
-from compaction.day import Day
-from compaction.request import AuditRequest, CompactRequest
+from archive.format.day import Day
+from compaction.job.request import AuditRequest, CompactRequest
 
 TODAY = Day.parse("2026-03-01")
 FILE = Path("any.properties")

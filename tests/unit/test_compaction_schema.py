@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from compaction.result import Audit, Check, Equation, Scope, audit_schema, decode_audit, encode_audit
+from compaction.verdict.audit_document import Audit, Check, Equation, Scope, audit_schema, decode_audit, encode_audit
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "audit.schema.json"
 

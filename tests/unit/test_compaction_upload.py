@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from archive.errors import StoreError
-from compaction.s3_storage import PART_BYTES, S3Sink
+from archive.store.s3_storage import PART_BYTES, S3Sink
 
 WAIT_SECONDS = 20
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from archive.format.payload import PayloadPath
-from compaction.event_ids import (
+from compaction.tasks.event_ids import (
     ROW_BYTES,
     IdCollector,
     IdOrder,
@@ -13,7 +13,7 @@ from compaction.event_ids import (
     unpack_copies,
     without,
 )
-from compaction.reading import LINE_SCHEMA
+from compaction.tasks.reading import LINE_SCHEMA
 
 
 def collect(data: list[bytes], partitions: int = 1) -> IdCollector:

@@ -7,11 +7,11 @@ from rich.console import Console
 
 from archive.clock import Backoff
 from archive.format.tombstone import decode_tombstone
-from compaction.day import Day
-from compaction.places import Place, open_storage
-from compaction.ports import AuditOptions
+from archive.format.day import Day
+from archive.store.places import Place, open_storage
+from compaction.job.context import AuditOptions
 from compaction.rewrite import CompactOptions, compact_day
-from compaction.storage import Address, Storage
+from archive.store.storage import Address, Storage
 from consumer.expire.command import Archive, parse_age, run
 from consumer.expire.places import DirectoryReader, PublishedPlace
 from consumer.stream.port import StreamIdentity

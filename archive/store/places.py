@@ -1,0 +1,46 @@
+"""Addresses of stores: how `--out` and the settings name one, and how a process opens it, once."""
+
+import functools
+from pathlib import Path
+from typing import NamedTuple
+
+from archive.errors import SettingsError
+from archive.store.s3 import make_s3_client
+from archive.store.directory_storage import DirectoryStorage
+from archive.store.s3_storage import S3Storage
+from archive.store.storage import Address, Storage
+
+
+class Place(NamedTuple):
+    """A store and the part of its keys that is ours: `prefix` is empty or ends in `/`."""
+
+    address: Address
+    prefix: str
+
+
+def parse_place(text: str, region: str, endpoint: str | None) -> Place:
+    """Read `s3://bucket/folder` (or `s3a://`, `s3n://`), or the path of a local directory.
+
+    Raises:
+        SettingsError: neither.
+    """
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        if not text:
+            raise SettingsError("--out is empty", next_step="name a directory, or s3://bucket/folder")
+        return Place(Address(None, str(Path(text).absolute())), "")
+    if scheme == "file":
+        return Place(Address(None, str(Path(rest).absolute())), "")
+    bucket, _, folder = rest.partition("/")
+    if scheme not in {"s3", "s3a", "s3n"} or not bucket:
+        raise SettingsError(f"cannot write to {text!r}", next_step="name a directory, or s3://bucket/folder")
+    folder = folder.strip("/")
+    return Place(Address(bucket, region=region, endpoint=endpoint), f"{folder}/" if folder else "")
+
+
+@functools.lru_cache(maxsize=8)
+def open_storage(address: Address) -> Storage:
+    """Return the store at an address; one client per process and address."""
+    if address.bucket is None:
+        return DirectoryStorage(Path(address.root))
+    return S3Storage(make_s3_client(address.region, address.endpoint), address.bucket)

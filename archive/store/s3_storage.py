@@ -1,0 +1,215 @@
+"""The S3 side of `Storage`: the archive's own store, and the few requests that publishing adds."""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from archive.errors import OutcomeUnknown
+from archive.store.s3 import S3Store, translate
+from archive.store.objects import ListedObject
+from archive.store.storage import Body, Level, ObjectChanged, Tail
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import CompletedPartTypeDef
+
+_PRECONDITION_FAILED, _NOT_FOUND = 412, 404
+_CHUNK_BYTES: Final = 1 << 20
+_DELETE_BATCH: Final = 1000
+PART_BYTES: Final = 5 << 20
+"""Least size of a piece of a multipart upload that S3 takes; of 10,000, so 50 GB, where a task writes 0.1."""
+
+
+class S3Storage(S3Store):
+    """One bucket. Thread-safe, as botocore's clients are."""
+
+    def __init__(self, client: "S3Client", bucket: str) -> None:
+        super().__init__(client, bucket)
+        self._s3 = client
+
+    def uri(self, key: str) -> str:
+        """Return `s3://bucket/key`."""
+        return f"s3://{self.bucket}/{key}"
+
+    def list_level(self, folder: str) -> Level:
+        """List with the delimiter `/`; see `Storage`."""
+        folders: list[str] = []
+        objects: list[ListedObject] = []
+        pages = self._s3.get_paginator("list_objects_v2")
+        try:
+            for page in pages.paginate(Bucket=self.bucket, Prefix=folder, Delimiter="/"):
+                folders += [row["Prefix"] for row in page.get("CommonPrefixes", [])]
+                for row in page.get("Contents", []):
+                    modified_ms = int(row["LastModified"].timestamp() * 1000)
+                    objects.append(ListedObject(row["Key"], row["Size"], row["ETag"], modified_ms))
+        except (ClientError, BotoCoreError) as exc:
+            raise translate(exc, f"LIST {folder}") from exc
+        return Level(tuple(folders), tuple(objects))
+
+    def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
+        """Send one PUT with `If-Match`, or `If-None-Match: *` where there must be nothing; see `Storage`.
+
+            etag given:  200 replaced   412 another object is there   404 it was deleted     -> the last two: False
+            etag None:   200 created    412 an object is there                                -> False
+
+        409 (another conditional write is on its way) and everything else that leaves the outcome open raises
+        `OutcomeUnknown`: the caller reads the object and compares, because its own write may have been applied.
+        """
+        try:
+            if etag is None:
+                self._s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type, IfNoneMatch="*")
+            else:
+                self._s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type, IfMatch=etag)
+        except ClientError as exc:
+            if exc.response["ResponseMetadata"]["HTTPStatusCode"] in {_PRECONDITION_FAILED, _NOT_FOUND}:
+                if exc.response["Error"]["Code"] == "NoSuchBucket":
+                    raise translate(exc, f"PUT {key}") from exc
+                return False
+            raise translate(exc, f"PUT {key}") from exc
+        except BotoCoreError as exc:
+            raise translate(exc, f"PUT {key}") from exc
+        return True
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete in batches of 1,000; see `Storage`."""
+        wanted = list(keys)
+        for start in range(0, len(wanted), _DELETE_BATCH):
+            batch = wanted[start : start + _DELETE_BATCH]
+            try:
+                answer = self._s3.delete_objects(
+                    Bucket=self.bucket, Delete={"Objects": [{"Key": key} for key in batch], "Quiet": True}
+                )
+            except (ClientError, BotoCoreError) as exc:
+                raise translate(exc, f"DELETE {batch[0]}") from exc
+            for failed in answer.get("Errors", []):
+                raise OutcomeUnknown(f"DELETE {failed.get('Key')}: {failed.get('Code')} {failed.get('Message')}")
+
+    def open_read(self, key: str, etag: str | None) -> Body:
+        """Send one GET with `If-Match`; the body is read while the caller works on it; see `Storage`."""
+        try:
+            if etag is None:
+                answer = self._s3.get_object(Bucket=self.bucket, Key=key)
+            else:
+                answer = self._s3.get_object(Bucket=self.bucket, Key=key, IfMatch=etag)
+        except ClientError as exc:
+            code = exc.response["Error"]["Code"]
+            if code in {"PreconditionFailed", "412", "NoSuchKey", "404"}:
+                raise ObjectChanged(f"{key} is not the object that was listed ({code})") from exc
+            raise translate(exc, f"GET {key}") from exc
+        except BotoCoreError as exc:
+            raise translate(exc, f"GET {key}") from exc
+        metadata = {name.lower(): value for name, value in answer["Metadata"].items()}
+        return Body(metadata, self._chunks(key, answer["Body"]))
+
+    def _chunks(self, key: str, stream: object) -> Iterator[bytes]:
+        try:
+            yield from stream.iter_chunks(_CHUNK_BYTES)  # type: ignore[attr-defined]  # botocore's StreamingBody
+        except BotoCoreError as exc:
+            raise translate(exc, f"GET {key}") from exc
+
+    def read_tail(self, key: str, count: int) -> Tail:
+        """Send one GET with a range from the end; see `Storage`."""
+        try:
+            answer = self._s3.get_object(Bucket=self.bucket, Key=key, Range=f"bytes=-{count}")
+            data = answer["Body"].read()
+        except (ClientError, BotoCoreError) as exc:
+            raise translate(exc, f"GET {key}") from exc
+        # A 206 names the whole size behind the slash; a store that answered 200 gave the whole object.
+        whole = answer.get("ContentRange", "").rpartition("/")[2]
+        return Tail(data[-count:], int(whole) if whole.isdecimal() else len(data))
+
+    def open_write(self, key: str, content_type: str) -> "S3Sink":
+        """Start a multipart upload with the first piece; see `Storage`."""
+        return S3Sink(self._s3, self.bucket, key, content_type)
+
+
+class S3Sink:
+    """A multipart upload, or one PUT when the file stays smaller than a piece.
+
+    One piece is on its way while the next is made; what went wrong with it is raised by the next call. Nothing is
+    visible before `close`. An upload whose process dies is left open: a lifecycle rule
+    `AbortIncompleteMultipartUpload` on the bucket removes it.
+    """
+
+    def __init__(self, client: "S3Client", bucket: str, key: str, content_type: str) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._key = key
+        self._content_type = content_type
+        self._pending = bytearray()
+        self._upload_id: str | None = None
+        self._parts: list[CompletedPartTypeDef] = []
+        self._sender = ThreadPoolExecutor(max_workers=1, thread_name_prefix="upload")
+        self._sent: Future[None] | None = None
+        self.closed = False
+        self.size = 0
+
+    def write(self, data: bytes) -> int:
+        """Append; sends a piece when one is full."""
+        self._pending += data
+        self.size += len(data)
+        if len(self._pending) >= PART_BYTES:
+            self._send()
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: S3 wants pieces of at least 5 MiB."""
+
+    def close(self) -> None:
+        """Finish the upload: the object appears whole."""
+        if self.closed:
+            return
+        try:
+            if self._sent is None:
+                self._client.put_object(
+                    Bucket=self._bucket, Key=self._key, Body=bytes(self._pending), ContentType=self._content_type
+                )
+            else:
+                if self._pending:
+                    self._send()
+                self._sent.result()
+                self._client.complete_multipart_upload(
+                    Bucket=self._bucket,
+                    Key=self._key,
+                    UploadId=self._upload_id or "",
+                    MultipartUpload={"Parts": self._parts},
+                )
+        except (ClientError, BotoCoreError) as exc:
+            raise translate(exc, f"PUT {self._key}") from exc
+        self.closed = True
+        self._sender.shutdown()
+
+    def abort(self) -> None:
+        """Give the upload up. Errors are left to the bucket's lifecycle rule: the caller has a better one."""
+        self.closed = True
+        self._sender.shutdown()  # a piece that is on its way would come after the end
+        if self._upload_id is not None:
+            with contextlib.suppress(ClientError, BotoCoreError):
+                self._client.abort_multipart_upload(Bucket=self._bucket, Key=self._key, UploadId=self._upload_id)
+
+    def _send(self) -> None:
+        """Wait for the piece before, then send what is pending."""
+        piece, self._pending = self._pending, bytearray()
+        if self._sent is not None:
+            self._sent.result()
+        self._sent = self._sender.submit(self._upload, piece, len(self._parts) + 1)
+
+    def _upload(self, piece: bytearray, number: int) -> None:
+        try:
+            if self._upload_id is None:
+                self._upload_id = self._client.create_multipart_upload(
+                    Bucket=self._bucket, Key=self._key, ContentType=self._content_type
+                )["UploadId"]
+            answer = self._client.upload_part(
+                Bucket=self._bucket,
+                Key=self._key,
+                UploadId=self._upload_id,
+                PartNumber=number,
+                Body=piece,  # type: ignore[arg-type]  # boto3 takes a bytearray as it is; the stubs do not know
+            )
+        except (ClientError, BotoCoreError) as exc:
+            raise translate(exc, f"PUT {self._key}") from exc
+        self._parts.append({"ETag": answer["ETag"], "PartNumber": number})

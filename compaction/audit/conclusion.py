@@ -1,0 +1,198 @@
+"""The conclusion: what was found, written down as `audit.json` says it."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from archive.errors import StoreError
+from archive.format.day import Day
+from compaction.audit.chains import Chains, Rows, Witnesses, all_findings, balance, shard_rows
+from compaction.tasks.facts import SegmentFacts
+from compaction.verdict.findings import Code, Finding, ordered
+from compaction.inventory.inventory import Inventory
+from compaction.inventory.checkpoints import Checkpoints
+from compaction.tasks.merging import Repeat
+from compaction.job.context import AuditOptions, Ports, iso_time
+from compaction.verdict.audit_document import SCHEMA, Audit, Check, Equation, Scope, judge
+from compaction.inventory.segments import Described
+from compaction.tasks.task import Part
+
+_BY_LINES: Final = frozenset(
+    {
+        Code.DUPLICATE_RECORD,
+        Code.OUT_OF_ORDER,
+        Code.COUNT_MISMATCH,
+        Code.UNREADABLE_OBJECT,
+        Code.WRONG_MINUTE,
+        Code.DROPPED_WITHOUT_ORIGINAL,
+    }
+)
+_BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
+_ELSEWHERE: Final = frozenset({Code.LATE_MINUTES})
+
+
+class DayResult(NamedTuple):
+    """The audit, and what the report's pictures are drawn from."""
+
+    audit: Audit
+    described: Described
+
+
+class ProducerDuplicates(NamedTuple):
+    """What was found when the user named the event id. `removed` counts lines that the Parquet files lack."""
+
+    findings: tuple[Finding, ...] = ()
+    checks: tuple[Check, ...] = ()
+    removed: int = 0
+
+
+class Examined(NamedTuple):
+    """A day that was looked at, before the verdict is written down."""
+
+    inventory: Inventory
+    described: Described
+    chains: Chains
+    witnesses: Witnesses
+    checkpoints: Checkpoints
+    facts: Mapping[str, SegmentFacts] | None
+    repeats: tuple[Repeat, ...] = ()
+    parts: tuple[Part, ...] = ()
+    dropped: tuple[Finding, ...] = ()
+    producers: ProducerDuplicates = ProducerDuplicates()
+    restored: int = 0
+
+    @property
+    def repeated(self) -> int:
+        """Lines too many."""
+        return sum(repeat.surplus for repeat in self.repeats)
+
+
+def conclude(
+    ports: Ports,
+    examined: Examined,
+    options: AuditOptions,
+    compacted: int | None,
+    further: Sequence[Finding] = (),
+    further_checks: Sequence[Check] = (),
+) -> Audit:
+    """Write the verdict down; `further` is what the caller found beside the examination."""
+    inventory = examined.inventory
+    found = [
+        *all_findings(examined.described, examined.chains, examined.witnesses, examined.facts, examined.repeats),
+        *examined.dropped,
+        *examined.producers.findings,
+        *further,
+    ]
+    rows = Rows(compacted, examined.producers.removed, examined.restored)
+    equation = balance(examined.described, examined.facts, examined.repeated, rows)
+    now_ms = ports.clock.now_ms()
+    day_is_over = now_ms >= inventory.day.end_ms
+    beside = [*examined.producers.checks, *further_checks]
+    checks = [*_checks(options, examined, found, equation, further_checks), *beside]
+    if not day_is_over:
+        message = "the day is not over: later records are not judged"
+        checks.append(Check(id="day_is_over", status="warning", message=message))
+    findings = tuple(_reproducible(one, inventory.day, options) for one in ordered(found))
+    return Audit(
+        schema=SCHEMA,
+        version=ports.version,
+        audited_at=iso_time(now_ms),
+        level=options.level,
+        verdict=judge(findings, checks),
+        scope=_scope(ports, inventory, options, now_ms),
+        equation=equation,
+        shards=tuple(shard_rows(examined.described, examined.chains)),
+        checks=tuple(checks),
+        findings=findings,
+    )
+
+
+def unreadable(ports: Ports, day: Day, options: AuditOptions, error: StoreError) -> DayResult:
+    """Return the verdict on an archive that could not be read: unknown."""
+    now_ms = ports.clock.now_ms()
+    check = Check(id="archive_readable", status="unknown", message=str(error))
+    inventory = Inventory(day, ports.place.prefix, ())
+    audit = Audit(
+        schema=SCHEMA,
+        version=ports.version,
+        audited_at=iso_time(now_ms),
+        level=options.level,
+        verdict="unknown",
+        scope=_scope(ports, inventory, options, now_ms),
+        equation=Equation(raw=0, unique=0, duplicates=0, rejected=0, compacted=None, removed=0, balanced=True),
+        shards=(),
+        checks=(check,),
+        findings=(),
+    )
+    return DayResult(audit, Described((), {}, frozenset(), ()))
+
+
+def _scope(ports: Ports, inventory: Inventory, options: AuditOptions, now_ms: int) -> Scope:
+    return Scope(
+        stream=options.stream,
+        application=options.application,
+        archive=ports.archive.uri(ports.place.prefix),
+        day=str(inventory.day),
+        day_is_over=now_ms >= inventory.day.end_ms,
+        objects=len(inventory.rows),
+        bytes=inventory.size,
+        inventory=inventory.digest(),
+        generation=None,
+    )
+
+
+def _checks(
+    options: AuditOptions,
+    examined: Examined,
+    found: Sequence[Finding],
+    equation: Equation,
+    further: Sequence[Check],
+) -> list[Check]:
+    was_compared = any(check.id == "stream_compared" for check in further)
+    checks = []
+    for code in Code:
+        hits = [one for one in found if one.code == code.value]
+        asked = not (
+            (code in _BY_LINES and options.level == "inventory")
+            or (code in _BY_STREAM and not was_compared)
+            or (code is Code.PRODUCER_DUPLICATE and not examined.producers.checks)
+            or code in _ELSEWHERE
+        )
+        checks.append(_check(code, hits, asked=asked))
+    checks.append(
+        Check(
+            id="equation",
+            status="pass" if equation.balanced else "fail",
+            message=f"raw {equation.raw} = unique {equation.unique} + duplicates {equation.duplicates} "
+            f"+ producer duplicates left out {equation.removed} + rejected {equation.rejected}",
+        )
+    )
+    if not examined.chains.results:
+        message = "no shard is known here that could have lived on this day: is this the right bucket and prefix?"
+        checks.append(Check(id="shards_known", status="unknown", message=message))
+    if examined.checkpoints.error:
+        checks.append(Check(id="lease_table", status="warning", message=examined.checkpoints.error))
+    return checks
+
+
+def _check(code: Code, hits: Sequence[Finding], *, asked: bool) -> Check:
+    severities = {one.severity for one in hits}
+    if "defect" in severities:
+        return Check(id=code.value, status="fail", message=f"{len(hits)} finding(s)")
+    if "unknown" in severities:
+        return Check(id=code.value, status="unknown", message=f"{len(hits)} finding(s)")
+    if "warning" in severities:
+        return Check(id=code.value, status="warning", message=f"{len(hits)} finding(s)")
+    return Check(id=code.value, status="pass" if asked else "not_asked")
+
+
+def _reproducible(one: Finding, day: Day, options: AuditOptions) -> Finding:
+    words = [options.command, "--date", str(day), "--level", options.level]
+    # A copy's original may stand in another shard: that finding comes again only when all shards are read.
+    if one.shard and one.code != Code.PRODUCER_DUPLICATE:
+        words += ["--shard", one.shard]
+    if one.code == Code.PRODUCER_DUPLICATE and options.event_id is not None:
+        words += ["--event-id", shlex.quote(options.event_id)]
+    return msgspec.structs.replace(one, reproduce=" ".join(words))

@@ -1,0 +1,117 @@
+"""What a segment's lines must agree with: its metadata, its minute, and each other. Pure.
+
+One fault is reported once: an object that cannot be read is not counted too, and lines that are missing do not also
+count as wrong ends of the span.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from archive.format.metadata import SegmentMetadata
+from archive.format.minute import minute_text
+from archive.format.position import Position
+from compaction.tasks.facts import SegmentFacts
+from compaction.verdict.findings import Code, Finding, finding
+from compaction.tasks.merging import Repeat
+from compaction.inventory.segments import Segment, segment_finding
+
+
+def check_lines(segments: Iterable[Segment], facts: Mapping[str, SegmentFacts]) -> list[Finding]:
+    """Compare what was read of each segment with its metadata and key."""
+    return [
+        found
+        for segment in segments
+        if (read := facts.get(segment.key)) is not None
+        for found in _check(segment, read)
+    ]
+
+
+def repeat_findings(repeats: Iterable[Repeat]) -> list[Finding]:
+    """Return one finding per group of objects that share positions."""
+    return [
+        finding(
+            Code.DUPLICATE_RECORD,
+            "the same positions stand in several lines"
+            + (f"; {repeat.differing} of them differ in their content" if repeat.differing else ""),
+            shard=repeat.shard_id,
+            minute=minute_text(repeat.minute),
+            keys=repeat.keys,
+            positions=[Position.parse(text) for text in repeat.positions],
+            count=repeat.surplus,
+        )
+        for repeat in repeats
+    ]
+
+
+def _check(segment: Segment, read: SegmentFacts) -> list[Finding]:
+    if read.changed:
+        return [
+            segment_finding(Code.UNREADABLE_OBJECT, segment, f"{read.problem}: it changed meanwhile", unknown=True)
+        ]
+    if read.problem:
+        return [segment_finding(Code.UNREADABLE_OBJECT, segment, read.problem)]
+    found: list[Finding] = []
+    if read.disorder.stepped_back:
+        samples = [Position.parse(text) for text in read.disorder.samples]
+        found.append(
+            segment_finding(
+                Code.OUT_OF_ORDER,
+                segment,
+                "lines do not ascend in position",
+                positions=samples,
+                count=read.disorder.stepped_back,
+            )
+        )
+    if read.wrong_minute:
+        found.append(
+            segment_finding(Code.WRONG_MINUTE, segment, "lines of another minute of arrival", count=read.wrong_minute)
+        )
+    if read.wrong_shard:
+        found.append(
+            segment_finding(Code.METADATA_MISMATCH, segment, "lines that name another shard", count=read.wrong_shard)
+        )
+    return found + _counts(segment, read)
+
+
+def _counts(segment: Segment, read: SegmentFacts) -> list[Finding]:
+    metadata = segment.metadata
+    if (read.lines, read.payload_bytes) != (metadata.records, metadata.payload_bytes):
+        return [
+            segment_finding(
+                Code.COUNT_MISMATCH,
+                segment,
+                f"{read.lines} lines and {read.payload_bytes} payload bytes; the metadata counts {metadata.records} "
+                f"and {metadata.payload_bytes}",
+                count=abs(read.lines - metadata.records) or 1,
+            ),
+            *_ends(segment, read, strict=False),
+        ]
+    return _ends(segment, read, strict=not metadata.dropped)
+
+
+def _ends(segment: Segment, read: SegmentFacts, *, strict: bool) -> list[Finding]:
+    """Compare the span and the arrival times; not strict: the lines may cover less than the span."""
+    metadata = segment.metadata
+    if read.low is None or read.high is None:
+        return []
+    span_fits = (read.low, read.high) == (metadata.first, metadata.last) if strict else _inside(metadata, read)
+    times = (read.arrival_min_ms, read.arrival_max_ms)
+    stated = (metadata.arrival_min_ms, metadata.arrival_max_ms)
+    times_fit = times == stated if strict else (stated[0] <= times[0] and times[1] <= stated[1])
+    if span_fits and (times_fit or read.wrong_minute):
+        return []
+    what = (
+        f"lines from {read.low} to {read.high}" if not span_fits else f"arrival times from {times[0]} to {times[1]}"
+    )
+    said = f"{metadata.first} to {metadata.last}" if not span_fits else f"{stated[0]} to {stated[1]}"
+    return [
+        segment_finding(
+            Code.METADATA_MISMATCH,
+            segment,
+            f"{what}; the metadata says {said}",
+            positions=[read.low, read.high],
+        )
+    ]
+
+
+def _inside(metadata: SegmentMetadata, read: SegmentFacts) -> bool:
+    return read.low is not None and read.high is not None and metadata.first <= read.low <= read.high <= metadata.last

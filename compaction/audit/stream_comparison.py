@@ -1,0 +1,119 @@
+"""Level `stream`: every record of the day that the stream still holds, against the archive. Pure.
+
+Both sides come in the shard's order. The archive is taken segment by segment, so memory is a segment or two; what the
+stream holds and the archive does not, and the other way round, is counted by minute.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from archive.format.minute import minute_of, minute_text
+from archive.format.position import Position
+from compaction.verdict.findings import SAMPLES, Code, Finding, finding
+from compaction.stream.kinesis import Sent
+from compaction.inventory.segments import Segment
+
+
+class Archived(NamedTuple):
+    """One archived record, or one that was dropped as a producer's duplicate."""
+
+    position: Position
+    partition_key: str
+    data: bytes
+
+
+class Bounds(NamedTuple):
+    """What can be judged: the archive is compared from `since_ms` on, the stream up to `until_ms`.
+
+    Before `since_ms` records have left the stream. Records that arrived at or after `until_ms` and lie behind the
+    shard's last segment may just not be archived yet.
+    """
+
+    since_ms: int
+    until_ms: int
+
+
+class Comparison(NamedTuple):
+    """What the comparison of one shard found. `young` counts records too young to be judged."""
+
+    findings: tuple[Finding, ...]
+    compared: int
+    young: int
+
+
+class _Tally:
+    """Positions by minute, with samples."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        self._code = code
+        self._message = message
+        self._minutes: dict[int, list[Position]] = {}
+        self._counts: dict[int, int] = {}
+        self._keys: dict[int, set[str]] = {}
+
+    def add(self, minute: int, position: Position, key: str | None = None) -> None:
+        samples = self._minutes.setdefault(minute, [])
+        if len(samples) < SAMPLES:
+            samples.append(position)
+        self._counts[minute] = self._counts.get(minute, 0) + 1
+        if key is not None:
+            self._keys.setdefault(minute, set()).add(key)
+
+    def findings(self, shard_id: str) -> list[Finding]:
+        return [
+            finding(
+                self._code,
+                self._message,
+                shard=shard_id,
+                minute=minute_text(minute),
+                keys=sorted(self._keys.get(minute, ())),
+                positions=positions,
+                count=self._counts[minute],
+            )
+            for minute, positions in sorted(self._minutes.items())
+        ]
+
+
+def compare_shard(
+    shard_id: str,
+    segments: Sequence[Segment],
+    read: Callable[[Segment], Iterable[Archived]],
+    stream: Iterator[Sent],
+    bounds: Bounds,
+) -> Comparison:
+    """Compare one shard's day."""
+    missing = _Tally(Code.MISSING_IN_ARCHIVE, "the stream holds records that the archive does not")
+    extra = _Tally(Code.NOT_IN_STREAM, "the archive holds records that the stream does not")
+    altered = _Tally(Code.NOT_IN_STREAM, "the archive holds other bytes than the stream at these positions")
+    waiting = deque(sorted(segments, key=lambda segment: segment.metadata.first))
+    tail = max((segment.metadata.last for segment in segments), default=None)
+    held: dict[Position, tuple[Archived, Segment]] = {}
+    compared = young = 0
+
+    def settle(before: Position | None) -> None:
+        """Count what the archive holds before a position and the stream has not shown."""
+        for position in sorted(one for one in held if before is None or one < before):
+            _, segment = held.pop(position)
+            if segment.metadata.arrival_min_ms >= bounds.since_ms:
+                extra.add(segment.metadata.minute, position, segment.key)
+
+    for sent in stream:
+        while waiting and waiting[0].metadata.first <= sent.position:
+            segment = waiting.popleft()
+            settle(segment.metadata.first)
+            held |= {record.position: (record, segment) for record in read(segment)}
+        compared += 1
+        found = held.pop(sent.position, None)
+        if found is None:
+            if sent.arrival_ms >= bounds.until_ms and (tail is None or sent.position > tail):
+                young += 1
+            else:
+                missing.add(minute_of(sent.arrival_ms), sent.position)
+        elif (found[0].partition_key, found[0].data) != (sent.partition_key, sent.data):
+            altered.add(found[1].metadata.minute, sent.position, found[1].key)
+    for segment in waiting:
+        held |= {record.position: (record, segment) for record in read(segment)}
+    settle(None)
+    findings = [one for tally in (missing, extra, altered) for one in tally.findings(shard_id)]
+    return Comparison(tuple(findings), compared, young)

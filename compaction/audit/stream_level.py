@@ -1,0 +1,167 @@
+"""Level `stream`: read Kinesis again and compare it with the archive, shard by shard.
+
+What cannot be compared is said, never passed over: records that have left the stream, shards that it no longer lists,
+and records that are too young to be archived.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from archive.store.commit import until_known
+from archive.errors import FormatError, StreamRefused, StreamUnavailable
+from archive.format.keys import duplicates_key
+from archive.format.markers import ApplicationRecord, StartMarker
+from archive.format.record import Record, decode_dropped_line, decode_line
+from archive.format.segment import inflate
+from compaction.audit.stream_comparison import Archived, Bounds, Comparison, compare_shard
+from compaction.verdict.findings import Finding
+from compaction.inventory.inventory import Inventory, ShardMarkers, in_parallel
+from compaction.stream.kinesis import Sent, StreamFacts, StreamReader
+from compaction.job.context import Ports
+from compaction.verdict.audit_document import Check
+from compaction.inventory.segments import Segment
+from archive.store.storage import ObjectChanged
+from compaction.inventory.shard_markers import Surroundings
+
+ARCHIVED_WITHIN_MS: Final = 20 * 60_000
+"""How old a record is before it must be archived: `maxSegmentAgeSeconds` and a restart."""
+_SHARDS_AT_ONCE: Final = 8
+
+
+class StreamResult(NamedTuple):
+    """Findings and checks of the level, and how many records were compared."""
+
+    findings: tuple[Finding, ...]
+    checks: tuple[Check, ...]
+    compared: int
+
+
+def check_stream(
+    ports: Ports,
+    reader: StreamReader,
+    inventory: Inventory,
+    segments: Sequence[Segment],
+    surroundings: Surroundings,
+    only: str | None,
+) -> StreamResult:
+    """Compare a day with the stream; a stream that cannot be read leaves its checks unknown."""
+    listed_ms = ports.clock.now_ms()
+    try:
+        facts = reader.describe()
+        stranger = _stranger(surroundings.application, facts)
+        if stranger:
+            return StreamResult((), (Check(id="stream_identity", status="unknown", message=stranger),), 0)
+        shards = [shard for shard in facts.shards if only in {None, shard}]
+        work = _Work(ports, reader, inventory, segments, surroundings, facts, listed_ms)
+        compared = in_parallel(work.compare, shards, _SHARDS_AT_ONCE)
+    except (StreamRefused, StreamUnavailable) as exc:
+        return StreamResult((), (Check(id="stream_readable", status="unknown", message=str(exc)),), 0)
+    findings = tuple(one for comparison in compared for one in comparison.findings)
+    checks = work.checks(shards, compared)
+    return StreamResult(findings, tuple(checks), sum(comparison.compared for comparison in compared))
+
+
+def _stranger(application: ApplicationRecord | None, facts: StreamFacts) -> str:
+    if application is None:
+        return "there is no record of the stream that the prefix belongs to"
+    if (application.stream_arn, application.stream_created_ms) != (facts.arn, facts.created_ms):
+        return f"the prefix belongs to {application.stream_arn}, created at {application.stream_created_ms} ms"
+    return ""
+
+
+class _Work:
+    def __init__(
+        self,
+        ports: Ports,
+        reader: StreamReader,
+        inventory: Inventory,
+        segments: Sequence[Segment],
+        surroundings: Surroundings,
+        facts: StreamFacts,
+        listed_ms: int,
+    ) -> None:
+        self._ports = ports
+        self._reader = reader
+        self._inventory = inventory
+        self._shards = surroundings.shards
+        self._application = surroundings.application
+        self._facts = facts
+        self._listed_ms = listed_ms
+        self._segments: dict[str, list[Segment]] = defaultdict(list)
+        for segment in segments:
+            self._segments[segment.metadata.shard_id].append(segment)
+
+    @property
+    def _is_trimmed(self) -> bool:
+        """Tell whether records of the day may have left the stream."""
+        day = self._inventory.day
+        return self._facts.oldest_ms > max(day.begin_ms, self._facts.created_ms)
+
+    def compare(self, shard_id: str) -> Comparison:
+        day = self._inventory.day
+        since_ms = self._facts.oldest_ms + 60_000 if self._is_trimmed else 0
+        bounds = Bounds(since_ms, self._listed_ms - ARCHIVED_WITHIN_MS)
+        sent = self._reader.read(shard_id, max(day.begin_ms, since_ms), min(day.end_ms, self._listed_ms))
+        promised = self._promised(self._shards.get(shard_id, ShardMarkers()).start, sent)
+        return compare_shard(shard_id, self._segments.get(shard_id, []), self._read, promised, bounds)
+
+    def checks(self, shards: Sequence[str], compared: Sequence[Comparison]) -> list[Check]:
+        """Say what could not be compared."""
+        checks = []
+        if self._is_trimmed:
+            message = "a part of the day has left the stream; only what is still there was compared"
+            checks.append(Check(id="stream_reach", status="unknown", message=message))
+        gone = sorted(set(self._segments) - set(self._facts.shards))
+        if gone:
+            message = f"the stream no longer lists {', '.join(gone[:5])}"
+            checks.append(Check(id="stream_shards", status="unknown", message=message))
+        young = sum(comparison.young for comparison in compared)
+        if young:
+            message = f"{young} record(s) behind the archive's end are too young to be judged"
+            checks.append(Check(id="stream_tail", status="unknown", message=message))
+        total = sum(comparison.compared for comparison in compared)
+        message = f"{total} records of {len(shards)} shards were read from the stream and compared"
+        return [Check(id="stream_compared", status="pass", message=message), *checks]
+
+    def _promised(self, start: StartMarker | None, sent: Iterator[Sent]) -> Iterator[Sent]:
+        """Leave out what lies before the point at which the archive was begun on purpose."""
+        sentinel = None if start is None else start.chain_start()
+        begin_ms = self._application.start_at_ms if self._application is not None else None
+        for one in sent:
+            if begin_ms is not None and one.arrival_ms < begin_ms:
+                continue
+            if sentinel is not None and sentinel.adopted is not None and one.position <= sentinel.adopted:
+                continue
+            yield one
+
+    def _read(self, segment: Segment) -> Iterator[Archived]:
+        """Yield a segment's records, and those that were dropped from it as producer duplicates.
+
+        An object that cannot be read is reported at level keys; here it simply holds nothing.
+        """
+        try:
+            yield from self._records(segment)
+        except (FormatError, ObjectChanged):
+            return
+
+    def _records(self, segment: Segment) -> Iterator[Archived]:
+        for line in self._lines(segment.key, segment.row.etag):
+            yield _archived(decode_line(line)[1])
+        metadata = segment.metadata
+        if not metadata.dropped:
+            return
+        place = (metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
+        for line in self._lines(duplicates_key(self._inventory.prefix, *place), None):
+            record = decode_dropped_line(line)[1]
+            if record.position in metadata.span:
+                yield _archived(record)
+
+    def _lines(self, key: str, etag: str | None) -> Iterator[bytes]:
+        storage = self._ports.archive
+        body = until_known(lambda: b"".join(storage.open_read(key, etag).chunks), self._ports.waits(), f"GET {key}")
+        yield from inflate([body])
+
+
+def _archived(record: Record) -> Archived:
+    return Archived(record.position, record.partition_key, record.data)

@@ -1,0 +1,167 @@
+"""Commits of published days to an Iceberg table: one snapshot a day's generation, old rows out, new rows in.
+
+    look       load the table's current snapshot; the day's files in it, and the last commit of the day
+    pointer    read `_current.json`: what the table should hold
+    mark       dt=D/_tables/<generation>.<table>.json   If-None-Match   a table may name this generation's files
+    commit     one snapshot, on condition that the snapshot of the look is still the current one
+    unmark     delete marks of generations that the table left longer than the grace ago
+
+The pointer is read **after** the look. The condition therefore refuses an older view: whoever commits has seen the
+pointer after the snapshot that it replaces, so the last commit has seen the last pointer, whichever run made it.
+Nothing is concluded from an answer that was lost: the next look tells what the table holds. A crash after any step
+leaves the old day or the new one, and the next run goes on.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple, Protocol
+
+import msgspec
+import structlog
+
+from archive.clock import Clock
+from archive.errors import CatalogUnavailable, OutcomeUnknown
+from archive.format.day import Day
+from compaction.publish.generation import Manifest
+from compaction.iceberg.plan import LiveFile, Recorded, Replacement, Target, plan_replacement
+from compaction.inventory.inventory import Waits
+from compaction.publish.publisher import GRACE_MS, Publisher
+
+DAY_PROPERTY: Final = "minutebook.day"
+GENERATION_PROPERTY: Final = "minutebook.generation"
+ROWS_PROPERTY: Final = "minutebook.rows"
+MANIFEST_PROPERTY: Final = "minutebook.manifest"
+"""Properties of a day's snapshot: the day, its generation and rows, the address of its manifest."""
+
+State = Literal["committed", "already"]
+
+
+class DayView(Protocol):
+    """A day as one snapshot of the table has it."""
+
+    @property
+    def files(self) -> tuple[LiveFile, ...]:
+        """Return the files that may hold rows of the day."""
+        ...
+
+    @property
+    def recorded(self) -> Recorded | None:
+        """Return the newest commit of the day that the table remembers."""
+        ...
+
+    def replace(self, change: Replacement, sizes: Mapping[str, int], properties: Mapping[str, str]) -> bool:
+        """Commit one snapshot if this view's is still the current one; False when it is not.
+
+        `sizes` maps the address of each file that comes to its rows. Raises `OutcomeUnknown`, `CatalogRefused`.
+        """
+        ...
+
+
+class DayTable(Protocol):
+    """The one table that days are committed to."""
+
+    @property
+    def name(self) -> str:
+        """Return the catalog's and the table's name."""
+        ...
+
+    def look(self, day: Day) -> DayView:
+        """Load the current snapshot; makes the table if there is none. Raises `OutcomeUnknown`, `CatalogRefused`."""
+        ...
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """Says that a table may name the files of a generation, so that they must stay."""
+
+    format: int
+    table: str
+    generation: str
+
+
+class TableCommit(NamedTuple):
+    """What was done. `generation` is what the table holds now, `rows` how many rows that is."""
+
+    table: str
+    state: State
+    generation: str
+    rows: int
+
+
+class TableCommitter:
+    """Brings one table into step with one day's pointer. Every step may be repeated, by us or by another run."""
+
+    def __init__(self, table: DayTable, publisher: Publisher, waits: Waits, clock: Clock) -> None:
+        self._table = table
+        self._publisher = publisher
+        self._waits = waits
+        self._clock = clock
+        self._short = hashlib.sha256(table.name.encode()).hexdigest()[:16]
+        self._log = structlog.get_logger().bind(day=str(publisher.folder.day), table=table.name)
+
+    def commit(self) -> TableCommit | None:
+        """Let the table hold what the pointer names; None when the day is not published.
+
+        Raises:
+            SafetyRefusal: the table's rows of the day are not those that were committed.
+            CatalogRefused, CatalogUnavailable: the catalog.
+            StoreUnavailable, StoreRefused: the output.
+        """
+        waits = self._waits()
+        while True:
+            reason = "others keep changing the table"
+            try:
+                view = self._table.look(self._publisher.folder.day)
+                manifest = self._manifest()
+                if manifest is None:
+                    return None
+                done = self._step(view, manifest)
+            except OutcomeUnknown as exc:
+                done, reason = None, str(exc)
+            if done is not None:
+                return done
+            self._log.warning(
+                "table_commit_repeated", error=reason, next_step="nothing yet: the table is looked at again"
+            )
+            if not waits.wait():
+                raise CatalogUnavailable(
+                    f"gave up on the commit to {self._table.name}: {reason}",
+                    next_step="run the command again: the day is published, and the commit is made up for",
+                )
+
+    def _manifest(self) -> Manifest | None:
+        pointer = self._publisher.current().pointer
+        return None if pointer is None else self._publisher.manifest(pointer.generation)
+
+    def _step(self, view: DayView, manifest: Manifest) -> TableCommit | None:
+        folder, generation = self._publisher.folder, manifest.generation
+        rows = {self._publisher.address(file.key): file.rows for file in manifest.files if file.rows}
+        target = Target(str(folder.day), generation, self._publisher.address(folder.generations), rows)
+        change = plan_replacement(target, view.files, view.recorded)
+        if change is None:
+            self._unmark(view.recorded, generation)
+            return TableCommit(self._table.name, "already", generation, manifest.rows)
+        mark = Mark(format=1, table=self._table.name, generation=generation)
+        self._publisher.marks.put(generation, self._short, msgspec.json.encode(mark) + b"\n")
+        properties = {
+            DAY_PROPERTY: str(folder.day),
+            GENERATION_PROPERTY: generation,
+            ROWS_PROPERTY: str(manifest.rows),
+            MANIFEST_PROPERTY: self._publisher.address(folder.manifest(generation)),
+        }
+        if not view.replace(change, {uri: rows[uri] for uri in change.add}, properties):
+            return None
+        self._log.info(
+            "table_committed",
+            generation=generation,
+            rows=manifest.rows,
+            added=len(change.add),
+            removed=len(change.remove),
+        )
+        return TableCommit(self._table.name, "committed", generation, manifest.rows)
+
+    def _unmark(self, recorded: Recorded | None, generation: str) -> None:
+        """Let go of generations that the table left longer than the grace ago: queries on them are over."""
+        if recorded is None or recorded.generation != generation:
+            return
+        if recorded.committed_ms < self._clock.now_ms() - GRACE_MS:
+            self._publisher.marks.keep_only(generation, self._short)

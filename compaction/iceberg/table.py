@@ -1,0 +1,221 @@
+"""The pyiceberg side of `DayTable`: the only module that speaks to a catalog.
+
+pyiceberg's own repetition of commits is off: it plans against the snapshot that it was given first, and whether a
+conflict is seen then depends on the table's isolation level. Each attempt is one look and one conditional commit.
+A day is one snapshot: the files that go and those that come in one `overwrite`, not a delete and an append.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from botocore.exceptions import BotoCoreError, ClientError
+from pyiceberg.exceptions import (
+    BadRequestError,
+    CommitFailedException,
+    ForbiddenError,
+    NamespaceAlreadyExistsError,
+    NoSuchTableError,
+    OAuthError,
+    RESTError,
+    TableAlreadyExistsError,
+    UnauthorizedError,
+    ValidationException,
+)
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import ancestors_of
+from pyiceberg.transforms import DayTransform
+from pyiceberg.types import BinaryType, IcebergType, LongType, NestedField, StringType, TimestamptzType
+from requests.exceptions import RequestException
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from archive.errors import CatalogRefused, OutcomeUnknown, SafetyRefusal
+from archive.format.day import Day
+from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, ROWS_PROPERTY
+from compaction.iceberg.plan import LiveFile, Recorded, Replacement
+from compaction.inventory.inventory import in_parallel
+from compaction.tasks.parquet import SCHEMA
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import FileScanTask, Table
+
+_ARRIVAL: Final = "arrival_time"
+_TYPES: Final[dict[pa.DataType, IcebergType]] = {
+    pa.string(): StringType(),
+    pa.binary(): BinaryType(),
+    pa.int64(): LongType(),
+    pa.timestamp("us", "UTC"): TimestamptzType(),
+}
+TABLE_SCHEMA: Final = Schema(
+    *(NestedField(number, field.name, _TYPES[field.type]) for number, field in enumerate(SCHEMA, start=1))
+)
+_ARRIVAL_ID: Final = TABLE_SCHEMA.find_field(_ARRIVAL).field_id
+SPEC: Final = PartitionSpec(PartitionField(_ARRIVAL_ID, 1000, DayTransform(), "arrival_day"))
+PROPERTIES: Final = {
+    "format-version": "2",
+    # Files have no field ids: columns are found by name.
+    "schema.name-mapping.default": TABLE_SCHEMA.name_mapping.model_dump_json(),
+    # The published files belong to the pointer, too: nobody who tidies the table up may delete them.
+    "gc.enabled": "false",
+    # Sequence numbers are DELTA_BYTE_ARRAY, which Iceberg's vectorized reader refuses (measured with 1.10.1).
+    "read.parquet.vectorization.enabled": "false",
+    # Twenty digits alike come first in each: bounds of 16 characters would tell nothing apart.
+    "write.metadata.metrics.column.shard_id": "full",
+    "write.metadata.metrics.column.sequence_number": "full",
+    # The files have no statistics of these.
+    **dict.fromkeys(
+        (f"write.metadata.metrics.column.{name}" for name in ("partition_key", "data", "data_bytes")), "none"
+    ),
+}
+_REFUSED = (BadRequestError, UnauthorizedError, ForbiddenError, OAuthError)
+_REFUSED_CODES: Final = frozenset({"AccessDeniedException", "AccessDenied", "InvalidInputException"})
+_OUTSIDE = (RESTError, RequestException, SQLAlchemyError, BotoCoreError, ClientError, OSError)
+
+
+class IcebergTable:
+    """A table of a pyiceberg catalog."""
+
+    def __init__(self, catalog: "Catalog", identifier: str) -> None:
+        self._catalog = catalog
+        self._identifier = identifier
+
+    @property
+    def name(self) -> str:
+        """Return catalog and table."""
+        return f"{self._catalog.name}.{self._identifier}"
+
+    def look(self, day: Day) -> "IcebergDay":
+        """Load the table, or make it; see `DayTable`.
+
+        Raises:
+            CatalogRefused: also where the table is not partitioned by the day of arrival alone.
+        """
+        with translated(f"loading {self.name}"):
+            try:
+                table = self._catalog.load_table(self._identifier)
+            except NoSuchTableError:
+                table = self._create()
+            fields = [
+                (field.transform, table.schema().find_column_name(field.source_id)) for field in table.spec().fields
+            ]
+            if fields != [(DayTransform(), _ARRIVAL)]:
+                raise CatalogRefused(
+                    f"{self.name} is not partitioned by day({_ARRIVAL}) alone",
+                    next_step="name a table that does not exist yet: it is made as it must be",
+                )
+            return IcebergDay(self.name, table, day)
+
+    def _create(self) -> "Table":
+        try:
+            namespace = self._identifier.rpartition(".")[0]
+            self._catalog.create_namespace_if_not_exists(namespace)
+            return self._catalog.create_table(
+                self._identifier, TABLE_SCHEMA, partition_spec=SPEC, properties=PROPERTIES
+            )
+        except (TableAlreadyExistsError, NamespaceAlreadyExistsError, IntegrityError) as exc:
+            raise OutcomeUnknown(f"another run is making {self.name}") from exc
+
+
+class IcebergDay:
+    """A day as one snapshot of the table has it."""
+
+    def __init__(self, name: str, table: "Table", day: Day) -> None:
+        self._name = name
+        self._table = table
+        self._day = day
+        midnight = "T00:00:00+00:00"
+        scan = table.scan(row_filter=f"{_ARRIVAL} >= '{day}{midnight}' and {_ARRIVAL} < '{day.shift(1)}{midnight}'")
+        self._tasks: dict[str, FileScanTask] = {task.file.file_path: task for task in scan.plan_files()}
+        self.files = tuple(
+            LiveFile(uri, task.file.record_count, self._is_of_the_day(task.file) and not task.delete_files)
+            for uri, task in self._tasks.items()
+        )
+        self.recorded = _recorded(table, day)
+
+    def replace(self, change: Replacement, sizes: Mapping[str, int], properties: Mapping[str, str]) -> bool:
+        """Commit one snapshot; see `DayView`.
+
+        Raises:
+            CatalogRefused: also where a file does not fit the table, or is not the one that was published.
+            SafetyRefusal: a file holds rows of another day.
+        """
+        with translated(f"the commit to {self._name}"):
+            come = in_parallel(lambda uri: self._describe(uri, sizes[uri]), change.add)
+            # In our copy alone: nothing of it is stored.
+            ours = {**self._table.metadata.properties, "commit.retry.num-retries": "0"}
+            self._table.metadata = self._table.metadata.model_copy(update={"properties": ours})
+            try:
+                with self._table.transaction() as transaction:
+                    if self._table.name_mapping() is None:
+                        mapping = self._table.schema().name_mapping.model_dump_json()
+                        transaction.set_properties({"schema.name-mapping.default": mapping})
+                    with transaction.update_snapshot(snapshot_properties=dict(properties)).overwrite() as overwrite:
+                        for uri in change.remove:
+                            overwrite.delete_data_file(self._tasks[uri].file)
+                        for file in come:
+                            overwrite.append_data_file(file)
+            except (CommitFailedException, ValidationException):
+                return False
+        return True
+
+    def _describe(self, uri: str, rows: int) -> "DataFile":
+        try:
+            file = parquet_file_to_data_file(self._table.io, self._table.metadata, uri)
+        except FileNotFoundError as exc:
+            raise CatalogRefused(
+                f"{uri} was published and is gone", next_step="find out who deletes files of the output"
+            ) from exc
+        except ValueError as exc:
+            raise CatalogRefused(
+                f"{uri} does not fit {self._name}: {exc}",
+                next_step="rows of another day (published with --accept-defects) cannot go into the table; for "
+                "columns that differ, name a table that does not exist yet",
+            ) from exc
+        if file.partition[0] != self._day.number:
+            raise SafetyRefusal(
+                f"{uri} holds rows that did not arrive on {self._day}",
+                next_step="look at the audit's wrong_minute findings; such a day is read from its Parquet files",
+            )
+        if file.record_count != rows:
+            raise CatalogRefused(
+                f"{uri} holds {file.record_count:,} rows and was published with {rows:,}",
+                next_step="find out who writes to the output",
+            )
+        return file
+
+    def _is_of_the_day(self, file: "DataFile") -> bool:
+        return file.spec_id == self._table.spec().spec_id and file.partition[0] == self._day.number
+
+
+def _recorded(table: "Table", day: Day) -> Recorded | None:
+    for snapshot in ancestors_of(table.current_snapshot(), table.metadata):
+        said = {} if snapshot.summary is None else snapshot.summary.additional_properties
+        if said.get(DAY_PROPERTY) == str(day):
+            rows = said.get(ROWS_PROPERTY, "")
+            return Recorded(
+                said.get(GENERATION_PROPERTY, ""), int(rows) if rows.isdecimal() else -1, snapshot.timestamp_ms
+            )
+    return None
+
+
+@contextlib.contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Turn errors of the catalog, and of the files beside it, into ours: refused for good, or unknown.
+
+    Raises:
+        CatalogRefused, OutcomeUnknown: in the place of theirs.
+    """
+    try:
+        yield
+    except _OUTSIDE as exc:
+        code = exc.response.get("Error", {}).get("Code", "") if isinstance(exc, ClientError) else ""
+        if isinstance(exc, (*_REFUSED, PermissionError)) or code in _REFUSED_CODES:
+            raise CatalogRefused(
+                f"{what}: {exc}", next_step="look at the catalog's configuration and its role: docs/iceberg.md"
+            ) from exc
+        raise OutcomeUnknown(f"{what}: {exc}") from exc

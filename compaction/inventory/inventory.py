@@ -1,0 +1,126 @@
+"""The inventory: what is stored of a day, by names alone, and what stands beside the segments.
+
+Listed hour by hour, many at once. The inventory's hash names the generation of Parquet files that is made from it:
+the same objects give the same name, an object more gives another.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple, TypeVar
+
+from archive.clock import Backoff
+from archive.store.commit import until_known
+from archive.errors import FormatError
+from archive.format.keys import SegmentKey, parse_segment_key
+from archive.format.markers import EndMarker, StartMarker
+from archive.store.objects import ListedObject
+from archive.format.day import Day
+from archive.store.storage import Storage
+
+T = TypeVar("T")
+U = TypeVar("U")
+Waits = Callable[[], Backoff]
+"""Makes the waits between the attempts of one request."""
+
+REQUESTS_AT_ONCE: Final = 16
+_BATCH: Final = 64
+
+
+class Row(NamedTuple):
+    """One object of the day. `parsed` is None when the key is no segment's key."""
+
+    key: str
+    size: int
+    etag: str
+    last_modified_ms: int
+    parsed: SegmentKey | None
+
+    @property
+    def is_segment(self) -> bool:
+        """Tell whether the key is a segment's."""
+        return self.parsed is not None
+
+
+class ShardMarkers(NamedTuple):
+    """The markers of one shard; None where there is none. `unreadable` maps key to what is wrong."""
+
+    start: StartMarker | None = None
+    end: EndMarker | None = None
+    unreadable: Mapping[str, str] = {}
+
+
+class Inventory(NamedTuple):
+    """What is stored of one day, sorted by key."""
+
+    day: Day
+    prefix: str
+    rows: tuple[Row, ...]
+
+    @property
+    def segments(self) -> list[Row]:
+        """The rows whose key is a segment's."""
+        return [row for row in self.rows if row.is_segment]
+
+    @property
+    def foreign(self) -> list[Row]:
+        """The rows whose key is no segment's."""
+        return [row for row in self.rows if not row.is_segment]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all objects."""
+        return sum(row.size for row in self.rows)
+
+    def only(self, shard_id: str | None) -> "Inventory":
+        """Return the part that concerns one shard; None: all of it."""
+        if shard_id is None:
+            return self
+        return self._replace(rows=tuple(row for row in self.rows if f"/{shard_id}/" in row.key))
+
+    def digest(self, *salt: str) -> str:
+        """Return the hash of keys, ETags and sizes, and of `salt`: 64 hex digits."""
+        found = hashlib.sha256("\n".join(salt).encode())
+        for row in self.rows:
+            found.update(f"\n{row.key}\t{row.etag}\t{row.size}".encode())
+        return found.hexdigest()
+
+
+def make_inventory(day: Day, prefix: str, listed: Iterable[ListedObject]) -> Inventory:
+    """Build the inventory from what LIST gave; pure."""
+    rows = (Row(*row, _parse(prefix, row.key)) for row in listed)
+    return Inventory(day, prefix, tuple(sorted(rows, key=lambda row: row.key.encode())))
+
+
+def list_day(storage: Storage, day: Day, prefix: str, waits: Waits) -> Inventory:
+    """List a day: the folders that its own level shows, side by side.
+
+    Every object below the day's folder is found, also one that does not lie where a segment would: it must be
+    reported, not overlooked.
+    """
+    folder = day.path(prefix)
+    level = until_known(lambda: storage.list_level(folder), waits(), f"LIST {folder}")
+    pages = in_parallel(
+        lambda path: until_known(lambda: list(storage.list_objects(path)), waits(), f"LIST {path}"), level.folders
+    )
+    return make_inventory(day, prefix, [*level.objects, *(row for page in pages for row in page)])
+
+
+def in_parallel(work: Callable[[T], U], items: Sequence[T], at_once: int = REQUESTS_AT_ONCE) -> list[U]:
+    """Return `work(item)` for every item, in order, many at once; the first error ends it.
+
+    Threads take batches: a future costs more than an answer from a fast server.
+    """
+    if len(items) <= 1:
+        return [work(item) for item in items]
+    step = max(1, min(_BATCH, len(items) // (4 * at_once)))
+    batches = [items[start : start + step] for start in range(0, len(items), step)]
+    with ThreadPoolExecutor(max_workers=min(at_once, len(batches)), thread_name_prefix="minutebook") as pool:
+        return [found for batch in pool.map(lambda batch: [work(item) for item in batch], batches) for found in batch]
+
+
+def _parse(prefix: str, key: str) -> SegmentKey | None:
+    try:
+        return parse_segment_key(prefix, key)
+    except FormatError:
+        return None

@@ -1,0 +1,160 @@
+"""The neighbours of a day: the segments before and after it that its chains join.
+
+A chain goes on over midnight, over days without a record, and back over midnight where arrival times step back. Names
+hold the first position, so the neighbours are chosen by name, outward from the day, and only they are asked for their
+metadata. Quiet shards need more: the search goes on day by day, only through days that hold something.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from archive.store.commit import until_known
+from archive.errors import FormatError, SettingsError
+from archive.format.keys import segment_key
+from archive.format.metadata import SegmentMetadata, is_ours
+from archive.format.position import Position
+from archive.format.day import Day
+from compaction.inventory.inventory import Row, Waits, in_parallel, make_inventory
+from compaction.audit.evidence import Link, Reach
+from archive.store.storage import Storage
+
+LOOKBACK_DAYS: Final = 14
+"""How many days that hold something are searched on each side."""
+
+
+class Need(NamedTuple):
+    """What a shard needs: its first and last `first` of the day (None: no segment), and on which sides.
+
+    `before` False: the day's first segment is the start of the chain. `after` False: the end is proven otherwise.
+    """
+
+    low: Position | None
+    high: Position | None
+    before: bool
+    after: bool
+
+
+class Neighbours(NamedTuple):
+    """The links outside the day by shard, and how far each shard was searched for."""
+
+    links: Mapping[str, list[Link]]
+    reach: Mapping[str, Reach]
+
+
+class _Side:
+    """The rows of one side that may be neighbours: those inside the day's range, and the nearest one beyond."""
+
+    def __init__(self, needs: Mapping[str, Need], sign: int) -> None:
+        self._needs = needs
+        self._sign = sign
+        self._inside: dict[str, list[Row]] = defaultdict(list)
+        self._nearest: dict[str, Row] = {}
+
+    def add(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            if row.parsed is None or (need := self._needs.get(row.parsed.shard_id)) is None:
+                continue
+            shard_id, first = row.parsed.shard_id, row.parsed.first
+            edge = need.low if self._sign < 0 else need.high
+            beyond = edge is None or (first < edge if self._sign < 0 else first > edge)
+            if not beyond:
+                self._inside[shard_id].append(row)
+            elif shard_id not in self._nearest or self._is_nearer(row, self._nearest[shard_id]):
+                self._nearest[shard_id] = row
+
+    def found(self, shard_id: str) -> bool:
+        return shard_id in self._nearest
+
+    def rows(self) -> list[Row]:
+        return [*(row for rows in self._inside.values() for row in rows), *self._nearest.values()]
+
+    def _is_nearer(self, row: Row, than: Row) -> bool:
+        if row.parsed is None or than.parsed is None:
+            return False
+        return row.parsed.first > than.parsed.first if self._sign < 0 else row.parsed.first < than.parsed.first
+
+
+def archive_days(storage: Storage, prefix: str, waits: Waits) -> list[Day]:
+    """Return the days that hold something, in order: one request per year and month."""
+    folders = [prefix]
+    for width in (4, 2, 2):
+        levels = in_parallel(
+            lambda folder: until_known(lambda: storage.list_level(folder), waits(), f"LIST {folder}").folders, folders
+        )
+        folders = [
+            folder for level in levels for folder in level if _is_number(folder.rstrip("/").rpartition("/")[2], width)
+        ]
+    days = [_day(folder.removeprefix(prefix).strip("/").replace("/", "-")) for folder in folders]
+    return sorted(day for day in days if day is not None)
+
+
+def _day(text: str) -> Day | None:
+    """Return the day; None when the folder only looks like one (`2026/13/01`)."""
+    try:
+        return Day.parse(text)
+    except SettingsError:
+        return None
+
+
+def find_neighbours(
+    storage: Storage, prefix: str, day: Day, needs: Mapping[str, Need], waits: Waits, *, days: int = LOOKBACK_DAYS
+) -> Neighbours:
+    """Search outward from the day until each shard has what it needs, or `days` days were searched on a side."""
+    stored = archive_days(storage, prefix, waits)
+    sides = []
+    reached = []
+    for sign in (-1, 1):
+        wanted = {shard for shard, need in needs.items() if (need.before if sign < 0 else need.after)}
+        side = _Side(needs, sign)
+        outward = sorted((one for one in stored if (one.number - day.number) * sign > 0), reverse=sign < 0)
+        for number, one in enumerate(outward[:days]):
+            # The hour beside the day is always looked at: arrival times may step back over midnight.
+            touching = number == 0 and one.number == day.number + sign
+            if not touching and all(side.found(shard) for shard in wanted):
+                break
+            _search_day(storage, prefix, one, side, wanted, sign, waits)
+        sides.append(side)
+        reached.append(len(outward) <= days)
+    rows = [row for side in sides for row in side.rows()]
+    links: dict[str, list[Link]] = defaultdict(list)
+    for link in in_parallel(lambda row: _link(storage, prefix, row, waits), rows):
+        if link is not None:
+            links[link.metadata.shard_id].append(link)
+    return Neighbours(links, dict.fromkeys(needs, Reach(reached[0], reached[1])))
+
+
+def _search_day(
+    storage: Storage, prefix: str, day: Day, side: _Side, wanted: set[str], sign: int, waits: Waits
+) -> None:
+    """Look at the hour of the day that lies nearest; at the others only when a shard is still without neighbour."""
+    folder = day.path(prefix)
+    hours = until_known(lambda: storage.list_level(folder), waits(), f"LIST {folder}").folders
+    nearest_first = sorted(hours, reverse=sign < 0)
+
+    def rows(path: str) -> tuple[Row, ...]:
+        listed = until_known(lambda: list(storage.list_objects(path)), waits(), f"LIST {path}")
+        return make_inventory(day, prefix, listed).rows
+
+    for batch in (nearest_first[:1], nearest_first[1:]):
+        for page in in_parallel(rows, batch):
+            side.add(page)
+        if all(side.found(shard) for shard in wanted):
+            return
+
+
+def _link(storage: Storage, prefix: str, row: Row, waits: Waits) -> Link | None:
+    """Return the neighbour as a link; None when it is no segment in its place: its own day's audit says so."""
+    head = until_known(lambda: storage.head(row.key), waits(), f"HEAD {row.key}")
+    if head is None or not is_ours(head.metadata):
+        return None
+    try:
+        metadata = SegmentMetadata.decode(head.metadata)
+    except FormatError:
+        return None
+    home = segment_key(prefix, metadata.shard_id, metadata.minute, metadata.first)
+    return Link(row.key, metadata) if home == row.key else None
+
+
+def _is_number(text: str, width: int) -> bool:
+    return len(text) == width and text.isascii() and text.isdecimal()

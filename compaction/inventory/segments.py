@@ -1,0 +1,191 @@
+"""From rows and metadata to segments: the rules that one object can break by itself, before any line is read.
+
+Pure. What cannot be a member of a chain (foreign objects, copies, metadata that does not parse) is reported here and
+left out of everything that follows, so that one defect is reported once, by its right name.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from archive.errors import FormatError
+from archive.format.keys import segment_key
+from archive.format.metadata import SegmentMetadata, is_ours
+from archive.format.minute import minute_text
+from archive.format.position import Position
+from compaction.verdict.findings import Code, Finding, finding
+from compaction.inventory.inventory import Row
+
+
+class Segment(NamedTuple):
+    """A segment that takes part in its chain."""
+
+    row: Row
+    metadata: SegmentMetadata
+
+    @property
+    def key(self) -> str:
+        """The object's key."""
+        return self.row.key
+
+
+class Described(NamedTuple):
+    """A day's objects, sorted out.
+
+    `copies` maps the key of a copy to the key of its original. `left_out` are the keys that are neither.
+    """
+
+    segments: tuple[Segment, ...]
+    copies: Mapping[str, str]
+    left_out: frozenset[str]
+    findings: tuple[Finding, ...]
+
+
+Parsed = tuple[Row, SegmentMetadata | Finding]
+"""A row with what its metadata says, or with what is wrong with it."""
+
+
+def parse(objects: Iterable[tuple[Row, Mapping[str, str] | None]]) -> list[Parsed]:
+    """Read the user metadata of objects (None: the object was gone when it was asked for)."""
+    return [(row, _parse(row, fields)) for row, fields in objects]
+
+
+def describe(
+    prefix: str, objects: Sequence[Parsed], elsewhere: Mapping[str, SegmentMetadata] | None = None
+) -> Described:
+    """Sort out a day's objects.
+
+    `elsewhere` holds the metadata of objects outside the day, by key: the places that `strays` named.
+    """
+    findings = [outcome for _, outcome in objects if isinstance(outcome, Finding)]
+    segments = [Segment(row, outcome) for row, outcome in objects if isinstance(outcome, SegmentMetadata)]
+    copies = _copies(prefix, segments, elsewhere or {})
+    kept = []
+    for segment in segments:
+        original = copies.get(segment.key)
+        if original is not None:
+            findings.append(_copy_finding(segment, original))
+        elif not segment.row.is_segment:
+            findings.append(_foreign(segment.row, "its key is no segment's key"))
+        else:
+            kept.append(segment)
+            findings += _disagreement(prefix, segment)
+    members = {segment.key for segment in kept}
+    left_out = frozenset(row.key for row, _ in objects if row.key not in members and row.key not in copies)
+    return Described(tuple(kept), copies, left_out, tuple(findings))
+
+
+def strays(prefix: str, objects: Sequence[Parsed]) -> list[str]:
+    """Return the keys where the originals of misplaced objects would stand, if these are copies."""
+    homes = {
+        _home(prefix, outcome)
+        for row, outcome in objects
+        if isinstance(outcome, SegmentMetadata) and not is_at_home(row, outcome)
+    }
+    return sorted(homes - {row.key for row, _ in objects}) if homes else []
+
+
+def is_at_home(row: Row, metadata: SegmentMetadata) -> bool:
+    """Tell whether the key is the slot that the metadata names. Keys are canonical, so their parts are compared."""
+    return row.parsed == (metadata.minute, metadata.shard_id, metadata.first)
+
+
+def _parse(row: Row, fields: Mapping[str, str] | None) -> SegmentMetadata | Finding:
+    if fields is None:
+        return finding(
+            Code.UNREADABLE_OBJECT,
+            "the object was listed and was gone when it was read",
+            severity="unknown",
+            shard=row.parsed.shard_id if row.parsed else None,
+            minute=minute_text(row.parsed.minute) if row.parsed else None,
+            keys=[row.key],
+        )
+    if not is_ours(fields):
+        return _foreign(row, "it carries none of Minutebook's metadata")
+    try:
+        return SegmentMetadata.decode(fields)
+    except FormatError as exc:
+        return finding(
+            Code.METADATA_MISMATCH,
+            str(exc),
+            shard=row.parsed.shard_id if row.parsed else None,
+            minute=minute_text(row.parsed.minute) if row.parsed else None,
+            keys=[row.key],
+        )
+
+
+def _copies(prefix: str, parsed: Sequence[Segment], elsewhere: Mapping[str, SegmentMetadata]) -> dict[str, str]:
+    """Find objects that carry another one's `writer`: it is unique per commit, so one of them was copied.
+
+    The original is the one whose key is the slot that its metadata names; where none is, the lowest key.
+    """
+    groups: dict[tuple[str, int], list[Segment]] = defaultdict(list)
+    for segment in parsed:
+        groups[segment.metadata.writer, segment.row.size].append(segment)
+    copies: dict[str, str] = {}
+    for group in groups.values():
+        if len(group) == 1 and is_at_home(*group[0]):
+            continue
+        inside = sorted(segment.key for segment in group if is_at_home(*segment))
+        homes = sorted({_home(prefix, segment.metadata) for segment in group})
+        outside = [key for key in homes if elsewhere.get(key) == group[0].metadata]
+        original = (inside or outside or sorted(segment.key for segment in group))[0]
+        copies |= {segment.key: original for segment in group if segment.key != original}
+    return copies
+
+
+def segment_finding(
+    code: Code,
+    segment: Segment,
+    message: str,
+    *,
+    keys: Iterable[str] = (),
+    positions: Iterable[Position] = (),
+    count: int = 1,
+    unknown: bool = False,
+    repaired: bool = False,
+) -> Finding:
+    """Make a finding about one segment: its shard, minute and key, and further keys."""
+    return finding(
+        code,
+        message,
+        severity="unknown" if unknown else "defect",
+        shard=segment.metadata.shard_id,
+        minute=minute_text(segment.metadata.minute),
+        keys=[segment.key, *keys],
+        positions=positions,
+        count=count,
+        repaired=repaired,
+    )
+
+
+def _home(prefix: str, metadata: SegmentMetadata) -> str:
+    return segment_key(prefix, metadata.shard_id, metadata.minute, metadata.first)
+
+
+def _disagreement(prefix: str, segment: Segment) -> list[Finding]:
+    if is_at_home(*segment):
+        return []
+    message = f"the metadata belongs at {_home(prefix, segment.metadata)}"
+    return [segment_finding(Code.METADATA_MISMATCH, segment, message, positions=[segment.metadata.first])]
+
+
+def _copy_finding(segment: Segment, original: str) -> Finding:
+    return segment_finding(
+        Code.IDENTICAL_SEGMENT,
+        segment,
+        f"a copy of {original}: its records are not counted twice",
+        keys=[original],
+        positions=[segment.metadata.first, segment.metadata.last],
+        count=segment.metadata.records,
+    )
+
+
+def _foreign(row: Row, why: str) -> Finding:
+    return finding(
+        Code.FOREIGN_OBJECT,
+        f"{why}; the prefix belongs to Minutebook alone",
+        shard=row.parsed.shard_id if row.parsed else None,
+        minute=minute_text(row.parsed.minute) if row.parsed else None,
+        keys=[row.key],
+    )

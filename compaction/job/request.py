@@ -1,0 +1,124 @@
+"""What the commands are asked, as one value each: checked before any I/O."""
+
+import re
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import jmespath
+
+from archive.errors import SettingsError
+from archive.format.payload import PayloadPath
+from archive.format.day import Day, day_range, parse_day
+from compaction.inventory.neighbours import LOOKBACK_DAYS
+from compaction.verdict.audit_document import Level
+
+_TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
+
+
+class AuditRequest(NamedTuple):
+    """`minutebook audit`: one day (`date`) or a range (`first`, `last`), all as text."""
+
+    file: Path
+    date: str | None = None
+    first: str | None = None
+    last: str | None = None
+    level: str = "keys"
+    shard: str | None = None
+    lookback_days: int = LOOKBACK_DAYS
+    report: Path | None = None
+    as_json: bool = False
+    master: str = "local[*]"
+    event_id: str | None = None
+    published: str | None = None
+
+    def days(self, today: Day) -> list[Day]:
+        """Return the days; raises SettingsError."""
+        return days_of(self.date, self.first, self.last, today)
+
+    def checked_level(self) -> Level:
+        """Return the level; raises SettingsError."""
+        levels: dict[str, Level] = {"inventory": "inventory", "keys": "keys", "stream": "stream"}
+        if self.level not in levels:
+            raise SettingsError(f"no level {self.level!r}", next_step=f"--level takes {', '.join(levels)}")
+        if self.event_id is not None and self.level == "inventory":
+            raise SettingsError(
+                "--event-id needs the lines, and level inventory reads names and metadata alone",
+                next_step="use --level keys or stream with it",
+            )
+        return levels[self.level]
+
+    def checked_event_id(self) -> str | None:
+        """Return the path of the event id; raises SettingsError."""
+        return checked_path(self.event_id)
+
+
+class CompactRequest(NamedTuple):
+    """`minutebook compact`; `out` None: `_parquet/` beside the archive."""
+
+    file: Path
+    date: str | None = None
+    first: str | None = None
+    last: str | None = None
+    out: str | None = None
+    report: Path | None = None
+    lookback_days: int = LOOKBACK_DAYS
+    dry_run: bool = False
+    accept_defects: bool = False
+    as_json: bool = False
+    master: str = "local[*]"
+    event_id: str | None = None
+    drop_producer_duplicates: bool = False
+    iceberg: str | None = None
+    iceberg_catalog: str | None = None
+
+    def days(self, today: Day) -> list[Day]:
+        """Return the days; raises SettingsError."""
+        return days_of(self.date, self.first, self.last, today)
+
+    def checked_event_id(self) -> str | None:
+        """Return the path of the event id; raises SettingsError."""
+        if self.drop_producer_duplicates and self.event_id is None:
+            raise SettingsError(
+                "--drop-producer-duplicates: by what are they recognised?",
+                next_step="name the path of the event id, as in --event-id event.id",
+            )
+        return checked_path(self.event_id)
+
+    def checked_table(self) -> str | None:
+        """Return the Iceberg table, `namespace.table`; raises SettingsError."""
+        if self.iceberg is None and self.iceberg_catalog is not None:
+            raise SettingsError("--iceberg-catalog: which table?", next_step="name it, as in --iceberg events.raw")
+        if self.iceberg is not None and _TABLE.fullmatch(self.iceberg) is None:
+            raise SettingsError(
+                f"no table {self.iceberg!r}", next_step="--iceberg takes namespace.table, such as events.raw"
+            )
+        return self.iceberg
+
+
+def checked_path(expression: str | None) -> str | None:
+    """Return a JMESPath expression that compiles; raises SettingsError."""
+    if expression is None:
+        return None
+    try:
+        PayloadPath(expression)
+    except jmespath.exceptions.JMESPathError as exc:
+        reason = " ".join(str(exc).split())
+        raise SettingsError(
+            f"--event-id {expression!r} is no JMESPath expression: {reason}", next_step="see https://jmespath.org"
+        ) from exc
+    except RecursionError as exc:
+        raise SettingsError("--event-id is too deeply nested", next_step="write a shorter path") from exc
+    return expression
+
+
+def days_of(date: str | None, first: str | None, last: str | None, today: Day) -> list[Day]:
+    """Return the one day, or the days of the range; `today` and `yesterday` are days, too.
+
+    Raises:
+        SettingsError: none is given, or both.
+    """
+    if date is not None and first is None and last is None:
+        return [parse_day(date, today)]
+    if date is None and first is not None and last is not None:
+        return list(day_range(parse_day(first, today), parse_day(last, today)))
+    raise SettingsError("which day?", next_step="give --date D, or --from D and --to D")

@@ -1,0 +1,56 @@
+"""The day before: what is known of its event ids, so that a copy that crossed midnight is recognised."""
+
+from typing import NamedTuple
+
+from archive.format.day import Day
+from compaction.publish.generation import DayFolder
+from compaction.inventory.inventory import Inventory, list_day
+from archive.store.places import open_storage
+from compaction.job.context import AuditOptions, Ports
+from compaction.publish.publisher import Publisher
+from compaction.inventory.tombstones import is_expired
+
+
+class DayBefore(NamedTuple):
+    """Where the ids of the day before are read.
+
+    `inventory` are its raw objects; None when they are expired, then `published` are the keys of its Parquet files.
+    `doubt` says why some of its ids are not known; empty when all are. `digest` changes with what is read, `size` is
+    in bytes.
+    """
+
+    inventory: Inventory | None
+    published: tuple[str, ...] = ()
+    doubt: str = ""
+    digest: str = ""
+    size: int = 0
+
+
+def look_back(ports: Ports, day: Day, options: AuditOptions) -> DayBefore:
+    """Find the day before `day`. A day without an object holds no id; an expired one is read as it was published.
+
+    Raises:
+        StoreError: the archive, or the place where days are published.
+    """
+    before = day.shift(-1)
+    if not is_expired(ports.archive, ports.place.prefix, before, ports.waits):
+        inventory = list_day(ports.archive, before, ports.place.prefix, ports.waits).only(options.shard)
+        return DayBefore(inventory, digest=inventory.digest(), size=inventory.size)
+    if options.published is None:
+        return _unknown(f"{before} is expired, and it was not said where it is published")
+    place = options.published
+    publisher = Publisher(open_storage(place.address), DayFolder(place.prefix, before), ports.waits)
+    pointer = publisher.current().pointer
+    manifest = None if pointer is None else publisher.manifest(pointer.generation)
+    if manifest is None:
+        return _unknown(f"{before} is expired, and not published at {open_storage(place.address).uri(place.prefix)}")
+    doubt = ""
+    if manifest.removed:
+        doubt = f"{before} is expired, and its Parquet files lack {manifest.removed} producer duplicates"
+    # The manifest's inventory is that of the raw objects: expiring the day changes nothing for the day after it.
+    files = tuple(file.key for file in manifest.files)
+    return DayBefore(None, files, doubt, manifest.inventory, sum(file.bytes for file in manifest.files))
+
+
+def _unknown(doubt: str) -> DayBefore:
+    return DayBefore(None, doubt=doubt, digest="unknown")

@@ -1,0 +1,205 @@
+r"""Publishing a day: generation, manifest, pointer, symlink manifest.
+
+    part files      dt=D/gen=G/part-*.parquet     written by tasks; invisible to whoever follows the pointer
+    inventory       dt=D/_manifest/G.inventory.jsonl.gz   what G was made from
+    audit           dt=D/_manifest/G.audit.json   what was found when G was made
+    manifest        dt=D/_manifest/G.json         If-None-Match:*   names the files of G; the first one wins
+    pointer         dt=D/_current.json            If-Match          the one write that changes what readers see
+    symlinks        _symlinks/dt=D/manifest       If-Match          the pointer again, as Hive and Athena read it
+    marks           dt=D/_tables/G.*.json         of tables of a catalog that may name the files of G (`iceberg`)
+
+A crash after any step leaves the old pointer, and the next run goes on with what is there: files without a manifest
+are rewritten, a manifest without a pointer is adopted, a pointer without symlinks gets them.
+
+The pointer was read **before** the inventory was listed. If-Match therefore refuses an older view of the day: who won
+in between has listed before us or after us, and the loser lists again.
+"""
+
+import gzip
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from archive.store.commit import until_known
+from archive.errors import FormatError, OutcomeUnknown, StoreUnavailable
+from archive.store.objects import PutOutcome
+from compaction.publish.generation import FORMAT, Current, DayFolder, File, Manifest, Pointer, decode
+from compaction.inventory.inventory import Inventory, Waits, in_parallel
+from compaction.publish.sweep import Kept, Marks, sweep
+from archive.store.storage import Storage
+
+JSON_TYPE: Final = "application/json"
+_TEXT_TYPE: Final = "text/plain; charset=utf-8"
+GRACE_MS: Final = 3 * 24 * 3_600_000
+"""How long a generation that is no longer current stays: longer than the longest query that began on it."""
+
+
+class Publisher:
+    """Publishes one day. Every step may be repeated, by us or by another run."""
+
+    def __init__(self, storage: Storage, folder: DayFolder, waits: Waits) -> None:
+        self.folder = folder
+        self.marks = Marks(storage, folder.tables, waits)
+        self._storage = storage
+        self._waits = waits
+
+    def address(self, key: str) -> str:
+        """Return the address of a key with its scheme, as catalogs want it."""
+        uri = self._storage.uri(key)
+        return uri if "://" in uri else f"file://{uri}"
+
+    def current(self) -> Current:
+        """Read the pointer."""
+        stored = until_known(lambda: self._storage.get(self.folder.pointer), self._waits(), "GET the pointer")
+        if stored is None:
+            return Current(None, None)
+        return Current(decode(stored.body, Pointer, self.folder.pointer), stored.etag)
+
+    def manifest(self, generation: str) -> Manifest | None:
+        """Read a generation's manifest."""
+        key = self.folder.manifest(generation)
+        stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
+        return None if stored is None else decode(stored.body, Manifest, key)
+
+    def put_inventory(self, generation: str, inventory: Inventory) -> None:
+        """Store what the generation was made from; the same bytes whoever writes them."""
+        key = self.folder.inventory(generation)
+        lines = b"".join(
+            msgspec.json.encode([row.key, row.etag, row.size, row.last_modified_ms]) + b"\n" for row in inventory.rows
+        )
+        body = gzip.compress(lines, mtime=0)
+        until_known(
+            lambda: self._storage.put_if_absent(key, body, {}, "application/gzip"), self._waits(), f"PUT {key}"
+        )
+
+    def put_audit(self, generation: str, body: bytes) -> None:
+        """Store the audit that allowed a generation; the first one stays."""
+        key = self.folder.audit(generation)
+        until_known(lambda: self._storage.put_if_absent(key, body, {}, JSON_TYPE), self._waits(), f"PUT {key}")
+
+    def audit(self, generation: str) -> bytes | None:
+        """Return the audit that allowed a generation."""
+        key = self.folder.audit(generation)
+        stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
+        return None if stored is None else stored.body
+
+    def is_whole(self, manifest: Manifest) -> bool:
+        """Tell whether every file of a generation is there, with its size."""
+
+        def holds(file: File) -> bool:
+            head = until_known(lambda: self._storage.head(file.key), self._waits(), f"HEAD {file.key}")
+            return head is not None and head.size == file.bytes
+
+        return all(in_parallel(holds, manifest.files))
+
+    def read_inventory(self, generation: str) -> list[tuple[str, str, int]]:
+        """Return (key, ETag, size) of what a generation was made from; empty when it is not stored."""
+        key = self.folder.inventory(generation)
+        stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
+        if stored is None:
+            return []
+        rows = [msgspec.json.decode(line) for line in gzip.decompress(stored.body).splitlines()]
+        return [(row[0], row[1], row[2]) for row in rows]
+
+    def put_manifest(self, manifest: Manifest) -> Manifest:
+        """Store the manifest; returns the one that is there now, which may be another run's."""
+        key = self.folder.manifest(manifest.generation)
+        body = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+        outcome = until_known(
+            lambda: self._storage.put_if_absent(key, body, {}, JSON_TYPE), self._waits(), f"PUT {key}"
+        )
+        if outcome is PutOutcome.CREATED:
+            return manifest
+        stored = self.manifest(manifest.generation)
+        if stored is None:
+            raise FormatError(f"{key} exists for PUT and not for GET", next_step="find out who deletes objects there")
+        return stored
+
+    def swap(self, manifest: Manifest, seen: Current, writer: str, written_at: str) -> bool:
+        """Point readers at a generation, if the pointer is still the one that was seen.
+
+        PUT If-Match etag seen    200 ........ ours
+                                  412 ........ another run published meanwhile: False
+                                  unknown .... read the pointer: ours by `writer`, unchanged: send again
+        """
+        pointer = Pointer(
+            format=FORMAT,
+            day=str(self.folder.day),
+            generation=manifest.generation,
+            manifest=self.folder.manifest(manifest.generation),
+            rows=manifest.rows,
+            verdict=manifest.verdict,
+            writer=writer,
+            written_at=written_at,
+        )
+        body = msgspec.json.format(msgspec.json.encode(pointer), indent=2) + b"\n"
+        if self._replace(self.folder.pointer, body, seen.etag, JSON_TYPE):
+            return True
+        now = self.current().pointer
+        return now is not None and now.writer == writer
+
+    def link(self) -> None:
+        """Write the symlink manifest of what the pointer names now.
+
+        Its ETag is read before the pointer, so an older view is refused and read again: the last writer has seen the
+        last pointer.
+        """
+        waits = self._waits()
+        while True:
+            key = self.folder.symlinks
+            stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")  # noqa: B023 - called at once
+            pointer = self.current().pointer
+            manifest = None if pointer is None else self.manifest(pointer.generation)
+            if manifest is None:
+                return
+            body = "".join(f"{self._storage.uri(file.key)}\n" for file in manifest.files if file.rows).encode()
+            if stored is not None and stored.body == body:
+                return
+            if self._replace(key, body, None if stored is None else stored.etag, _TEXT_TYPE):
+                return
+            if not waits.wait():
+                raise StoreUnavailable(f"{key} keeps changing", next_step="look for another run of the same day")
+
+    def sweep(self, now_ms: int, grace_ms: int = GRACE_MS) -> list[str]:
+        """Delete files of generations that readers left long ago, and files that no manifest ever named.
+
+        The current generation's files stay, and those that a table may name (`leftovers`). So does whatever is
+        younger than the grace, for it may belong to a run that is at work; and while the pointer is, all stays: a
+        query may have begun on the generation before.
+        """
+        pointer = self.current().pointer
+        manifest = None if pointer is None else self.manifest(pointer.generation)
+        if pointer is None or manifest is None or _epoch_ms(pointer) >= now_ms - grace_ms:
+            return []
+        kept = Kept([file.key for file in manifest.files], self.marks.generations(), now_ms - grace_ms)
+        return sweep(self._storage, self.folder.generations, self.folder.manifest, kept, self._waits)
+
+    def _replace(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
+        """Send a conditional PUT until its outcome is known.
+
+        A lost answer is settled by reading: our own bytes there mean that it was applied.
+        """
+        waits = self._waits()
+        while True:
+            try:
+                return self._storage.put_if_match(key, body, etag, content_type)
+            except OutcomeUnknown as exc:
+                stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
+                if stored is not None and stored.body == body:
+                    return True
+                if not waits.wait():
+                    raise StoreUnavailable(
+                        f"gave up on PUT {key}: {exc}",
+                        next_step="run the command again: it goes on where this one was",
+                    ) from exc
+
+
+def _epoch_ms(pointer: Pointer) -> int:
+    try:
+        return int(datetime.fromisoformat(pointer.written_at).timestamp() * 1000)
+    except ValueError as exc:
+        raise FormatError(
+            f"the pointer of {pointer.day} was written at {pointer.written_at!r}, which is no time",
+            next_step="restore the object from a version of it",
+        ) from exc

@@ -1,0 +1,82 @@
+"""What a person sees on the terminal: progress on stderr while it runs, the result on stdout."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from compaction.verdict.audit_document import Audit
+from compaction.spark.engine import Progress as Report
+from compaction.spark.engine import no_progress
+
+_SHOWN: Final = 20
+_VERDICTS: Final = {
+    "clean": "CLEAN: everything that this level checks is proven",
+    "defects": "DEFECTS FOUND",
+    "unknown": "COULD NOT PROVE: nothing wrong was found, and something could not be checked",
+}
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Report]:
+    """Show a bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield no_progress
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"{what}: starting Spark", total=None)
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        yield report
+
+
+def show_audit(audit: Audit, console: Console) -> None:
+    """Print the verdict, the equation and the findings."""
+    scope, equation = audit.scope, audit.equation
+    console.print(
+        f"{scope.day}  {scope.archive}  level {audit.level}  {scope.objects:,} objects, {scope.bytes:,} bytes",
+        highlight=False,
+    )
+    if audit.findings:
+        console.print(_table(audit))
+    for check in audit.checks:
+        if check.status == "unknown" and not any(one.code == check.id for one in audit.findings):
+            console.print(f"could not check {check.id}: {check.message}", markup=False, highlight=False)
+    rows = "" if equation.compacted is None else f", {equation.compacted:,} rows in Parquet"
+    if equation.restored:
+        rows += f", {equation.restored:,} of them brought back"
+    removed = f" + producer duplicates left out {equation.removed:,}" if equation.removed else ""
+    console.print(
+        f"raw {equation.raw:,} = unique {equation.unique:,} + duplicates {equation.duplicates:,}{removed} "
+        f"+ rejected {equation.rejected:,}{rows}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(Text(_VERDICTS[audit.verdict], style="bold"))
+
+
+def _table(audit: Audit) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("finding", "", "shard", "minute", "count", "first key"):
+        table.add_column(name, overflow="fold", no_wrap=name == "finding")
+    for one in audit.findings[:_SHOWN]:
+        # Text, not markup: keys are whatever somebody put into the bucket.
+        table.add_row(
+            one.code,
+            one.severity,
+            one.shard or "",
+            one.minute or "",
+            f"{one.count:,}",
+            Text(one.keys[0] if one.keys else ""),
+        )
+    if len(audit.findings) > _SHOWN:
+        table.add_row(f"and {len(audit.findings) - _SHOWN:,} more", "", "", "", "", "")
+    return table

@@ -1,0 +1,163 @@
+"""The stream itself, read again: the only module of the nightly job that sends Kinesis requests."""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from archive.clock import Backoff, Clock
+from archive.aws import ask
+from archive.format.position import Position
+from archive.store.s3 import aws_session
+from compaction.stream.kpl import user_records
+
+if TYPE_CHECKING:
+    from mypy_boto3_kinesis import KinesisClient
+    from mypy_boto3_kinesis.type_defs import GetRecordsOutputTypeDef
+
+T = TypeVar("T")
+
+_PASSING: Final = frozenset(
+    {
+        "ExpiredTokenException",
+        "InternalFailure",
+        "KMSThrottlingException",
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "ServiceUnavailable",
+        "ThrottlingException",
+    }
+)
+_BUDGET_SECONDS: Final = 120
+_PAUSE_SECONDS: Final = 0.25
+"""GetRecords may be called five times a second per shard, the consumers' calls included."""
+_MARGIN_MS: Final = 5 * 60_000
+"""Arrival times may step back inside a shard; reading begins and ends this much outside the day."""
+_EMPTY_AT_TIP: Final = 3
+
+
+class Sent(NamedTuple):
+    """One user record as the stream holds it."""
+
+    position: Position
+    arrival_ms: int
+    partition_key: str
+    data: bytes
+
+
+class StreamFacts(NamedTuple):
+    """Which stream this is, how far back it reaches (epoch ms), and its shards."""
+
+    arn: str
+    created_ms: int
+    oldest_ms: int
+    shards: tuple[str, ...]
+
+
+def make_kinesis_client(region: str, endpoint: str | None) -> "KinesisClient":
+    """Return a client without retries of its own: the budget is ours."""
+    config = Config(
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        connect_timeout=5,
+        read_timeout=60,
+        max_pool_connections=32,
+    )
+    return aws_session().client("kinesis", region_name=region, endpoint_url=endpoint, config=config)
+
+
+class StreamReader:
+    """One stream, read by name. Thread-safe, as botocore's clients are."""
+
+    def __init__(
+        self,
+        client: "KinesisClient",
+        stream_name: str,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        page_records: int = 1000,
+    ) -> None:
+        self._client = client
+        self._name = stream_name
+        self._clock = clock
+        self._rng = rng
+        self._page_records = page_records
+
+    def describe(self) -> StreamFacts:
+        """Return what the stream says about itself.
+
+        Raises:
+            StreamRefused, StreamUnavailable: Kinesis.
+        """
+        answer = self._ask(
+            lambda: self._client.describe_stream_summary(StreamName=self._name), "DescribeStreamSummary"
+        )
+        summary = answer["StreamDescriptionSummary"]
+        retention_ms = summary["RetentionPeriodHours"] * 3_600_000
+        created_ms = int(summary["StreamCreationTimestamp"].timestamp() * 1000)
+        oldest_ms = max(created_ms, self._clock.now_ms() - retention_ms)
+        return StreamFacts(summary["StreamARN"], created_ms, oldest_ms, tuple(sorted(self._shards())))
+
+    def read(self, shard_id: str, begin_ms: int, end_ms: int) -> Iterator[Sent]:
+        """Yield the user records of a shard that arrived in [begin, end), in the shard's order.
+
+        Reading ends at a record that arrived well after `end`, at the shard's end, or at its tip.
+        """
+        request = {"StreamName": self._name, "ShardId": shard_id, "ShardIteratorType": "AT_TIMESTAMP"}
+        at_seconds = max(0, begin_ms - _MARGIN_MS) / 1000
+        found = self._ask(
+            lambda: self._client.get_shard_iterator(**request, Timestamp=at_seconds),  # type: ignore[arg-type]
+            f"GetShardIterator of {shard_id}",
+        )
+        iterator: str | None = found["ShardIterator"]
+        empty_at_tip = 0
+        while iterator and empty_at_tip < _EMPTY_AT_TIP:
+            answer = self._page(shard_id, iterator)
+            for record in answer["Records"]:
+                arrival_ms = round(record["ApproximateArrivalTimestamp"].timestamp() * 1000)
+                if arrival_ms >= end_ms + _MARGIN_MS:
+                    return
+                if begin_ms <= arrival_ms < end_ms:
+                    sequence = int(record["SequenceNumber"])
+                    for one in user_records(record["PartitionKey"], record["Data"]):
+                        yield Sent(Position(sequence, one.sub), arrival_ms, one.partition_key, one.data)
+            at_tip = not answer["Records"] and answer["MillisBehindLatest"] == 0
+            empty_at_tip = empty_at_tip + 1 if at_tip else 0
+            iterator = answer.get("NextShardIterator")
+            if iterator:
+                self._clock.sleep(_PAUSE_SECONDS)
+
+    def _page(self, shard_id: str, iterator: str) -> "GetRecordsOutputTypeDef":
+        return self._ask(
+            lambda: self._client.get_records(ShardIterator=iterator, Limit=self._page_records),
+            f"GetRecords of {shard_id}",
+        )
+
+    def _shards(self) -> Iterator[str]:
+        token: str | None = None
+        while True:
+            answer = self._ask(
+                lambda token=token: (  # type: ignore[misc]
+                    self._client.list_shards(NextToken=token)
+                    if token
+                    else self._client.list_shards(StreamName=self._name)
+                ),
+                "ListShards",
+            )
+            yield from (row["ShardId"] for row in answer["Shards"])
+            token = answer.get("NextToken")
+            if not token:
+                return
+
+    def _ask(self, request: Callable[[], T], what: str) -> T:
+        backoff = Backoff(self._clock, self._rng, budget_seconds=_BUDGET_SECONDS, first_seconds=0.25)
+        return ask(request, f"{what} of stream {self._name!r}", backoff, _passing)
+
+
+def _passing(error: ClientError | BotoCoreError) -> bool:
+    if isinstance(error, BotoCoreError):
+        return True
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    return error.response.get("Error", {}).get("Code", "") in _PASSING or status >= 500  # noqa: PLR2004 - server error

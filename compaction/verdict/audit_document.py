@@ -1,0 +1,120 @@
+"""The result of an audit: the content of `audit.json`, schema version 1 (`docs/audit.schema.json`)."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from compaction.verdict.findings import Finding
+
+SCHEMA: Final = "minutebook-audit/1"
+Level = Literal["inventory", "keys", "stream"]
+Verdict = Literal["clean", "defects", "unknown"]
+EXIT_CODES: Final[dict[Verdict, int]] = {"clean": 0, "defects": 3, "unknown": 4}
+
+
+class Equation(msgspec.Struct, frozen=True, kw_only=True):
+    """The balance of lines: raw = unique + duplicates + removed + rejected, and compacted = unique + restored.
+
+    `rejected` are lines in objects that cannot be believed (unreadable, foreign, without metadata). `compacted`
+    are the rows of the Parquet files, null without a rewrite; `removed` the producer duplicates left out of them, and
+    `restored` the rows that stand in no segment: lines that were dropped as copies of what is not archived. At level
+    inventory the numbers are those of the metadata.
+    """
+
+    raw: int
+    unique: int
+    duplicates: int
+    rejected: int
+    compacted: int | None
+    removed: int
+    balanced: bool
+    restored: int = 0
+
+
+class Shard(msgspec.Struct, frozen=True, kw_only=True):
+    """One shard's day. Positions are `<sequence>:<sub>`; bytes are of objects; `lag_ms` from arrival to archive.
+
+    `start_proof`: `start.json`, `link` (it follows yesterday's segment) or empty. `end_proof`: `successor`,
+    `end.json`, `checkpoint`, `not begun` or empty.
+    """
+
+    shard: str
+    objects: int
+    records: int
+    bytes: int
+    payload_bytes: int
+    first: str | None
+    last: str | None
+    lag_ms_median: int | None
+    lag_ms_max: int | None
+    start_proof: str
+    end_proof: str
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One check. `unknown`: it could not run, so the verdict is not clean. `not_asked`: the level leaves it out."""
+
+    id: str
+    status: Literal["pass", "fail", "unknown", "warning", "not_asked"]
+    message: str = ""
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """What was audited. `inventory` is the hash of keys, ETags and sizes; `day_is_over` by the clock of the audit."""
+
+    stream: str
+    application: str
+    archive: str
+    day: str
+    day_is_over: bool
+    objects: int
+    bytes: int
+    inventory: str
+    generation: str | None
+
+
+class Audit(msgspec.Struct, frozen=True, kw_only=True):
+    """`audit.json`. `audited_at` is UTC in ISO 8601."""
+
+    schema: str
+    version: str
+    audited_at: str
+    level: Level
+    verdict: Verdict
+    scope: Scope
+    equation: Equation
+    shards: tuple[Shard, ...]
+    checks: tuple[Check, ...]
+    findings: tuple[Finding, ...]
+
+
+def judge(findings: Iterable[Finding], checks: Sequence[Check]) -> Verdict:
+    """Return the verdict: a defect outweighs an unknown, and nothing that could not be checked is clean."""
+    severities = {finding.severity for finding in findings}
+    statuses = {check.status for check in checks}
+    if "defect" in severities or "fail" in statuses:
+        return "defects"
+    if "unknown" in severities or "unknown" in statuses:
+        return "unknown"
+    return "clean"
+
+
+def encode_audit(audit: Audit) -> bytes:
+    """Return the content of `audit.json`."""
+    return msgspec.json.format(msgspec.json.encode(audit), indent=2) + b"\n"
+
+
+def decode_audit(body: bytes) -> Audit:
+    """Read `audit.json`."""
+    return msgspec.json.decode(body, type=Audit)
+
+
+def audit_schema() -> dict[str, object]:
+    """Return the JSON Schema of `audit.json`."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Audit)}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(audit_schema()), indent=2).decode() + "\n")
