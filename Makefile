@@ -73,8 +73,8 @@ format: $(READY) ## put the code into its one format
 
 sparks: $(READY) .cache/spark-3.5/.ready .cache/spark-4.0/.ready ## test the nightly job on PySpark 3.5 and 4.0, too (minutes)
 	@for line in 3.5 4.0; do echo "PySpark $$line"; PYTHONPATH=.cache/spark-$$line $(BIN)/python -m pytest \
-		-W ignore::pytest.PytestUnraisableExceptionWarning tests/integration/test_compaction_spark.py \
-		tests/integration/test_compaction_producers.py $(ARGS) || exit 1; done
+		-W ignore::pytest.PytestUnraisableExceptionWarning tests/integration/compaction/test_spark.py \
+		tests/integration/compaction/test_producers.py $(ARGS) || exit 1; done
 
 # Beside the locked PySpark, not instead of it: first on the path, with its own py4j.
 .cache/spark-%/.ready: requirements/spark-%.lock $(UV)
@@ -84,7 +84,7 @@ sparks: $(READY) .cache/spark-3.5/.ready .cache/spark-4.0/.ready ## test the nig
 	@touch $@
 
 catalogs: $(READY) .cache/iceberg-rest/.ready ## test --iceberg with a REST catalog, too (minutes)
-	@ICEBERG_REST_JARS=.cache/iceberg-rest $(BIN)/python -m pytest tests/integration/test_compaction_iceberg.py $(ARGS)
+	@ICEBERG_REST_JARS=.cache/iceberg-rest $(BIN)/python -m pytest tests/integration/compaction/test_iceberg.py $(ARGS)
 
 .cache/iceberg-rest/.ready: requirements/iceberg-rest/pom.xml
 	@rm -rf $(@D)

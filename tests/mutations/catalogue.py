@@ -6,17 +6,17 @@ from tests.mutations.mutation import Mutation
 from tests.mutations.nightly import NIGHTLY
 from tests.mutations.producers import PRODUCERS
 
-_SLOTS: Final = "tests/unit/test_processor_slots.py"
-_CHECKPOINTS: Final = "tests/unit/test_processor_checkpoints.py"
-_START: Final = "tests/unit/test_processor_start.py"
-_END: Final = "tests/unit/test_processor_end.py"
-_RUNS: Final = "tests/unit/test_processor_runs.py"
-_PROTOCOL: Final = "tests/unit/test_processor_protocol.py"
-_RETENTION: Final = "tests/unit/test_processor_retention.py"
-_COMMIT: Final = "tests/unit/test_archive_commit.py"
-_ICEBERG: Final = "tests/integration/test_compaction_iceberg.py"
-_PLAN: Final = "tests/unit/test_compaction_iceberg_plan.py"
-_S3: Final = "tests/unit/test_archive_s3.py"
+_SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
+_CHECKPOINTS: Final = "tests/unit/consumer/processor/test_checkpoints.py"
+_START: Final = "tests/unit/consumer/processor/test_start.py"
+_END: Final = "tests/unit/consumer/processor/test_end.py"
+_RUNS: Final = "tests/unit/consumer/processor/test_runs.py"
+_PROTOCOL: Final = "tests/unit/consumer/processor/test_protocol.py"
+_RETENTION: Final = "tests/unit/consumer/processor/test_retention.py"
+_COMMIT: Final = "tests/unit/archive/store/test_commit.py"
+_ICEBERG: Final = "tests/integration/compaction/test_iceberg.py"
+_PLAN: Final = "tests/unit/compaction/iceberg/test_plan.py"
+_S3: Final = "tests/unit/archive/store/test_s3.py"
 
 HISTORIES: Final = "tests/property/test_processor_histories.py"
 """The property ring; `--histories` asks whether it notices a mutation, too."""
@@ -306,6 +306,6 @@ MUTATIONS: Final = (
         "compaction/publish/publisher.py",
         "_epoch_ms(pointer) >= now_ms - grace_ms",
         "_epoch_ms(pointer) >= now_ms + grace_ms",
-        ("tests/unit/test_compaction_publish.py::test_a_generation_stays_for_the_grace_after_it_was_replaced",),
+        ("tests/unit/compaction/publish/test_publisher.py::test_a_generation_stays_for_the_grace_after_it_was_replaced",),
     ),
 )

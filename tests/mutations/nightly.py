@@ -4,13 +4,13 @@ from typing import Final
 
 from tests.mutations.mutation import Mutation
 
-_FOUND: Final = "tests/unit/test_compaction_producers.py"
-_LEFT_OUT: Final = "tests/unit/test_compaction_left_out.py"
-_IDS: Final = "tests/unit/test_event_ids.py"
+_FOUND: Final = "tests/unit/compaction/audit/test_producers.py"
+_LEFT_OUT: Final = "tests/unit/compaction/publish/test_left_out.py"
+_IDS: Final = "tests/unit/compaction/tasks/test_event_ids.py"
 _HISTORIES: Final = "tests/property/test_producer_copies.py"
-_RECORD: Final = "tests/unit/test_archive_record.py"
+_RECORD: Final = "tests/unit/archive/format/test_record.py"
 _BLOCKS: Final = "tests/fuzz/test_fuzz_compaction.py::test_blocks_of_any_lines_read_as_the_lines_do"
-_BESIDE: Final = "tests/unit/test_expire_beside.py"
+_BESIDE: Final = "tests/unit/consumer/expire/test_side_objects.py"
 
 NIGHTLY: Final = (
     Mutation(

@@ -4,10 +4,10 @@ from typing import Final
 
 from tests.mutations.mutation import Mutation
 
-_DEDUPE: Final = "tests/unit/test_processor_dedupe.py"
-_WATERMARKS: Final = "tests/unit/test_watermarks.py"
-_EXPIRE: Final = "tests/unit/test_expire.py"
-_RESTORE: Final = "tests/unit/test_restore.py"
+_DEDUPE: Final = "tests/unit/consumer/processor/test_dedupe.py"
+_WATERMARKS: Final = "tests/unit/consumer/dedupe/test_watermarks.py"
+_EXPIRE: Final = "tests/unit/consumer/expire/test_command.py"
+_RESTORE: Final = "tests/unit/consumer/restore/test_plan.py"
 _FOUND: Final = "tests/simulation/test_found_by_producers.py"
 _OPERATORS: Final = "tests/simulation/test_found_by_operators.py"
 

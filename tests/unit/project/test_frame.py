@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[3]
 LOCKS = sorted((CHECKOUT / "requirements").glob("**/*lock*"))
 
 

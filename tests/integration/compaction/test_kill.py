@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 DAY = Day.parse("2026-11-20")
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MOMENTS = int(os.environ.get("MINUTEBOOK_KILLS", "2"))
 """How many drivers are killed; each costs the start of a JVM."""
 

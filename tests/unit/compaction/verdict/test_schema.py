@@ -5,7 +5,7 @@ from pathlib import Path
 
 from compaction.verdict.audit_document import Audit, Check, Equation, Scope, audit_schema, decode_audit, encode_audit
 
-PUBLISHED = Path(__file__).parents[2] / "docs" / "audit.schema.json"
+PUBLISHED = Path(__file__).parents[4] / "docs" / "audit.schema.json"
 
 
 def test_the_published_schema_is_current() -> None:

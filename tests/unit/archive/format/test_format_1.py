@@ -14,7 +14,7 @@ from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import read_records
 
-_FOLDER = Path(__file__).parents[1] / "data" / "format-1"
+_FOLDER = Path(__file__).parents[3] / "data" / "format-1"
 
 
 def stored(name: str) -> Any:  # noqa: ANN401 - JSON

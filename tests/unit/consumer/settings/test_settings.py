@@ -223,12 +223,12 @@ def test_a_missing_file_is_a_settings_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["production.properties", "demo.properties"])
 def test_shipped_files_load(name: str) -> None:
     """The files to start from are themselves without error."""
-    assert load_settings(Path(__file__).parents[2] / "properties" / name, {}).bucket
+    assert load_settings(Path(__file__).parents[4] / "properties" / name, {}).bucket
 
 
 def test_the_production_file_names_every_setting() -> None:
     """Each name of ours stands in production.properties, set or commented with its default."""
-    text = (Path(__file__).parents[2] / "properties" / "production.properties").read_text()
+    text = (Path(__file__).parents[4] / "properties" / "production.properties").read_text()
 
     assert [name for name in OUR_PROPERTIES if f"minutebook.{name} =" not in text] == []
 

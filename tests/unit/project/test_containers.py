@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from consumer.settings.settings import load_settings
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[3]
 COMPOSE = CHECKOUT / "docker-compose.yml"
 CHECKER = Path(sys.executable).with_name("check-jsonschema")
 
