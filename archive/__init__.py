@@ -1,4 +1,1 @@
-"""What the consumer and the nightly job agree on: the archive's format and the rules of its store.
-
-Imports neither `consumer` nor `compaction`.
-"""
+"""What the consumer and the nightly job agree on: errors, clock, retries, AWS. Imports neither of them."""

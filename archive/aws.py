@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.clock import Backoff
 from archive.errors import StreamRefused, StreamUnavailable
+from archive.retry import Backoff
 
 T = TypeVar("T")
 Passing = Callable[[ClientError | BotoCoreError], bool]

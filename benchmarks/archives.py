@@ -4,6 +4,7 @@ import base64
 import random
 from pathlib import Path
 
+from archive.format.day import Day
 from archive.format.keys import application_key, end_marker_key, segment_key, start_marker_key
 from archive.format.markers import FORMAT, ApplicationRecord, EndMarker, StartMarker, encode_marker
 from archive.format.metadata import ChainStart, Predecessor
@@ -11,7 +12,6 @@ from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
-from archive.format.day import Day
 from archive.store.directory_storage import DirectoryStorage
 
 DAY = Day.parse("2026-11-20")

@@ -14,10 +14,11 @@ import time
 
 from botocore.awsrequest import AWSRequest, AWSResponse
 
-from archive.clock import Backoff, SystemClock
-from archive.logs import configure_logging
+from archive.clock import SystemClock
 from archive.format.payload import PayloadPath
 from archive.format.record import Record
+from archive.logs import configure_logging
+from archive.retry import Backoff
 from consumer.dedupe.deduplicator import Claims
 from consumer.dedupe.table import DynamoDedupeTable, make_dynamodb_client
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY

@@ -13,21 +13,22 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from archive.clock import Backoff, SystemClock, new_id, new_random
+from archive.clock import SystemClock, new_id, new_random
+from archive.format.day import MINUTES_A_DAY, Day
 from archive.format.keys import application_key, segment_key, start_marker_key
 from archive.format.markers import encode_marker
 from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
+from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectHead, StoredObject
+from archive.store.places import Place
+from archive.store.storage import Address, Level
 from benchmarks.archives import APPLICATION, FIRST, PREFIX, start_marker
 from compaction.audit.audit import audit_day
-from archive.format.day import MINUTES_A_DAY, Day
 from compaction.inventory.checkpoints import Checkpoints
-from archive.store.places import Place
 from compaction.job.context import AuditOptions, Ports
 from compaction.verdict.audit_document import encode_audit
-from archive.store.storage import Address, Level
 
 T = TypeVar("T")
 

@@ -20,11 +20,11 @@ from typing import TypeVar
 from amazon_kclpy import dispatch
 
 from archive.clock import SystemClock, new_id
-from archive.logs import configure_logging
 from archive.format.position import Position
+from archive.logs import configure_logging
 from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
-from consumer.processor.protocol import run_process
 from consumer.processor.processor import ShardProcessor
+from consumer.processor.protocol import run_process
 from consumer.settings.settings import Settings
 from consumer.stream.port import ShardInfo, StreamIdentity
 

@@ -11,15 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from archive.clock import Backoff, SystemClock, new_id, new_random
+from archive.clock import SystemClock, new_id, new_random
+from archive.retry import Backoff
+from archive.store.places import Place, open_storage
+from archive.store.storage import Address
 from benchmarks.archives import DAY, PREFIX
 from benchmarks.processes import cpu_seconds
 from compaction.inventory.checkpoints import Checkpoints
-from archive.store.places import Place, open_storage
 from compaction.job.context import AuditOptions, Ports
 from compaction.rewrite import CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
-from archive.store.storage import Address
 
 ROW_GROUP_ROWS = 30_720
 """About what our 24 MiB of lines hold here. DuckDB counts in blocks of 2,048."""

@@ -10,29 +10,30 @@ from typing import Final
 
 from rich.console import Console
 
-from archive.clock import Backoff, SystemClock, new_id, new_random
+from archive.clock import SystemClock, new_id, new_random
+from archive.format.day import Day, day_of_ms
 from archive.logs import configure_logging
+from archive.retry import Backoff
+from archive.store.places import Place, open_storage, parse_place
 from compaction.audit.audit import audit_day
 from compaction.audit.conclusion import DayResult
-from archive.format.day import Day, day_of_ms
-from compaction.producers.day_before import look_back
-from compaction.job.exchange import Exchanged
-from compaction.publish.generation import DayFolder
 from compaction.iceberg.catalog import opened_table
-from compaction.inventory.inventory import list_day
-from compaction.stream.kinesis import StreamReader, make_kinesis_client
 from compaction.inventory.checkpoints import Checkpoints, make_dynamodb_client, read_checkpoints
-from archive.store.places import Place, open_storage, parse_place
-from compaction.tasks.plan import plan_tasks, single_units
+from compaction.inventory.inventory import list_day
 from compaction.job.context import AuditOptions, Ports
-from compaction.publish.publisher import Publisher
+from compaction.job.exchange import Exchanged
 from compaction.job.request import AuditRequest, CompactRequest
-from compaction.verdict.audit_document import EXIT_CODES, Verdict, encode_audit
-from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
-from compaction.report.screen import progress_bar, show_audit
 from compaction.job.settings import JobSettings, load_job_settings
+from compaction.producers.day_before import look_back
+from compaction.publish.generation import DayFolder
+from compaction.publish.publisher import Publisher
+from compaction.report.screen import progress_bar, show_audit
+from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
 from compaction.spark.engine import SparkEngine
+from compaction.stream.kinesis import StreamReader, make_kinesis_client
+from compaction.tasks.plan import plan_tasks, single_units
 from compaction.tasks.task import Order, Outcome
+from compaction.verdict.audit_document import EXIT_CODES, Verdict, encode_audit
 
 _STORE_BUDGET_SECONDS: Final = 120
 _FOLDER: Final = "_parquet"

@@ -6,23 +6,23 @@ import msgspec
 import structlog
 
 from archive.errors import SafetyRefusal
+from archive.format.day import Day
 from archive.format.minute import minute_text
+from archive.store.places import Place
+from archive.store.storage import Storage
 from compaction.audit.audit import Writing, examine
 from compaction.audit.conclusion import DayResult, conclude
-from archive.format.day import Day
-from compaction.producers.day_before import DayBefore, look_back
-from compaction.verdict.findings import Code, Finding, finding
-from compaction.publish.generation import Current, DayFolder, Manifest, files_of
 from compaction.iceberg.commit import TableCommit, TableCommitter
-from compaction.inventory.inventory import Inventory, list_day
 from compaction.inventory.checkpoints import Checkpoints
-from compaction.tasks.parquet import SCHEMA_VERSION
-from archive.store.places import Place
-from compaction.job.context import AuditOptions, Ports, iso_time
-from compaction.publish.publisher import Publisher
-from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
-from archive.store.storage import Storage
+from compaction.inventory.inventory import Inventory, list_day
 from compaction.inventory.tombstones import is_expired
+from compaction.job.context import AuditOptions, Ports, iso_time
+from compaction.producers.day_before import DayBefore, look_back
+from compaction.publish.generation import Current, DayFolder, Manifest, files_of
+from compaction.publish.publisher import Publisher
+from compaction.tasks.parquet import SCHEMA_VERSION
+from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
+from compaction.verdict.findings import Code, Finding, finding
 
 FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
 _PUBLISH_ATTEMPTS: Final = 3

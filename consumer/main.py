@@ -79,11 +79,11 @@ def _run(protocol: BinaryIO) -> None:
     from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
     from archive.store.s3 import S3Store, make_s3_client  # noqa: PLC0415 - after the guard
     from consumer.processor.dedupe_start import await_table, open_table  # noqa: PLC0415 - after the guard
-    from consumer.stream.kinesis import KinesisStream, make_kinesis_client  # noqa: PLC0415 - after the guard
+    from consumer.processor.processor import ShardProcessor  # noqa: PLC0415 - after the guard
     from consumer.processor.protocol import run_process  # noqa: PLC0415 - after the guard
     from consumer.processor.services import Ports  # noqa: PLC0415 - after the guard
-    from consumer.processor.processor import ShardProcessor  # noqa: PLC0415 - after the guard
     from consumer.settings.settings import PROPERTIES_VARIABLE, load_settings  # noqa: PLC0415 - after the guard
+    from consumer.stream.kinesis import KinesisStream, make_kinesis_client  # noqa: PLC0415 - after the guard
 
     path = sys.argv[1] if len(sys.argv) > 1 else os.environ.get(PROPERTIES_VARIABLE)
     if not path:

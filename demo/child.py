@@ -13,7 +13,7 @@ _LOG_TAIL_BYTES = 2000
 
 
 class Child:
-    """One running program. It dies with this process (see `consumer/daemon/parent_death.py`) and never sees our Ctrl-C.
+    """One running program. It dies with this process (see `consumer.daemon.parent_death`), and never sees our Ctrl-C.
 
     The environment is given whole: nothing of ours, such as real credentials, leaks into it. `last_words` picks
     what an error quotes of the log; by default its end.

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from archive.store.commit import segment_metadata
 from archive.errors import FormatError, ObjectVanished
 from archive.format.keys import duplicates_key, parse_segment_key
 from archive.format.metadata import ChainStart, SegmentMetadata
@@ -17,6 +16,7 @@ from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import read_dropped, read_records
+from archive.store.commit import segment_metadata
 from archive.store.objects import ListedObject, ObjectHead, ObjectStore
 from demo.ledger import Place, fingerprint
 

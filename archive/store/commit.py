@@ -13,21 +13,15 @@ Safe to repeat because the key admits one object, and `writer` tells whose it is
 exists, 409 when a delete raced with the write.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-import structlog
-
-from archive.clock import Backoff
-from archive.errors import ForeignObject, FormatError, ObjectVanished, OutcomeUnknown, StoreUnavailable
+from archive.errors import ForeignObject, FormatError, ObjectVanished
 from archive.format.keys import parse_segment_key
 from archive.format.metadata import SegmentMetadata, is_ours
+from archive.retry import Backoff, until_known
 from archive.store.objects import ObjectHead, ObjectStore, PutOutcome
 
-T = TypeVar("T")
-
 BODY_TYPE = "application/gzip"
-_LOGGED_ATTEMPTS = 10
 
 
 class Committed(NamedTuple):
@@ -40,36 +34,6 @@ class AlreadyStored(NamedTuple):
     """Another writer's segment holds the slot; its metadata says how far it got."""
 
     winner: SegmentMetadata
-
-
-def until_known(request: Callable[[], T], backoff: Backoff, what: str) -> T:
-    """Repeat `request` while its outcome is unknown.
-
-    Raises:
-        StoreUnavailable: the backoff's budget is spent.
-        StoreRefused: the store said no for good.
-    """
-    attempts = 0
-    while True:
-        try:
-            return request()
-        except OutcomeUnknown as exc:
-            attempts += 1
-            # The first one, and then one in a while: an outage must not be silent, and not flood the log either.
-            if attempts % _LOGGED_ATTEMPTS == 1:
-                structlog.get_logger().warning(
-                    "outcome_unknown",
-                    request=what,
-                    error=str(exc),
-                    attempts=attempts,
-                    next_step="nothing yet: it is sent again; if that goes on, look at the store's health",
-                )
-            if not backoff.wait():
-                raise StoreUnavailable(
-                    f"gave up on {what}: {exc}",
-                    next_step="look at the store's health and at throttling; nothing was checkpointed, "
-                    "the records will be delivered again",
-                ) from exc
 
 
 def commit_segment(

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from archive.errors import SettingsError
-from archive.store.s3 import make_s3_client
 from archive.store.directory_storage import DirectoryStorage
+from archive.store.s3 import make_s3_client
 from archive.store.s3_storage import S3Storage
 from archive.store.storage import Address, Storage
 

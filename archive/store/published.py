@@ -13,10 +13,9 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from archive.clock import Backoff
-from archive.store.commit import until_known
 from archive.errors import FormatError
 from archive.format.segment import inflate
+from archive.retry import Backoff, until_known
 from archive.store.objects import StoredObject
 
 FORMAT: Final = 1

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.errors import OutcomeUnknown
-from archive.store.s3 import S3Store, translate
 from archive.store.objects import ListedObject
+from archive.store.s3 import S3Store, translate
 from archive.store.storage import Body, Level, ObjectChanged, Tail
 
 if TYPE_CHECKING:

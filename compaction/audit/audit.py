@@ -4,26 +4,26 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from archive.errors import StoreError
-from compaction.audit.conclusion import DayResult, Examined, ProducerDuplicates, conclude, unreadable
 from archive.format.day import Day
-from compaction.producers.day_before import DayBefore, look_back
-from compaction.audit.dropped import check_dropped
-from compaction.audit.chains import Fields, Witnesses, head_rows, join, known_spans, pieces_of, sort_out, spans_of
-from compaction.tasks.facts import SegmentFacts
-from compaction.inventory.inventory import Inventory, list_day
-from compaction.inventory.checkpoints import Checkpoints
-from compaction.inventory.memory import collector_paused
-from compaction.tasks.merging import Repeat
 from archive.store.places import Place
-from compaction.tasks.plan import Task, Unit, group_overlaps, plan_tasks, single_units, with_back
-from compaction.job.context import AuditOptions, Ports
-from compaction.producers.copies import Copies, Dealt, deal, resolve
-from compaction.producers.findings import ids_check, producer_findings
-from compaction.verdict.audit_document import Check
+from compaction.audit.chains import Fields, Witnesses, head_rows, join, known_spans, pieces_of, sort_out, spans_of
+from compaction.audit.conclusion import DayResult, Examined, ProducerDuplicates, conclude, unreadable
+from compaction.audit.dropped import check_dropped
 from compaction.audit.stream_level import StreamResult, check_stream
+from compaction.inventory.checkpoints import Checkpoints
+from compaction.inventory.inventory import Inventory, list_day
+from compaction.inventory.memory import collector_paused
 from compaction.inventory.shard_markers import read_surroundings
 from compaction.inventory.tombstones import expired_before
+from compaction.job.context import AuditOptions, Ports
+from compaction.producers.copies import Copies, Dealt, deal, resolve
+from compaction.producers.day_before import DayBefore, look_back
+from compaction.producers.findings import ids_check, producer_findings
+from compaction.tasks.facts import SegmentFacts
+from compaction.tasks.merging import Repeat
+from compaction.tasks.plan import Task, Unit, group_overlaps, plan_tasks, single_units, with_back
 from compaction.tasks.task import Order, Outcome, Part
+from compaction.verdict.audit_document import Check
 
 
 class _Read(NamedTuple):

@@ -14,13 +14,13 @@ between neighbours in the order of positions:
 from collections import Counter
 from collections.abc import Sequence
 
+from archive.format.day import Day
 from archive.format.metadata import ChainStart
 from archive.format.minute import minute_text
 from archive.format.position import Position
 from compaction.audit.chain_end import prove_end
-from archive.format.day import Day
-from compaction.verdict.findings import Code, Finding, finding
 from compaction.audit.evidence import ChainResult, Link, ShardContext, ShardProof
+from compaction.verdict.findings import Code, Finding, finding
 
 
 def check_chain(day: Day, links: Sequence[Link], context: ShardContext) -> ChainResult:

@@ -5,8 +5,8 @@ from typing import NamedTuple
 from archive.format.markers import EndMarker
 from archive.format.minute import minute_text
 from archive.format.position import Position
-from compaction.verdict.findings import Code, Finding, Severity, finding
 from compaction.audit.evidence import Link, ShardContext
+from compaction.verdict.findings import Code, Finding, Severity, finding
 
 
 class End(NamedTuple):

@@ -8,24 +8,24 @@ from collections.abc import Mapping, Sequence
 from statistics import median_low
 from typing import NamedTuple
 
-from archive.store.commit import until_known
 from archive.errors import FormatError
+from archive.format.day import Day
 from archive.format.metadata import ChainStart, SegmentMetadata, is_ours
 from archive.format.position import Position, SequenceRange
+from archive.retry import until_known
+from archive.store.storage import Storage
 from compaction.audit.chain import check_chain
-from archive.format.day import Day
-from compaction.tasks.facts import SegmentFacts
-from compaction.verdict.findings import Finding
-from compaction.inventory.inventory import Inventory, Row, ShardMarkers, Waits, in_parallel
-from compaction.audit.lines import check_lines, repeat_findings
 from compaction.audit.evidence import ChainResult, Link, Reach, ShardContext
-from compaction.tasks.merging import Repeat
+from compaction.audit.lines import check_lines, repeat_findings
+from compaction.inventory.inventory import Inventory, Row, ShardMarkers, Waits, in_parallel
 from compaction.inventory.neighbours import Need, Neighbours, find_neighbours
+from compaction.inventory.segments import Described, Segment, describe, parse, strays
+from compaction.inventory.shard_markers import Surroundings
+from compaction.tasks.facts import SegmentFacts
+from compaction.tasks.merging import Repeat
 from compaction.tasks.plan import Piece, Span
 from compaction.verdict.audit_document import Equation, Shard
-from compaction.inventory.segments import Described, Segment, describe, parse, strays
-from archive.store.storage import Storage
-from compaction.inventory.shard_markers import Surroundings
+from compaction.verdict.findings import Finding
 
 Fields = Mapping[str, str] | None
 

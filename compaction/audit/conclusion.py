@@ -9,15 +9,15 @@ import msgspec
 from archive.errors import StoreError
 from archive.format.day import Day
 from compaction.audit.chains import Chains, Rows, Witnesses, all_findings, balance, shard_rows
-from compaction.tasks.facts import SegmentFacts
-from compaction.verdict.findings import Code, Finding, ordered
-from compaction.inventory.inventory import Inventory
 from compaction.inventory.checkpoints import Checkpoints
-from compaction.tasks.merging import Repeat
-from compaction.job.context import AuditOptions, Ports, iso_time
-from compaction.verdict.audit_document import SCHEMA, Audit, Check, Equation, Scope, judge
+from compaction.inventory.inventory import Inventory
 from compaction.inventory.segments import Described
+from compaction.job.context import AuditOptions, Ports, iso_time
+from compaction.tasks.facts import SegmentFacts
+from compaction.tasks.merging import Repeat
 from compaction.tasks.task import Part
+from compaction.verdict.audit_document import SCHEMA, Audit, Check, Equation, Scope, judge
+from compaction.verdict.findings import Code, Finding, ordered
 
 _BY_LINES: Final = frozenset(
     {

@@ -10,18 +10,18 @@ day. The others stay dropped, or the event would stand there twice.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from archive.store.commit import until_known
-from archive.format.duplicates import original_of
 from archive.errors import FormatError
+from archive.format.duplicates import original_of
 from archive.format.keys import duplicates_key
 from archive.format.position import Position, SequenceRange
 from archive.format.record import decode_dropped_line
 from archive.format.segment import inflate
-from compaction.verdict.findings import Code, Finding
-from compaction.inventory.inventory import Waits, in_parallel
-from compaction.tasks.plan import Back
-from compaction.inventory.segments import Segment, segment_finding
+from archive.retry import until_known
 from archive.store.storage import Storage
+from compaction.inventory.inventory import Waits, in_parallel
+from compaction.inventory.segments import Segment, segment_finding
+from compaction.tasks.plan import Back
+from compaction.verdict.findings import Code, Finding
 
 
 class Dropped(NamedTuple):

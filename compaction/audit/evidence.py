@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position, SequenceRange
-from compaction.verdict.findings import Finding
 from compaction.inventory.inventory import ShardMarkers
+from compaction.verdict.findings import Finding
 
 
 class Link(NamedTuple):

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from archive.format.metadata import SegmentMetadata
 from archive.format.minute import minute_text
 from archive.format.position import Position
-from compaction.tasks.facts import SegmentFacts
-from compaction.verdict.findings import Code, Finding, finding
-from compaction.tasks.merging import Repeat
 from compaction.inventory.segments import Segment, segment_finding
+from compaction.tasks.facts import SegmentFacts
+from compaction.tasks.merging import Repeat
+from compaction.verdict.findings import Code, Finding, finding
 
 
 def check_lines(segments: Iterable[Segment], facts: Mapping[str, SegmentFacts]) -> list[Finding]:

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from archive.format.minute import minute_of, minute_text
 from archive.format.position import Position
-from compaction.verdict.findings import SAMPLES, Code, Finding, finding
-from compaction.stream.kinesis import Sent
 from compaction.inventory.segments import Segment
+from compaction.stream.kinesis import Sent
+from compaction.verdict.findings import SAMPLES, Code, Finding, finding
 
 
 class Archived(NamedTuple):

@@ -8,21 +8,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from archive.store.commit import until_known
 from archive.errors import FormatError, StreamRefused, StreamUnavailable
 from archive.format.keys import duplicates_key
 from archive.format.markers import ApplicationRecord, StartMarker
 from archive.format.record import Record, decode_dropped_line, decode_line
 from archive.format.segment import inflate
-from compaction.audit.stream_comparison import Archived, Bounds, Comparison, compare_shard
-from compaction.verdict.findings import Finding
-from compaction.inventory.inventory import Inventory, ShardMarkers, in_parallel
-from compaction.stream.kinesis import Sent, StreamFacts, StreamReader
-from compaction.job.context import Ports
-from compaction.verdict.audit_document import Check
-from compaction.inventory.segments import Segment
+from archive.retry import until_known
 from archive.store.storage import ObjectChanged
+from compaction.audit.stream_comparison import Archived, Bounds, Comparison, compare_shard
+from compaction.inventory.inventory import Inventory, ShardMarkers, in_parallel
+from compaction.inventory.segments import Segment
 from compaction.inventory.shard_markers import Surroundings
+from compaction.job.context import Ports
+from compaction.stream.kinesis import Sent, StreamFacts, StreamReader
+from compaction.verdict.audit_document import Check
+from compaction.verdict.findings import Finding
 
 ARCHIVED_WITHIN_MS: Final = 20 * 60_000
 """How old a record is before it must be archived: `maxSegmentAgeSeconds` and a restart."""

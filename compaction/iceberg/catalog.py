@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from archive.errors import CatalogUnavailable, OutcomeUnknown, SettingsError
-from archive.store.s3 import aws_session
 from archive.store.places import Place
+from archive.store.s3 import aws_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,9 +22,9 @@ import structlog
 from archive.clock import Clock
 from archive.errors import CatalogUnavailable, OutcomeUnknown
 from archive.format.day import Day
-from compaction.publish.generation import Manifest
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement, Target, plan_replacement
 from compaction.inventory.inventory import Waits
+from compaction.publish.generation import Manifest
 from compaction.publish.publisher import GRACE_MS, Publisher
 
 DAY_PROPERTY: Final = "minutebook.day"

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, TypeVar
 
-from archive.clock import Backoff
-from archive.store.commit import until_known
 from archive.errors import FormatError
+from archive.format.day import Day
 from archive.format.keys import SegmentKey, parse_segment_key
 from archive.format.markers import EndMarker, StartMarker
+from archive.retry import Backoff, until_known
 from archive.store.objects import ListedObject
-from archive.format.day import Day
 from archive.store.storage import Storage
 
 T = TypeVar("T")

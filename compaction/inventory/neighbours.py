@@ -9,15 +9,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from archive.store.commit import until_known
 from archive.errors import FormatError, SettingsError
+from archive.format.day import Day
 from archive.format.keys import segment_key
 from archive.format.metadata import SegmentMetadata, is_ours
 from archive.format.position import Position
-from archive.format.day import Day
-from compaction.inventory.inventory import Row, Waits, in_parallel, make_inventory
-from compaction.audit.evidence import Link, Reach
+from archive.retry import until_known
 from archive.store.storage import Storage
+from compaction.audit.evidence import Link, Reach
+from compaction.inventory.inventory import Row, Waits, in_parallel, make_inventory
 
 LOOKBACK_DAYS: Final = 14
 """How many days that hold something are searched on each side."""

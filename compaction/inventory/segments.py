@@ -13,8 +13,8 @@ from archive.format.keys import segment_key
 from archive.format.metadata import SegmentMetadata, is_ours
 from archive.format.minute import minute_text
 from archive.format.position import Position
-from compaction.verdict.findings import Code, Finding, finding
 from compaction.inventory.inventory import Row
+from compaction.verdict.findings import Code, Finding, finding
 
 
 class Segment(NamedTuple):

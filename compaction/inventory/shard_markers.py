@@ -3,13 +3,13 @@
 from collections import defaultdict
 from typing import NamedTuple
 
-from archive.store.commit import until_known
 from archive.errors import FormatError
 from archive.format.keys import application_key, check_shard_id
 from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
-from compaction.verdict.findings import Code, Finding, finding
-from compaction.inventory.inventory import ShardMarkers, Waits, in_parallel
+from archive.retry import until_known
 from archive.store.storage import Storage
+from compaction.inventory.inventory import ShardMarkers, Waits, in_parallel
+from compaction.verdict.findings import Code, Finding, finding
 
 Parsed = StartMarker | EndMarker | FormatError
 

@@ -4,13 +4,13 @@ import datetime as dt
 from collections import defaultdict
 from typing import Final
 
-from archive.store.commit import until_known
 from archive.errors import FormatError
+from archive.format.day import Day
 from archive.format.position import Position, SequenceRange
 from archive.format.tombstone import FOLDER, Tombstone, decode_tombstone, tombstone_key
-from archive.format.day import Day
-from compaction.inventory.inventory import Waits, in_parallel
+from archive.retry import until_known
 from archive.store.storage import Storage
+from compaction.inventory.inventory import Waits, in_parallel
 
 NEWEST: Final = 30
 """How many tombstones before a day are read."""

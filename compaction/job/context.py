@@ -5,16 +5,16 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from archive.clock import Clock, IdSource
-from compaction.job.exchange import Exchange
-from compaction.iceberg.commit import DayTable
-from compaction.inventory.inventory import Waits
-from compaction.stream.kinesis import StreamReader
-from compaction.inventory.checkpoints import Checkpoints
-from compaction.inventory.neighbours import LOOKBACK_DAYS
 from archive.store.places import Place
-from compaction.verdict.audit_document import Level
 from archive.store.storage import Storage
+from compaction.iceberg.commit import DayTable
+from compaction.inventory.checkpoints import Checkpoints
+from compaction.inventory.inventory import Waits
+from compaction.inventory.neighbours import LOOKBACK_DAYS
+from compaction.job.exchange import Exchange
+from compaction.stream.kinesis import StreamReader
 from compaction.tasks.task import Order, Outcome
+from compaction.verdict.audit_document import Level
 
 Engine = Callable[[Sequence[Order]], list[Outcome]]
 """Runs tasks and returns their outcomes in order: Spark, or a loop."""

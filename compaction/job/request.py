@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 import jmespath
 
 from archive.errors import SettingsError
-from archive.format.payload import PayloadPath
 from archive.format.day import Day, day_range, parse_day
+from archive.format.payload import PayloadPath
 from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.verdict.audit_document import Level
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from archive.errors import SettingsError
+from compaction.audit.chains import head_rows, pieces_of, sort_out, spans_of
+from compaction.job.context import AuditOptions, Ports
+from compaction.job.exchange import Exchanged, NothingExchanged, partitions_for
 from compaction.producers.day_before import DayBefore
 from compaction.tasks.event_ids import Copy, IdOrder, Layout, unpack_copies
-from compaction.audit.chains import head_rows, pieces_of, sort_out, spans_of
-from compaction.job.exchange import Exchanged, NothingExchanged, partitions_for
 from compaction.tasks.plan import Piece, Task, Unit, group_overlaps, plan_tasks, single_units
-from compaction.job.context import AuditOptions, Ports
 from compaction.tasks.task import Order, Outcome
 
 _KEPT: Final = 20

@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 from archive.format.day import Day
-from compaction.publish.generation import DayFolder
-from compaction.inventory.inventory import Inventory, list_day
 from archive.store.places import open_storage
-from compaction.job.context import AuditOptions, Ports
-from compaction.publish.publisher import Publisher
+from compaction.inventory.inventory import Inventory, list_day
 from compaction.inventory.tombstones import is_expired
+from compaction.job.context import AuditOptions, Ports
+from compaction.publish.generation import DayFolder
+from compaction.publish.publisher import Publisher
 
 
 class DayBefore(NamedTuple):

@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from archive.store.commit import until_known
 from archive.format.minute import minute_text
 from archive.format.position import Position
 from archive.format.record import decode_line
 from archive.format.segment import inflate
-from compaction.verdict.findings import Code, Finding, finding
-from compaction.tasks.plan import Piece
+from archive.retry import until_known
 from compaction.job.context import Ports
 from compaction.producers.copies import Copies, ShardCopies
+from compaction.tasks.plan import Piece
 from compaction.verdict.audit_document import Check
+from compaction.verdict.findings import Code, Finding, finding
 
 _READ_AGAIN: Final = 3
 """How many objects of a shard are read once more, for the positions that its finding shows."""

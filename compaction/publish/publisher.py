@@ -21,13 +21,13 @@ from typing import Final
 
 import msgspec
 
-from archive.store.commit import until_known
 from archive.errors import FormatError, OutcomeUnknown, StoreUnavailable
+from archive.retry import until_known
 from archive.store.objects import PutOutcome
-from compaction.publish.generation import FORMAT, Current, DayFolder, File, Manifest, Pointer, decode
-from compaction.inventory.inventory import Inventory, Waits, in_parallel
-from compaction.publish.sweep import Kept, Marks, sweep
 from archive.store.storage import Storage
+from compaction.inventory.inventory import Inventory, Waits, in_parallel
+from compaction.publish.generation import FORMAT, Current, DayFolder, File, Manifest, Pointer, decode
+from compaction.publish.sweep import Kept, Marks, sweep
 
 JSON_TYPE: Final = "application/json"
 _TEXT_TYPE: Final = "text/plain; charset=utf-8"

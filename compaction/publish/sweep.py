@@ -9,8 +9,7 @@ so a run that knows nothing of the table never removes what the table's current 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from archive.clock import Backoff
-from archive.store.commit import until_known
+from archive.retry import Backoff, until_known
 from archive.store.storage import Storage
 
 _TYPE = "application/json"

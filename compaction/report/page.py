@@ -6,8 +6,8 @@ from typing import Final
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from compaction.audit.conclusion import DayResult
 from archive.format.day import MINUTES_A_DAY, Day
+from compaction.audit.conclusion import DayResult
 from compaction.report.pictures import chains, heat_map, rate_and_lag, shown_minutes
 
 _SHOWN: Final = 500
@@ -26,7 +26,9 @@ def render(result: DayResult) -> str:
     """Return the page."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.filters["seconds"] = _seconds
-    template = environment.from_string(files("compaction").joinpath("report.html.j2").read_text(encoding="utf-8"))
+    template = environment.from_string(
+        files("compaction.report").joinpath("page.html.j2").read_text(encoding="utf-8")
+    )
     return template.render(
         audit=result.audit,
         pictures=_pictures(result) if result.audit.shards else [],

@@ -17,11 +17,11 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from archive.format.minute import MINUTE_MS, parse_minute_text
 from archive.format.day import MINUTES_A_DAY, Day
-from compaction.verdict.findings import Finding
-from compaction.verdict.audit_document import Shard
+from archive.format.minute import MINUTE_MS, parse_minute_text
 from compaction.inventory.segments import Segment
+from compaction.verdict.audit_document import Shard
+from compaction.verdict.findings import Finding
 
 _WIDTH: Final = 11.0
 _ROWS_SHOWN: Final = 120

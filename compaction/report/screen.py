@@ -10,9 +10,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from compaction.verdict.audit_document import Audit
 from compaction.spark.engine import Progress as Report
 from compaction.spark.engine import no_progress
+from compaction.verdict.audit_document import Audit
 
 _SHOWN: Final = 20
 _VERDICTS: Final = {

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from archive.errors import MinutebookError
-from compaction.tasks.event_ids import Layout, find_copies
 from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted
+from compaction.tasks.event_ids import Layout, find_copies
 from compaction.tasks.task import Order, Outcome, run, run_collecting
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.clock import Backoff, Clock
 from archive.aws import ask
+from archive.clock import Clock
 from archive.format.position import Position
+from archive.retry import Backoff
 from archive.store.s3 import aws_session
 from compaction.stream.kpl import user_records
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, NamedTuple
 
-from archive.clock import Backoff, SystemClock, new_random
-from archive.store.commit import until_known
-from compaction.tasks.plan import Piece
+from archive.clock import SystemClock, new_random
+from archive.retry import Backoff, until_known
 from archive.store.storage import ObjectChanged, Storage
+from compaction.tasks.plan import Piece
 
 FETCHES: Final = 8
 """Requests at once."""

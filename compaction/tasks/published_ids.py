@@ -8,10 +8,10 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.clock import Backoff, SystemClock, new_random
-from archive.store.commit import until_known
-from compaction.tasks.event_ids import IdCollector, payloads
+from archive.clock import SystemClock, new_random
+from archive.retry import Backoff, until_known
 from archive.store.storage import Storage
+from compaction.tasks.event_ids import IdCollector, payloads
 
 _BUDGET_SECONDS = 180
 _ROWS = 10_000

@@ -274,7 +274,7 @@ def _are_arrivals(times_ms: Sequence[int]) -> bool:
 
 
 def _are_sequence_numbers(texts: pa.StringArray) -> bool:
-    """Tell whether all are what `archive.format.position` takes; `0` is left to the slow way: Kinesis never gives it."""
+    """Tell whether all are what `Position` takes; `0` is left to the slow way: Kinesis never gives it."""
     return (
         pc.all(pc.ascii_is_decimal(texts)).as_py()
         and not pc.any(pc.starts_with(texts, "0")).as_py()

@@ -2,14 +2,14 @@
 
 import pyarrow as pa
 
-from archive.clock import Backoff, SystemClock, new_random
-from archive.store.commit import until_known
+from archive.clock import SystemClock, new_random
 from archive.errors import FormatError, ObjectVanished
 from archive.format.record import Record, decode_dropped_line
 from archive.format.segment import inflate
+from archive.retry import Backoff, until_known
+from archive.store.storage import Storage
 from compaction.tasks.plan import Back, Piece, Unit
 from compaction.tasks.reading import LINE_SCHEMA
-from archive.store.storage import Storage
 
 _BUDGET_SECONDS = 180
 

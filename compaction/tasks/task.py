@@ -11,21 +11,21 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.clock import Backoff, SystemClock, new_id, new_random
-from archive.store.commit import until_known
+from archive.clock import SystemClock, new_id, new_random
 from archive.errors import FormatError, ObjectVanished
+from archive.retry import Backoff, until_known
+from archive.store.places import open_storage
+from archive.store.storage import Address, Storage
 from compaction.tasks.event_ids import IdCollector, IdOrder, without
 from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.fetching import FETCHES, Body, Fetched, fetch_ahead
+from compaction.tasks.line_filter import Sieve
 from compaction.tasks.merging import Repeat, merge
 from compaction.tasks.parquet import ParquetPart
-from archive.store.places import open_storage
 from compaction.tasks.plan import Piece, Task
 from compaction.tasks.published_ids import read_published
-from compaction.tasks.restored_lines import read_back
 from compaction.tasks.reading import LINE_SCHEMA, SegmentReader
-from compaction.tasks.line_filter import Sieve
-from archive.store.storage import Address, Storage
+from compaction.tasks.restored_lines import read_back
 
 PARQUET_TYPE: Final = "application/vnd.apache.parquet"
 _BUDGET_SECONDS: Final = 180

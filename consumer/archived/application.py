@@ -10,11 +10,10 @@ would swallow records.
 
 from typing import Final, NamedTuple
 
-from archive.clock import Backoff
-from archive.store.commit import until_known
 from archive.errors import ObjectVanished, SafetyRefusal
 from archive.format.keys import application_key
 from archive.format.markers import JSON_TYPE, ApplicationRecord, decode_marker, encode_marker
+from archive.retry import Backoff, until_known
 from archive.store.objects import ObjectStore, PutOutcome
 from consumer.stream.port import StreamIdentity
 

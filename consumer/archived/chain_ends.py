@@ -21,14 +21,14 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
-from archive.clock import Backoff
-from archive.store.commit import stored_segment, until_known
 from archive.errors import FormatError
 from archive.format.keys import SegmentKey, parse_segment_key, segment_key
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
-from archive.store.objects import ObjectStore
 from archive.format.tombstone import FOLDER, decode_tombstone, tombstone_key
+from archive.retry import Backoff, until_known
+from archive.store.commit import stored_segment
+from archive.store.objects import ObjectStore
 
 MINUTES_PER_HOUR: Final = 60
 MINUTES_PER_DAY: Final = 1440

@@ -6,13 +6,13 @@ was lost, never for the steady state.
 
 from collections.abc import Callable
 
-from archive.clock import Backoff
-from archive.store.commit import stored_segment, until_known
 from archive.errors import FormatError
 from archive.format.keys import SegmentKey, parse_segment_key
 from archive.format.metadata import SegmentMetadata
 from archive.format.minute import MINUTE_MS, minute_path
 from archive.format.position import Position
+from archive.retry import Backoff, until_known
+from archive.store.commit import stored_segment
 from archive.store.objects import ObjectStore
 
 _MINUTES_A_DAY = 1440

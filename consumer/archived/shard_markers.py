@@ -4,12 +4,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
-from archive.clock import Backoff
-from archive.store.commit import until_known
 from archive.errors import FormatError, ObjectVanished
 from archive.format.keys import end_marker_key, start_marker_key
 from archive.format.markers import EndMarker, StartMarker, decode_marker
 from archive.format.minute import MINUTE_MS
+from archive.retry import Backoff, until_known
 from archive.store.objects import ObjectStore
 
 _DAY_MS: Final = 86_400_000

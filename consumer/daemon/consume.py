@@ -8,27 +8,28 @@ from typing import Final
 
 import structlog
 
-from archive.clock import Backoff, Clock, SystemClock, new_id, new_random
+from archive.clock import Clock, SystemClock, new_id, new_random
 from archive.errors import SettingsError
-from archive.logs import configure_logging
 from archive.format.markers import FORMAT, ApplicationRecord
+from archive.logs import configure_logging
+from archive.retry import Backoff
 from archive.store.s3 import S3Store, make_s3_client
 from consumer.archived.application import KclStart, kcl_start, propose_start, settle_application
+from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import daemon_command
 from consumer.daemon.properties import PRESETS, effective_properties, processor_command, write_effective
-from consumer.preflight.java import find_jars, find_java
-from consumer.stream.kinesis import KinesisStream, make_kinesis_client
-from consumer.leases.leader_lock import release_own_lock
-from consumer.leases.table import DynamoDBLeaseTable, lease_table_of
-from consumer.daemon.metrics import Metrics
-from consumer.preflight.preflight import exit_code, preflight
-from consumer.preflight.check import Check, Outcome
-from consumer.settings.settings import PROPERTIES_VARIABLE, LoadedSettings, Settings, load_with_kcl
+from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.state_folder import default_state_folder, file_name, lock_worker, prepare_state
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
-from consumer.daemon.restart_policy import RestartLimits
-from consumer.settings.values import start_text
 from consumer.daemon.worker_id import stable_worker_id
+from consumer.leases.leader_lock import release_own_lock
+from consumer.leases.table import DynamoDBLeaseTable, lease_table_of
+from consumer.preflight.check import Check, Outcome
+from consumer.preflight.java import find_jars, find_java
+from consumer.preflight.preflight import exit_code, preflight
+from consumer.settings.settings import PROPERTIES_VARIABLE, LoadedSettings, Settings, load_with_kcl
+from consumer.settings.values import start_text
+from consumer.stream.kinesis import KinesisStream, make_kinesis_client
 
 _KILL_MARGIN_SECONDS: Final = 15
 _LEADER_LOCK_SECONDS: Final = 5
@@ -68,7 +69,7 @@ def consume(path: Path, environ: Mapping[str, str], state_folder: Path | None) -
 
 
 def settle_start(settings: Settings, clock: Clock) -> KclStart:
-    """Agree with every other writer on the start, by the record beside the archive (see `consumer.archived.application`)."""
+    """Agree with every other writer on the start, by the record beside the archive (see `archived.application`)."""
     rng = new_random()
     stream = KinesisStream(
         lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
@@ -107,8 +108,8 @@ def find_logback(properties: Path) -> Path:
     Raises:
         SettingsError: there is none.
     """
-    here = Path(__file__).resolve().parent
-    for folder in (properties.resolve().parent, here, here.parent / "properties"):
+    package = Path(__file__).resolve().parents[1]
+    for folder in (properties.resolve().parent, package, package.parent / "properties"):
         if (folder / "logback.xml").is_file():
             return folder / "logback.xml"
     raise SettingsError("logback.xml is missing", next_step="install the package again")

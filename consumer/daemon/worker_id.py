@@ -1,8 +1,8 @@
 """A worker id that stays the same over restarts of the daemon, so that KCL resumes its own leases at once.
 
 With KCL's own default, a random id, the leases of the dead worker have to expire first: minutes. A stable id is
-safe only while one daemon per id lives: `consumer.daemon.state_folder` keeps a lock for that on one host, and an ECS task id
-names one task.
+safe only while one daemon per id lives: `consumer.daemon.state_folder` keeps a lock for that on one host, and an
+ECS task id names one task.
 """
 
 import http.client

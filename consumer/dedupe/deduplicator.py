@@ -11,11 +11,11 @@ from typing import NamedTuple, Protocol
 
 import structlog
 
-from archive.clock import Backoff, Clock
-from archive.store.commit import until_known
+from archive.clock import Clock
 from archive.format.metadata import SegmentMetadata
 from archive.format.payload import PayloadPath
 from archive.format.record import Record
+from archive.retry import Backoff, until_known
 from consumer.dedupe.table import CLAIM_CONNECTIONS, DedupeTable, ShardTail
 from consumer.dedupe.watermarks import Watermarks
 

@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, Protocol
 
-from archive.clock import Backoff, Clock, IdSource
-from archive.store.commit import stored_segment, until_known
+from archive.clock import Clock, IdSource
 from archive.errors import ObjectVanished, SafetyRefusal
 from archive.format.markers import JSON_TYPE
 from archive.format.metadata import SegmentMetadata
-from archive.store.objects import ObjectStore, PutOutcome
 from archive.format.tombstone import (
     FORMAT,
     ExpiredRun,
@@ -28,6 +26,9 @@ from archive.format.tombstone import (
     encode_tombstone,
     tombstone_key,
 )
+from archive.retry import Backoff, until_known
+from archive.store.commit import stored_segment
+from archive.store.objects import ObjectStore, PutOutcome
 from consumer.expire.plan import DayPlan
 from consumer.processor.shard_start import iso_time
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.errors import OutcomeUnknown, SettingsError, StoreRefused
+from archive.store.objects import StoredObject
 from archive.store.published import Reader
 from archive.store.s3 import S3Store, make_s3_client, translate
-from archive.store.objects import StoredObject
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

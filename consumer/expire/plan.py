@@ -17,9 +17,9 @@ from typing import NamedTuple
 from archive.errors import FormatError
 from archive.format.keys import SegmentKey, parse_segment_key
 from archive.format.position import Position
-from archive.store.published import CLEAN, PublishedDay
-from archive.store.objects import ListedObject
 from archive.format.tombstone import Tombstone
+from archive.store.objects import ListedObject
+from archive.store.published import CLEAN, PublishedDay
 
 
 class DayPlan(NamedTuple):

@@ -13,17 +13,17 @@ import datetime as dt
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from archive.clock import Backoff, Clock
-from archive.store.commit import until_known
-from archive.format.duplicates import original_of
+from archive.clock import Clock
 from archive.errors import FormatError
+from archive.format.duplicates import original_of
 from archive.format.keys import DUPLICATES, WATERMARKS, slot_beside
 from archive.format.record import decode_dropped_line
 from archive.format.segment import inflate
-from archive.store.objects import ObjectStore
 from archive.format.tombstone import tombstone_key
-from consumer.expire.apply import BATCH, Deleter
+from archive.retry import Backoff, until_known
+from archive.store.objects import ObjectStore
 from consumer.archived.chain_ends import MINUTES_PER_DAY, Window, days_with_objects
+from consumer.expire.apply import BATCH, Deleter
 
 _EPOCH: Final = dt.date(1970, 1, 1)
 

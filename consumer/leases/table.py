@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError, HTTPClientError
 
-from archive.clock import Backoff, Clock
+from archive.clock import Clock
 from archive.errors import TableRefused, TableUnavailable
+from archive.retry import Backoff
 from archive.store.s3 import aws_session
 from consumer.leases.rows import Lease, LeaseRows, lease_item, parse_lease, parse_rows, put_condition
 from consumer.settings.settings import LoadedSettings

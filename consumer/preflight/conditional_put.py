@@ -11,8 +11,8 @@ from typing import Final
 
 from archive.errors import OutcomeUnknown, StoreRefused
 from archive.store.objects import PutOutcome
-from consumer.preflight.probe import PROBE_TYPE, Probe
 from consumer.preflight.check import Check
+from consumer.preflight.probe import PROBE_TYPE, Probe
 
 _NAME: Final = "If-None-Match"
 _NEXT_STEP: Final = "use Amazon S3, or a server whose conditional PUTs are exact; without them records would double"

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from archive.clock import SystemClock, new_id, new_random
-from consumer.preflight.preflight import exit_code, preflight
 from consumer.preflight.check import Check, Outcome
+from consumer.preflight.preflight import exit_code, preflight
 from consumer.settings.settings import load_with_kcl
 
 _MARKS: Final = {

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from botocore.exceptions import BotoCoreError
 
 from archive.store.s3 import aws_session
-from consumer.preflight.java import find_jars, find_java, kcl_version
 from consumer.preflight.check import Check
+from consumer.preflight.java import find_jars, find_java, kcl_version
 
 
 def check_java(environ: Mapping[str, str]) -> Check:

@@ -11,11 +11,11 @@ from typing import Final
 from archive.clock import Clock, IdSource
 from archive.errors import MinutebookError
 from consumer.preflight.bucket import check_reachable, check_requests, check_stale_clock
+from consumer.preflight.bucket_rules import check_lifecycle, check_replication, check_versioning
+from consumer.preflight.check import Check, Outcome
 from consumer.preflight.conditional_put import check_delete_then_put, check_one_winner
 from consumer.preflight.machine import check_credentials, check_jars, check_java
-from consumer.preflight.bucket_rules import check_lifecycle, check_replication, check_versioning
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
-from consumer.preflight.check import Check, Outcome
 from consumer.preflight.stream import check_owner, check_reading, check_stream, check_table
 from consumer.settings.settings import LoadedSettings
 

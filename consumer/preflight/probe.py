@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.clock import Backoff, Clock, IdSource
-from archive.store.commit import until_known
+from archive.clock import Clock, IdSource
+from archive.retry import Backoff, until_known
 from archive.store.s3 import S3Store, make_s3_client, translate
-from consumer.stream.kinesis import KinesisStream, make_kinesis_client
 from consumer.preflight.check import Check
 from consumer.settings.settings import LoadedSettings
+from consumer.stream.kinesis import KinesisStream, make_kinesis_client
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

@@ -9,8 +9,8 @@ from archive.errors import StreamRefused
 from archive.store.s3 import aws_session
 from consumer.archived.application import check_stream as check_same_stream
 from consumer.archived.application import read_application
-from consumer.preflight.probe import PATIENCE_SECONDS, Probe
 from consumer.preflight.check import Check
+from consumer.preflight.probe import PATIENCE_SECONDS, Probe
 
 _CODES_IN_PASSING: Final = frozenset({"ThrottlingException", "ProvisionedThroughputExceededException"})
 

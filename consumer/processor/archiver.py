@@ -11,15 +11,15 @@ from typing import NamedTuple
 import structlog
 
 from archive.clock import Clock, IdSource
-from archive.store.commit import Committed
 from archive.errors import BufferTooOld, DeliveryDoubt
 from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS, minute_of, minute_text
 from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
-from consumer.processor.cutting import Stretch, find_stretch, stretches_behind
+from archive.store.commit import Committed
 from consumer.dedupe.deduplicator import Deduplicator
+from consumer.processor.cutting import Stretch, find_stretch, stretches_behind
 from consumer.processor.sequence_store import SequenceStore
 
 

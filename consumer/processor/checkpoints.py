@@ -10,10 +10,11 @@ import random
 import structlog
 from amazon_kclpy.kcl import CheckpointError
 
-from archive.clock import Backoff, Clock
+from archive.clock import Clock
 from archive.errors import CheckpointFailed, LeaseLost, StoreUnavailable
 from archive.format.metadata import Predecessor
 from archive.format.position import Position
+from archive.retry import Backoff
 from consumer.processor.protocol import Checkpointer
 
 _RETRYABLE = frozenset({"ThrottlingException", "KinesisClientLibDependencyException"})

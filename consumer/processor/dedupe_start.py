@@ -9,20 +9,20 @@ from collections.abc import Callable
 
 import structlog
 
-from archive.store.commit import until_known
 from archive.errors import SettingsError, StoreUnavailable
 from archive.format.keys import end_marker_key
 from archive.format.markers import EndMarker, decode_marker
 from archive.format.metadata import Predecessor, SegmentMetadata
 from archive.format.payload import PayloadPath
 from archive.format.position import Position
+from archive.retry import until_known
 from consumer.archived.segment_search import segment_ending_at
 from consumer.dedupe.deduplicator import DAY_SECONDS, Claims, Deduplicator, Each, WatermarkDedupe, WatermarkPaths
 from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_dynamodb_client
-from consumer.processor.services import Ports
-from consumer.processor.sequence_store import load_watermarks
-from consumer.settings.settings import Settings
 from consumer.dedupe.watermarks import Watermarks
+from consumer.processor.sequence_store import load_watermarks
+from consumer.processor.services import Ports
+from consumer.settings.settings import Settings
 
 _TABLE_SECONDS = 120
 _POLL_SECONDS = 0.5

@@ -19,19 +19,19 @@ from archive.errors import DeliveryDoubt, LeaseLost
 from archive.format.keys import check_shard_id
 from archive.format.position import Position
 from archive.store.objects import ObjectStore
+from consumer.dedupe.deduplicator import Each
+from consumer.dedupe.table import DedupeTable
 from consumer.processor.archiver import Archiver, Limits
 from consumer.processor.checkpoints import IntervalCheckpoints
-from consumer.dedupe.deduplicator import Each
 from consumer.processor.dedupe_start import DedupeStarter
-from consumer.dedupe.table import DedupeTable
 from consumer.processor.protocol import Batch, Closing, Initialize
 from consumer.processor.protocol import LeaseLost as LeaseLostMessage
-from consumer.processor.services import Ports
 from consumer.processor.retention import RetentionWatch
 from consumer.processor.sequence_store import SequenceStore
-from consumer.settings.settings import Settings
+from consumer.processor.services import Ports
 from consumer.processor.shard_end import ShardEnder
 from consumer.processor.shard_start import ShardStarter
+from consumer.settings.settings import Settings
 from consumer.stream.port import Stream
 
 SHUTDOWN_SECONDS = 22.0
@@ -62,7 +62,7 @@ class ShardProcessor:
         self._silent = False
 
     def initialize(self, initialize_input: Initialize) -> None:
-        """Check the stream, the archive and the checkpoint; see `consumer.processor.shard_start` for what is refused."""
+        """Check the stream, the archive and the checkpoint; see `shard_start` for what is refused."""
         shard_id = check_shard_id(initialize_input.shard_id)
         settings, store, stream, clock, rng, new_id = self._ports
         starter = ShardStarter(self._ports, shard_id)

@@ -9,8 +9,7 @@ from bisect import insort
 
 import structlog
 
-from archive.clock import Backoff, Clock
-from archive.store.commit import BODY_TYPE, AlreadyStored, Committed, commit_segment, stored_segment, until_known
+from archive.clock import Clock
 from archive.errors import ObjectVanished, StoreUnavailable
 from archive.format.keys import duplicates_key, minute_prefix, segment_key, watermarks_key
 from archive.format.markers import JSON_TYPE
@@ -18,6 +17,8 @@ from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS, minute_text
 from archive.format.position import Position
 from archive.format.segment import SegmentWriter
+from archive.retry import Backoff, until_known
+from archive.store.commit import BODY_TYPE, AlreadyStored, Committed, commit_segment, stored_segment
 from archive.store.objects import ObjectStore
 from consumer.dedupe.watermarks import Watermarks
 

@@ -3,7 +3,8 @@
 import random
 from typing import NamedTuple
 
-from archive.clock import Backoff, Clock, IdSource
+from archive.clock import Clock, IdSource
+from archive.retry import Backoff
 from archive.store.objects import ObjectStore
 from consumer.settings.settings import Settings
 from consumer.stream.port import Stream

@@ -16,12 +16,12 @@ from typing import Literal
 
 import structlog
 
-from archive.store.commit import until_known
 from archive.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
 from archive.format.keys import application_key, end_marker_key, start_marker_key
 from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, decode_marker, encode_marker
 from archive.format.metadata import ChainStart, Predecessor
 from archive.format.position import Position
+from archive.retry import until_known
 from archive.store.objects import PutOutcome
 from consumer.archived.application import check_stream, read_application
 from consumer.processor.services import Ports

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import structlog
 
-from archive.store.commit import until_known
 from archive.errors import DeliveryDoubt, FormatError, ObjectVanished, SafetyRefusal, SettingsError
 from archive.format.keys import start_marker_key
 from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, StartMarker, decode_marker, encode_marker
 from archive.format.metadata import ChainStart, Continuity, Predecessor
 from archive.format.position import Position, is_sequence_number
+from archive.retry import until_known
 from archive.store.objects import PutOutcome
 from consumer.archived.application import read_application, settle_application
 from consumer.processor.services import Ports

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Mapping
 
-from archive.clock import Backoff
 from archive.errors import SafetyRefusal
 from archive.format.minute import MINUTE_MS
+from archive.retry import Backoff
 from archive.store.objects import ObjectStore
 from consumer.archived.application import check_stream, kcl_start, read_application
+from consumer.archived.chain_ends import AHEAD_MINUTES, find_ends
 from consumer.archived.shard_markers import read_archived_shards
 from consumer.restore.plan import Facts
 from consumer.stream.port import ShardInfo, StreamIdentity
-from consumer.archived.chain_ends import AHEAD_MINUTES, find_ends
 
 
 def gather_facts(

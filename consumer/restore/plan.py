@@ -21,10 +21,10 @@ from archive.errors import SafetyRefusal
 from archive.format.metadata import ChainStart
 from archive.format.position import Position
 from consumer.archived.application import KclStart
+from consumer.archived.chain_ends import ChainEnd
 from consumer.archived.shard_markers import ArchivedShard
 from consumer.leases.rows import Checkpoint, Lease
 from consumer.stream.port import ShardInfo
-from consumer.archived.chain_ends import ChainEnd
 
 
 class Action(enum.Enum):

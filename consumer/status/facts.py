@@ -5,19 +5,20 @@ from typing import Final, NamedTuple, TypeVar
 
 from botocore.exceptions import ClientError
 
-from archive.clock import Backoff, Clock
+from archive.clock import Clock
 from archive.errors import MinutebookError
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
+from archive.retry import Backoff
 from archive.store.objects import ObjectStore
 from consumer.archived.application import KclStart, check_stream, kcl_start, read_application
+from consumer.archived.chain_ends import AHEAD_MINUTES, MINUTES_PER_DAY, ChainEnd, find_end_keys, read_end
 from consumer.archived.shard_markers import ArchivedShard, read_archived_shards
 from consumer.leases.rows import LeaseTable
 from consumer.settings.settings import Settings
 from consumer.status.lag import LagReader
 from consumer.status.report import Lag, Problem, Seen
 from consumer.stream.port import ShardInfo, StreamIdentity
-from consumer.archived.chain_ends import AHEAD_MINUTES, MINUTES_PER_DAY, ChainEnd, find_end_keys, read_end
 
 T = TypeVar("T")
 

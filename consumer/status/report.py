@@ -7,10 +7,10 @@ import msgspec
 
 from archive.format.minute import minute_text
 from archive.format.position import Position
+from consumer.archived.chain_ends import ChainEnd
 from consumer.archived.shard_markers import ArchivedShard
 from consumer.leases.rows import Lease, LeaseRows
 from consumer.stream.port import ShardInfo
-from consumer.archived.chain_ends import ChainEnd
 
 FORMAT: Final = 1
 LeaseState = Literal["held", "expired", "unknown", "free", "done", "missing"]

@@ -17,12 +17,13 @@ from botocore.exceptions import (
 )
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
-from archive.clock import Backoff, Clock
-from archive.errors import StreamRefused
 from archive.aws import ask
-from consumer.stream.port.aggregates import count_user_records
+from archive.clock import Clock
+from archive.errors import StreamRefused
 from archive.format.position import Position
+from archive.retry import Backoff
 from archive.store.s3 import aws_session
+from consumer.stream.aggregates import count_user_records
 from consumer.stream.port import ShardInfo, StreamIdentity
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from archive.clock import Backoff, SystemClock, new_id
-from archive.store.commit import until_known
+from archive.clock import SystemClock, new_id
 from archive.errors import FormatError, StoreRefused
 from archive.format.position import Position
+from archive.retry import Backoff, until_known
 from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, ShardTail, make_dynamodb_client
 from consumer.dedupe.watermarks import Watermarks
 from demo.embedded import REGION, EmbeddedAws

@@ -7,8 +7,8 @@ import pytest
 
 from archive.clock import SystemClock, new_id
 from archive.format.position import Position
-from consumer.leases.table import DynamoDBLeaseTable
 from consumer.leases.rows import Lease, LeaseRows, LeaseTable
+from consumer.leases.table import DynamoDBLeaseTable
 from tests.fakes.lease_table import MemoryLeaseTable
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 
 from archive.clock import SystemClock, new_id
 from archive.errors import StoreRefused
-from archive.store.s3 import S3Store
 from archive.store.objects import ObjectStore, PutOutcome
+from archive.store.s3 import S3Store
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 
 TYPE = "application/gzip"

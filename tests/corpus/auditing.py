@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from archive.clock import Backoff, Clock
+from archive.clock import Clock
 from archive.format.position import Position
-from compaction.tasks.event_ids import Layout, find_copies
-from compaction.job.exchange import Exchange
-from compaction.verdict.findings import Finding
-from compaction.inventory.checkpoints import Checkpoints
+from archive.retry import Backoff
 from archive.store.places import Place, open_storage
-from compaction.job.context import Engine, Ports
 from archive.store.storage import Address
+from compaction.inventory.checkpoints import Checkpoints
+from compaction.job.context import Engine, Ports
+from compaction.job.exchange import Exchange
+from compaction.tasks.event_ids import Layout, find_copies
 from compaction.tasks.task import Order, Outcome, run, run_collecting
+from compaction.verdict.findings import Finding
 from tests.corpus.defects import Expected, Seen
 from tests.corpus.model import PREFIX
 from tests.fakes.clock import ManualClock

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from archive.format.day import Day
 from archive.format.keys import application_key, end_marker_key, segment_key, start_marker_key
 from archive.format.markers import FORMAT, ApplicationRecord, EndMarker, StartMarker, encode_marker
 from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
@@ -16,7 +17,6 @@ from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
 from archive.store.objects import ObjectStore
-from archive.format.day import Day
 
 PREFIX = "raw/"
 STREAM_ARN = "arn:aws:kinesis:eu-central-1:000000000000:stream/corpus"

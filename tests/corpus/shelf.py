@@ -6,14 +6,15 @@ import random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.clock import Backoff, SystemClock
+from archive.clock import SystemClock
 from archive.format.day import Day
-from compaction.publish.generation import DayFolder, File, Manifest
-from compaction.iceberg.commit import DayTable, TableCommit, TableCommitter
-from compaction.tasks.parquet import SCHEMA
+from archive.retry import Backoff
 from archive.store.places import Place, open_storage
+from compaction.iceberg.commit import DayTable, TableCommit, TableCommitter
 from compaction.job.context import iso_time
+from compaction.publish.generation import DayFolder, File, Manifest
 from compaction.publish.publisher import Publisher
+from compaction.tasks.parquet import SCHEMA
 from tests.fakes.clock import ManualClock
 
 Row = dict[str, object]

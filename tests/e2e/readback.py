@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from archive.store.commit import segment_metadata
 from archive.format.keys import parse_segment_key
 from archive.format.metadata import ChainStart, SegmentMetadata
 from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.segment import read_records
+from archive.store.commit import segment_metadata
 from archive.store.objects import ObjectHead, ObjectStore
 from tests.e2e.ledger import Place, Sent
 

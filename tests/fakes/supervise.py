@@ -8,8 +8,8 @@ import structlog
 
 from archive.clock import SystemClock
 from archive.logs import configure_logging
-from consumer.daemon.supervisor import DaemonPlan, Supervisor
 from consumer.daemon.restart_policy import RestartLimits
+from consumer.daemon.supervisor import DaemonPlan, Supervisor
 
 PROGRAM = Path(__file__).with_name("daemon_program.py")
 

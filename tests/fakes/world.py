@@ -4,9 +4,10 @@ import itertools
 import random
 from typing import Any, NamedTuple
 
-from archive.clock import Backoff, Clock
+from archive.clock import Clock
 from archive.format.markers import FORMAT, ApplicationRecord
 from archive.format.metadata import SegmentMetadata
+from archive.retry import Backoff
 from consumer.archived.application import settle_application
 from consumer.processor.processor import ShardProcessor
 from consumer.settings.settings import Settings

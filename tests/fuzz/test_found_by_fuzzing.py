@@ -13,8 +13,8 @@ from archive.errors import DeliveryDoubt, FormatError, SettingsError
 from archive.format.payload import PayloadPath
 from archive.format.record import decode_line
 from archive.format.segment import inflate
-from consumer.processor.protocol import run_process
 from consumer.processor.processor import ShardProcessor
+from consumer.processor.protocol import run_process
 from consumer.settings.settings import load_settings
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.world import World, settings

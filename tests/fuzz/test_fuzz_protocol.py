@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import MinutebookError
-from consumer.processor.protocol import run_process
 from consumer.processor.processor import ShardProcessor
+from consumer.processor.protocol import run_process
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.readback import check_chain, segments
 from tests.fakes.shard import SHARD

@@ -8,9 +8,9 @@ from typing import Any
 from archive.clock import Clock, SystemClock, new_id
 from archive.format.minute import MINUTE_MS
 from archive.store.s3 import S3Store
-from consumer.stream.kinesis import KinesisStream
 from consumer.processor.processor import ShardProcessor
 from consumer.settings.settings import Settings
+from consumer.stream.kinesis import KinesisStream
 from demo.embedded import REGION, EmbeddedAws
 from tests.e2e.ledger import Place, Sent
 from tests.e2e.readback import Segment, compare, read_segments

@@ -80,7 +80,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "treat an unknown outcome as success",
-        "archive/store/commit.py",
+        "archive/retry.py",
         "            if not backoff.wait():\n",
         "            if what.startswith('PUT'):\n"
         "                return PutOutcome.CREATED  # type: ignore[return-value]\n"
@@ -306,6 +306,8 @@ MUTATIONS: Final = (
         "compaction/publish/publisher.py",
         "_epoch_ms(pointer) >= now_ms - grace_ms",
         "_epoch_ms(pointer) >= now_ms + grace_ms",
-        ("tests/unit/compaction/publish/test_publisher.py::test_a_generation_stays_for_the_grace_after_it_was_replaced",),
+        (
+            "tests/unit/compaction/publish/test_publisher.py::test_a_generation_stays_for_the_grace_after_it_was_replaced",
+        ),
     ),
 )

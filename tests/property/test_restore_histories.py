@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from archive.clock import Backoff
+from archive.retry import Backoff
 from consumer.leases.rows import Checkpoint
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import plan_rows

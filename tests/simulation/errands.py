@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.console import Console
 
-from archive.clock import Backoff
 from archive.errors import (
     ObjectVanished,
     SafetyRefusal,
@@ -22,14 +21,15 @@ from archive.errors import (
 )
 from archive.format.keys import parse_segment_key
 from archive.format.position import Position
-from archive.store.s3 import S3Store
+from archive.retry import Backoff
 from archive.store.objects import StoredObject
+from archive.store.s3 import S3Store
 from consumer.expire.command import Archive, run
 from consumer.expire.places import PublishedPlace, S3Deleter
-from consumer.stream.kinesis import KinesisStream
 from consumer.restore.command import Parts, rebuild
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import Facts
+from consumer.stream.kinesis import KinesisStream
 from tests.fakes.daemon_double import SHARD_END
 from tests.simulation.bucket import SIGNATURE_SECONDS, S3Client
 from tests.simulation.kinesis import HOUR, KinesisClient

@@ -10,11 +10,11 @@ from typing import Any, BinaryIO, cast
 
 from archive.store.s3 import S3Store
 from consumer.processor.dedupe_start import await_table
-from consumer.stream.kinesis import KinesisStream
+from consumer.processor.processor import ShardProcessor
 from consumer.processor.protocol import run_process
 from consumer.processor.services import Ports
-from consumer.processor.processor import ShardProcessor
 from consumer.settings.settings import Settings
+from consumer.stream.kinesis import KinesisStream
 from tests.fakes.daemon_double import DaemonDouble, Lease, ProtocolViolationError
 from tests.fakes.shard import UserRecord
 from tests.simulation.bucket import Bucket, S3Client

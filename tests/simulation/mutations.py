@@ -41,14 +41,14 @@ MUTATIONS: Final = (
     ),
     _one(
         "an unknown outcome is success",
-        "archive/store/commit.py",
+        "archive/retry.py",
         "            if not backoff.wait():\n",
         "            if what.startswith('PUT'):\n                return PutOutcome.CREATED\n"
         "            if not backoff.wait():\n",
     ),
     _one(
         "an unknown outcome is a lost slot",
-        "archive/store/commit.py",
+        "archive/retry.py",
         "            if not backoff.wait():\n",
         "            if what.startswith('PUT'):\n                return PutOutcome.EXISTS\n"
         "            if not backoff.wait():\n",
@@ -135,7 +135,9 @@ MUTATIONS: Final = (
                 'if sequence_number == "LATEST":\n            sequence_number = "TRIM_HORIZON"\n'
                 '        if sequence_number == "never":\n            raise SettingsError(',
             ),
-            Change("consumer/processor/shard_start.py", "        if begun == first:\n", "        if begun is not None:\n"),
+            Change(
+                "consumer/processor/shard_start.py", "        if begun == first:\n", "        if begun is not None:\n"
+            ),
         ),
     ),
     _one(

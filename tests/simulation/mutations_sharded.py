@@ -20,7 +20,7 @@ def _operations(name: str, path: str, old: str, new: str) -> Mutation:
 CLAIMS: Final = (
     _claims(
         "an unknown claim is somebody else's",
-        "archive/store/commit.py",
+        "archive/retry.py",
         "            if not backoff.wait():\n",
         "            if what == 'a claim':\n                return 'flights/shardId-000000000000/1:0'\n"
         "            if not backoff.wait():\n",

@@ -3,9 +3,9 @@
 import random
 from typing import ClassVar, Final
 
-from archive.clock import Backoff
 from archive.format.markers import FORMAT, ApplicationRecord
 from archive.format.metadata import ChainStart
+from archive.retry import Backoff
 from archive.store.s3 import S3Store
 from consumer.archived.application import kcl_start, propose_start, settle_application
 from consumer.settings.settings import Settings

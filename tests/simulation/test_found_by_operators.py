@@ -7,15 +7,15 @@ from rich.console import Console
 
 from archive.errors import SafetyRefusal
 from consumer.archived.application import KclStart
+from consumer.archived.chain_ends import find_ends
 from consumer.leases.rows import Lease, LeaseRows
 from consumer.restore.command import Parts, rebuild
 from consumer.restore.plan import Facts
 from consumer.stream.port import ShardInfo
-from consumer.archived.chain_ends import find_ends
 from tests.fakes.clock import ManualClock
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.shard import SHARD
-from tests.unit.test_expire import DAY, PREFIX, S0, TODAY, Scene
+from tests.unit.consumer.expire.test_command import DAY, PREFIX, S0, TODAY, Scene
 
 FAILOVER_SECONDS = 10.0
 

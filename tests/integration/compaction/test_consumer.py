@@ -1,13 +1,13 @@
 """The audit on what the real consumer has written: both sides agree on the format."""
 
 from archive.clock import SystemClock
-from archive.format.position import Position
-from compaction.audit.audit import audit_day
 from archive.format.day import Day, day_of_ms
+from archive.format.position import Position
 from archive.store.places import Place, open_storage
+from archive.store.storage import Address
+from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, Ports
 from compaction.rewrite import CompactOptions, compact_day
-from archive.store.storage import Address
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.auditing import ports
 from tests.fakes.daemon_double import DaemonDouble

@@ -17,13 +17,13 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from archive.clock import SystemClock
 from archive.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
 from archive.format.day import Day
-from compaction.iceberg.table import IcebergTable
-from compaction.tasks.parquet import SCHEMA
 from archive.store.places import Place, open_storage
+from archive.store.storage import Address
+from compaction.iceberg.table import IcebergTable
 from compaction.job.context import AuditOptions
 from compaction.publish.publisher import GRACE_MS
 from compaction.rewrite import CompactOptions, compact_day
-from archive.store.storage import Address
+from compaction.tasks.parquet import SCHEMA
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from tests.corpus.auditing import ports
 from tests.corpus.model import PREFIX

@@ -10,8 +10,8 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from archive.format.day import Day
-from compaction.tasks.parquet import SCHEMA
 from archive.store.places import open_storage
+from compaction.tasks.parquet import SCHEMA
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from tests.corpus.model import PREFIX, Corpus
 from tests.corpus.shelf import Row, keys_of

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.clock import Backoff, SystemClock, new_id, new_random
+from archive.clock import SystemClock, new_id, new_random
 from archive.format.day import Day
-from compaction.publish.generation import DayFolder
+from archive.retry import Backoff
 from archive.store.places import open_storage
-from compaction.publish.publisher import Publisher
 from archive.store.storage import Address, Storage
+from compaction.publish.generation import DayFolder
+from compaction.publish.publisher import Publisher
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.model import PREFIX, Corpus, Shape
 

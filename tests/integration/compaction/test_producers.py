@@ -6,15 +6,15 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.errors import ObjectVanished
-from compaction.audit.audit import audit_day
 from archive.format.day import Day
-from compaction.tasks.event_ids import IdOrder
 from archive.store.places import Place, open_storage
-from compaction.tasks.plan import Piece, Task, Unit
+from archive.store.storage import Address
+from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, Ports
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
-from archive.store.storage import Address
+from compaction.tasks.event_ids import IdOrder
+from compaction.tasks.plan import Piece, Task, Unit
 from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.auditing import compare, ports

@@ -10,17 +10,17 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.errors import FormatError
-from archive.format.position import Position
-from compaction.audit.audit import audit_day
 from archive.format.day import Day
-from compaction.publish.generation import DayFolder
+from archive.format.position import Position
 from archive.store.places import Place, open_storage
-from compaction.tasks.plan import Piece, Task, Unit
+from archive.store.storage import Address
+from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, Ports
+from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
-from archive.store.storage import Address
+from compaction.tasks.plan import Piece, Task, Unit
 from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.auditing import compare, ports

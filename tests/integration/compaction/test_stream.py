@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from archive.clock import SystemClock, new_id
+from archive.format.day import Day, day_of_ms
 from archive.format.keys import application_key, start_marker_key
 from archive.format.markers import FORMAT, ApplicationRecord, StartMarker, encode_marker
 from archive.format.metadata import ChainStart, Predecessor
 from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.record import Record
-from compaction.audit.audit import audit_day
-from archive.format.day import Day, day_of_ms
-from compaction.verdict.findings import Code
-from compaction.stream.kinesis import StreamReader
 from archive.store.places import open_storage
-from compaction.job.context import AuditOptions
-from compaction.verdict.audit_document import Audit
 from archive.store.storage import Address, Storage
+from compaction.audit.audit import audit_day
+from compaction.job.context import AuditOptions
+from compaction.stream.kinesis import StreamReader
+from compaction.verdict.audit_document import Audit
+from compaction.verdict.findings import Code
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.auditing import ports
 from tests.corpus.model import PREFIX, make_segment

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.clock import Backoff, SystemClock, new_id, new_random
-from archive.store.commit import BODY_TYPE
+from archive.clock import SystemClock, new_id, new_random
 from archive.format.keys import segment_key
 from archive.format.markers import FORMAT, ApplicationRecord
 from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
 from archive.format.minute import minute_path
 from archive.format.position import Position
-from archive.store.s3 import S3Store
-from archive.store.objects import PutOutcome
 from archive.format.tombstone import decode_tombstone
+from archive.retry import Backoff
+from archive.store.commit import BODY_TYPE
+from archive.store.objects import PutOutcome
+from archive.store.s3 import S3Store
 from consumer.archived.application import settle_application
 from consumer.expire.places import S3Deleter
 from consumer.stream.kinesis import KinesisStream

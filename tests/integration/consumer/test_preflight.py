@@ -13,8 +13,8 @@ import pytest
 
 from archive.clock import SystemClock, new_id, new_random
 from archive.store.objects import PutOutcome
-from consumer.preflight.preflight import exit_code, preflight
 from consumer.preflight.check import Check, Outcome
+from consumer.preflight.preflight import exit_code, preflight
 from consumer.settings.settings import LoadedSettings, Settings
 from tests.fakes.lax_s3 import LaxBucket, serve
 

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.store.s3 import S3Store
-from compaction.audit.audit import audit_day
 from archive.format.day import Day
 from archive.store.places import Place, open_storage
+from archive.store.s3 import S3Store
+from archive.store.storage import Address
+from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import EXIT_CODES, encode_audit
-from archive.store.storage import Address
 from demo.embedded import REGION, EmbeddedAws
 from demo.readback import read_archive
 from demo.tamper import Tampered, tamper

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from archive.clock import Backoff
+from archive.retry import Backoff
 from tests.fakes.clock import ManualClock
 
 

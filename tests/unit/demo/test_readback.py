@@ -2,13 +2,13 @@
 
 import pytest
 
-from archive.store.commit import BODY_TYPE
 from archive.errors import FormatError
 from archive.format.keys import segment_key
 from archive.format.metadata import ChainStart, Continuity, Predecessor
 from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
+from archive.store.commit import BODY_TYPE
 from demo.flights import Event
 from demo.ledger import Ledger, Place
 from demo.readback import Verdict, compare, count_archived, read_archive

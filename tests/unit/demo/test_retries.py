@@ -2,12 +2,12 @@
 
 import pytest
 
-from archive.store.commit import BODY_TYPE
 from archive.errors import FormatError
 from archive.format.keys import duplicates_key, segment_key
 from archive.format.metadata import ChainStart
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
+from archive.store.commit import BODY_TYPE
 from demo.flights import Event
 from demo.ledger import Ledger
 from demo.readback import compare, read_archive

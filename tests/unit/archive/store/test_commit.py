@@ -6,8 +6,6 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from archive.clock import Backoff
-from archive.store.commit import AlreadyStored, Committed, commit_segment, stored_segment
 from archive.errors import (
     ForeignObject,
     FormatError,
@@ -19,6 +17,8 @@ from archive.errors import (
 from archive.format.keys import segment_key
 from archive.format.metadata import ChainStart, SegmentMetadata
 from archive.format.position import Position
+from archive.retry import Backoff
+from archive.store.commit import AlreadyStored, Committed, commit_segment, stored_segment
 from tests.fakes.clock import ManualClock
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore, PlannedFaults
 

@@ -10,8 +10,8 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 
 from archive.errors import OutcomeUnknown, StoreRefused
-from archive.store.s3 import S3Store, s3_config
 from archive.store.objects import PutOutcome
+from archive.store.s3 import S3Store, s3_config
 
 URL = "https://s3.test"
 PASSING = [

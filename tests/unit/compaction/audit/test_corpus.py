@@ -6,12 +6,12 @@ from typing import get_args
 
 import pytest
 
-from compaction.audit.audit import audit_day
 from archive.format.day import Day
 from archive.store.places import open_storage
+from archive.store.storage import Address
+from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit, Level
-from archive.store.storage import Address
 from tests.corpus.auditing import compare, ports
 from tests.corpus.defects import DEFECTS, NAMED_END_ONLY, SUCCESSOR_ONLY, Defect, Expected, Seen
 from tests.corpus.model import Corpus, Shape

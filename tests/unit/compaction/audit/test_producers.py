@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from compaction.audit.audit import audit_day
 from archive.format.day import Day
 from archive.store.places import Place, open_storage
+from archive.store.storage import Address
+from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
-from archive.store.storage import Address
 from tests.corpus.auditing import compare, ports
 from tests.corpus.defects import (
     DEFECTS,
@@ -25,7 +25,7 @@ from tests.corpus.defects import (
     swapped_lines,
 )
 from tests.corpus.model import Corpus, Shape
-from tests.unit.test_compaction_corpus import break_shard, suits
+from tests.unit.compaction.audit.test_corpus import break_shard, suits
 
 DAY = Day.parse("2026-11-20")
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import msgspec
 
+from archive.format.day import Day
 from archive.format.keys import duplicates_key
 from archive.format.segment import SegmentWriter
-from compaction.audit.audit import audit_day
-from archive.format.day import Day
 from archive.store.places import open_storage
+from archive.store.storage import Address
+from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
-from archive.store.storage import Address
 from tests.corpus.auditing import ports
 from tests.corpus.model import PREFIX, Corpus, Shape
 

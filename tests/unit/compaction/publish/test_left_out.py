@@ -5,13 +5,13 @@ from pathlib import Path
 
 import msgspec
 
-from archive.format.position import Position
 from archive.format.day import Day
-from compaction.publish.generation import Manifest
+from archive.format.position import Position
 from archive.store.places import Place, open_storage
-from compaction.job.context import AuditOptions
-from compaction.rewrite import Compacted, CompactOptions, compact_day
 from archive.store.storage import Address
+from compaction.job.context import AuditOptions
+from compaction.publish.generation import Manifest
+from compaction.rewrite import Compacted, CompactOptions, compact_day
 from tests.corpus.auditing import ports
 from tests.corpus.defects import (
     drop_records,

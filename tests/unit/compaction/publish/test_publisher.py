@@ -11,12 +11,12 @@ import pytest
 from archive.clock import SystemClock
 from archive.errors import SafetyRefusal
 from archive.format.day import Day
-from compaction.publish.generation import DayFolder
 from archive.store.places import Place, open_storage
+from archive.store.storage import Address, Storage
 from compaction.job.context import AuditOptions, Ports
+from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
-from archive.store.storage import Address, Storage
 from compaction.tasks.task import Order, Outcome
 from tests.corpus.auditing import in_process, ports
 from tests.corpus.defects import overlapping_segments, truncated_object

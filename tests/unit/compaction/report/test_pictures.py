@@ -3,8 +3,8 @@
 import pytest
 
 from archive.format.day import MINUTES_A_DAY, Day
-from compaction.verdict.findings import Code, Finding, finding
 from compaction.report.pictures import shown_minutes
+from compaction.verdict.findings import Code, Finding, finding
 
 DAY = Day.parse("2026-11-20")
 

@@ -9,9 +9,9 @@ import pytest
 
 from archive.format.position import Position
 from archive.store.directory_storage import DirectoryStorage
+from archive.store.storage import Body as Opened
 from compaction.tasks.fetching import FETCHES, Body, fetch_ahead
 from compaction.tasks.plan import Piece
-from archive.store.storage import Body as Opened
 
 SHARD = "shardId-000000000000"
 WAIT_SECONDS = 20

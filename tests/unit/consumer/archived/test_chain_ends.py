@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from archive.clock import Backoff
 from archive.errors import FormatError, StoreUnavailable
 from archive.format.keys import segment_key
 from archive.format.metadata import ChainStart, SegmentMetadata
 from archive.format.position import Position
+from archive.retry import Backoff
 from consumer.archived.chain_ends import ChainEnd, Window, days_with_objects, find_ends
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore, PlannedFaults

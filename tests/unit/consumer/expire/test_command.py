@@ -9,19 +9,19 @@ from collections.abc import Callable, Sequence
 import pytest
 from rich.console import Console
 
-from archive.clock import Backoff
-from archive.store.commit import BODY_TYPE
 from archive.errors import FormatError, OutcomeUnknown, SafetyRefusal, SettingsError, StoreUnavailable
 from archive.format.keys import segment_key
 from archive.format.markers import FORMAT, ApplicationRecord
 from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
 from archive.format.position import Position
-from archive.store.published import read_published
 from archive.format.tombstone import ExpiredRun, Tombstone, decode_tombstone, tombstone_key
+from archive.retry import Backoff
+from archive.store.commit import BODY_TYPE
+from archive.store.published import read_published
 from consumer.archived.application import settle_application
+from consumer.archived.chain_ends import find_ends
 from consumer.expire.command import Archive, newest_day, parse_age, run
 from consumer.expire.places import PublishedPlace
-from consumer.archived.chain_ends import find_ends
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore, PlannedFaults
 from tests.fakes.stream import FakeStream

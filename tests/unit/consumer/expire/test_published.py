@@ -5,13 +5,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from archive.clock import Backoff
-from archive.format.tombstone import decode_tombstone
 from archive.format.day import Day
+from archive.format.tombstone import decode_tombstone
+from archive.retry import Backoff
 from archive.store.places import Place, open_storage
+from archive.store.storage import Address, Storage
 from compaction.job.context import AuditOptions
 from compaction.rewrite import CompactOptions, compact_day
-from archive.store.storage import Address, Storage
 from consumer.expire.command import Archive, parse_age, run
 from consumer.expire.places import DirectoryReader, PublishedPlace
 from consumer.stream.port import StreamIdentity

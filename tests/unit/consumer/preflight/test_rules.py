@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from consumer.preflight.preflight import exit_code
 from consumer.preflight.bucket_rules import expiring_rules
 from consumer.preflight.check import Check
+from consumer.preflight.preflight import exit_code
 
 EXPIRE: dict[str, Any] = {"ID": "r", "Status": "Enabled", "Expiration": {"Days": 30}}
 

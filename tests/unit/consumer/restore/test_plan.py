@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from archive.clock import Backoff
-from archive.store.commit import BODY_TYPE
 from archive.errors import SafetyRefusal, SettingsError, StoreRefused, TableUnavailable
 from archive.format.keys import end_marker_key, segment_key, start_marker_key
 from archive.format.markers import (
@@ -20,12 +18,14 @@ from archive.format.markers import (
 )
 from archive.format.metadata import ChainStart, SegmentMetadata
 from archive.format.position import Position
+from archive.retry import Backoff
+from archive.store.commit import BODY_TYPE
 from consumer.archived.application import settle_application
 from consumer.leases.rows import Checkpoint, Lease, LeaseRows
+from consumer.processor.shard_start import iso_time
 from consumer.restore.command import apply_plan, check_nobody_lives, choose_shards, parse_time, refuse_unreadable
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import Action, PlannedRow, plan_rows
-from consumer.processor.shard_start import iso_time
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from archive.clock import Backoff
-from archive.store.commit import BODY_TYPE
 from archive.errors import StreamUnavailable
 from archive.format.keys import end_marker_key, segment_key, start_marker_key
 from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
 from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
 from archive.format.position import Position
+from archive.retry import Backoff
+from archive.store.commit import BODY_TYPE
 from consumer.archived.application import settle_application
 from consumer.leases.rows import Lease
 from consumer.processor.shard_start import iso_time

@@ -1,0 +1,1 @@
+"""Requests to object stores and what they may answer. Imports `format`, `retry` and `aws`."""

@@ -1,0 +1,1 @@
+"""The day as an Iceberg table: the only room that imports pyiceberg."""

@@ -1,0 +1,1 @@
+"""Producer duplicates at night, across two days. Imports `job` and what lies below it."""

@@ -1,0 +1,1 @@
+"""The only room that imports pyspark. Implements the ports of `job`."""

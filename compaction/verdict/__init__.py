@@ -1,0 +1,1 @@
+"""Findings and the document they end in. Ground: imports no other room."""

@@ -1,0 +1,1 @@
+"""Producer duplicates: claims and watermarks. Imported by `processor`, `restore` and `expire`."""

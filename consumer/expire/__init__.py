@@ -1,0 +1,1 @@
+"""`minutebook expire`. Imports `archived`; imported by no other room."""

@@ -1,0 +1,1 @@
+"""KCL's rows in DynamoDB. Imports `settings`."""

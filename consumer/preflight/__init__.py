@@ -1,0 +1,1 @@
+"""`minutebook doctor`, and what `consume` checks first. Imports `archived`; imported by `daemon`."""

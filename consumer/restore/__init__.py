@@ -1,0 +1,1 @@
+"""`minutebook restore`. Imports `archived` and `leases`; imported by no other room."""

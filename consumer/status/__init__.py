@@ -1,0 +1,1 @@
+"""`minutebook status`. Imports `archived` and `leases`; imported by no other room."""

@@ -1,0 +1,1 @@
+"""The Kinesis stream as the consumer asks it. Ground: imports no other room of the consumer."""
