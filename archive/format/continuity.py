@@ -1,0 +1,14 @@
+"""Whether anything may be missing before a piece of evidence: the one place that names the three values.
+
+Once `archive.format.metadata` holds this type, this module only hands it on.
+"""
+
+import enum
+
+
+class Continuity(enum.StrEnum):
+    """Whether records may be missing between a piece of evidence and what it stands on."""
+
+    PROVEN = "proven"
+    UNPROVEN = "unproven"
+    LOST = "lost"
