@@ -84,16 +84,15 @@ def mark_days(mark: ReadMark, *, born_after_ms: int | None = None) -> list[Day]:
     """Return the UTC days whose folders hold the mark.
 
     A proven mark covers time backwards, so it lies under every day from `from` on; one that is not proven only begins
-    something new and lies under the day of its `until` alone. `born_after_ms` is a time at which a shard that was
+    something new and lies under the day of its `until` alone. The proof of an end lies under the day after, too: the
+    shard may have closed behind its `until`, and `end.json` is stored still later. `born_after_ms` is a time at which a shard that was
     read from its birth did not exist yet; without it the mark lies under the day before its `until`, too.
     """
-    last = day_of_ms(mark.until_ms)
-    if mark.continuity is not Continuity.PROVEN:
-        return [last]
-    begin = mark.from_ms
+    begin = mark.from_ms if mark.continuity is Continuity.PROVEN else mark.until_ms
     if begin == BIRTH:
-        begin = last.shift(-1).begin_ms if born_after_ms is None else min(born_after_ms, mark.until_ms)
-    return [Day(number) for number in range(day_of_ms(begin).number, last.number + 1)]
+        yesterday_ms = day_of_ms(mark.until_ms).shift(-1).begin_ms
+        begin = yesterday_ms if born_after_ms is None else min(born_after_ms, mark.until_ms)
+    return [Day(number) for number in range(day_of_ms(begin).number, _last_day(mark).number + 1)]
 
 
 def read_mark_folder(prefix: str, day: Day) -> str:
@@ -136,7 +135,7 @@ def parse_read_mark_key(prefix: str, key: str) -> tuple[Day, ReadMark]:
     )
     _check(mark, key)
     day = _day(found["date"], key)
-    if not (day_of_ms(mark.from_ms).number <= day.number <= day_of_ms(mark.until_ms).number):
+    if not (day_of_ms(mark.from_ms).number <= day.number <= _last_day(mark).number):
         raise FormatError(f"not the key of a read mark: {key!r}", next_step="its interval does not touch its date")
     return day, mark
 
@@ -179,6 +178,10 @@ def decode_read_mark(body: bytes, prefix: str, key: str) -> ReadMark:
     if stated != document:
         raise FormatError(f"{key} says other than its key", next_step="find out who writes below the prefix")
     return mark
+
+
+def _last_day(mark: ReadMark) -> Day:
+    return day_of_ms(mark.until_ms).shift(1 if mark.kind is MarkKind.END else 0)
 
 
 def _begin_text(mark: ReadMark) -> str:
