@@ -10,6 +10,7 @@ from typing import Final
 
 from rich.console import Console
 
+from archive.aws import client_config, make_dynamodb_client, make_kinesis_client
 from archive.clock import SystemClock, new_id, new_random
 from archive.format.day import Day, day_of_ms
 from archive.logs import configure_logging
@@ -18,7 +19,7 @@ from archive.store.places import Place, open_storage, parse_place
 from compaction.audit.audit import audit_day
 from compaction.audit.conclusion import DayResult
 from compaction.iceberg.catalog import opened_table
-from compaction.inventory.checkpoints import Checkpoints, make_dynamodb_client, read_checkpoints
+from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
 from compaction.inventory.inventory import list_day
 from compaction.job.context import AuditOptions, Ports
 from compaction.job.exchange import Exchanged
@@ -30,7 +31,7 @@ from compaction.publish.publisher import Publisher
 from compaction.report.screen import progress_bar, show_audit
 from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
 from compaction.spark.engine import SparkEngine
-from compaction.stream.kinesis import StreamReader, make_kinesis_client
+from compaction.stream.kinesis import StreamReader
 from compaction.tasks.plan import plan_tasks, single_units
 from compaction.tasks.task import Order, Outcome
 from compaction.verdict.audit_document import EXIT_CODES, Verdict, encode_audit
@@ -158,7 +159,10 @@ def _ports(settings: JobSettings, what: str, master: str) -> Iterator[Ports]:
             checkpoints=lambda: _checkpoints(settings),
             version=importlib.metadata.version("minutebook"),
             stream=lambda: StreamReader(
-                make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
+                make_kinesis_client(settings.region, settings.kinesis_endpoint, client_config(connections=32)),
+                settings.stream_name,
+                clock,
+                rng,
             ),
         )
 
@@ -171,7 +175,8 @@ def _published(settings: JobSettings, uri: str | None) -> Place:
 
 
 def _checkpoints(settings: JobSettings) -> Checkpoints:
-    client = make_dynamodb_client(settings.region, settings.dynamodb_endpoint)
+    # Reads are safe to repeat, and a table that cannot be read is no failure: botocore's own retries are enough.
+    client = make_dynamodb_client(settings.region, settings.dynamodb_endpoint, client_config(attempts=5))
     return read_checkpoints(client, settings.application_name)
 
 

@@ -4,9 +4,9 @@ import functools
 from pathlib import Path
 from typing import NamedTuple
 
+from archive.aws import make_s3_client
 from archive.errors import SettingsError
 from archive.store.directory_storage import DirectoryStorage
-from archive.store.s3 import make_s3_client
 from archive.store.s3_storage import S3Storage
 from archive.store.storage import Address, Storage
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.errors import OutcomeUnknown
+from archive.aws import error_code, http_status, is_passing_code
+from archive.errors import OutcomeUnknown, StoreRefused
 from archive.store.objects import ListedObject
 from archive.store.s3 import S3Store, translate
 from archive.store.storage import Body, Level, ObjectChanged, Tail
@@ -64,8 +65,8 @@ class S3Storage(S3Store):
             else:
                 self._s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type, IfMatch=etag)
         except ClientError as exc:
-            if exc.response["ResponseMetadata"]["HTTPStatusCode"] in {_PRECONDITION_FAILED, _NOT_FOUND}:
-                if exc.response["Error"]["Code"] == "NoSuchBucket":
+            if http_status(exc) in {_PRECONDITION_FAILED, _NOT_FOUND}:
+                if error_code(exc) == "NoSuchBucket":
                     raise translate(exc, f"PUT {key}") from exc
                 return False
             raise translate(exc, f"PUT {key}") from exc
@@ -85,7 +86,10 @@ class S3Storage(S3Store):
             except (ClientError, BotoCoreError) as exc:
                 raise translate(exc, f"DELETE {batch[0]}") from exc
             for failed in answer.get("Errors", []):
-                raise OutcomeUnknown(f"DELETE {failed.get('Key')}: {failed.get('Code')} {failed.get('Message')}")
+                message = f"DELETE {failed.get('Key')}: {failed.get('Code')} {failed.get('Message')}"
+                if is_passing_code(failed.get("Code", "")):
+                    raise OutcomeUnknown(message)
+                raise StoreRefused(message, next_step="grant s3:DeleteObject below this prefix")
 
     def open_read(self, key: str, etag: str | None) -> Body:
         """Send one GET with `If-Match`; the body is read while the caller works on it; see `Storage`."""
@@ -95,7 +99,7 @@ class S3Storage(S3Store):
             else:
                 answer = self._s3.get_object(Bucket=self.bucket, Key=key, IfMatch=etag)
         except ClientError as exc:
-            code = exc.response["Error"]["Code"]
+            code = error_code(exc)
             if code in {"PreconditionFailed", "412", "NoSuchKey", "404"}:
                 raise ObjectChanged(f"{key} is not the object that was listed ({code})") from exc
             raise translate(exc, f"GET {key}") from exc

@@ -15,9 +15,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from archive.aws import aws_session
 from archive.errors import CatalogUnavailable, OutcomeUnknown, SettingsError
 from archive.store.places import Place
-from archive.store.s3 import aws_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from archive.format.position import Position
 from archive.retry import until_known
 from consumer.archived.segment_search import segment_ending_at
 from consumer.dedupe.deduplicator import DAY_SECONDS, Claims, Deduplicator, Each, WatermarkDedupe, WatermarkPaths
-from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_dynamodb_client
+from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
 from consumer.dedupe.watermarks import Watermarks
 from consumer.processor.sequence_store import load_watermarks
 from consumer.processor.services import Ports
@@ -34,7 +34,7 @@ def open_table(settings: Settings) -> DynamoDedupeTable | None:
     if settings.dedupe is None:
         return None
     name = settings.dedupe_table or f"{settings.application_name}-dedupe"
-    return DynamoDedupeTable(make_dynamodb_client(settings.region, settings.dynamodb_endpoint), name)
+    return DynamoDedupeTable(make_claims_client(settings.region, settings.dynamodb_endpoint), name)
 
 
 def await_table(table: DynamoDedupeTable, ports: Ports) -> None:

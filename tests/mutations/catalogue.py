@@ -74,8 +74,8 @@ MUTATIONS: Final = (
     Mutation(
         "treat 409 as 412",
         "archive/store/s3.py",
-        "if _status(exc) == _PRECONDITION_FAILED:",
-        "if _status(exc) in (409, _PRECONDITION_FAILED):",
+        "if http_status(exc) == _PRECONDITION_FAILED:",
+        "if http_status(exc) in (409, _PRECONDITION_FAILED):",
         (f"{_S3}::test_a_passing_failure_leaves_the_outcome_open",),
     ),
     Mutation(
@@ -89,9 +89,9 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "let botocore repeat requests",
-        "archive/store/s3.py",
-        'retries={"total_max_attempts": 1, "mode": "standard"}',
-        'retries={"total_max_attempts": 2, "mode": "standard"}',
+        "archive/aws.py",
+        "attempts: int = 1,",
+        "attempts: int = 2,",
         (f"{_S3}::test_botocore_itself_never_repeats",),
     ),
     Mutation(

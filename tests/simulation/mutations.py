@@ -29,15 +29,15 @@ MUTATIONS: Final = (
     _one(
         "409 is 412",
         "archive/store/s3.py",
-        "if _status(exc) == _PRECONDITION_FAILED:",
-        "if _status(exc) in (409, _PRECONDITION_FAILED):",
+        "if http_status(exc) == _PRECONDITION_FAILED:",
+        "if http_status(exc) in (409, _PRECONDITION_FAILED):",
     ),
     _one(
         "409 forgets the buffer",
         "archive/store/s3.py",
-        "            if _status(exc) == _PRECONDITION_FAILED:\n                return PutOutcome.EXISTS\n",
-        "            if _status(exc) == _PRECONDITION_FAILED:\n                return PutOutcome.EXISTS\n"
-        "            if _status(exc) == 409:\n                return PutOutcome.CREATED\n",
+        "            if http_status(exc) == _PRECONDITION_FAILED:\n                return PutOutcome.EXISTS\n",
+        "            if http_status(exc) == _PRECONDITION_FAILED:\n                return PutOutcome.EXISTS\n"
+        "            if http_status(exc) == 409:\n                return PutOutcome.CREATED\n",
     ),
     _one(
         "an unknown outcome is success",
