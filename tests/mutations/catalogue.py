@@ -266,9 +266,9 @@ MUTATIONS: Final = (
         "read the pointer before the table",
         "compaction/iceberg/commit.py",
         """                view = self._table.look(self._publisher.folder.day)
-                manifest = self._manifest()
+                _, manifest = self._publisher.published()
 """,
-        """                manifest = self._manifest()
+        """                _, manifest = self._publisher.published()
                 view = self._table.look(self._publisher.folder.day)
 """,
         (f"{_ICEBERG}::test_a_run_with_an_older_view_never_brings_an_older_generation_back",),
@@ -283,7 +283,7 @@ MUTATIONS: Final = (
     Mutation(
         "give a table files without a mark",
         "compaction/iceberg/commit.py",
-        '        self._publisher.marks.put(generation, self._short, msgspec.json.encode(mark) + b"\\n")\n',
+        '        self._publisher.table_marks.put(generation, self._short, msgspec.json.encode(mark) + b"\\n")\n',
         "",
         (f"{_ICEBERG}::test_a_run_without_the_table_never_sweeps_what_the_table_names",),
     ),
