@@ -15,7 +15,7 @@ from archive.clock import SystemClock, new_id, new_random
 from archive.format.day import Day, day_of_ms
 from archive.logs import configure_logging
 from archive.retry import Backoff
-from archive.store.places import Place, open_storage, parse_place
+from archive.store.places import StorePrefix, open_storage, parse_place
 from compaction.audit.audit import audit_day
 from compaction.audit.conclusion import DayResult
 from compaction.iceberg.catalog import opened_table
@@ -167,11 +167,11 @@ def _ports(settings: JobSettings, what: str, master: str) -> Iterator[Ports]:
         )
 
 
-def _published(settings: JobSettings, uri: str | None) -> Place:
+def _published(settings: JobSettings, uri: str | None) -> StorePrefix:
     """Return where days are published: `_parquet/` beside the archive unless it was said."""
     if uri is not None:
         return parse_place(uri, settings.region, settings.s3_endpoint)
-    return Place(settings.archive.address, f"{settings.archive.prefix}{_FOLDER}/")
+    return StorePrefix(settings.archive.address, f"{settings.archive.prefix}{_FOLDER}/")
 
 
 def _checkpoints(settings: JobSettings) -> Checkpoints:
@@ -198,7 +198,7 @@ def _show(result: DayResult, report: Path | None, *, as_json: bool) -> None:
         Console().print(f"report: {base.with_suffix('.html').absolute()}", highlight=False, soft_wrap=True)
 
 
-def _show_outcome(done: Compacted, day: Day, out: Place, *, quiet: bool) -> None:
+def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -> None:
     if quiet:
         return
     address = open_storage(out.address).uri(DayFolder(out.prefix, day).path)
@@ -222,7 +222,7 @@ def _show_outcome(done: Compacted, day: Day, out: Place, *, quiet: bool) -> None
         console.print(f"table {done.table.table}: {state}", highlight=False, soft_wrap=True)
 
 
-def _show_plan(ports: Ports, day: Day, options: AuditOptions, out: Place) -> None:
+def _show_plan(ports: Ports, day: Day, options: AuditOptions, out: StorePrefix) -> None:
     """Print what a run would do; reads names only."""
     from compaction.audit.chains import pieces_of  # noqa: PLC0415 - beside its one use
 

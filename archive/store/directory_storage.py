@@ -16,7 +16,7 @@ from typing import Final
 
 from archive.errors import StoreRefused
 from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
-from archive.store.storage import Body, Level, ObjectChanged, Tail
+from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail
 
 METADATA_SUFFIX: Final = ".metadata.json"
 _LOCK: Final = ".minutebook.lock"
@@ -78,12 +78,12 @@ class DirectoryStorage:
         rows = [self._row(path) for path in paths if _is_object(path)]
         yield from sorted((row for row in rows if row.key.startswith(prefix)), key=lambda row: row.key.encode())
 
-    def list_level(self, folder: str) -> Level:
+    def list_level(self, folder: str) -> Listing:
         """List what lies directly below a folder."""
         path = self._path(folder)
         entries = sorted(path.iterdir()) if path.is_dir() else []
         folders = tuple(f"{folder}{entry.name}/" for entry in entries if entry.is_dir())
-        return Level(folders, tuple(self._row(entry) for entry in entries if _is_object(entry)))
+        return Listing(folders, tuple(self._row(entry) for entry in entries if _is_object(entry)))
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the files and the folders that they leave empty."""
@@ -96,12 +96,12 @@ class DirectoryStorage:
                 folder.rmdir()
                 folder = folder.parent
 
-    def open_read(self, key: str, etag: str | None) -> Body:
+    def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Read a file in chunks."""
         path = self._path(key)
         if not path.is_file() or (etag is not None and _etag(path) != etag):
             raise ObjectChanged(f"{key} is not the file that was listed")
-        return Body(_metadata(path), _chunks(path))
+        return ObjectBody(_metadata(path), _chunks(path))
 
     def read_tail(self, key: str, count: int) -> Tail:
         """Read the end of a file."""

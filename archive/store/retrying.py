@@ -13,7 +13,7 @@ from archive.errors import ObjectVanished
 from archive.format.markers import JSON_TYPE
 from archive.retry import Backoff, until_known
 from archive.store.objects import ListedObject, ObjectHead, ObjectStore, PutOutcome, StoredObject
-from archive.store.storage import Level, Storage, Tail
+from archive.store.storage import Listing, Storage, Tail
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class RetryingStorage(RetryingStore):
         """Return the address of a key as other tools write it."""
         return self.storage.uri(key)
 
-    def list_level(self, folder: str) -> Level:
+    def list_level(self, folder: str) -> Listing:
         """List what lies directly below `folder`, which is empty or ends in `/`."""
         return self._ask("LIST", folder, lambda: self.storage.list_level(folder))
 

@@ -11,7 +11,7 @@ from archive.aws import error_code, http_status, is_passing_code
 from archive.errors import OutcomeUnknown, StoreRefused
 from archive.store.objects import ListedObject
 from archive.store.s3 import S3Store, translate
-from archive.store.storage import Body, Level, ObjectChanged, Tail
+from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -35,7 +35,7 @@ class S3Storage(S3Store):
         """Return `s3://bucket/key`."""
         return f"s3://{self.bucket}/{key}"
 
-    def list_level(self, folder: str) -> Level:
+    def list_level(self, folder: str) -> Listing:
         """List with the delimiter `/`; see `Storage`."""
         folders: list[str] = []
         objects: list[ListedObject] = []
@@ -48,7 +48,7 @@ class S3Storage(S3Store):
                     objects.append(ListedObject(row["Key"], row["Size"], row["ETag"], modified_ms))
         except (ClientError, BotoCoreError) as exc:
             raise translate(exc, f"LIST {folder}") from exc
-        return Level(tuple(folders), tuple(objects))
+        return Listing(tuple(folders), tuple(objects))
 
     def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
         """Send one PUT with `If-Match`, or `If-None-Match: *` where there must be nothing; see `Storage`.
@@ -91,7 +91,7 @@ class S3Storage(S3Store):
                     raise OutcomeUnknown(message)
                 raise StoreRefused(message, next_step="grant s3:DeleteObject below this prefix")
 
-    def open_read(self, key: str, etag: str | None) -> Body:
+    def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Send one GET with `If-Match`; the body is read while the caller works on it; see `Storage`."""
         try:
             if etag is None:
@@ -106,7 +106,7 @@ class S3Storage(S3Store):
         except BotoCoreError as exc:
             raise translate(exc, f"GET {key}") from exc
         metadata = {name.lower(): value for name, value in answer["Metadata"].items()}
-        return Body(metadata, self._chunks(key, answer["Body"]))
+        return ObjectBody(metadata, self._chunks(key, answer["Body"]))
 
     def _chunks(self, key: str, stream: object) -> Iterator[bytes]:
         try:
