@@ -50,8 +50,8 @@ class Archiver:
         new_id: IdSource,
         *,
         dedupe: Deduplicator | None = None,
-        on_chain_start: Callable[[Position, ChainStart, float], Continuity | None],
-        continuity: Continuity | None,
+        on_chain_start: Callable[[Position, ChainStart, float], Continuity],
+        continuity: Continuity,
     ) -> None:
         self.shard_id = shard_id
         self.tail = tail
@@ -80,7 +80,7 @@ class Archiver:
     @property
     def is_unbroken(self) -> bool:
         """Tell whether nothing may have been trimmed between the tail and what comes next."""
-        return self._continuity is None
+        return self._continuity is Continuity.PROVEN
 
     def take(self, records: Sequence[Record], received_at: float) -> None:
         """Take a batch in the shard's order; commits the runs that end in it.
@@ -103,7 +103,7 @@ class Archiver:
             stretch = self._stretch(records, start, minute, skipped=skipped)
             if skipped:
                 # A record of the archived part is still in the stream: nothing behind it has been trimmed.
-                self._continuity = None
+                self._continuity = Continuity.PROVEN
             else:
                 self._append(records[start : stretch.end], minute)
             self.delivered = stretch.last
@@ -170,7 +170,7 @@ class Archiver:
 
         Retention trimmed those records, and perhaps records behind them that nobody archived.
         """
-        self._continuity = "unproven"
+        self._continuity = Continuity.UNPROVEN
         self._log.error(
             "resumed_past_retention",
             position=str(stored_last),
@@ -244,7 +244,7 @@ class Archiver:
             budget_seconds=budget,
         )
         log = self._log.bind(key=key, minute=minute_text(run.minute), reason=reason)
-        self._continuity = None
+        self._continuity = Continuity.PROVEN
         if isinstance(outcome, Committed):
             # Our slot was free when the PUT arrived, so nothing behind it had been archived, let alone expired.
             self._fresh_at = max(self._fresh_at, now)
@@ -260,7 +260,7 @@ class Archiver:
                 payload_bytes=metadata.payload_bytes,
                 body_bytes=len(run.body()),
                 attempts=outcome.attempts,
-                continuity=metadata.continuity,
+                continuity=metadata.continuity.stored,
             )
             return None
         self._follow(outcome.winner)

@@ -102,7 +102,11 @@ class ShardProcessor:
         ender = ShardEnder(self._ports, shard_id)
         self._shard = _Shard(archiver, checkpoints, ender, retention)
         structlog.get_logger().info(
-            "shard_opened", shard=shard_id, after=str(start.tail), continuity=start.continuity, arn=start.identity.arn
+            "shard_opened",
+            shard=shard_id,
+            after=str(start.tail),
+            continuity=start.continuity.stored,
+            arn=start.identity.arn,
         )
 
     def process_records(self, process_records_input: Batch) -> None:

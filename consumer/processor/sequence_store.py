@@ -98,7 +98,7 @@ class SequenceStore:
         *,
         after: Predecessor,
         writer: str,
-        continuity: Continuity | None,
+        continuity: Continuity,
         watermarks: Watermarks | None,
         budget_seconds: float,
     ) -> tuple[str, SegmentMetadata, Committed | AlreadyStored]:

@@ -31,7 +31,7 @@ class ShardStart(NamedTuple):
 
     identity: StreamIdentity
     tail: Predecessor
-    continuity: Continuity | None
+    continuity: Continuity
 
 
 class ShardStarter:
@@ -59,7 +59,7 @@ class ShardStarter:
         self._check_application(identity, sequence_number)
         if not is_sequence_number(sequence_number):
             try:
-                return ShardStart(identity, ChainStart.parse(sequence_number), None)
+                return ShardStart(identity, ChainStart.parse(sequence_number), Continuity.PROVEN)
             except FormatError as exc:
                 raise DeliveryDoubt(
                     f"KCL starts the shard at {sequence_number!r}, which is no position",
@@ -69,7 +69,7 @@ class ShardStarter:
         tail = self._resumed_tail(checkpoint)
         return ShardStart(identity, tail, self._continuity(identity, checkpoint))
 
-    def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity | None:
+    def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity:
         """Write start.json before the shard's first segment, within the budget; compare when one is there.
 
         Returns the continuity that the first segment must carry.
@@ -95,7 +95,7 @@ class ShardStarter:
             lambda: self._ports.store.put_if_absent(key, body, {}, JSON_TYPE), backoff, f"PUT {key}"
         )
         if outcome is PutOutcome.CREATED:
-            return None
+            return Continuity.PROVEN
         stored = self._read_marker()
         if stored is None:
             raise ObjectVanished(
@@ -103,7 +103,7 @@ class ShardStarter:
             )
         begun = stored.first_position()
         if begun == first:
-            return None
+            return Continuity.PROVEN
         if begun < first and self._ports.settings.adopt_checkpoint:
             self._log.error(
                 "chain_gap_adopted",
@@ -111,7 +111,7 @@ class ShardStarter:
                 first=str(first),
                 next_step="the audit will answer unknown for this shard: what lies between cannot be proven",
             )
-            return "unproven"
+            return Continuity.UNPROVEN
         raise SafetyRefusal(
             f"{self._shard_id} was begun at {begun} and KCL now begins at {first}, which is not archived: "
             "the lease table was lost after records were trimmed, or the start was moved",
@@ -159,18 +159,18 @@ class ShardStarter:
             "minutebook.adoptCheckpoint=true",
         )
 
-    def _continuity(self, identity: StreamIdentity, checkpoint: Position) -> Continuity | None:
+    def _continuity(self, identity: StreamIdentity, checkpoint: Position) -> Continuity:
         if not identity.may_have_trimmed(self._ports.clock.now_ms()):
-            return None
+            return Continuity.PROVEN
         if self._ports.stream.holds(self._shard_id, checkpoint):
-            return None
+            return Continuity.PROVEN
         self._log.error(
             "resumed_past_retention",
             position=str(checkpoint),
             next_step="records between this position and the oldest retained one may be gone; the audit will say "
             "unknown for this shard; raise the stream's retention above the longest outage",
         )
-        return "unproven"
+        return Continuity.UNPROVEN
 
     def _read_marker(self) -> StartMarker | None:
         key = start_marker_key(self._ports.settings.prefix, self._shard_id)

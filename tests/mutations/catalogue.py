@@ -256,8 +256,8 @@ MUTATIONS: Final = (
     Mutation(
         "resume past retention without a mark",
         "consumer/processor/shard_start.py",
-        '        return "unproven"\n\n    def _read_marker',
-        "        return None\n\n    def _read_marker",
+        "        return Continuity.UNPROVEN\n\n    def _read_marker",
+        "        return Continuity.PROVEN\n\n    def _read_marker",
         (f"{_START}::test_a_resume_past_retention_is_marked",),
     ),
     *NIGHTLY,

@@ -272,8 +272,8 @@ MUTATIONS: Final = (
     _one(
         "resume past retention without a mark",
         "consumer/processor/shard_start.py",
-        '        return "unproven"\n\n    def _read_marker',
-        "        return None\n\n    def _read_marker",
+        "        return Continuity.UNPROVEN\n\n    def _read_marker",
+        "        return Continuity.PROVEN\n\n    def _read_marker",
     ),
     _one(
         "a reader that was overtaken goes on",
