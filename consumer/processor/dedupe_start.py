@@ -18,9 +18,9 @@ from archive.format.position import Position
 from archive.retry import until_known
 from consumer.archived.segment_search import segment_ending_at
 from consumer.dedupe.deduplicator import DAY_SECONDS, Claims, Deduplicator, Each, WatermarkDedupe, WatermarkPaths
+from consumer.dedupe.stored_watermarks import load_watermarks
 from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_dynamodb_client
 from consumer.dedupe.watermarks import Watermarks
-from consumer.processor.sequence_store import load_watermarks
 from consumer.processor.services import Ports
 from consumer.settings.settings import Settings
 

@@ -252,9 +252,9 @@ MUTATIONS: Final = (
         (
             Change(
                 "consumer/processor/sequence_store.py",
-                "        key = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)\n",
-                "        key = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)\n"
-                '        key = key.replace(".jsonl", f"-L{metadata.last.sequence}_{metadata.last.sub}.jsonl")\n',
+                "        slot = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)\n",
+                "        slot = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)\n"
+                '        slot = slot.replace(".jsonl", f"-L{metadata.last.sequence}_{metadata.last.sub}.jsonl")\n',
             ),
             Change(
                 "archive/format/keys.py",

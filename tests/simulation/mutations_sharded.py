@@ -206,8 +206,8 @@ WATERMARK: Final = (
     _watermark(
         "watermarks beside go without their segment's writer",
         "consumer/processor/sequence_store.py",
-        "key = watermarks_key(self._prefix, self._shard_id, run.minute, first, writer)",
-        'key = watermarks_key(self._prefix, self._shard_id, run.minute, first, "w")',
+        "beside = watermarks_key(self._prefix, self._shard_id, run.minute, first, writer)",
+        'beside = watermarks_key(self._prefix, self._shard_id, run.minute, first, "w")',
     ),
     _watermark(
         "children inherit nothing",
