@@ -17,7 +17,7 @@ from archive.format.payload import PayloadPath
 from archive.format.position import Position
 from archive.retry import until_known
 from consumer.archived.segment_search import segment_ending_at
-from consumer.dedupe.deduplicator import DAY_SECONDS, Claims, Deduplicator, Each, WatermarkDedupe, WatermarkPaths
+from consumer.dedupe.deduplicator import DAY_SECONDS, ClaimMap, Claims, Deduplicator, WatermarkDedupe, WatermarkPaths
 from consumer.dedupe.stored_watermarks import load_watermarks
 from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_dynamodb_client
 from consumer.dedupe.watermarks import Watermarks
@@ -56,8 +56,8 @@ def await_table(table: DynamoDedupeTable, ports: Ports) -> None:
 class DedupeStarter:
     """Opens the deduplicator of one shard.
 
-    `retention_ms` tells the stream's retention as it is now: an operator may raise it while a processor lives. `each`
-    runs the claims, in threads unless told.
+    `retention_ms` tells the stream's retention as it is now: an operator may raise it while a processor lives.
+    `map_claims` runs the claims, in threads unless told.
     """
 
     def __init__(
@@ -66,28 +66,28 @@ class DedupeStarter:
         table: DedupeTable,
         shard_id: str,
         retention_ms: Callable[[], int],
-        each: Each | None = None,
+        map_claims: ClaimMap | None = None,
     ) -> None:
         self._ports = ports
         self._retention_ms = retention_ms
         self._table = table
         self._shard_id = shard_id
-        self._each = each
+        self._map_claims = map_claims
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def open(self, tail: Predecessor) -> Deduplicator:
         """Return the deduplicator for a chain that stands at `tail`."""
         settings = self._ports.settings
-        place = f"{settings.stream_name}/{self._shard_id}"
+        shard = f"{settings.stream_name}/{self._shard_id}"
         if settings.dedupe == "claims":
             return Claims(
                 self._table,
                 PayloadPath(_required(settings.event_id, "eventId")),
-                place,
+                shard,
                 self._ports.clock,
                 self._ports.backoff,
                 lifetime_seconds=lambda: self._retention_ms() // 1000 + DAY_SECONDS,
-                each=self._each,
+                map_claims=self._map_claims,
             )
         paths = WatermarkPaths(
             PayloadPath(_required(settings.producer_sequence, "producerSequence")),
@@ -96,7 +96,7 @@ class DedupeStarter:
         )
         shard_id = self._shard_id
         state = self._at(shard_id, tail) if isinstance(tail, Position) else self._inherited(shard_id)
-        return WatermarkDedupe(self._table, paths, place, state, self._ports.backoff)
+        return WatermarkDedupe(self._table, paths, shard, state, self._ports.backoff)
 
     def _inherited(self, shard_id: str) -> Watermarks:
         """Return what a shard's parents had seen at their ends, together; empty for a shard without parents.
@@ -121,8 +121,8 @@ class DedupeStarter:
 
     def _at(self, shard_id: str, position: Position) -> Watermarks:
         """Return the watermarks at the end of the segment that ends at `position`."""
-        place = f"{self._ports.settings.stream_name}/{shard_id}"
-        row = until_known(lambda: self._table.read_tail(place), self._ports.backoff(), "the watermarks' tail row")
+        shard = f"{self._ports.settings.stream_name}/{shard_id}"
+        row = until_known(lambda: self._table.read_tail(shard), self._ports.backoff(), "the watermarks' tail row")
         if row is not None and row.position == position:
             return row.watermarks
         found = self._find(shard_id, position)

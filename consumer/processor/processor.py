@@ -19,7 +19,7 @@ from archive.errors import DeliveryDoubt, LeaseLost
 from archive.format.keys import check_shard_id
 from archive.format.position import Position
 from archive.store.objects import ObjectStore
-from consumer.dedupe.deduplicator import Each
+from consumer.dedupe.deduplicator import ClaimMap
 from consumer.dedupe.table import DedupeTable
 from consumer.processor.archiver import Archiver, Limits
 from consumer.processor.checkpoints import IntervalCheckpoints
@@ -53,10 +53,10 @@ class ShardProcessor:
         rng: random.Random,
         new_id: IdSource,
         dedupe_table: DedupeTable | None = None,
-        claim_each: Each | None = None,
+        map_claims: ClaimMap | None = None,
     ) -> None:
         self._dedupe_table = dedupe_table
-        self._claim_each = claim_each
+        self._map_claims = map_claims
         self._ports = Ports(settings, store, stream, clock, rng, new_id)
         self._shard: _Shard | None = None
         self._silent = False
@@ -77,7 +77,7 @@ class ShardProcessor:
         dedupe = None
         if self._dedupe_table is not None:
             opener = DedupeStarter(
-                self._ports, self._dedupe_table, shard_id, lambda: retention.retention_ms, self._claim_each
+                self._ports, self._dedupe_table, shard_id, lambda: retention.retention_ms, self._map_claims
             )
             dedupe = opener.open(start.tail)
         archiver = Archiver(

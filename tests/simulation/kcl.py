@@ -54,8 +54,8 @@ class Consumer(DaemonDouble):
         )
         self._ports = Ports(settings, store, asked, host, world.rng, world.new_id)
         self._table = None if table is None else open_table(table, host)
-        each = None if table is None else in_any_order(world.rng)
-        super().__init__(lease, ShardProcessor(*self._ports, self._table, each))
+        map_claims = None if table is None else in_any_order(world.rng)
+        super().__init__(lease, ShardProcessor(*self._ports, self._table, map_claims))
         self.host = host
         self.stream = stream
         self.settings = settings
