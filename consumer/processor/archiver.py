@@ -19,7 +19,7 @@ from archive.format.record import Record
 from archive.format.segment import SegmentWriter
 from archive.store.commit import Committed
 from consumer.dedupe.deduplicator import Deduplicator
-from consumer.processor.cutting import Stretch, find_stretch, stretches_behind
+from consumer.processor.cutting import Slice, find_slice, slices_behind
 from consumer.processor.sequence_store import SequenceStore
 
 
@@ -133,7 +133,7 @@ class Archiver:
                     self._doubt_start(stored.last, position)
                 self._follow(stored)
 
-    def _stretch(self, records: Sequence[Record], start: int, minute: int, *, skipped: bool) -> Stretch:
+    def _stretch(self, records: Sequence[Record], start: int, minute: int, *, skipped: bool) -> Slice:
         """Find how far the records from `start` on go in one piece, up to the next thing that is stored.
 
         That is the end of the archived part (`skipped`), or the next stored range.
@@ -142,7 +142,7 @@ class Archiver:
         if skipped and self._floor is not None:
             bound = (self._floor.sequence, self._floor.sub + 1)
         room = self._limits.max_segment_bytes - (0 if self._run is None else self._run.raw_bytes)
-        return find_stretch(records, start, minute, bound=bound, room=room)
+        return find_slice(records, start, minute, bound=bound, room=room)
 
     def _append(self, records: Sequence[Record], minute: int) -> None:
         if self._run is None:
@@ -278,7 +278,7 @@ class Archiver:
         if run.span.last <= winner_last:
             return None
         rest = SegmentWriter(run.shard_id, run.minute)
-        for stretch in stretches_behind(run, winner_last):
+        for stretch in slices_behind(run, winner_last):
             self._write(rest, stretch)
         return rest
 

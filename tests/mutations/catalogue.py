@@ -143,14 +143,14 @@ MUTATIONS: Final = (
     Mutation(
         "believe the end of a shard with records left",
         "consumer/processor/shard_end.py",
-        "not self._ports.stream.ends_after(",
-        "None is self._ports.stream.ends_after(",
+        "not self._services.stream.ends_after(",
+        "None is self._services.stream.ends_after(",
         (f"{_END}::test_a_closed_shard_with_records_left_is_not_at_its_end",),
     ),
     Mutation(
         "answer the end of a shard without proof",
         "consumer/processor/processor.py",
-        "        shard.ender.mark_end(",
+        "        shard.end_proof.mark_end(",
         "        (lambda *_, **__: None)(",
         (f"{_END}::test_the_end_of_an_open_shard_is_not_believed",),
     ),

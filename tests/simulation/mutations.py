@@ -218,21 +218,21 @@ MUTATIONS: Final = (
             ),
             Change(
                 "consumer/processor/shard_end.py",
-                "if info is not None and not self._ports.stream.ends_after(self._shard_id, last, since_ms):",
-                "if info is not None and self._ports.stream.ends_after(self._shard_id, last, since_ms) is None:",
+                "if info is not None and not self._services.stream.ends_after(self._shard_id, last, since_ms):",
+                "if info is not None and self._services.stream.ends_after(self._shard_id, last, since_ms) is None:",
             ),
         ),
     ),
     _one(
         "answer a false end with records left",
         "consumer/processor/shard_end.py",
-        "if info is not None and not self._ports.stream.ends_after(self._shard_id, last, since_ms):",
-        "if info is not None and self._ports.stream.ends_after(self._shard_id, last, since_ms) is None:",
+        "if info is not None and not self._services.stream.ends_after(self._shard_id, last, since_ms):",
+        "if info is not None and self._services.stream.ends_after(self._shard_id, last, since_ms) is None:",
     ),
     _one(
         "answer an end without a marker",
         "consumer/processor/processor.py",
-        "        shard.ender.mark_end(archiver.tail, unbroken=unbroken)\n",
+        "        shard.end_proof.mark_end(archiver.tail, unbroken=unbroken)\n",
         "        _ = unbroken\n",
     ),
     _one(
