@@ -143,14 +143,14 @@ MUTATIONS: Final = (
     Mutation(
         "believe the end of a shard with records left",
         "consumer/processor/shard_end.py",
-        "not self._ports.stream.ends_after(",
-        "None is self._ports.stream.ends_after(",
+        "not self._services.stream.ends_after(",
+        "None is self._services.stream.ends_after(",
         (f"{_END}::test_a_closed_shard_with_records_left_is_not_at_its_end",),
     ),
     Mutation(
         "answer the end of a shard without proof",
         "consumer/processor/processor.py",
-        "        shard.ender.mark_end(",
+        "        shard.end_proof.mark_end(",
         "        (lambda *_, **__: None)(",
         (f"{_END}::test_the_end_of_an_open_shard_is_not_believed",),
     ),
@@ -256,8 +256,8 @@ MUTATIONS: Final = (
     Mutation(
         "resume past retention without a mark",
         "consumer/processor/shard_start.py",
-        '        return "unproven"\n\n    def _read_marker',
-        "        return None\n\n    def _read_marker",
+        "        return Continuity.UNPROVEN\n\n    def _read_marker",
+        "        return Continuity.PROVEN\n\n    def _read_marker",
         (f"{_START}::test_a_resume_past_retention_is_marked",),
     ),
     *NIGHTLY,

@@ -15,15 +15,15 @@ PRODUCERS: Final = (
     Mutation(
         "a claim is owned by a process",
         "consumer/dedupe/deduplicator.py",
-        'positions = [f"{self._place}/{record.position}" for record in records]',
-        'positions = [f"{self._place}/{record.position}/{id(self)}" for record in records]',
+        'positions = [f"{self._shard}/{record.position}" for record in records]',
+        'positions = [f"{self._shard}/{record.position}/{id(self)}" for record in records]',
         (f"{_DEDUPE}::test_a_crash_between_judgement_and_commit_changes_nothing",),
     ),
     Mutation(
         "a claim is as old as the processor's retention",
         "consumer/processor/processor.py",
-        "lambda: retention.retention_ms, self._claim_each",
-        "lambda: start.identity.retention_ms, self._claim_each",
+        "lambda: retention.retention_ms, self._map_claims",
+        "lambda: start.identity.retention_ms, self._map_claims",
         (f"{_FOUND}::test_a_claim_lives_as_long_as_a_raised_retention_needs",),
     ),
     Mutation(

@@ -218,21 +218,21 @@ MUTATIONS: Final = (
             ),
             Change(
                 "consumer/processor/shard_end.py",
-                "if info is not None and not self._ports.stream.ends_after(self._shard_id, last, since_ms):",
-                "if info is not None and self._ports.stream.ends_after(self._shard_id, last, since_ms) is None:",
+                "if info is not None and not self._services.stream.ends_after(self._shard_id, last, since_ms):",
+                "if info is not None and self._services.stream.ends_after(self._shard_id, last, since_ms) is None:",
             ),
         ),
     ),
     _one(
         "answer a false end with records left",
         "consumer/processor/shard_end.py",
-        "if info is not None and not self._ports.stream.ends_after(self._shard_id, last, since_ms):",
-        "if info is not None and self._ports.stream.ends_after(self._shard_id, last, since_ms) is None:",
+        "if info is not None and not self._services.stream.ends_after(self._shard_id, last, since_ms):",
+        "if info is not None and self._services.stream.ends_after(self._shard_id, last, since_ms) is None:",
     ),
     _one(
         "answer an end without a marker",
         "consumer/processor/processor.py",
-        "        shard.ender.mark_end(archiver.tail, unbroken=unbroken)\n",
+        "        shard.end_proof.mark_end(archiver.tail, unbroken=unbroken)\n",
         "        _ = unbroken\n",
     ),
     _one(
@@ -252,9 +252,9 @@ MUTATIONS: Final = (
         (
             Change(
                 "consumer/processor/sequence_store.py",
-                "        key = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)\n",
-                "        key = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)\n"
-                '        key = key.replace(".jsonl", f"-L{metadata.last.sequence}_{metadata.last.sub}.jsonl")\n',
+                "        slot = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)\n",
+                "        slot = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)\n"
+                '        slot = slot.replace(".jsonl", f"-L{metadata.last.sequence}_{metadata.last.sub}.jsonl")\n',
             ),
             Change(
                 "archive/format/keys.py",
@@ -272,8 +272,8 @@ MUTATIONS: Final = (
     _one(
         "resume past retention without a mark",
         "consumer/processor/shard_start.py",
-        '        return "unproven"\n\n    def _read_marker',
-        "        return None\n\n    def _read_marker",
+        "        return Continuity.UNPROVEN\n\n    def _read_marker",
+        "        return Continuity.PROVEN\n\n    def _read_marker",
     ),
     _one(
         "a reader that was overtaken goes on",

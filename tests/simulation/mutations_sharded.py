@@ -50,33 +50,33 @@ CLAIMS: Final = (
     _claims(
         "a claim is owned by a process",
         "consumer/dedupe/deduplicator.py",
-        'positions = [f"{self._place}/{record.position}" for record in records]',
-        'positions = [f"{self._place}/{record.position}/{id(self)}" for record in records]',
+        'positions = [f"{self._shard}/{record.position}" for record in records]',
+        'positions = [f"{self._shard}/{record.position}/{id(self)}" for record in records]',
     ),
     _claims(
         "a claim is owned by a shard",
         "consumer/dedupe/deduplicator.py",
-        'positions = [f"{self._place}/{record.position}" for record in records]',
-        'positions = [f"{self._place}/0:0" for record in records]',
+        'positions = [f"{self._shard}/{record.position}" for record in records]',
+        'positions = [f"{self._shard}/0:0" for record in records]',
     ),
     _claims(
         "a position without its shard owns a claim",
         "consumer/processor/dedupe_start.py",
-        'place = f"{settings.stream_name}/{self._shard_id}"',
-        'place = f"{settings.stream_name}/shardId-000000000000"',
+        'shard = f"{settings.stream_name}/{self._shard_id}"',
+        'shard = f"{settings.stream_name}/shardId-000000000000"',
     ),
     _claims(
         "a position without its sub-sequence number owns a claim",
         "consumer/dedupe/deduplicator.py",
-        'positions = [f"{self._place}/{record.position}" for record in records]',
-        'positions = [f"{self._place}/{record.position.sequence}:0" for record in records]',
+        'positions = [f"{self._shard}/{record.position}" for record in records]',
+        'positions = [f"{self._shard}/{record.position.sequence}:0" for record in records]',
     ),
     Mutation(
         "claim after the segment",
         (
             Change(
                 "consumer/dedupe/deduplicator.py",
-                "        owners = dict(zip(wanted, self._each(self._claim, wanted.items()), strict=True))\n",
+                "        owners = dict(zip(wanted, self._map_claims(self._claim, wanted.items()), strict=True))\n",
                 "        owners = {each: self._peek(each) or position for each, position in wanted.items()}\n"
                 "        self.pending = [*getattr(self, 'pending', []), *wanted.items()]\n",
             ),
@@ -105,8 +105,8 @@ CLAIMS: Final = (
     _claims(
         "a claim is as old as the processor's retention",
         "consumer/processor/processor.py",
-        "lambda: retention.retention_ms, self._claim_each",
-        "lambda: start.identity.retention_ms, self._claim_each",
+        "lambda: retention.retention_ms, self._map_claims",
+        "lambda: start.identity.retention_ms, self._map_claims",
     ),
     _claims(
         "two copies in one stretch claim side by side",
@@ -206,8 +206,8 @@ WATERMARK: Final = (
     _watermark(
         "watermarks beside go without their segment's writer",
         "consumer/processor/sequence_store.py",
-        "key = watermarks_key(self._prefix, self._shard_id, run.minute, first, writer)",
-        'key = watermarks_key(self._prefix, self._shard_id, run.minute, first, "w")',
+        "beside = watermarks_key(self._prefix, self._shard_id, run.minute, first, writer)",
+        'beside = watermarks_key(self._prefix, self._shard_id, run.minute, first, "w")',
     ),
     _watermark(
         "children inherit nothing",
