@@ -32,7 +32,7 @@ MUTATIONS: Final = (
     Mutation(
         "checkpoint before commit",
         "consumer/processor/processor.py",
-        "shard.checkpoints.offer(process_records_input.checkpointer, archiver.tail, archiver.delivered)",
+        "shard.checkpoints.offer(process_records_input.checkpointer, archiver.chain.tail, archiver.delivered)",
         "shard.checkpoints.offer(process_records_input.checkpointer, archiver.delivered, archiver.delivered)",
         (f"{_CHECKPOINTS}::test_nothing_is_checkpointed_before_it_is_durable",),
     ),
@@ -114,15 +114,15 @@ MUTATIONS: Final = (
     Mutation(
         "LIST only on sentinel starts",
         "consumer/processor/archiver.py",
-        "            self._sequences.meet(minute, self._floor)\n",
-        "            if isinstance(self.tail, ChainStart):\n"
-        "                self._sequences.meet(minute, self._floor)\n",
+        "            self._sequences.load_minute(minute, self.chain.archived_through)\n",
+        "            if isinstance(self.chain.tail, ChainStart):\n"
+        "                self._sequences.load_minute(minute, self.chain.archived_through)\n",
         (f"{_SLOTS}::test_a_checkpoint_inside_a_stored_span_is_found_by_list",),
     ),
     Mutation(
         "never LIST",
         "consumer/processor/sequence_store.py",
-        "if minute in self._met or (self._met and not self._may_be_stored(minute)):",
+        "if minute in self._loaded or (self._loaded and not self._may_be_stored(minute)):",
         "if minute >= 0:",
         (f"{_SLOTS}::test_a_wiped_lease_table_adds_nothing", f"{_RUNS}::test_the_first_minutes_cost_one_list_each"),
     ),
@@ -158,7 +158,7 @@ MUTATIONS: Final = (
         "checkpoint the end of a shard by its last number",
         "consumer/processor/processor.py",
         "shard.checkpoints.shard_end(shard_ended_input.checkpointer, ",
-        "shard.checkpoints.now(shard_ended_input.checkpointer, shard.archiver.tail, shard.archiver.delivered, ",
+        "shard.checkpoints.now(shard_ended_input.checkpointer, shard.archiver.chain.tail, shard.archiver.delivered, ",
         (f"{_END}::test_the_checkpoint_at_the_end_has_no_arguments",),
     ),
     Mutation(
@@ -199,22 +199,22 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "commit however old the buffer is",
-        "consumer/processor/archiver.py",
-        "if age > self._limits.max_segment_age_seconds:",
+        "consumer/processor/buffer.py",
+        "if age > self._settings.max_segment_age_seconds:",
         "if age < 0:",
         (f"{_SLOTS}::test_a_buffer_that_is_too_old_is_thrown_away",),
     ),
     Mutation(
         "compare the winner's end by its sequence number alone",
         "consumer/processor/cutting.py",
-        "if place > position",
-        "if place.sequence > position.sequence",
+        "if at > position",
+        "if at.sequence > position.sequence",
         (f"{_SLOTS}::test_a_slot_is_lost_in_the_middle_of_an_aggregate",),
     ),
     Mutation(
         "drop the rest of a lost run",
         "consumer/processor/archiver.py",
-        "        return self._recut(run, outcome.winner.last)\n",
+        "        return self._recut(buffer, outcome.winner.last)\n",
         "        return None\n",
         (f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
     ),
@@ -228,8 +228,8 @@ MUTATIONS: Final = (
     Mutation(
         "the first commit before the start marker",
         "consumer/processor/archiver.py",
-        "self._on_chain_start(run.span.first, self.tail, budget) or self._continuity",
-        "self._continuity",
+        "self._on_chain_start(segment.span.first, self.chain.tail, budget)",
+        "Continuity.PROVEN",
         (f"{_START}::test_the_start_marker_comes_before_the_first_segment",),
     ),
     Mutation(
@@ -243,7 +243,7 @@ MUTATIONS: Final = (
         "count a buffer's age from the first request to Kinesis",
         "consumer/processor/archiver.py",
         "        self._fresh_at = received_at\n",
-        "        self._fresh_at = self._clock.monotonic()\n",
+        "        self._fresh_at = self._services.clock.monotonic()\n",
         (f"{_RETENTION}::test_a_batch_ages_while_kinesis_is_asked",),
     ),
     Mutation(

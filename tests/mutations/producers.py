@@ -57,8 +57,8 @@ PRODUCERS: Final = (
     Mutation(
         "the loser of a slot judges nothing again",
         "consumer/processor/archiver.py",
-        "            self._write(rest, stretch)\n",
-        "            rest.extend(stretch)\n",
+        "            self._hold(rest, part)\n",
+        "            rest.hold(part, ())\n",
         (f"{_DEDUPE}::test_the_loser_of_a_slot_judges_the_rest_again",),
     ),
     Mutation(

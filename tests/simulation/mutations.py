@@ -56,7 +56,7 @@ MUTATIONS: Final = (
     _one(
         "checkpoint before commit",
         "consumer/processor/processor.py",
-        "shard.checkpoints.offer(process_records_input.checkpointer, archiver.tail, archiver.delivered)",
+        "shard.checkpoints.offer(process_records_input.checkpointer, archiver.chain.tail, archiver.delivered)",
         "shard.checkpoints.offer(process_records_input.checkpointer, archiver.delivered, archiver.delivered)",
     ),
     _one(
@@ -80,28 +80,28 @@ MUTATIONS: Final = (
     _one(
         "never LIST",
         "consumer/processor/sequence_store.py",
-        "if minute in self._met or (self._met and not self._may_be_stored(minute)):",
+        "if minute in self._loaded or (self._loaded and not self._may_be_stored(minute)):",
         "if minute >= 0:",
     ),
     _one(
         "LIST only after a start at a sentinel",
         "consumer/processor/archiver.py",
-        "            self._sequences.meet(minute, self._floor)\n",
-        "            if isinstance(self.tail, ChainStart):\n"
-        "                self._sequences.meet(minute, self._floor)\n",
+        "            self._sequences.load_minute(minute, self.chain.archived_through)\n",
+        "            if isinstance(self.chain.tail, ChainStart):\n"
+        "                self._sequences.load_minute(minute, self.chain.archived_through)\n",
     ),
     _one(
         "LIST only after a start at a checkpoint",
         "consumer/processor/archiver.py",
-        "            self._sequences.meet(minute, self._floor)\n",
-        "            if not isinstance(self.tail, ChainStart):\n"
-        "                self._sequences.meet(minute, self._floor)\n",
+        "            self._sequences.load_minute(minute, self.chain.archived_through)\n",
+        "            if not isinstance(self.chain.tail, ChainStart):\n"
+        "                self._sequences.load_minute(minute, self.chain.archived_through)\n",
     ),
     _one(
         "LIST the first minute by the clock alone",
         "consumer/processor/sequence_store.py",
-        "if minute in self._met or (self._met and not self._may_be_stored(minute)):",
-        "if minute in self._met or not self._may_be_stored(minute):",
+        "if minute in self._loaded or (self._loaded and not self._may_be_stored(minute)):",
+        "if minute in self._loaded or not self._may_be_stored(minute):",
     ),
     _one(
         "LIST every minute for ever",
@@ -112,7 +112,7 @@ MUTATIONS: Final = (
     _one(
         "reuse the writer id",
         "consumer/processor/archiver.py",
-        "            writer=self._new_id(),\n",
+        "            writer=self._services.new_id(),\n",
         '            writer="writer-1",\n',
     ),
     Mutation(
@@ -143,19 +143,19 @@ MUTATIONS: Final = (
     _one(
         "ignore where the winner ended",
         "consumer/processor/archiver.py",
-        "        self._follow(outcome.winner)\n",
-        "        self.tail = self._floor = metadata.last\n",
+        "        self._adopt_tail(outcome.winner)\n",
+        "        self.chain.tail = metadata.last\n",
     ),
     _one(
         "send the rest of a lost run whole",
         "consumer/processor/cutting.py",
-        "if place > position",
-        "if place",
+        "if at > position",
+        "if at",
     ),
     _one(
         "drop the rest of a lost run",
         "consumer/processor/archiver.py",
-        "        return self._recut(run, outcome.winner.last)\n",
+        "        return self._recut(buffer, outcome.winner.last)\n",
         "        return None\n",
     ),
     _one(
@@ -166,9 +166,9 @@ MUTATIONS: Final = (
     ),
     _one(
         "cut runs anywhere but at minutes",
-        "consumer/processor/archiver.py",
-        "if run is not None and run.minute != minute:",
-        "if run is None and minute < 0:",
+        "consumer/processor/buffer.py",
+        "if minute != self.segment.minute:",
+        "if minute < 0:",
     ),
     _one(
         "go on after a refused checkpoint",
@@ -197,15 +197,15 @@ MUTATIONS: Final = (
     ),
     _one(
         "no guard of a buffer's age",
-        "consumer/processor/archiver.py",
-        "if age > self._limits.max_segment_age_seconds:",
+        "consumer/processor/buffer.py",
+        "if age > self._settings.max_segment_age_seconds:",
         "if age < 0:",
     ),
     _one(
         "count a buffer's age from its append",
         "consumer/processor/archiver.py",
-        "            self._run_started = self._fresh_at\n",
-        "            self._run_started = self._clock.monotonic()\n",
+        "self._services.settings, self._fresh_at)",
+        "self._services.settings, self._services.clock.monotonic())",
     ),
     # Either check alone finds an open shard: it has an iterator left, too.
     Mutation(
@@ -232,7 +232,7 @@ MUTATIONS: Final = (
     _one(
         "answer an end without a marker",
         "consumer/processor/processor.py",
-        "        shard.end_proof.mark_end(archiver.tail, unbroken=unbroken)\n",
+        "        shard.end_proof.mark_end(archiver.chain.tail, unbroken=unbroken)\n",
         "        _ = unbroken\n",
     ),
     _one(
@@ -266,8 +266,8 @@ MUTATIONS: Final = (
     _one(
         "no start marker",
         "consumer/processor/archiver.py",
-        "self._on_chain_start(run.span.first, self.tail, budget) or self._continuity",
-        "self._continuity",
+        "self._on_chain_start(segment.span.first, self.chain.tail, budget)",
+        "Continuity.PROVEN",
     ),
     _one(
         "resume past retention without a mark",
@@ -284,7 +284,7 @@ MUTATIONS: Final = (
     _one(
         "begin behind a stored range without a mark",
         "consumer/processor/archiver.py",
-        "if isinstance(self.tail, ChainStart) and stored.last < position:",
-        "if self.tail is None:",
+        "if isinstance(self.chain.tail, ChainStart) and stored.last < position:",
+        "if self.chain.tail is None:",
     ),
 )

@@ -123,20 +123,20 @@ CLAIMS: Final = (
     _claims(
         "dropped lines are thrown away",
         "consumer/processor/sequence_store.py",
-        "        if run.dropped:\n            key = duplicates_key(",
-        "        if run.dropped < 0:\n            key = duplicates_key(",
+        "        if segment.dropped:\n            key = duplicates_key(",
+        "        if segment.dropped < 0:\n            key = duplicates_key(",
     ),
     _claims(
         "dropped lines go without their segment's writer",
         "consumer/processor/sequence_store.py",
-        "duplicates_key(self._prefix, self._shard_id, run.minute, first, writer)",
-        'duplicates_key(self._prefix, self._shard_id, run.minute, first, "w")',
+        "duplicates_key(self._prefix, self._shard_id, segment.minute, first, writer)",
+        'duplicates_key(self._prefix, self._shard_id, segment.minute, first, "w")',
     ),
     _claims(
         "the rest of a lost run forgets its dropped lines",
         "consumer/processor/cutting.py",
-        "in merge(kept, dropped, key=itemgetter(0)) if place > position",
-        "in kept if place > position",
+        "in merge(kept, dropped, key=itemgetter(0)) if at > position",
+        "in kept if at > position",
     ),
 )
 
@@ -180,21 +180,21 @@ WATERMARK: Final = (
     _watermark(
         "a loser keeps its own watermarks",
         "consumer/processor/archiver.py",
-        "        self._follow(outcome.winner)\n",
-        "        self.tail = self._floor = outcome.winner.last\n",
+        "        self._adopt_tail(outcome.winner)\n",
+        "        self.chain.tail = outcome.winner.last\n",
     ),
     _watermark(
         "the loser of a slot judges nothing again",
         "consumer/processor/archiver.py",
-        "            self._write(rest, stretch)\n",
-        "            rest.extend(stretch)\n",
+        "            self._hold(rest, part)\n",
+        "            rest.hold(part, ())\n",
     ),
     _watermark(
         "the tail row before the commit",
         "consumer/processor/archiver.py",
         "        key, metadata, outcome = self._sequences.commit(\n",
         "        if self._dedupe is not None:\n"
-        '            self._dedupe.committed(run.metadata(after=self.tail, writer="early"))\n'
+        '            self._dedupe.committed(segment.metadata(after=self.chain.tail, writer="early"))\n'
         "        key, metadata, outcome = self._sequences.commit(\n",
     ),
     _watermark(
@@ -206,8 +206,8 @@ WATERMARK: Final = (
     _watermark(
         "watermarks beside go without their segment's writer",
         "consumer/processor/sequence_store.py",
-        "beside = watermarks_key(self._prefix, self._shard_id, run.minute, first, writer)",
-        'beside = watermarks_key(self._prefix, self._shard_id, run.minute, first, "w")',
+        "beside = watermarks_key(self._prefix, self._shard_id, segment.minute, first, writer)",
+        'beside = watermarks_key(self._prefix, self._shard_id, segment.minute, first, "w")',
     ),
     _watermark(
         "children inherit nothing",
