@@ -22,16 +22,16 @@ from archive.format.position import Position, is_sequence_number
 from archive.retry import until_known
 from archive.store.objects import PutOutcome
 from consumer.archived.application import read_application, settle_application
+from consumer.processor.chain_tail import ChainTail
 from consumer.processor.services import Services
 from consumer.stream.port import StreamIdentity
 
 
 class ShardStart(NamedTuple):
-    """Where the chain stands when the processor takes over."""
+    """The stream, and the end of the chain when the processor takes over."""
 
     identity: StreamIdentity
-    tail: Predecessor
-    continuity: Continuity
+    chain: ChainTail
 
 
 class ShardStarter:
@@ -59,7 +59,7 @@ class ShardStarter:
         self._check_application(identity, sequence_number)
         if not is_sequence_number(sequence_number):
             try:
-                return ShardStart(identity, ChainStart.parse(sequence_number), Continuity.PROVEN)
+                return ShardStart(identity, ChainTail(ChainStart.parse(sequence_number), Continuity.PROVEN))
             except FormatError as exc:
                 raise DeliveryDoubt(
                     f"KCL starts the shard at {sequence_number!r}, which is no position",
@@ -67,7 +67,7 @@ class ShardStarter:
                 ) from exc
         checkpoint = Position(int(sequence_number), sub_sequence_number)
         tail = self._resumed_tail(checkpoint)
-        return ShardStart(identity, tail, self._continuity(identity, checkpoint))
+        return ShardStart(identity, ChainTail(tail, self._continuity(identity, checkpoint)))
 
     def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity:
         """Write start.json before the shard's first segment, within the budget; compare when one is there.
