@@ -46,6 +46,11 @@ def minute_text(minute: int) -> str:
     return (_EPOCH + timedelta(minutes=minute)).strftime("%Y-%m-%dT%H:%MZ").rjust(17, "0")
 
 
+def iso_time(epoch_ms: int) -> str:
+    """Return UTC in ISO 8601 with milliseconds."""
+    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def parse_minute_path(text: str) -> int:
     """Read `yyyy/MM/dd/HH/mm`; raises FormatError."""
     return _parse(_PATH, text)

@@ -16,6 +16,7 @@ from archive.format.metadata import Predecessor, SegmentMetadata
 from archive.format.payload import PayloadPath
 from archive.format.position import Position
 from archive.retry import until_known
+from archive.store.retrying import RetryingStore
 from consumer.archived.segment_search import segment_ending_at
 from consumer.dedupe.deduplicator import DAY_SECONDS, Claims, Deduplicator, Each, WatermarkDedupe, WatermarkPaths
 from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
@@ -144,14 +145,13 @@ class DedupeStarter:
         ports = self._ports
         now_ms = ports.clock.now_ms()
         return segment_ending_at(
-            ports.store,
+            RetryingStore(ports.store, ports.backoff),
             ports.settings.prefix,
             shard_id,
             position,
             now_ms=now_ms,
             # A position that KCL can still resume from lies within the retention, or just behind it.
             oldest_ms=now_ms - self._retention_ms() - _MARGIN_MS,
-            backoff=ports.backoff,
         )
 
 

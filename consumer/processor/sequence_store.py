@@ -20,6 +20,7 @@ from archive.format.segment import SegmentWriter
 from archive.retry import Backoff, until_known
 from archive.store.commit import BODY_TYPE, AlreadyStored, Committed, commit_segment, stored_segment
 from archive.store.objects import ObjectStore
+from archive.store.retrying import RetryingStore
 from consumer.dedupe.watermarks import Watermarks
 
 WATERMARKS_LIMIT = 1000
@@ -72,9 +73,10 @@ class SequenceStore:
             return
         prefix = minute_prefix(self._prefix, self._shard_id, minute)
         backoff = self.backoff(self._budget_seconds)
-        listed = until_known(lambda: list(self._store.list_objects(prefix)), backoff, f"LIST {prefix}")
-        for row in listed:
-            stored = stored_segment(self._store, self._prefix, row.key, backoff)
+        store = RetryingStore(self._store, lambda: backoff)
+        listed = store.keys(prefix)
+        for key in listed:
+            stored = stored_segment(store, self._prefix, key)
             if floor is None or stored.last > floor:
                 insort(self._ahead, stored, key=lambda one: one.span)
         self._met.add(minute)

@@ -20,12 +20,13 @@ from archive.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
 from archive.format.keys import application_key, end_marker_key, start_marker_key
 from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, decode_marker, encode_marker
 from archive.format.metadata import ChainStart, Predecessor
+from archive.format.minute import iso_time
 from archive.format.position import Position
 from archive.retry import until_known
 from archive.store.objects import PutOutcome
+from archive.store.retrying import RetryingStore
 from consumer.archived.application import check_stream, read_application
 from consumer.processor.services import Ports
-from consumer.processor.shard_start import iso_time
 from consumer.stream.port import ShardInfo
 
 _STEP = "nothing was checkpointed; after a restart KCL asks the stream again"
@@ -98,7 +99,7 @@ class ShardEnder:
         return until_known(lambda: self._ports.store.get(key), self._ports.backoff(), f"GET {key}") is not None
 
     def _check_identity(self) -> ApplicationRecord:
-        record = read_application(self._ports.store, self._ports.settings.prefix, self._ports.backoff())
+        record = read_application(RetryingStore(self._ports.store, self._ports.backoff), self._ports.settings.prefix)
         if record is None:
             key = application_key(self._ports.settings.prefix)
             raise ObjectVanished(f"{key} is gone", next_step="find out who deletes objects under the prefix")

@@ -9,7 +9,6 @@ a sequence number   missing      refused, unless `minutebook.adoptCheckpoint`: a
                                  checkpoint, or another prefix; the archive would miss what lies before
 """
 
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 import structlog
@@ -18,9 +17,11 @@ from archive.errors import DeliveryDoubt, FormatError, ObjectVanished, SafetyRef
 from archive.format.keys import start_marker_key
 from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, StartMarker, decode_marker, encode_marker
 from archive.format.metadata import ChainStart, Continuity, Predecessor
+from archive.format.minute import iso_time
 from archive.format.position import Position, is_sequence_number
 from archive.retry import until_known
 from archive.store.objects import PutOutcome
+from archive.store.retrying import RetryingStore
 from consumer.archived.application import read_application, settle_application
 from consumer.processor.services import Ports
 from consumer.stream.port import StreamIdentity
@@ -135,10 +136,12 @@ class ShardStarter:
             writer=self._ports.new_id(),
             written_at_ms=self._ports.clock.now_ms(),
         )
-        settle_application(self._ports.store, self._ports.settings.prefix, identity, proposal, self._ports.backoff())
+        backoff = self._ports.backoff()
+        store = RetryingStore(self._ports.store, lambda: backoff)
+        settle_application(store, self._ports.settings.prefix, identity, proposal)
 
     def _application(self) -> ApplicationRecord | None:
-        return read_application(self._ports.store, self._ports.settings.prefix, self._ports.backoff())
+        return read_application(RetryingStore(self._ports.store, self._ports.backoff), self._ports.settings.prefix)
 
     def _resumed_tail(self, checkpoint: Position) -> Predecessor:
         marker = self._read_marker()
@@ -176,8 +179,3 @@ class ShardStarter:
         key = start_marker_key(self._ports.settings.prefix, self._shard_id)
         found = until_known(lambda: self._ports.store.get(key), self._ports.backoff(), f"GET {key}")
         return None if found is None else decode_marker(found.body, StartMarker, key)
-
-
-def iso_time(epoch_ms: int) -> str:
-    """Return UTC in ISO 8601 with milliseconds."""
-    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

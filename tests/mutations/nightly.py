@@ -163,8 +163,8 @@ NIGHTLY: Final = (
     Mutation(
         "expire beside days that are not expired",
         "consumer/expire/side_objects.py",
-        'f"HEAD {tombstone}") is None:\n            return\n',
-        'f"HEAD {tombstone}") is None:\n            pass\n',
+        "tombstone_key(self.prefix, day)) is None:\n            return\n",
+        "tombstone_key(self.prefix, day)) is None:\n            pass\n",
         (f"{_BESIDE}::test_nothing_goes_beside_a_day_without_tombstone",),
     ),
 )

@@ -99,7 +99,7 @@ PRODUCERS: Final = (
     Mutation(
         "expire without a tombstone",
         "consumer/expire/apply.py",
-        "        if plan.tombstone is None:\n            self._bury(plan)\n",
+        "        if plan.tombstone is None:\n            self._put_tombstone(plan)\n",
         "",
         (f"{_EXPIRE}::test_the_tombstone_names_the_chains_ends",),
     ),

@@ -317,8 +317,8 @@ OPERATIONS: Final = (
     _operations(
         "expire the last segment of a chain",
         "consumer/expire/plan.py",
-        "    return frozenset(key for key, one in segments.items() if one.first == greatest[one.shard_id])\n",
-        "    return frozenset(key for key, one in segments.items() if one is None)\n",
+        "    return frozenset(key for key, found in segments.items() if found.first == greatest[found.shard_id])\n",
+        "    return frozenset(key for key, found in segments.items() if found is None)\n",
     ),
     _operations(
         "expire what is not published",
@@ -341,7 +341,7 @@ OPERATIONS: Final = (
     _operations(
         "expire without a tombstone",
         "consumer/expire/apply.py",
-        "        if plan.tombstone is None:\n            self._bury(plan)\n",
+        "        if plan.tombstone is None:\n            self._put_tombstone(plan)\n",
         "",
     ),
     _operations(
