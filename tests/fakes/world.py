@@ -8,6 +8,7 @@ from archive.clock import Clock
 from archive.format.markers import FORMAT, ApplicationRecord
 from archive.format.metadata import SegmentMetadata
 from archive.retry import Backoff
+from archive.store.retrying import RetryingStore
 from consumer.archived.application import settle_application
 from consumer.processor.processor import ShardProcessor
 from consumer.settings.settings import Settings
@@ -112,7 +113,8 @@ class World:
             written_at_ms=self.clock.now_ms(),
         )
         waits = Backoff(self.clock, random.Random(1), budget_seconds=1)
-        settle_application(MemoryStore(self.bucket), PREFIX, identity, record, waits)
+        store = RetryingStore(MemoryStore(self.bucket), lambda: waits)
+        settle_application(store, PREFIX, identity, record)
 
 
 def settings(**changes: Any) -> Settings:  # noqa: ANN401 - any setting
