@@ -21,6 +21,11 @@ class Violation(AssertionError):  # noqa: N818 - what was found, not what went w
     """A promise was broken; the text says which."""
 
 
+def name(number: int | None) -> str:
+    """Return how the timeline calls a record, by its number in its shard."""
+    return f"#{number}"
+
+
 class World:
     """What all machines share. `now` is true time in epoch seconds; `trace` collects the timeline of a replay."""
 
@@ -77,7 +82,7 @@ class Task:
         hub.switch()
 
     def kill(self) -> None:
-        """End it where it stands: nothing of it runs any more."""
+        """End it where it is: nothing of it runs any more."""
         if not self.dead:
             self._green.throw(GreenletExit)
             self.dead = True
@@ -127,7 +132,7 @@ class Host:
         self.world.now = max(self.world.now, self.wake)
 
     def point(self, where: str) -> None:
-        """Stand at a place where this process may be held up."""
+        """Pass a place where this process may be held up."""
         world = self.world
         share = self.holdup if self.opened else self.holdup / 4
         if share and world.rng.random() < share and self.task is not None:

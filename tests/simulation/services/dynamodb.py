@@ -44,7 +44,7 @@ class Table:
         self.on_sent = on_sent
 
     def apply(self, put: _Flying) -> Item | None:
-        """Apply a put now; return the item that stands against its condition, None when it was stored."""
+        """Apply a put now; return the item that its condition forbids to replace, None when it was stored."""
         key = put.item["id"]["S"]
         held = self.items.get(key)
         if put.condition is not None and not any(

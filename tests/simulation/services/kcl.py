@@ -17,9 +17,9 @@ from consumer.settings.settings import Settings
 from consumer.stream.kinesis import KinesisStream
 from tests.fakes.daemon_double import DaemonDouble, Lease, ProtocolViolationError
 from tests.fakes.shard import UserRecord
-from tests.simulation.bucket import Bucket, S3Client
-from tests.simulation.dynamodb import Table, in_any_order, open_table
-from tests.simulation.kinesis import KinesisClient, SimShard, SimStream
+from tests.simulation.services.bucket import Bucket, S3Client
+from tests.simulation.services.dynamodb import Table, in_any_order, open_table
+from tests.simulation.services.kinesis import KinesisClient, SimShard, SimStream
 from tests.simulation.world import Host, Task, Violation
 
 IDLE = "waits for a message"
@@ -30,7 +30,7 @@ Message = Callable[[], bytes]
 class Consumer(DaemonDouble):
     """One shard consumer: takes the lease at once, and serves one processor.
 
-    `hands` is what it is doing: the name of the message that it has not answered yet, or None.
+    `pending_message` is the name of the message that it has not answered yet, or None.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Consumer(DaemonDouble):
         self.host = host
         self.stream = stream
         self.settings = settings
-        self.hands: str | None = None
+        self.pending_message: str | None = None
         self.orphan = False
         self.leaving = False
         self.opened = False
@@ -82,9 +82,14 @@ class Consumer(DaemonDouble):
         """Tell whether it waits for the next message."""
         return self.task.where == IDLE and not self.task.dead
 
+    @property
+    def ready(self) -> bool:
+        """Tell whether it can be given work: it is open, and does not stop."""
+        return self.idle and self.opened and not self.leaving
+
     def give(self, what: str, message: Message) -> None:
         """Send a message and let the processor work until it is idle, held up or dead."""
-        self.hands, self._inbox = what, message
+        self.pending_message, self._inbox = what, message
         self.host.received_at = self.host.world.now
         if what == "leaseLost":
             self.host.silenced = True
@@ -96,9 +101,9 @@ class Consumer(DaemonDouble):
         """Let the processor work on."""
         self.task.resume()
         if self.idle:
-            if self.hands == "initialize":
+            if self.pending_message == "initialize":
                 self.opened = self.host.opened = True
-            self.hands = None
+            self.pending_message = None
 
     def cut_off(self) -> None:
         """The daemon is killed: its child meets the end of its input when it looks next."""

@@ -12,6 +12,8 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeou
 
 from tests.simulation.world import Host, World
 
+PREFIX: Final = "raw/"
+SIDE_OBJECTS: Final = (f"{PREFIX}_duplicates/", f"{PREFIX}_watermarks/", f"{PREFIX}_expired/")
 SIGNATURE_SECONDS: Final = 900
 _FAULTS: Final = ("refused before", "503 before", "409", "answer lost", "500 after", "delayed", "token expired")
 _READ_FAULTS: Final = ("refused before", "503 before", "answer lost", "headers cut off")

@@ -15,7 +15,7 @@ from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.stream import DAY_MS
 from tests.fakes.world import PREFIX, World
-from tests.simulation.kinesis import ARN, HOUR, KinesisClient, SimShard, SimStream
+from tests.simulation.services.kinesis import ARN, HOUR, KinesisClient, SimShard, SimStream
 from tests.simulation.world import Host
 from tests.simulation.world import World as SimWorld
 
