@@ -1,6 +1,7 @@
 """What histories of any mode have in common."""
 
 from collections import Counter
+from operator import attrgetter
 
 import pytest
 
@@ -19,7 +20,7 @@ def test_a_seed_decides_everything(mode: Mode) -> None:
         assert len(first) > 1
 
 
-@pytest.mark.parametrize("scenario", [one for one in SCENARIOS if one.healthy], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", filter(attrgetter("healthy"), SCENARIOS), ids=attrgetter("name"))
 def test_a_healthy_history_ends_no_processor(scenario: Scenario) -> None:
     """Without faults nobody dies, nobody doubts, and nothing is reported."""
     silence()

@@ -55,8 +55,7 @@ class World:
     def happened(self, what: str, who: str = "") -> None:
         """Count something for the table of what really occurred."""
         self.tally[what] += 1
-        if self.trace is not None:
-            self.note(who or "-", what)
+        self.note(who or "-", what)
 
 
 class Task:
@@ -131,17 +130,19 @@ class Host:
         self.point("waits")
         self.world.now = max(self.world.now, self.wake)
 
+    def note(self, what: str) -> None:
+        """Add a line of this machine to the timeline."""
+        self.world.note(self.name, what)
+
     def point(self, where: str) -> None:
         """Pass a place where this process may be held up."""
         world = self.world
         share = self.holdup if self.opened else self.holdup / 4
         if share and world.rng.random() < share and self.task is not None:
             world.tally[f"held up: {where}"] += 1
-            if world.trace is not None:
-                world.note(self.name, f"is held up: {where}")
+            self.note(f"is held up: {where}")
             self.task.hand_over(where)
-            if world.trace is not None:
-                world.note(self.name, f"goes on: {where}")
+            self.note(f"goes on: {where}")
 
     def request(self, verb: str) -> None:
         """Begin a request: a processor that lost its lease sends none."""

@@ -1,1 +1,1 @@
-"""What is promised: checked when an object, a row or a death comes to be, and on the whole archive in the end."""
+"""What is promised: checked at each object, row and death, and on the whole archive in the end."""

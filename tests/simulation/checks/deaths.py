@@ -20,8 +20,7 @@ def judge_death(history: "History", consumer: "Consumer", *, healthy: bool) -> N
     if error is None:
         return
     world, name = history.world, consumer.host.name
-    if world.trace is not None:
-        world.note(name, f"dies in {consumer.pending_message}: {type(error).__name__}: {error}")
+    world.note(name, f"dies in {consumer.pending_message}: {type(error).__name__}: {error}")
     world.tally[f"died of: {type(error).__name__}"] += 1
     if not isinstance(error, MinutebookError):
         raise Violation(f"{name} died of {type(error).__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""What is promised: checked at every object and checkpoint that comes to be, and on the whole archive at the end.
+"""What is promised: checked at every new object and checkpoint, and on the whole archive at the end.
 
 Independent of the consumer: only keys, metadata, bodies and the shard's own records are looked at.
 """

@@ -70,8 +70,7 @@ class History:
 
     def run(self) -> None:
         """Play the history to its end and check the archive."""
-        if self.world.trace is not None:
-            self.world.note("history", f"seed {self.seed}, scenario {self.scenario.name!r}")
+        self.world.note("history", f"seed {self.seed}, scenario {self.scenario.name!r}")
         try:
             self._play()
         finally:

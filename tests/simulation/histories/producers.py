@@ -81,10 +81,10 @@ class NumberProducer:
         count = rng.randint(1, 3) if scenario.keyed else 1
         tail = "x" * 400 if rng.random() < 0.15 else ""
         self._names = [f"d{number}{tail}" for number in range(count)]
-        self._points = {each: rng.random() for each in self._names}
+        self._points = {name: rng.random() for name in self._names}
         self._next = dict.fromkeys(self._names, 0)
-        self._late: dict[str, list[int]] = {each: [] for each in self._names}
-        self._taken: dict[str, list[int]] = {each: [] for each in self._names}
+        self._late: dict[str, list[int]] = {name: [] for name in self._names}
+        self._taken: dict[str, list[int]] = {name: [] for name in self._names}
 
     def put(self, history: "ShardedHistory") -> None:
         """Let some producers send a request each."""

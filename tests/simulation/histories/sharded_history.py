@@ -199,7 +199,7 @@ class ShardedHistory(History):
         found = (consumer for consumer in self.consumers if consumer.lease is site.lease and consumer.owns_lease)
         return next((consumer for consumer in found if consumer.ready and not consumer.orphan), None)
 
-    # What comes to be
+    # Objects and rows
 
     def _created(self, key: str, stored: Stored) -> None:
         if key.endswith("_application.json"):
@@ -213,8 +213,7 @@ class ShardedHistory(History):
         site_of = next((site for site in self.shard_sites if f"/{site.shard_id}/" in key), None)
         if site_of is not None:
             site_of.ledger.created(key, stored)
-        if self.world.trace is not None:
-            self.world.note("S3", key)
+        self.world.note("S3", key)
 
     def _deleted(self, key: str) -> None:
         judge_deletion(self, key)

@@ -62,11 +62,8 @@ class Site:
                 rng.randint(1, 9),
             )
             self.world.now += rng.choice((0.01, 0.5, 3.0))
-        if self.world.trace is not None:
-            self.world.note(
-                "producer",
-                f"{self.arn[-9:]} holds #{self.stream.shard.trimmed}..#{len(self.stream.shard.everything) - 1}",
-            )
+        shard = self.stream.shard
+        self.world.note("producer", f"{self.arn[-9:]} holds #{shard.trimmed}..#{len(shard.everything) - 1}")
 
     def settle_start(self) -> None:
         """Give KCL its start, as `minutebook consume` does on each machine."""

@@ -20,7 +20,7 @@ from tests.fakes.shard import UserRecord
 from tests.simulation.services.bucket import Bucket, S3Client
 from tests.simulation.services.dynamodb import Table, in_any_order, open_table
 from tests.simulation.services.kinesis import KinesisClient, SimShard, SimStream
-from tests.simulation.world import Host, Task, Violation
+from tests.simulation.world import Host, Task, Violation, name
 
 IDLE = "waits for a message"
 _TRANSIENT = ("ThrottlingException", "KinesisClientLibDependencyException")
@@ -93,8 +93,7 @@ class Consumer(DaemonDouble):
         self.host.received_at = self.host.world.now
         if what == "leaseLost":
             self.host.silenced = True
-        if self.host.world.trace is not None:
-            self.host.world.note(self.host.name, f"<- {what}")
+        self.host.note(f"<- {what}")
         self.go_on()
 
     def go_on(self) -> None:
@@ -177,10 +176,9 @@ class Consumer(DaemonDouble):
             world.happened("KCL: checkpoint throttled", host.name)
         answer = self._answer_checkpoint(action, message)
         error = self.requests[-1].error
-        if world.trace is not None:
-            asked = self.requests[-1].asked
-            where = "SHARD_END" if asked is None else f"#{self.shard.index.get(asked)}"
-            world.note(host.name, f"checkpoint {where}: {error or 'taken'}")
+        asked = self.requests[-1].asked
+        where = "SHARD_END" if asked is None else name(self.shard.index.get(asked))
+        host.note(f"checkpoint {where}: {error or 'taken'}")
         if error in {"IllegalArgumentException", "InvalidStateException"}:
             self.legal = False
         if error == "ShutdownException":

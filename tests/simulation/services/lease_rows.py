@@ -107,10 +107,8 @@ class SimLeaseTable:
             raise Violation(f"restore wrote a row although {next(iter(alive)).host.name} lives")
         row.replace(lease.checkpoint, lease.counter)
         self.written.append(site)
-        if self._history.world.trace is not None:
-            number = site.stream.shard.index.get(lease.checkpoint) if isinstance(lease.checkpoint, Position) else None
-            where = lease.checkpoint if number is None else name(number)
-            self._history.world.note(self._host.name, f"row of {lease.shard_id}: {where}")
+        number = site.stream.shard.index.get(lease.checkpoint) if isinstance(lease.checkpoint, Position) else None
+        self._host.note(f"row of {lease.shard_id}: {lease.checkpoint if number is None else name(number)}")
         return True
 
     def release_leader(self, owner: str | None = None) -> bool:  # noqa: ARG002 - the port's name
