@@ -8,4 +8,4 @@ from tests.simulation.search import demand_promises
 @pytest.mark.timeout(1800)
 def test_no_history_breaks_a_promise() -> None:
     """Of each event that was sent again exactly one copy is kept, and each one that is dropped names it."""
-    demand_promises("claims", 2000)
+    demand_promises("claims", 1500)

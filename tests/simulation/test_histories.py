@@ -20,7 +20,7 @@ def test_a_seed_decides_everything(mode: Mode) -> None:
         assert len(first) > 1
 
 
-@pytest.mark.parametrize("scenario", filter(attrgetter("healthy"), SCENARIOS), ids=attrgetter("name"))
+@pytest.mark.parametrize("scenario", [scenario for scenario in SCENARIOS if scenario.healthy], ids=attrgetter("name"))
 def test_a_healthy_history_ends_no_processor(scenario: Scenario) -> None:
     """Without faults nobody dies, nobody doubts, and nothing is reported."""
     silence()
