@@ -15,7 +15,7 @@ from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.stream import DAY_MS
 from tests.fakes.world import PREFIX, World
-from tests.simulation.kinesis import ARN, HOUR, KinesisClient, SimShard, SimStream
+from tests.simulation.services.kinesis import ARN, HOUR, KinesisClient, SimShard, SimStream
 from tests.simulation.world import Host
 from tests.simulation.world import World as SimWorld
 
@@ -103,7 +103,7 @@ def test_an_end_reached_without_a_checkpoint_is_not_proven_for_a_shard_that_was_
     assert end_marker(world).proof == "expired"
 
 
-def test_a_proven_end_further_on_stands() -> None:
+def test_a_proven_end_further_on_stays() -> None:
     """A processor died between end.json and the checkpoint; the next one comes past retention and knows less.
 
     It compared its own last position with the proven one and was refused at each restart.

@@ -6,25 +6,34 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from archive.errors import MinutebookError, SafetyRefusal
+from archive.errors import SafetyRefusal
 from archive.format.position import Position
 from consumer.settings.settings import Settings
 from tests.fakes.daemon_double import SHARD_END
-from tests.simulation.bucket import Stored
-from tests.simulation.dynamodb import Item, Table
-from tests.simulation.ending import finish, send_heirs, wake
-from tests.simulation.errands import Errand, Operator
-from tests.simulation.history import History
-from tests.simulation.kcl import Consumer
-from tests.simulation.kinesis import HOUR
-from tests.simulation.ledger import name
-from tests.simulation.producers import EVENT_ID, KEY, SEQUENCE, IdProducer, NumberProducer, PlainProducer, Producer
-from tests.simulation.sharded_happenings import HAPPENINGS
-from tests.simulation.sharded_kinds import ShardedKind, sharded_kind_of
-from tests.simulation.shards import ShardSite, Span
-from tests.simulation.site import Site
-from tests.simulation.verdicts import CLOCKS, DAY, REREAD, check_claims, check_watermarks
-from tests.simulation.world import Host, Violation
+from tests.simulation.checks.commands import judge_deletion
+from tests.simulation.checks.verdicts import CLOCKS, DAY, REREAD, check_claims, check_watermarks
+from tests.simulation.histories.command_runs import CommandRun, Operator
+from tests.simulation.histories.ending import finish, send_successors, wake
+from tests.simulation.histories.events.tables import SHARDED_EVENTS
+from tests.simulation.histories.history import History
+from tests.simulation.histories.producers import (
+    EVENT_ID,
+    KEY,
+    SEQUENCE,
+    IdProducer,
+    NumberProducer,
+    PlainProducer,
+    Producer,
+)
+from tests.simulation.histories.shard_site import ShardSite, Span
+from tests.simulation.histories.sharded_scenarios import ShardedScenario, sharded_scenario_of
+from tests.simulation.histories.site import Site
+from tests.simulation.modes import Mode
+from tests.simulation.services.bucket import Stored
+from tests.simulation.services.dynamodb import Item, Table
+from tests.simulation.services.kcl import Consumer
+from tests.simulation.services.kinesis import HOUR
+from tests.simulation.world import Host, Violation, name
 
 MAX_SHARDS = 5
 MAX_BATCH_SECONDS = 900
@@ -33,27 +42,36 @@ MAX_BATCH_SECONDS = 900
 class ShardedHistory(History):
     """One seed's history of a mode other than `plain`; see `History`."""
 
-    happenings: ClassVar[Mapping[str, Callable[[Any], None]]] = HAPPENINGS
+    events: ClassVar[Mapping[str, Callable[[Any], None]]] = SHARDED_EVENTS
     max_living: ClassVar[int] = 6
-    kind: ShardedKind
+    scenario: ShardedScenario
 
     def __init__(
-        self, mode: str, seed: int, tally: Counter[str], *, traced: bool = False, kind: ShardedKind | None = None
+        self,
+        mode: Mode,
+        seed: int,
+        tally: Counter[str],
+        *,
+        traced: bool = False,
+        scenario: ShardedScenario | None = None,
     ) -> None:
         self.mode = mode
         self.shard_sites: list[ShardSite] = []
         self.drained: set[int] = set()
-        super().__init__(seed, tally, traced=traced, kind=kind or sharded_kind_of(mode, seed))
+        super().__init__(seed, tally, traced=traced, scenario=scenario or sharded_scenario_of(mode, seed))
         self.table = Table(self.world, self._put_in_table, self._sent_to_table)
         self.operator = Operator(self)
-        self.errands: list[Errand] = []
+        self.command_runs: list[CommandRun] = []
         self.claimed_at: dict[str, float] = {}
         self.retention_raised_at: float | None = None
-        self.producer: Producer = {"claims": IdProducer, "watermark": lambda: NumberProducer(self)}.get(
-            self.kind.dedupe or "", PlainProducer
-        )()
+        self.producer = self._producer()
         if self.rng.random() < 0.8:
             self.producer.put(self)
+
+    def _producer(self) -> Producer:
+        if self.scenario.dedupe == "claims":
+            return IdProducer()
+        return NumberProducer(self) if self.scenario.dedupe == "watermark" else PlainProducer()
 
     def _chance(self) -> random.Random:
         return random.Random(f"{self.mode} {self.seed}")
@@ -61,12 +79,12 @@ class ShardedHistory(History):
     # Shards
 
     def _sites(self) -> list[Site]:
-        rng, kind = self.rng, self.kind
-        hours = rng.choice((30.0, 60.0, 24.2)) if kind.old_stream else rng.choice((2.0, 20.0))
-        created, start = self.world.now - hours * HOUR, rng.choice(kind.starts)
-        for number in range(kind.roots):
+        rng, scenario = self.rng, self.scenario
+        hours = rng.choice((30.0, 60.0, 24.2)) if scenario.old_stream else rng.choice((2.0, 20.0))
+        created, start = self.world.now - hours * HOUR, rng.choice(scenario.starts)
+        for number in range(scenario.roots):
             site = self._add([], created=created, start=start)
-            site.span = Span(number / kind.roots, (number + 1) / kind.roots)
+            site.span = Span(number / scenario.roots, (number + 1) / scenario.roots)
         return list(self.shard_sites)
 
     def _add(self, parents: list[ShardSite], *, created: float, start: str) -> ShardSite:
@@ -109,6 +127,10 @@ class ShardedHistory(History):
         ] or self.shard_sites
         return self.rng.choice(ready)
 
+    def lease_changes(self) -> int:
+        """Return how often anybody has changed the lease table."""
+        return sum(site.lease.changes for site in self.shard_sites)
+
     def site_of(self, consumer: Consumer) -> ShardSite:
         """Return the shard that a consumer reads."""
         return next(site for site in self.shard_sites if site.stream is consumer.stream)
@@ -124,19 +146,16 @@ class ShardedHistory(History):
 
     def settings(self, *, adopt: bool) -> Settings:
         """Return the settings of the next processor."""
-        kind = self.kind
-        given: dict[str, Any] = {
-            "claims": {"event_id": EVENT_ID},
-            "watermark": {
-                "producer_sequence": SEQUENCE,
-                "producer_key": KEY if kind.keyed else None,
-                "producer_ordered": kind.ordered,
-            },
-        }.get(kind.dedupe or "", {})
-        return replace(super().settings(adopt=adopt), dedupe=kind.dedupe, **given)
+        scenario, settings = self.scenario, replace(super().settings(adopt=adopt), dedupe=self.scenario.dedupe)
+        if scenario.dedupe == "claims":
+            return replace(settings, event_id=EVENT_ID)
+        if scenario.dedupe == "watermark":
+            key = KEY if scenario.keyed else None
+            return replace(settings, producer_sequence=SEQUENCE, producer_key=key, producer_ordered=scenario.ordered)
+        return settings
 
     def _consumer(self, host: Host, site: Site, settings: Settings) -> Consumer:
-        table = self.table if self.kind.dedupe else None
+        table = self.table if self.scenario.dedupe else None
         return Consumer(host, site.lease, site.stream, self.bucket, settings, table)
 
     def _settle(self, site: Site) -> bool:
@@ -146,16 +165,15 @@ class ShardedHistory(History):
             raise Violation(f"consume was refused without cause: {exc}") from exc
         return True
 
-    def _refusal_is_right(self, consumer: Consumer) -> bool:
+    def refusal_is_right(self, consumer: Consumer) -> bool:
+        """Tell whether a person has something to decide: records are lost, or the start was moved."""
         site = self.site_of(consumer)
         moved = site.record is not None and site.record.start_at_ms is not None and site.lease.start == "TRIM_HORIZON"
-        return self.kind.trims and (site.stream.shard.trimmed > 0 or moved)
+        return self.scenario.trims and (site.stream.shard.trimmed > 0 or moved)
 
-    def _may_die_of(self, error: MinutebookError, consumer: Consumer, *, healthy: bool) -> bool:
-        vanished = bool(self.table.lost_at) and self.table.lost_at[-1] >= consumer.began_at
-        if type(error).__name__ == "StoreRefused":
-            return vanished
-        return super()._may_die_of(error, consumer, healthy=healthy)
+    def may_have_lost_table(self, consumer: Consumer) -> bool:
+        """Tell whether a consumer may have met a dedupe table that was deleted."""
+        return bool(self.table.lost_at) and self.table.lost_at[-1] >= consumer.began_at
 
     def _prologue(self) -> None:
         for _ in range(self.rng.randint(1, 4)):
@@ -173,15 +191,15 @@ class ShardedHistory(History):
                 worker.task.kill()
                 self.consumers.remove(worker)
             else:
-                worker.host.holdup = self.rng.choice(self.kind.holdups)
-                worker.host.fault_rate = self.rng.choice(self.kind.faults)
+                worker.host.holdup = self.rng.choice(self.scenario.holdups)
+                worker.host.fault_rate = self.rng.choice(self.scenario.faults)
 
     def owner_of(self, site: Site) -> Consumer | None:
         """Return the consumer that reads the shard and has its lease, if it waits for work."""
-        found = (one for one in self.consumers if one.lease is site.lease and one.owns_lease)
-        return next((one for one in found if one.idle and one.opened and not one.leaving and not one.orphan), None)
+        found = (consumer for consumer in self.consumers if consumer.lease is site.lease and consumer.owns_lease)
+        return next((consumer for consumer in found if consumer.ready and not consumer.orphan), None)
 
-    # What comes to be
+    # Objects and rows
 
     def _created(self, key: str, stored: Stored) -> None:
         if key.endswith("_application.json"):
@@ -195,11 +213,10 @@ class ShardedHistory(History):
         site_of = next((site for site in self.shard_sites if f"/{site.shard_id}/" in key), None)
         if site_of is not None:
             site_of.ledger.created(key, stored)
-        if self.world.trace is not None:
-            self.world.note("S3", key)
+        self.world.note("S3", key)
 
     def _deleted(self, key: str) -> None:
-        self.operator.judge_deletion(key)
+        judge_deletion(self, key)
 
     def _put_in_table(self, key: str, item: Item) -> None:
         """Look at what is stored in the dedupe table: a tail row speaks of what is archived."""
@@ -232,14 +249,14 @@ class ShardedHistory(History):
         flying = self.bucket.flying
         while flying and self.rng.random() < 0.7:
             self.bucket.land(self.rng.randrange(len(flying)))
-        for errand in list(self.errands):
-            errand.host.holdup = 0
-            errand.go_on()
+        for command_run in list(self.command_runs):
+            command_run.host.holdup = 0
+            command_run.go_on()
         wake(self, 0.4)
         for site in self.shard_sites:
             site.stream.fault_rate = 0
         for site in self.shard_sites:
-            if site.may_start() and send_heirs(self, site):
+            if site.may_start() and send_successors(self, site):
                 self.drained.add(site.number)
         for consumer in list(self.consumers):
             if consumer in self.consumers:
@@ -251,10 +268,10 @@ class ShardedHistory(History):
         return len(self.drained) == len(self.shard_sites)
 
     def _check(self, *, drained: bool) -> None:
-        if self.kind.healthy and not drained:
+        if self.scenario.healthy and not drained:
             raise Violation("a healthy history did not come to its end")
         for site in self.shard_sites:
-            site.ledger.check(drained=site.number in self.drained, may_break=self.kind.trims)
-        if self.kind.dedupe is None or any(site.ledger.beyond_promise for site in self.shard_sites):
+            site.ledger.check(drained=site.number in self.drained, may_break=self.scenario.trims)
+        if self.scenario.dedupe is None or any(site.ledger.beyond_promise for site in self.shard_sites):
             return
-        (check_claims if self.kind.dedupe == "claims" else check_watermarks)(self)
+        (check_claims if self.scenario.dedupe == "claims" else check_watermarks)(self)

@@ -1,22 +1,23 @@
-"""One history: a seed becomes a kind, machines, and things that happen; then come a healthy end and a check."""
+"""One history: a seed becomes a scenario, machines, and events; then come a healthy end and a check."""
 
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
-from archive.errors import BufferTooOld, DeliveryDoubt, LeaseLost, MinutebookError, SafetyRefusal
+from archive.errors import SafetyRefusal
 from archive.format.position import Position
 from consumer.settings.settings import Settings
 from tests.fakes.daemon_double import SHARD_END
-from tests.simulation.bucket import Bucket, Stored
-from tests.simulation.ending import drain
-from tests.simulation.happenings import HAPPENINGS
-from tests.simulation.kcl import Consumer
-from tests.simulation.kinds import Kind, kind_of
-from tests.simulation.ledger import describe_object
-from tests.simulation.site import Site, new_settings
-from tests.simulation.steady import play_steady
+from tests.simulation.checks.deaths import judge_death
+from tests.simulation.checks.ledger import describe_object
+from tests.simulation.histories.ending import drain
+from tests.simulation.histories.events.tables import EVENTS
+from tests.simulation.histories.scenarios import Scenario, scenario_of
+from tests.simulation.histories.site import Site, describe_settings, new_settings
+from tests.simulation.histories.steady import play_steady
+from tests.simulation.services.bucket import Bucket, Stored
+from tests.simulation.services.kcl import Consumer
 from tests.simulation.world import Host, Violation, World
 
 DAY_MS: Final = 1_795_219_200
@@ -27,12 +28,14 @@ _BEGINNINGS: Final = (10 * 3600 + 960, 10 * 3600 + 1005.5, 86_400 - 90, 86_400 -
 class History:
     """One seed's history. `run` raises `Violation` when a promise is broken."""
 
-    happenings: ClassVar[Mapping[str, Callable[[Any], None]]] = HAPPENINGS
+    events: ClassVar[Mapping[str, Callable[[Any], None]]] = EVENTS
     max_living: ClassVar[int] = 4
 
-    def __init__(self, seed: int, tally: Counter[str], *, traced: bool = False, kind: Kind | None = None) -> None:
+    def __init__(
+        self, seed: int, tally: Counter[str], *, traced: bool = False, scenario: Scenario | None = None
+    ) -> None:
         self.seed = seed
-        self.kind = kind or kind_of(seed)
+        self.scenario = scenario or scenario_of(seed)
         self.rng = rng = self._chance()
         now = DAY_MS + rng.choice(_BEGINNINGS)
         self.world = World(rng, now, tally, traced=traced)
@@ -48,27 +51,26 @@ class History:
         return random.Random(self.seed)
 
     def _sites(self) -> list[Site]:
-        return [self._site(number) for number in range(self.kind.sites)]
+        return [self._site(number) for number in range(self.scenario.sites)]
 
     def _site(self, number: int) -> Site:
-        rng, kind = self.rng, self.kind
+        rng, scenario = self.rng, self.scenario
         hours = (
             rng.choice((30.0, 60.0, 24.2))
-            if kind.old_stream and rng.random() < 0.6
+            if scenario.old_stream and rng.random() < 0.6
             else rng.choice((2.0, 20.0, 23.9))
         )
         site = Site(
-            self.world, self.bucket, number, created=self.world.now - hours * 3600, start=rng.choice(kind.starts)
+            self.world, self.bucket, number, created=self.world.now - hours * 3600, start=rng.choice(scenario.starts)
         )
-        site.skew = rng.uniform(-min(kind.skew, 150), min(kind.skew, 150))
+        site.skew = rng.uniform(-min(scenario.skew, 150), min(scenario.skew, 150))
         if rng.random() < 0.7:
             site.put(rng)
         return site
 
     def run(self) -> None:
         """Play the history to its end and check the archive."""
-        if self.world.trace is not None:
-            self.world.note("history", f"seed {self.seed}, kind {self.kind.name!r}")
+        self.world.note("history", f"seed {self.seed}, scenario {self.scenario.name!r}")
         try:
             self._play()
         finally:
@@ -76,7 +78,7 @@ class History:
                 consumer.task.kill()
 
     def _play(self) -> None:
-        if not self.kind.actions:
+        if not self.scenario.actions:
             play_steady(self)
         else:
             self._wander()
@@ -88,18 +90,18 @@ class History:
 
     def _wander(self) -> None:
         rng = self.rng
-        if self.kind.adopts_at_start:
+        if self.scenario.adopts_at_start:
             self.sites[0].put(rng)
             self.sites[0].adopt(rng)
-        names, weights = list(self.kind.actions), list(self.kind.actions.values())
-        if rng.random() < self.kind.prologue:
+        names, weights = list(self.scenario.actions), list(self.scenario.actions.values())
+        if rng.random() < self.scenario.prologue:
             self._prologue()
-        elif not self.kind.first:
-            self.happen("start")
-        for name in self.kind.first:
-            self.happen(name)
-        for name in rng.choices(names, weights, k=rng.randint(*self.kind.steps)):
-            self.happen(name)
+        elif not self.scenario.first:
+            self.play_event("start")
+        for name in self.scenario.first:
+            self.play_event(name)
+        for name in rng.choices(names, weights, k=rng.randint(*self.scenario.steps)):
+            self.play_event(name)
 
     def _prologue(self) -> None:
         """Archive some segments in peace; the processor that did it may live on."""
@@ -119,12 +121,12 @@ class History:
             worker.task.kill()
             self.consumers.remove(worker)
         else:
-            worker.host.holdup = self.rng.choice(self.kind.holdups)
-            worker.host.fault_rate = self.rng.choice(self.kind.faults)
+            worker.host.holdup = self.rng.choice(self.scenario.holdups)
+            worker.host.fault_rate = self.rng.choice(self.scenario.faults)
 
-    def happen(self, name: str) -> None:
+    def play_event(self, name: str) -> None:
         """Let one thing happen, and a little time pass."""
-        self.happenings[name](self)
+        self.events[name](self)
         self.world.now += self.rng.choice((0.05, 0.3, 1.5))
 
     # Machines
@@ -135,41 +137,47 @@ class History:
 
     def pick(self, *, idle: bool | None = None) -> Consumer | None:
         """Return a living consumer, idle or held up as asked; None when there is none."""
-        found = [one for one in self.consumers if idle is None or one.idle == idle]
+        found = [consumer for consumer in self.consumers if idle is None or consumer.idle == idle]
         return self.rng.choice(found) if found else None
 
     def start(self, site: Site, *, settings: Settings | None = None, healthy: bool = False) -> Consumer | None:
         """Give the lease to a new consumer and let it open the shard."""
         if site.lease.checkpoint == SHARD_END or (len(self.consumers) >= self.max_living and not healthy):
             return None
-        rng, kind = self.rng, self.kind
+        rng, scenario = self.rng, self.scenario
         if not self._settle(site):
             return None
         self.started += 1
         host = Host(
             self.world,
             f"worker-{self.started}",
-            skew=rng.uniform(-kind.skew, kind.skew),
-            holdup=0 if healthy else rng.choice(kind.holdups),
-            fault_rate=0 if healthy else rng.choice(kind.faults),
+            skew=rng.uniform(-scenario.skew, scenario.skew),
+            holdup=0 if healthy else rng.choice(scenario.holdups),
+            fault_rate=0 if healthy else rng.choice(scenario.faults),
         )
-        chosen = settings or self.settings(adopt=self.kind.adopts_at_start and rng.random() < 0.7)
+        chosen = settings or self.settings(adopt=self.scenario.adopts_at_start and rng.random() < 0.7)
         begin = site.lease.checkpoint
-        written = [one for one in site.lease.written if isinstance(one, Position)]
-        stale = not healthy and isinstance(begin, Position) and begin in written[1:] and rng.random() < 0.05
-        if stale and isinstance(begin, Position):
-            # KCL reads the row eventually consistent (InitializeTask).
-            site.lease.checkpoint = written[written.index(begin) - 1]
-            self.world.happened("KCL: a stale checkpoint is read", host.name)
+        if not healthy:
+            self._read_stale(site, host)
         consumer = self._consumer(host, site, chosen)
         site.lease.checkpoint = begin
         self.consumers.append(consumer)
         self.world.tally["started: at a sentinel" if isinstance(begin, str) else "started: at a checkpoint"] += 1
         if self.world.trace is not None:
             at = begin if isinstance(begin, str) else f"#{consumer.shard.index.get(begin)}:{begin.sub}"
-            self.world.note(host.name, f"takes the lease at {at}, clock {host.skew:+.0f} s, {_cuts(chosen)}")
+            self.world.note(
+                host.name, f"takes the lease at {at}, clock {host.skew:+.0f} s, {describe_settings(chosen)}"
+            )
         self.give(consumer, "initialize", healthy=healthy)
         return consumer
+
+    def _read_stale(self, site: Site, host: Host) -> None:
+        """Let some find the checkpoint before: KCL reads the row eventually consistent (InitializeTask)."""
+        written = [checkpoint for checkpoint in site.lease.written if isinstance(checkpoint, Position)]
+        begin = site.lease.checkpoint
+        if isinstance(begin, Position) and begin in written[1:] and self.rng.random() < 0.05:
+            site.lease.checkpoint = written[written.index(begin) - 1]
+            self.world.happened("KCL: a stale checkpoint is read", host.name)
 
     def settings(self, *, adopt: bool) -> Settings:
         """Return the settings of the next processor."""
@@ -207,7 +215,7 @@ class History:
             self.world.note(
                 consumer.host.name, f"is delivered #{index[batch[0].position]}..#{index[batch[-1].position]}"
             )
-        if self.kind.trims:
+        if self.scenario.trims:
             ledger = self.site_of(consumer).ledger
             for record in batch:
                 ledger.delivered(consumer.shard.index[record.position])
@@ -216,7 +224,7 @@ class History:
 
     def go_on(self, consumer: Consumer) -> None:
         """Let a processor that was held up work on."""
-        what = consumer.hands
+        what = consumer.pending_message
         consumer.go_on()
         self._leave(consumer, what)
         self.judge(consumer)
@@ -233,48 +241,25 @@ class History:
         """Bury a dead processor; its error must be one that this history may cause."""
         if not consumer.legal:
             raise Violation(f"{consumer.host.name}: KCL refused a checkpoint for its number")
-        if not consumer.task.dead:
-            return
-        self.consumers.remove(consumer)
-        error = consumer.task.error
-        if error is None:
-            return
-        if self.world.trace is not None:
-            self.world.note(consumer.host.name, f"dies in {consumer.hands}: {type(error).__name__}: {error}")
-        self.world.tally[f"died of: {type(error).__name__}"] += 1
-        if not isinstance(error, MinutebookError):
-            raise Violation(f"{consumer.host.name} died of {type(error).__name__}: {error}") from error
-        if not self._may_die_of(error, consumer, healthy=healthy):
-            raise Violation(f"{consumer.host.name} died of {type(error).__name__} without cause: {error}") from error
+        if consumer.task.dead:
+            self.consumers.remove(consumer)
+            judge_death(self, consumer, healthy=healthy)
 
-    def _may_die_of(self, error: MinutebookError, consumer: Consumer, *, healthy: bool) -> bool:
-        if isinstance(error, DeliveryDoubt):
-            overtaken = self.kind.trims and consumer.shard.trimmed > 0 and consumer.hands == "processRecords"
-            return consumer.orphan or overtaken or self.site_of(consumer).recreated
-        if isinstance(error, LeaseLost):
-            return consumer.hands == "shardEnded" and not consumer.owns_lease
-        if isinstance(error, SafetyRefusal):
-            return self._refusal_is_right(consumer)
-        if healthy:
-            return False
-        if isinstance(error, BufferTooOld):
-            return (
-                type(error) in self.kind.errors
-                and self.world.now - consumer.began_at > consumer.settings.max_segment_age_seconds
-            )
-        return type(error) in self.kind.errors
+    def may_have_lost_table(self, _consumer: Consumer) -> bool:
+        """Tell whether a consumer may have met a dedupe table that was deleted."""
+        return False
 
-    def _refusal_is_right(self, consumer: Consumer) -> bool:
+    def refusal_is_right(self, consumer: Consumer) -> bool:
         """Tell whether a person has something to decide: another stream, lost records, a foreign checkpoint."""
         site = self.site_of(consumer)
         record = self.owner
         if site.recreated or (record is not None and record is not site):
             return True
-        if self.kind.adopts_at_start:
+        if self.scenario.adopts_at_start:
             return not consumer.settings.adopt_checkpoint
         # By a clock that runs ahead a stored start may count as too old while what lies before it is still held.
         moved = site.record is not None and site.record.start_at_ms is not None and site.lease.start == "TRIM_HORIZON"
-        return self.kind.trims and (site.ledger.shard.trimmed > 0 or moved)
+        return self.scenario.trims and (site.ledger.shard.trimmed > 0 or moved)
 
     def is_readable(self, consumer: Consumer) -> bool:
         """Tell whether the stream that a consumer began to read is still there."""
@@ -303,16 +288,10 @@ class History:
 
     def _check(self, *, drained: bool) -> None:
         for site in self.sites:
-            if self.kind.healthy and not drained:
+            if self.scenario.healthy and not drained:
                 raise Violation("a healthy history did not come to its end")
-            site.ledger.check(drained=drained and site is (self.owner or self.sites[0]), may_break=self.kind.trims)
+            site.ledger.check(
+                drained=drained and site is (self.owner or self.sites[0]), may_break=self.scenario.trims
+            )
             if site.ledger.segments and site is not self.owner:
                 raise Violation("a stream that does not own the prefix was archived there")
-
-
-def _cuts(settings: Settings) -> str:
-    return (
-        f"segments <= {settings.max_segment_bytes} B, flush {settings.flush_seconds}, "
-        f"checkpoints every {settings.checkpoint_interval_seconds} s, "
-        f"gives up after {settings.store_timeout_seconds} s"
-    )

@@ -5,8 +5,8 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
-    from tests.simulation.sharded import ShardedHistory
-    from tests.simulation.shards import ShardSite
+    from tests.simulation.histories.shard_site import ShardSite
+    from tests.simulation.histories.sharded_history import ShardedHistory
 
 OFF_SECONDS: Final = (0, 0, 0, 0, 0, 0, -0.5, -5, -70, 2)
 EVENT_ID: Final = "event.id"
@@ -76,15 +76,15 @@ class NumberProducer:
     """
 
     def __init__(self, history: "ShardedHistory") -> None:
-        rng, kind = history.rng, history.kind
-        self._ordered, self._partial, self._steps = kind.ordered, kind.partial, kind.number_steps
-        count = rng.randint(1, 3) if kind.keyed else 1
+        rng, scenario = history.rng, history.scenario
+        self._ordered, self._partial, self._steps = scenario.ordered, scenario.partial, scenario.number_steps
+        count = rng.randint(1, 3) if scenario.keyed else 1
         tail = "x" * 400 if rng.random() < 0.15 else ""
         self._names = [f"d{number}{tail}" for number in range(count)]
-        self._points = {each: rng.random() for each in self._names}
+        self._points = {name: rng.random() for name in self._names}
         self._next = dict.fromkeys(self._names, 0)
-        self._late: dict[str, list[int]] = {each: [] for each in self._names}
-        self._taken: dict[str, list[int]] = {each: [] for each in self._names}
+        self._late: dict[str, list[int]] = {name: [] for name in self._names}
+        self._taken: dict[str, list[int]] = {name: [] for name in self._names}
 
     def put(self, history: "ShardedHistory") -> None:
         """Let some producers send a request each."""
@@ -108,7 +108,7 @@ class NumberProducer:
         rng, world = history.rng, history.world
         taken, late = self._taken[name], self._late[name]
         numbers = []
-        for _ in range(rng.randint(1, history.kind.numbers_at_once)):
+        for _ in range(rng.randint(1, history.scenario.numbers_at_once)):
             number = self._next[name]
             self._next[name] += rng.choice(self._steps)
             if self._partial and rng.random() < 0.2:
@@ -129,7 +129,7 @@ class NumberProducer:
 
     def _entry(self, history: "ShardedHistory", name: str, number: int) -> Entry:
         written = str(number) if history.rng.random() < 0.1 else number
-        key = {KEY: name} if history.kind.keyed else {}
+        key = {KEY: name} if history.scenario.keyed else {}
         return json.dumps({SEQUENCE: written} | key).encode(), (name, number)
 
 

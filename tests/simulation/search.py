@@ -1,18 +1,19 @@
 """Run many histories in worker processes, count what really happened in them, and show one of them in full."""
 
 import multiprocessing
+import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import structlog
 
-from tests.simulation.history import History
-from tests.simulation.kinds import KINDS
-from tests.simulation.sharded import ShardedHistory
-from tests.simulation.sharded_kinds import EXPECTED_OF, kinds_of
+from tests.simulation.histories.history import History
+from tests.simulation.histories.must_happen import missing
+from tests.simulation.histories.sharded_history import ShardedHistory
+from tests.simulation.modes import Mode
 from tests.simulation.world import Violation, World
 
 CHUNK: Final = 250
@@ -25,9 +26,9 @@ class Finding(NamedTuple):
     """A history that broke a promise."""
 
     seed: int
-    kind: str
+    scenario: str
     text: str
-    mode: str = "plain"
+    mode: Mode = "plain"
 
     @property
     def command(self) -> str:
@@ -44,7 +45,7 @@ class Result(NamedTuple):
     findings: list[Finding]
 
 
-class _Events:
+class _CountingLogger:
     """Stands for structlog's loggers: counts the product's events, and shows them in a timeline.
 
     Building and rendering log lines would take a third of the time.
@@ -56,33 +57,33 @@ class _Events:
     def __init__(self, *_given: object, **_named: object) -> None:
         """Take what structlog gives a bound logger."""
 
-    def bind(self, **_values: object) -> "_Events":
+    def bind(self, **_values: object) -> "_CountingLogger":
         """Keep nothing."""
         return self
 
     def info(self, event: str, **values: object) -> None:
         """Count the event."""
-        _Events.tally[f"log: {event}"] += 1
-        if _Events.world is not None:
+        _CountingLogger.tally[f"log: {event}"] += 1
+        if _CountingLogger.world is not None:
             shown = {
                 name: value for name, value in values.items() if name not in {"key", "next_step", "arn", "shard"}
             }
-            _Events.world.note("  log", f"{event} {shown or ''}")
+            _CountingLogger.world.note("  log", f"{event} {shown or ''}")
 
     warning = error = info
 
 
 def silence() -> None:
     """Give the product loggers that count."""
-    structlog.configure(wrapper_class=_Events)  # type: ignore[arg-type] # the methods that are called
+    structlog.configure(wrapper_class=_CountingLogger)  # type: ignore[arg-type] # the methods that are called
 
 
-def play(task: tuple[str, Sequence[int]]) -> Result:
+def play(task: tuple[Mode, Sequence[int]]) -> Result:
     """Play the histories of a mode and seeds one after the other in this process."""
     mode, seeds = task
     silence()
     tally: Counter[str] = Counter()
-    _Events.tally = tally
+    _CountingLogger.tally = tally
     findings = []
     for seed in seeds:
         finding = _play_one(mode, seed, tally)
@@ -91,25 +92,25 @@ def play(task: tuple[str, Sequence[int]]) -> Result:
     return Result(len(seeds), tally, findings)
 
 
-def _history(mode: str, seed: int, tally: Counter[str], *, traced: bool = False) -> History:
+def _history(mode: Mode, seed: int, tally: Counter[str], *, traced: bool = False) -> History:
     if mode == "plain":
         return History(seed, tally, traced=traced)
     return ShardedHistory(mode, seed, tally, traced=traced)
 
 
-def _play_one(mode: str, seed: int, tally: Counter[str]) -> Finding | None:
+def _play_one(mode: Mode, seed: int, tally: Counter[str]) -> Finding | None:
     history = _history(mode, seed, tally)
-    tally[f"kind: {history.kind.name}"] += 1
+    tally[f"scenario: {history.scenario.name}"] += 1
     try:
         history.run()
     except Exception as exc:  # noqa: BLE001 - whatever comes out of a history is a finding
         text = str(exc) if isinstance(exc, Violation) else f"{type(exc).__name__}: {exc}"
-        return Finding(seed, history.kind.name, text, mode)
+        return Finding(seed, history.scenario.name, text, mode)
     return None
 
 
 def play_parallel(
-    first: int, last: int, workers: int, *, chunk: int = CHUNK, modes: Sequence[str] = ("plain",)
+    first: int, last: int, workers: int, *, chunk: int = CHUNK, modes: Sequence[Mode] = ("plain",)
 ) -> Iterator[Result]:
     """Play the seeds `first` to `last` - 1 of each mode in worker processes; yields chunks in their order."""
     chunks = ((mode, range(at, min(at + chunk, last))) for at in range(first, last, chunk) for mode in modes)
@@ -120,19 +121,19 @@ def play_parallel(
         yield from pool.imap(play, chunks)
 
 
-def replay(seed: int, mode: str = "plain") -> tuple[list[str], Finding | None]:
+def replay(seed: int, mode: Mode = "plain") -> tuple[list[str], Finding | None]:
     """Play one history with a timeline."""
     silence()
     tally: Counter[str] = Counter()
     history = _history(mode, seed, tally, traced=True)
-    _Events.tally, _Events.world = tally, history.world
+    _CountingLogger.tally, _CountingLogger.world = tally, history.world
     finding = None
     try:
         history.run()
     except Exception as exc:  # noqa: BLE001 - the timeline is what is wanted
-        finding = Finding(seed, history.kind.name, f"{type(exc).__name__}: {exc}", mode)
+        finding = Finding(seed, history.scenario.name, f"{type(exc).__name__}: {exc}", mode)
     finally:
-        _Events.world = None
+        _CountingLogger.world = None
     return history.world.trace or [], finding
 
 
@@ -141,7 +142,7 @@ def search(
     last: int,
     workers: int,
     *,
-    modes: Sequence[str] = ("plain",),
+    modes: Sequence[Mode] = ("plain",),
     until_found: bool = False,
     every: int = 0,
 ) -> Result:
@@ -155,7 +156,9 @@ def search(
         tally += result.tally
         findings += result.findings
         for finding in result.findings:
-            sys.stderr.write(f"seed {finding.seed} ({finding.kind}): {finding.text}\n  replay: {finding.command}\n")
+            sys.stderr.write(
+                f"seed {finding.seed} ({finding.scenario}): {finding.text}\n  replay: {finding.command}\n"
+            )
         if every and done - told >= every:
             told = done
             rate = done / (time.perf_counter() - began)
@@ -166,69 +169,16 @@ def search(
     return Result(done, tally, sorted(findings))
 
 
-def table(tally: Counter[str]) -> str:
-    """Return what happened, how often: a fault that never occurs proves nothing."""
-    rows = [f"{count:>12,}  {what}" for what, count in sorted(tally.items())]
-    return "\n".join(rows)
+def demand_promises(mode: Mode, histories: int) -> None:
+    """Search the first histories of a mode; what must have happened in them is looked at, too.
 
+    pytest-xdist runs one file on each core, so a search keeps to one process there.
 
-def missing(tally: Counter[str], modes: Sequence[str] = ("plain",)) -> list[str]:
-    """Return what ought to have happened in these modes and never did."""
-    expected: set[str] = set()
-    for mode in modes:
-        if mode == "plain":
-            expected |= EXPECTED | {f"kind: {kind.name}" for kind in KINDS}
-        else:
-            expected |= EXPECTED_OF[mode] | {f"kind: {kind}" for kind in kinds_of(mode)}
-    return sorted(what for what in expected if not tally[what])
-
-
-EXPECTED: Final[frozenset[Any]] = frozenset(
-    {
-        *(f"S3: PUT {fault}" for fault in ("refused before", "503 before", "409", "answer lost", "delayed")),
-        *(f"S3: {verb} {fault}" for verb in ("GET", "HEAD", "LIST") for fault in ("answer lost", "headers cut off")),
-        *(f"held up: before {verb} is applied" for verb in ("PUT", "HEAD", "LIST", "GET")),
-        *(f"held up: after {verb} was applied" for verb in ("PUT", "HEAD", "LIST", "GET")),
-        "S3: 412",
-        "S3: 403 RequestTimeTooSkewed",
-        "S3: a delayed PUT arrives and wins",
-        "S3: a segment is expired",
-        "KCL: a checkpoint is restored inside a span",
-        "KCL: a false shardEnded",
-        "KCL: a false shardEnded inside an aggregate of a closed shard",
-        "KCL: a graceful hand-over",
-        "KCL: a stale checkpoint is read",
-        "KCL: checkpoint fenced out",
-        "KCL: checkpoint throttled",
-        "KCL: leaseLost",
-        "KCL: shardEnded",
-        "KCL: the lease is stolen",
-        "KCL: the lease table is wiped",
-        "Kinesis: throttled",
-        "arrival times: step back",
-        "checked: a break, reported",
-        "checked: an end that is not proven",
-        "clock: a suspend",
-        "clock: a wall clock jumps",
-        "clock: an outage longer than the retention",
-        "died of: BufferTooOld",
-        "died of: SafetyRefusal",
-        "died of: SettingsError",
-        "died of: ShardEndUnproven",
-        "died of: StoreUnavailable",
-        "killed: after PUT was applied",
-        "killed: after a checkpoint was written",
-        "killed: before PUT is applied",
-        "killed: before a checkpoint is written",
-        "killed: the daemon alone",
-        "log: near_retention",
-        "log: slot_lost",
-        "log: stored_ranges_found",
-        "records: KPL aggregates",
-        "refused: consume, exit 6",
-        "stream: deleted and made again under its name",
-        "stream: retention trims",
-        "stream: the retention is changed",
-        "stream: the shard is closed",
-    }
-)
+    Raises:
+        AssertionError: a promise was broken, with the command that shows where; or something never happened.
+    """
+    workers = 1 if "PYTEST_XDIST_WORKER" in os.environ else 2
+    result = search(0, histories, workers, modes=(mode,))
+    assert not result.findings, "\n".join(f"{finding.text}\n  {finding.command}" for finding in result.findings)
+    never = missing(result.tally, (mode,))
+    assert not never, f"never happened: {never}"

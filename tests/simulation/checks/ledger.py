@@ -1,4 +1,4 @@
-"""What is promised: checked at every object and checkpoint that comes to be, and on the whole archive at the end.
+"""What is promised: checked at every new object and checkpoint, and on the whole archive at the end.
 
 Independent of the consumer: only keys, metadata, bodies and the shard's own records are looked at.
 """
@@ -15,11 +15,10 @@ from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.segment import read_records
 from tests.fakes.daemon_double import SHARD_END, Checkpoint
-from tests.simulation.bucket import Stored
-from tests.simulation.kinesis import HOUR, SimShard, SimStream
-from tests.simulation.world import Violation, World
+from tests.simulation.services.bucket import PREFIX, Stored
+from tests.simulation.services.kinesis import HOUR, SimShard, SimStream
+from tests.simulation.world import Violation, World, name
 
-PREFIX: Final = "raw/"
 EDGE_SECONDS: Final = 1800
 """A buffer may be 15 minutes old, and its PUT 15 minutes on its way: nearer to being trimmed nothing is promised."""
 
@@ -146,7 +145,7 @@ class Ledger:
         """
         if self.beyond_promise:
             return
-        chain = sorted(self.segments.values(), key=lambda one: one.first)
+        chain = self.chain()
         for segment in chain:
             self._check_body(segment)
         if chain:
@@ -159,6 +158,10 @@ class Ledger:
                     raise Violation(f"{name(number)} was never archived")
         self._check_end(chain)
 
+    def chain(self) -> list[Segment]:
+        """Return the segments in their order."""
+        return sorted(self.segments.values(), key=lambda segment: segment.first)
+
     def _check_body(self, segment: Segment) -> None:
         records = list(read_records(segment.body, self.shard.shard_id))
         expected = self.shard.everything[segment.first : segment.last + 1]
@@ -169,7 +172,7 @@ class Ledger:
             if (position, record.arrival_ms, record.partition_key, record.data) != truth:
                 raise Violation(f"{name(self.shard.index[truth.position])} is not archived byte for byte")
             if minute_of(record.arrival_ms) != metadata.minute:
-                raise Violation(f"{name(self.shard.index[truth.position])} stands in another minute")
+                raise Violation(f"{name(self.shard.index[truth.position])} is archived under another minute")
         arrivals = [truth.arrival_ms for truth in expected]
         if (metadata.arrival_min_ms, metadata.arrival_max_ms) != (min(arrivals), max(arrivals)):
             raise Violation(f"{name(segment.first)}: arrival times in the metadata are wrong")
@@ -229,11 +232,6 @@ class Ledger:
             begun = self.shard.index[self.adopted] + 1
         if begun < len(self.shard.everything):
             raise Violation(f"end.json calls the end proven, and {name(begun)} is missing")
-
-
-def name(number: int | None) -> str:
-    """Return how the timeline calls a record."""
-    return f"#{number}"
 
 
 def describe_object(shard: SimShard, key: str, stored: Stored) -> str:

@@ -12,6 +12,8 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeou
 
 from tests.simulation.world import Host, World
 
+PREFIX: Final = "raw/"
+SIDE_OBJECTS: Final = (f"{PREFIX}_duplicates/", f"{PREFIX}_watermarks/", f"{PREFIX}_expired/")
 SIGNATURE_SECONDS: Final = 900
 _FAULTS: Final = ("refused before", "503 before", "409", "answer lost", "500 after", "delayed", "token expired")
 _READ_FAULTS: Final = ("refused before", "503 before", "answer lost", "headers cut off")
@@ -112,8 +114,7 @@ class S3Client:
         if code is not None:
             self._end("PUT", Key, fault)
             raise _client_error(412 if code == "PreconditionFailed" else 403, code)
-        if self._host.world.trace is not None:
-            self._host.world.note(self._host.name, f"PUT is applied: {Key[-50:]}")
+        self._host.note(f"PUT is applied: {Key[-50:]}")
         self._end("PUT", Key, fault)
 
     def head_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: ARG002, N803
@@ -182,15 +183,13 @@ class S3Client:
     def _begin(self, verb: str, key: str, faults: tuple[str, ...]) -> str | None:
         host, world = self._host, self._host.world
         host.request(verb)
-        if world.trace is not None:
-            world.note(host.name, f"{verb} {key[-50:]}")
+        host.note(f"{verb} {key[-50:]}")
         host.point(f"before {verb} is applied")
         if not world.chance(host.fault_rate):
             return None
         fault = world.rng.choice(faults)
         world.tally[f"S3: {verb} {fault}"] += 1
-        if world.trace is not None:
-            world.note(host.name, f"{verb}: {fault}")
+        host.note(f"{verb}: {fault}")
         if fault == "refused before":
             raise EndpointConnectionError(endpoint_url="s3")
         if fault == "503 before":

@@ -44,7 +44,7 @@ class Table:
         self.on_sent = on_sent
 
     def apply(self, put: _Flying) -> Item | None:
-        """Apply a put now; return the item that stands against its condition, None when it was stored."""
+        """Apply a put now; return the item that its condition forbids to replace, None when it was stored."""
         key = put.item["id"]["S"]
         held = self.items.get(key)
         if put.condition is not None and not any(
@@ -104,9 +104,8 @@ class DynamoClient:
             self._host.point("while a put to the table is on its way")
             raise ReadTimeoutError(endpoint_url="dynamodb")
         held = self._table.apply(put)
-        if self._host.world.trace is not None:
-            of = "" if held is None else f": held by {_short(held)}"
-            self._host.world.note(self._host.name, f"PutItem {Item['id']['S']} {_short(Item)}{of}")
+        of = "" if held is None else f": held by {_short(held)}"
+        self._host.note(f"PutItem {Item['id']['S']} {_short(Item)}{of}")
         self._end(fault)
         if held is not None:
             self._host.world.tally["DynamoDB: condition failed"] += 1
@@ -159,8 +158,7 @@ class DynamoClient:
             return None
         fault = world.rng.choice(faults)
         world.tally[f"DynamoDB: {verb} {fault}"] += 1
-        if world.trace is not None:
-            world.note(host.name, f"{verb}: {fault}")
+        host.note(f"{verb}: {fault}")
         if fault == "throttled":
             raise _error(400, "ProvisionedThroughputExceededException")
         if fault == "refused before":

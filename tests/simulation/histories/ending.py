@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Final
 
 from archive.errors import DeliveryDoubt
 from tests.fakes.daemon_double import SHARD_END
-from tests.simulation.site import Site
+from tests.simulation.histories.site import Site
 from tests.simulation.world import Violation
 
 if TYPE_CHECKING:
-    from tests.simulation.history import History
-    from tests.simulation.kcl import Consumer
+    from tests.simulation.histories.history import History
+    from tests.simulation.services.kcl import Consumer
 
-_HEIRS: Final = 3
+_SUCCESSORS: Final = 3
 """So often a processor is started before the history counts as stopped: the second one may adopt."""
 
 
@@ -26,7 +26,7 @@ def drain(history: "History") -> bool:
         other.stream.fault_rate = 0
     done = False
     if not site.recreated and site.start != "latest":
-        done = send_heirs(history, site, adopt_at_once=history.kind.adopts_at_start)
+        done = send_successors(history, site, adopt_at_once=history.scenario.adopts_at_start)
     for consumer in list(history.consumers):
         if consumer in history.consumers:
             finish(history, consumer)
@@ -35,39 +35,39 @@ def drain(history: "History") -> bool:
     return done
 
 
-def send_heirs(history: "History", site: Site, *, adopt_at_once: bool = False) -> bool:
+def send_successors(history: "History", site: Site, *, adopt_at_once: bool = False) -> bool:
     """Let healthy processors start until one has read the shard to its end; True when one could.
 
     Raises:
         Violation: each of them doubts what it is delivered, and so would every one after them.
     """
     doubts = 0
-    for number in range(_HEIRS):
-        if _send_heir(history, site, adopt=adopt_at_once or number > 0):
+    for number in range(_SUCCESSORS):
+        if _send_successor(history, site, adopt=adopt_at_once or number > 0):
             return True
         doubts += isinstance(history.last_error, DeliveryDoubt)
-    if doubts == _HEIRS and not site.recreated:
+    if doubts == _SUCCESSORS and not site.recreated:
         raise Violation(f"no processor gets any further: {history.last_error}")
     return False
 
 
-def _send_heir(history: "History", site: Site, *, adopt: bool) -> bool:
+def _send_successor(history: "History", site: Site, *, adopt: bool) -> bool:
     history.last_error = None
     if site.lease.checkpoint == SHARD_END:
         return True
     site.ledger.accepts_gap = adopt
-    heir = history.start(site, settings=history.settings(adopt=adopt), healthy=True)
-    if heir is None:
+    successor = history.start(site, settings=history.settings(adopt=adopt), healthy=True)
+    if successor is None:
         return False
-    while not heir.task.dead and heir.waiting():
-        history.deliver(heir, history.rng.choice((1, 3, 10, None)), healthy=True)
+    while not successor.task.dead and successor.waiting():
+        history.deliver(successor, history.rng.choice((1, 3, 10, None)), healthy=True)
         history.world.now += 1
         wake(history, 0.1)
-    history.last_error = heir.task.error
-    if heir.task.dead:
+    history.last_error = successor.task.error
+    if successor.task.dead:
         return False
-    history.give(heir, "shardEnded" if heir.shard.closed else "shutdownRequested", healthy=True)
-    return heir.task.error is None
+    history.give(successor, "shardEnded" if successor.shard.closed else "shutdownRequested", healthy=True)
+    return successor.task.error is None
 
 
 def wake(history: "History", share: float) -> None:

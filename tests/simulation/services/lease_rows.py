@@ -1,18 +1,70 @@
-"""The lease table of a history as `minutebook restore` sees it, and the workers that renew its rows meanwhile."""
+"""The lease table of a history: its rows, what `minutebook restore` sees of them, and the workers that renew them."""
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from archive.format.position import Position
-from consumer.leases.rows import Lease, LeaseRows, lease_item, parse_rows
-from tests.simulation.ledger import name
-from tests.simulation.world import Host, Violation
+from consumer.leases.rows import Lease as StoredLease
+from consumer.leases.rows import LeaseRows, lease_item, parse_rows
+from tests.fakes.daemon_double import SHARD_END, Checkpoint, Lease
+from tests.fakes.shard import FakeShard
+from tests.simulation.world import Host, Violation, name
 
 if TYPE_CHECKING:
-    from tests.simulation.kcl import Consumer
-    from tests.simulation.sharded import ShardedHistory
-    from tests.simulation.shards import ShardSite
+    from tests.simulation.histories.shard_site import ShardSite
+    from tests.simulation.histories.sharded_history import ShardedHistory
+    from tests.simulation.services.kcl import Consumer
 
 FAILOVER_SECONDS: Final = 10
+
+
+class LeaseRow(Lease):
+    """One row of the lease table as a whole: there or not, its counter, and how often anybody changed it."""
+
+    def __init__(self, shard: FakeShard, *, start: str = "TRIM_HORIZON", at_timestamp_ms: int | None = None) -> None:
+        super().__init__(shard, start=start, at_timestamp_ms=at_timestamp_ms)
+        self.present = False
+        self.row_counter = 0
+        self.changes = 0
+        self.owner: str | None = None
+
+    def take(self) -> int:
+        """Give the lease to a new consumer; makes the row when it is missing."""
+        self.present = True
+        self.owner = f"worker-{self.row_counter}"
+        self._changed()
+        return super().take()
+
+    def renew(self) -> None:
+        """Let the owner renew, as it does every third of a fail-over."""
+        self._changed()
+
+    def wipe(self) -> None:
+        """Delete the row."""
+        super().wipe()
+        self.present, self.owner, self.row_counter = False, None, 0
+        self.changes += 1
+
+    def write(self, counter: int, checkpoint: Checkpoint) -> bool:
+        """Store a checkpoint, if the lease is still held."""
+        if not super().write(counter, checkpoint):
+            return False
+        self._changed()
+        return True
+
+    def replace(self, checkpoint: Checkpoint, counter: int) -> None:
+        """Write the whole row, as `minutebook restore` does: every consumer before is fenced out."""
+        super().wipe()
+        self.checkpoint, self.row_counter = checkpoint, counter
+        self.changes += 1
+        self.present, self.owner = True, None
+        if isinstance(checkpoint, Position) or checkpoint == SHARD_END:
+            self.written.append(checkpoint)
+            if self.on_write is not None:
+                self.on_write(checkpoint)
+
+    def _changed(self) -> None:
+        self.row_counter += 1
+        self.changes += 1
 
 
 class SimLeaseTable:
@@ -42,7 +94,7 @@ class SimLeaseTable:
         """Make the table unless it is there."""
         self._ask()
 
-    def put(self, lease: Lease, seen: Lease | None) -> bool:
+    def put(self, lease: StoredLease, seen: StoredLease | None) -> bool:
         """Put under the condition of `consumer.leases.rows.put_condition`."""
         self._ask()
         self._renew()
@@ -55,10 +107,8 @@ class SimLeaseTable:
             raise Violation(f"restore wrote a row although {next(iter(alive)).host.name} lives")
         row.replace(lease.checkpoint, lease.counter)
         self.written.append(site)
-        if self._history.world.trace is not None:
-            number = site.stream.shard.index.get(lease.checkpoint) if isinstance(lease.checkpoint, Position) else None
-            where = lease.checkpoint if number is None else name(number)
-            self._history.world.note(self._host.name, f"row of {lease.shard_id}: {where}")
+        number = site.stream.shard.index.get(lease.checkpoint) if isinstance(lease.checkpoint, Position) else None
+        self._host.note(f"row of {lease.shard_id}: {lease.checkpoint if number is None else name(number)}")
         return True
 
     def release_leader(self, owner: str | None = None) -> bool:  # noqa: ARG002 - the port's name
@@ -84,16 +134,16 @@ class SimLeaseTable:
         return alive
 
 
-def _row(site: "ShardSite") -> Lease:
+def _row(site: "ShardSite") -> StoredLease:
     lease, shards = site.lease, site.stream.shards
     checkpoint = lease.checkpoint
-    return Lease(
+    return StoredLease(
         shard_id=site.shard_id,
         checkpoint=cast("Any", checkpoint),
         counter=lease.row_counter,
         owner=lease.owner,
         parents=frozenset(site.stream.shard.parents),
-        children=frozenset(one.shard.shard_id for one in shards if site.shard_id in one.shard.parents),
+        children=frozenset(stream.shard.shard_id for stream in shards if site.shard_id in stream.shard.parents),
         starting_hash_key="0",
         ending_hash_key="9",
     )

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from archive.format.metadata import Continuity
 from consumer.dedupe.watermarks import MAX_INTERVALS
-from tests.simulation.ledger import name
-from tests.simulation.world import Violation
+from tests.simulation.world import Violation, name
 
 if TYPE_CHECKING:
-    from tests.simulation.sharded import ShardedHistory
-    from tests.simulation.shards import ShardSite
+    from tests.simulation.histories.shard_site import ShardSite
+    from tests.simulation.histories.sharded_history import ShardedHistory
 
 DAY: Final = 86_400
 CLOCKS: Final = 5 * 3600
@@ -44,17 +43,17 @@ def check_claims(history: "ShardedHistory") -> None:
         Violation: an event is kept twice within the time that its claim lives, is dropped everywhere, a record
             without an id is dropped, or one record was judged in two ways.
     """
-    for key, copies in sorted(_copies(history.shard_sites).items(), key=lambda one: repr(one[0])):
-        kept = [one for one in copies if one.duplicate_of is None]
-        for one, other in pairwise(kept):
-            if other.put_at - one.put_at < DAY - CLOCKS and not _outlived(history, one, other):
-                raise Violation(f"event {key} is kept twice: {one} and {other}")
+    for key, copies in sorted(_copies(history.shard_sites).items(), key=lambda item: repr(item[0])):
+        kept = [copy for copy in copies if copy.duplicate_of is None]
+        for copy, other in pairwise(kept):
+            if other.put_at - copy.put_at < DAY - CLOCKS and not _outlived(history, copy, other):
+                raise Violation(f"event {key} is kept twice: {copy} and {other}")
         history.world.tally["checked: copies dropped"] += len(copies) - len(kept)
         for copy in copies:
             if copy.duplicate_of is not None:
-                _check_original(history, key, copy, {(one.site.number, one.number) for one in kept})
+                _check_original(history, key, copy, {(other.site.number, other.number) for other in kept})
     for site in history.shard_sites:
-        _check_judgements(site, once=not history.kind.trims)
+        _check_judgements(site, once=not history.scenario.trims)
 
 
 def _check_judgements(site: "ShardSite", *, once: bool) -> None:
@@ -71,7 +70,7 @@ def _outlived(history: "ShardedHistory", *copies: _Copy) -> bool:
     """Tell whether the first claim was made for a shorter retention than the stream has now, and may have run out."""
     raised = history.retention_raised_at
     owners = (
-        f"flights/{one.site.shard_id}/{one.site.stream.shard.everything[one.number].position}" for one in copies
+        f"flights/{copy.site.shard_id}/{copy.site.stream.shard.everything[copy.number].position}" for copy in copies
     )
     return raised is not None and min(history.claimed_at[owner] for owner in owners) < raised + REREAD
 
@@ -84,7 +83,7 @@ def _copies(sites: Sequence["ShardSite"]) -> dict[Hashable, list[_Copy]]:
             if key is not None:
                 found.setdefault(key, []).append(_Copy(site.stream.shard.put_at[number], site, number, verdict))
     for copies in found.values():
-        copies.sort(key=lambda one: (one.put_at, one.site.number, one.number))
+        copies.sort(key=lambda copy: (copy.put_at, copy.site.number, copy.number))
     return found
 
 
@@ -98,7 +97,7 @@ def _check_original(history: "ShardedHistory", key: Hashable, copy: _Copy, kept:
     if (site.number, number) in kept:
         return
     if number in site.ledger.verdicts:
-        if history.kind.trims:
+        if history.scenario.trims:
             # A claim ran out while a zombie slept, and it claimed again for a record that is archived as a copy.
             history.world.tally["checked: an original that is a copy itself"] += 1
             _check_original(history, key, copy._replace(duplicate_of=site.ledger.verdicts[number]), kept)

@@ -29,7 +29,7 @@ class Moment(float):
 
 
 class SimShard(FakeShard):
-    """A shard that knows when each record was put, and where each stands."""
+    """A shard that knows when each record was put, and the number of each."""
 
     def __init__(self, shard_id: str = SHARD, *, first_sequence: int) -> None:
         super().__init__(shard_id, first_sequence=first_sequence)
@@ -107,7 +107,7 @@ class KinesisClient:
     def list_shards(self, **_request: str) -> dict[str, Any]:
         """List the shards that are still listed."""
         self._ask("ListShards")
-        return {"Shards": [_row(one.shard) for one in self._stream.shards if one.listed]}
+        return {"Shards": [_row(stream.shard) for stream in self._stream.shards if stream.listed]}
 
     def get_shard_iterator(
         self,
@@ -120,7 +120,7 @@ class KinesisClient:
     ) -> dict[str, Any]:
         """Return the index of the first record that will be read."""
         self._ask("GetShardIterator")
-        shard = next(one.shard for one in self._stream.shards if one.shard.shard_id == ShardId)
+        shard = next(stream.shard for stream in self._stream.shards if stream.shard.shard_id == ShardId)
         if ShardIteratorType == "TRIM_HORIZON":
             return {"ShardIterator": (shard.trimmed, shard)}
         if ShardIteratorType == "AT_TIMESTAMP":

@@ -1,15 +1,15 @@
-"""What can happen in a history of several shards, beside what can happen in any (`happenings`)."""
+"""What happens in histories of several shards only, or otherwise than in those of one."""
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from tests.fakes.daemon_double import SHARD_END
-from tests.simulation.happenings import HAPPENINGS as ANY
-from tests.simulation.happenings import opened, pass_time
-from tests.simulation.kinesis import HOUR
+from tests.simulation.histories.events import consumers, services
+from tests.simulation.histories.events.clocks import pass_time
+from tests.simulation.histories.events.consumers import opened
+from tests.simulation.services.kinesis import HOUR
 
 if TYPE_CHECKING:
-    from tests.simulation.sharded import ShardedHistory
+    from tests.simulation.histories.sharded_history import ShardedHistory
 
 
 def put(history: "ShardedHistory") -> None:
@@ -19,10 +19,10 @@ def put(history: "ShardedHistory") -> None:
 
 def resume(history: "ShardedHistory") -> None:
     """A processor or a command that was held up works on."""
-    if history.errands and history.rng.random() < 0.4:
-        history.rng.choice(history.errands).go_on()
+    if history.command_runs and history.rng.random() < 0.4:
+        history.rng.choice(history.command_runs).go_on()
     else:
-        ANY["resume"](history)
+        consumers.resume(history)
 
 
 def restart(history: "ShardedHistory") -> None:
@@ -96,7 +96,7 @@ def move(history: "ShardedHistory") -> None:
 
 def land(history: "ShardedHistory") -> None:
     """A delayed PUT arrives, at S3 or at the table."""
-    ANY["land"](history)
+    services.land(history)
     if history.table.flying:
         history.table.land(history.rng.randrange(len(history.table.flying)))
 
@@ -162,7 +162,7 @@ def day(history: "ShardedHistory") -> None:
 
 def publish(history: "ShardedHistory") -> None:
     """The nightly job publishes the days that are over."""
-    history.operator.publish()
+    history.operator.published.publish()
 
 
 def expire(history: "ShardedHistory") -> None:
@@ -174,7 +174,7 @@ def _stop_everybody(history: "ShardedHistory") -> None:
     for consumer in list(history.consumers):
         if consumer not in history.consumers:
             continue
-        if consumer.idle and consumer.opened and not consumer.leaving and history.rng.random() < 0.5:
+        if consumer.ready and history.rng.random() < 0.5:
             consumer.leaving = True
             history.give(consumer, "shutdownRequested")
         elif history.rng.random() < 0.7:
@@ -183,32 +183,7 @@ def _stop_everybody(history: "ShardedHistory") -> None:
         # The rest is frozen: it will wake up, and not know.
 
 
-HAPPENINGS: Final[Mapping[str, Callable[["ShardedHistory"], None]]] = {
-    **{
-        name: ANY[name]
-        for name in (
-            "time", "minute", "suspend", "deliver", "tick", "start", "kill", "orphan", "lose", "shutdown", "jump",
-            "faults", "end",
-        )
-    },
-    "put": put,
-    "resume": resume,
-    "restart": restart,
-    "handover": handover,
-    "reshard": reshard,
-    "throttle": throttle,
-    "wipe": wipe,
-    "lose leases": lose_leases,
-    "restore": restore,
-    "move": move,
-    "land": land,
-    "sweep": sweep,
-    "drop row": drop_row,
-    "lose table": lose_table,
-    "outage": outage,
-    "almost": almost,
-    "longer": longer,
-    "day": day,
-    "publish": publish,
-    "expire": expire,
-}  # fmt: skip
+EVENTS: Final = (
+    put, resume, restart, handover, reshard, throttle, wipe, lose_leases, restore, move, land, sweep, drop_row,
+    lose_table, outage, almost, longer, day, publish, expire,
+)  # fmt: skip

@@ -13,9 +13,9 @@ from consumer.settings.settings import Settings
 from consumer.stream.port import StreamIdentity
 from tests.fakes.daemon_double import Lease
 from tests.fakes.shard import FIRST_SEQUENCE
-from tests.simulation.bucket import Bucket, S3Client
-from tests.simulation.kinesis import ARN, HOUR, SimShard, SimStream
-from tests.simulation.ledger import PREFIX, Ledger
+from tests.simulation.checks.ledger import Ledger
+from tests.simulation.services.bucket import PREFIX, Bucket, S3Client
+from tests.simulation.services.kinesis import ARN, HOUR, SimShard, SimStream
 from tests.simulation.world import Host, World
 
 _TAILS: Final = (b"", b"", b"", "é日".encode(), b"\xff\xfe", b'"\n\\', b"x" * 150)
@@ -24,8 +24,8 @@ _TAILS: Final = (b"", b"", b"", "é日".encode(), b"\xff\xfe", b'"\n\\', b"x" * 
 class Site:
     """One stream of one shard, its application and its archive."""
 
-    lease_kind: ClassVar[type[Lease]] = Lease
-    ledger_kind: ClassVar[type[Ledger]] = Ledger
+    lease_type: ClassVar[type[Lease]] = Lease
+    ledger_type: ClassVar[type[Ledger]] = Ledger
 
     def __init__(
         self, world: World, bucket: Bucket, number: int, *, created: float, start: str, shard: SimShard | None = None
@@ -37,8 +37,8 @@ class Site:
         shard = shard or SimShard(first_sequence=FIRST_SEQUENCE)
         self.stream = SimStream(world, shard, arn=self.arn, created=created, retention_hours=24)
         self.start = start
-        self.lease = self.lease_kind(shard, start="LATEST" if start == "latest" else "TRIM_HORIZON")
-        self.ledger = self.ledger_kind(world, self.stream)
+        self.lease = self.lease_type(shard, start="LATEST" if start == "latest" else "TRIM_HORIZON")
+        self.ledger = self.ledger_type(world, self.stream)
         self.lease.on_write = self.ledger.checkpointed
         self.recreated = False
         self.record: ApplicationRecord | None = None
@@ -63,11 +63,8 @@ class Site:
                 rng.randint(1, 9),
             )
             self.world.now += rng.choice((0.01, 0.5, 3.0))
-        if self.world.trace is not None:
-            self.world.note(
-                "producer",
-                f"{self.arn[-9:]} holds #{self.stream.shard.trimmed}..#{len(self.stream.shard.everything) - 1}",
-            )
+        shard = self.stream.shard
+        self.world.note("producer", f"{self.arn[-9:]} holds #{shard.trimmed}..#{len(shard.everything) - 1}")
 
     def settle_start(self) -> None:
         """Give KCL its start, as `minutebook consume` does on each machine."""
@@ -140,6 +137,15 @@ def new_settings(rng: random.Random, *, adopt: bool) -> Settings:
         flush_seconds=rng.choice((None, None, 5)),
         store_timeout_seconds=rng.choice((10, 60, 300)),
         adopt_checkpoint=adopt,
+    )
+
+
+def describe_settings(settings: Settings) -> str:
+    """Return what differs from processor to processor, for the timeline."""
+    return (
+        f"segments <= {settings.max_segment_bytes} B, flush {settings.flush_seconds}, "
+        f"checkpoints every {settings.checkpoint_interval_seconds} s, "
+        f"gives up after {settings.store_timeout_seconds} s"
     )
 
 

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tests.simulation.site import new_settings
+from tests.simulation.histories.site import new_settings
 from tests.simulation.world import Violation
 
 if TYPE_CHECKING:
-    from tests.simulation.history import History
-    from tests.simulation.kcl import Consumer
+    from tests.simulation.histories.history import History
+    from tests.simulation.services.kcl import Consumer
 
 _MINUTES: Final = 4
 _WARM_SECONDS: Final = 600

@@ -17,10 +17,10 @@ from consumer.settings.settings import Settings
 from consumer.stream.kinesis import KinesisStream
 from tests.fakes.daemon_double import DaemonDouble, Lease, ProtocolViolationError
 from tests.fakes.shard import UserRecord
-from tests.simulation.bucket import Bucket, S3Client
-from tests.simulation.dynamodb import Table, in_any_order, open_table
-from tests.simulation.kinesis import KinesisClient, SimShard, SimStream
-from tests.simulation.world import Host, Task, Violation
+from tests.simulation.services.bucket import Bucket, S3Client
+from tests.simulation.services.dynamodb import Table, in_any_order, open_table
+from tests.simulation.services.kinesis import KinesisClient, SimShard, SimStream
+from tests.simulation.world import Host, Task, Violation, name
 
 IDLE = "waits for a message"
 _TRANSIENT = ("ThrottlingException", "KinesisClientLibDependencyException")
@@ -30,7 +30,7 @@ Message = Callable[[], bytes]
 class Consumer(DaemonDouble):
     """One shard consumer: takes the lease at once, and serves one processor.
 
-    `hands` is what it is doing: the name of the message that it has not answered yet, or None.
+    `pending_message` is the name of the message that it has not answered yet, or None.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Consumer(DaemonDouble):
         self.host = host
         self.stream = stream
         self.settings = settings
-        self.hands: str | None = None
+        self.pending_message: str | None = None
         self.orphan = False
         self.leaving = False
         self.opened = False
@@ -82,23 +82,27 @@ class Consumer(DaemonDouble):
         """Tell whether it waits for the next message."""
         return self.task.where == IDLE and not self.task.dead
 
+    @property
+    def ready(self) -> bool:
+        """Tell whether it can be given work: it is open, and does not stop."""
+        return self.idle and self.opened and not self.leaving
+
     def give(self, what: str, message: Message) -> None:
         """Send a message and let the processor work until it is idle, held up or dead."""
-        self.hands, self._inbox = what, message
+        self.pending_message, self._inbox = what, message
         self.host.received_at = self.host.world.now
         if what == "leaseLost":
             self.host.silenced = True
-        if self.host.world.trace is not None:
-            self.host.world.note(self.host.name, f"<- {what}")
+        self.host.note(f"<- {what}")
         self.go_on()
 
     def go_on(self) -> None:
         """Let the processor work on."""
         self.task.resume()
         if self.idle:
-            if self.hands == "initialize":
+            if self.pending_message == "initialize":
                 self.opened = self.host.opened = True
-            self.hands = None
+            self.pending_message = None
 
     def cut_off(self) -> None:
         """The daemon is killed: its child meets the end of its input when it looks next."""
@@ -172,10 +176,9 @@ class Consumer(DaemonDouble):
             world.happened("KCL: checkpoint throttled", host.name)
         answer = self._answer_checkpoint(action, message)
         error = self.requests[-1].error
-        if world.trace is not None:
-            asked = self.requests[-1].asked
-            where = "SHARD_END" if asked is None else f"#{self.shard.index.get(asked)}"
-            world.note(host.name, f"checkpoint {where}: {error or 'taken'}")
+        asked = self.requests[-1].asked
+        where = "SHARD_END" if asked is None else name(self.shard.index.get(asked))
+        host.note(f"checkpoint {where}: {error or 'taken'}")
         if error in {"IllegalArgumentException", "InvalidStateException"}:
             self.legal = False
         if error == "ShutdownException":
