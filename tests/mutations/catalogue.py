@@ -10,7 +10,7 @@ _SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
 _CHECKPOINTS: Final = "tests/unit/consumer/processor/test_checkpoints.py"
 _START: Final = "tests/unit/consumer/processor/test_start.py"
 _END: Final = "tests/unit/consumer/processor/test_end.py"
-_RUNS: Final = "tests/unit/consumer/processor/test_runs.py"
+_BUFFER: Final = "tests/unit/consumer/processor/test_buffer.py"
 _PROTOCOL: Final = "tests/unit/consumer/processor/test_protocol.py"
 _RETENTION: Final = "tests/unit/consumer/processor/test_retention.py"
 _COMMIT: Final = "tests/unit/archive/store/test_commit.py"
@@ -48,7 +48,7 @@ MUTATIONS: Final = (
         "archive/format/record.py",
         "return Position(int(self.sequence_number), self.sub_sequence_number)",
         "return Position(int(self.sequence_number), 0)",
-        (f"{_RUNS}::test_an_aggregate_of_one_arrival_time_stays_in_order",),
+        (f"{_BUFFER}::test_an_aggregate_of_one_arrival_time_stays_in_order",),
     ),
     Mutation(
         "treat 412 as success without HEAD",
@@ -109,7 +109,7 @@ MUTATIONS: Final = (
         "consumer/processor/processor.py",
         "archiver.take(records, received_at)",
         "archiver.take(sorted(records, key=lambda record: record.arrival_ms), received_at)",
-        (f"{_RUNS}::test_arrival_times_that_step_back_only_make_runs_shorter",),
+        (f"{_BUFFER}::test_arrival_times_that_step_back_only_make_buffers_shorter",),
     ),
     Mutation(
         "LIST only on sentinel starts",
@@ -124,14 +124,14 @@ MUTATIONS: Final = (
         "consumer/processor/sequence_store.py",
         "if minute in self._loaded or (self._loaded and not self._may_be_stored(minute)):",
         "if minute >= 0:",
-        (f"{_SLOTS}::test_a_wiped_lease_table_adds_nothing", f"{_RUNS}::test_the_first_minutes_cost_one_list_each"),
+        (f"{_SLOTS}::test_a_wiped_lease_table_adds_nothing", f"{_BUFFER}::test_the_first_minutes_cost_one_list_each"),
     ),
     Mutation(
         "LIST every minute for ever",
         "consumer/processor/sequence_store.py",
         "return start_ms < self._started_ms + SKEW_MS",
         "return True",
-        (f"{_RUNS}::test_a_steady_shard_minute_costs_one_put_and_nothing_else",),
+        (f"{_BUFFER}::test_a_steady_shard_minute_costs_one_put_and_nothing_else",),
     ),
     Mutation(
         "believe the end of an open shard",
@@ -202,7 +202,7 @@ MUTATIONS: Final = (
         "consumer/processor/buffer.py",
         "if age > self._settings.max_segment_age_seconds:",
         "if age < 0:",
-        (f"{_SLOTS}::test_a_buffer_that_is_too_old_is_thrown_away",),
+        (f"{_BUFFER}::test_a_buffer_that_is_too_old_is_thrown_away",),
     ),
     Mutation(
         "compare the winner's end by its sequence number alone",
@@ -212,7 +212,7 @@ MUTATIONS: Final = (
         (f"{_SLOTS}::test_a_slot_is_lost_in_the_middle_of_an_aggregate",),
     ),
     Mutation(
-        "drop the rest of a lost run",
+        "drop the rest of a lost buffer",
         "consumer/processor/archiver.py",
         "        return self._recut(buffer, outcome.winner.last)\n",
         "        return None\n",

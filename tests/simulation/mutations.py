@@ -147,13 +147,13 @@ MUTATIONS: Final = (
         "        self.chain.tail = metadata.last\n",
     ),
     _one(
-        "send the rest of a lost run whole",
+        "send the rest of a lost buffer whole",
         "consumer/processor/cutting.py",
         "if at > position",
         "if at",
     ),
     _one(
-        "drop the rest of a lost run",
+        "drop the rest of a lost buffer",
         "consumer/processor/archiver.py",
         "        return self._recut(buffer, outcome.winner.last)\n",
         "        return None\n",
@@ -165,7 +165,7 @@ MUTATIONS: Final = (
         "archiver.take(sorted(records, key=lambda record: record.arrival_ms), received_at)",
     ),
     _one(
-        "cut runs anywhere but at minutes",
+        "cut buffers anywhere but at minutes",
         "consumer/processor/buffer.py",
         "if minute != self.segment.minute:",
         "if minute < 0:",

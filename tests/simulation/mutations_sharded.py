@@ -109,7 +109,7 @@ CLAIMS: Final = (
         "lambda: start.identity.retention_ms, self._map_claims",
     ),
     _claims(
-        "two copies in one stretch claim side by side",
+        "two copies in one slice claim side by side",
         "consumer/dedupe/deduplicator.py",
         "None if event_id is None or owners[event_id] == position else owners[event_id]",
         "None if event_id is None or owners[event_id] in positions else owners[event_id]",
@@ -133,7 +133,7 @@ CLAIMS: Final = (
         'duplicates_key(self._prefix, self._shard_id, segment.minute, first, "w")',
     ),
     _claims(
-        "the rest of a lost run forgets its dropped lines",
+        "the rest of a lost buffer forgets its dropped lines",
         "consumer/processor/cutting.py",
         "in merge(kept, dropped, key=itemgetter(0)) if at > position",
         "in kept if at > position",
