@@ -228,7 +228,7 @@ MUTATIONS: Final = (
     Mutation(
         "the first commit before the start marker",
         "consumer/processor/archiver.py",
-        "self._on_chain_start(segment.span.first, self.chain.tail, budget)",
+        "self._on_chain_start(buffer.segment.span.first, chain_start, budget)",
         "Continuity.PROVEN",
         (f"{_START}::test_the_start_marker_comes_before_the_first_segment",),
     ),

@@ -266,7 +266,7 @@ MUTATIONS: Final = (
     _one(
         "no start marker",
         "consumer/processor/archiver.py",
-        "self._on_chain_start(segment.span.first, self.chain.tail, budget)",
+        "self._on_chain_start(buffer.segment.span.first, chain_start, budget)",
         "Continuity.PROVEN",
     ),
     _one(
