@@ -1,4 +1,4 @@
-"""How producer deduplication takes up a shard's chain where it stands.
+"""How producer deduplication goes on where a shard's chain ends.
 
 Watermarks of the chain's tail come from, in this order: the tail row of the dedupe table, when it names the very
 position; the segment that ends there, found in the archive; else nothing is known and doubt keeps. A child shard
@@ -76,7 +76,7 @@ class DedupeStarter:
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def open(self, tail: Predecessor) -> Deduplicator:
-        """Return the deduplicator for a chain that stands at `tail`."""
+        """Return the deduplicator for a chain that ends at `tail`."""
         settings = self._services.settings
         shard = f"{settings.stream_name}/{self._shard_id}"
         if settings.dedupe == "claims":

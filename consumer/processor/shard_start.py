@@ -60,7 +60,7 @@ class ShardStarter:
                 return ShardStart(identity, ChainTail(ChainStart.parse(sequence_number), Continuity.PROVEN))
             except FormatError as exc:
                 raise DeliveryDoubt(
-                    f"KCL starts the shard at {sequence_number!r}, which is no position",
+                    f"KCL starts the shard at {sequence_number!r}, which is not a position",
                     next_step="look at the shard's row in the lease table",
                 ) from exc
         checkpoint = Position(int(sequence_number), sub_sequence_number)

@@ -64,7 +64,7 @@ CLAIMS: Final = (
         mode="claims",
     ),
     Mutation(
-        "the rest of a lost run forgets its dropped lines",
+        "the rest of a lost buffer forgets its dropped lines",
         Change(_CUTTING, "in merge(kept, dropped, key=itemgetter(0)) if at > position", "in kept if at > position"),
         mode="claims",
     ),
@@ -124,7 +124,7 @@ CLAIMS: Final = (
         mode="claims",
     ),
     Mutation(
-        "two copies in one stretch claim side by side",
+        "two copies in one slice claim side by side",
         Change(_DEDUPLICATOR, "owners[event_id] == position else", "owners[event_id] in positions else"),
         mode="claims",
     ),

@@ -29,9 +29,7 @@ def end_marker(world: World) -> EndMarker:
 
 def archive_all(world: World) -> None:
     """Let a worker archive what is held and stop."""
-    worker = world.started()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    world.archive_all()
 
 
 def test_records_from_before_the_start_do_not_keep_a_shard_from_ending() -> None:

@@ -31,13 +31,6 @@ def world() -> World:
     return world
 
 
-def archive_all(world: World) -> None:
-    """Let a worker archive what is held and stop."""
-    worker = world.started()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
-
-
 def trim(world: World, number: int) -> None:
     """Let retention take everything up to a record."""
     world.shard.trim_through(world.shard.everything[number].position)
@@ -55,13 +48,13 @@ def test_a_raised_retention_hides_no_break() -> None:
     """
     world = World()
     world.put(2)
-    archive_all(world)
+    world.archive_all()
     world.put(2)
     world.clock.advance(DAY_SECONDS + 600)
     trim(world, 3)
     world.stream.retention_ms = 7 * DAY_MS
     world.put(2)
-    archive_all(world)
+    world.archive_all()
     assert list(continuities(world)) == [True, False]
 
 
@@ -89,7 +82,7 @@ def test_a_machine_that_sleeps_inside_a_call_notices_what_it_missed(world: World
 def test_an_empty_call_after_an_outage_proves_nothing(world: World) -> None:
     """The reader was away for a day; KCL says "caught up" when everything unread is trimmed."""
     world.put(2)
-    archive_all(world)
+    world.archive_all()
     worker = world.started()
     world.put(2)
     world.clock.advance(DAY_SECONDS + 600)
@@ -101,7 +94,7 @@ def test_an_empty_call_after_an_outage_proves_nothing(world: World) -> None:
 def test_the_first_batch_proves_its_link_again(world: World) -> None:
     """The checkpoint was held when the processor started, and trimmed when the first batch came."""
     world.put(2)
-    archive_all(world)
+    world.archive_all()
     worker = world.started()
     world.clock.advance(600)
     world.put(2)
@@ -109,7 +102,7 @@ def test_the_first_batch_proves_its_link_again(world: World) -> None:
     with pytest.raises(DeliveryDoubt):
         worker.daemon.deliver()
     world.put(1)
-    archive_all(world)
+    world.archive_all()
     assert list(continuities(world)) == [True, False]
 
 
@@ -141,14 +134,14 @@ def test_an_adopted_chain_begins_with_its_start_whoever_commits_first() -> None:
     first.store.before = die
     with pytest.raises(SystemExit):
         first.daemon.request_shutdown()
-    archive_all(world)
+    world.archive_all()
     assert isinstance(world.metadata().after, ChainStart)
 
 
 def test_a_record_that_was_held_a_moment_ago_may_be_gone(world: World) -> None:
     """An empty call asked and was told that the checkpoint is held; a minute later it was trimmed, with more."""
     world.put(2)
-    archive_all(world)
+    world.archive_all()
     worker = world.started()
     world.put(2)
     world.clock.advance(DAY_SECONDS)

@@ -1,10 +1,14 @@
-"""How runs are cut, and what a steady shard costs."""
+"""When a buffer ends, how old it may be, and what a steady shard costs."""
+
+from collections.abc import Callable
 
 import pytest
 
+from archive.errors import BufferTooOld, StoreUnavailable
 from archive.format.metadata import ChainStart
 from tests.fakes.clock import START_MS
-from tests.fakes.world import World
+from tests.fakes.memory_store import Fault, PlannedFaults
+from tests.fakes.world import Worker, World
 
 
 @pytest.fixture
@@ -13,7 +17,7 @@ def world() -> World:
     return World()
 
 
-def test_a_run_ends_when_the_next_record_belongs_to_another_minute(world: World) -> None:
+def test_a_buffer_ends_when_the_next_record_belongs_to_another_minute(world: World) -> None:
     """Nothing is committed before, and the new minute's record waits."""
     worker = world.started()
     world.put(3)
@@ -36,7 +40,7 @@ def test_a_minute_that_changes_inside_a_batch_cuts_it(world: World) -> None:
     assert world.spans()[:2] == [(0, 1), (2, 3)]
 
 
-def test_arrival_times_that_step_back_only_make_runs_shorter(world: World) -> None:
+def test_arrival_times_that_step_back_only_make_buffers_shorter(world: World) -> None:
     """Records stay in position order; each change of minute cuts, also backwards."""
     worker = world.started()
     for second in (59, 60, 59, 61, 59):
@@ -48,8 +52,8 @@ def test_arrival_times_that_step_back_only_make_runs_shorter(world: World) -> No
     world.check_everything_archived()
 
 
-def test_a_run_ends_before_it_grows_beyond_its_size(world: World) -> None:
-    """The record that would not fit begins the next run, whether it comes in the same batch or in another."""
+def test_a_buffer_ends_before_it_grows_beyond_its_size(world: World) -> None:
+    """The record that would not fit begins the next buffer, whether it comes in the same batch or in another."""
     worker = world.started(max_segment_bytes=10_000)
     for count in (5, 1, 1, 1, 1):
         world.put(count, data=b"x" * 3000)
@@ -60,7 +64,7 @@ def test_a_run_ends_before_it_grows_beyond_its_size(world: World) -> None:
     world.check_everything_archived()
 
 
-def test_a_record_larger_than_the_limit_is_a_run_of_its_own(world: World) -> None:
+def test_a_record_larger_than_the_limit_is_a_segment_of_its_own(world: World) -> None:
     """The limit cuts, it never refuses."""
     worker = world.started(max_segment_bytes=1)
     world.put(3, data=b"x" * 100)
@@ -110,7 +114,7 @@ def test_an_idle_shard_lingers_for_late_records(world: World) -> None:
     assert world.spans() == [(0, 0)]
 
 
-def test_a_wall_clock_that_is_behind_cannot_hold_a_run_for_ever(world: World) -> None:
+def test_a_wall_clock_that_is_behind_cannot_hold_a_buffer_for_ever(world: World) -> None:
     """The buffer's own age, by the monotonic clock, ends it after 60 s + linger."""
     worker = world.started()
     world.put()
@@ -207,3 +211,64 @@ def test_an_aggregate_of_one_arrival_time_stays_in_order(world: World) -> None:
     assert world.spans() == [(0, 2)]
     assert world.metadata().last.sub == 2
     world.check_everything_archived()
+
+
+def holding(world: World, count: int = 6) -> Worker:
+    """Return a started worker that holds the first `count` of six records uncommitted."""
+    world.put(6)
+    worker = world.started()
+    worker.daemon.deliver(count)
+    return worker
+
+
+def test_a_buffer_that_is_too_old_is_thrown_away(world: World) -> None:
+    """After a pause of an hour the slot may have been expired: no PUT, exit, and the records come again."""
+    worker = holding(world)
+    world.clock.advance(3600)
+    with pytest.raises(BufferTooOld):
+        worker.daemon.tick()
+    assert "PUT" not in worker.store.requests
+    world.archive_all()
+    world.check_everything_archived()
+
+
+def next_minute(world: World, worker: Worker) -> None:
+    """Let a record of another minute arrive."""
+    world.put()
+    worker.daemon.deliver()
+
+
+def same_minute(_world: World, worker: Worker) -> None:
+    """Let the last record of the old minute arrive."""
+    worker.daemon.deliver(1)
+
+
+def shutdown(_world: World, worker: Worker) -> None:
+    """Ask for the shutdown."""
+    worker.daemon.request_shutdown()
+
+
+def shard_end(world: World, worker: Worker) -> None:
+    """Report the end of the shard."""
+    world.shard.close()
+    worker.daemon.end_shard()
+
+
+@pytest.mark.parametrize("message", [next_minute, same_minute, shutdown, shard_end])
+def test_a_paused_process_never_commits_an_old_buffer(world: World, message: Callable[[World, Worker], None]) -> None:
+    """Whatever message comes first after the pause."""
+    worker = holding(world, 5)
+    world.clock.advance(3600)
+    with pytest.raises(BufferTooOld, match=r"[1-9][0-9]* buffered records were thrown away"):
+        message(world, worker)
+    assert "PUT" not in worker.store.requests
+
+
+def test_a_pause_in_the_middle_of_the_retries_ends_them(world: World) -> None:
+    """The age bounds the commit too, not only its beginning."""
+    worker = holding(world)
+    worker.store.faults = PlannedFaults(Fault.THROTTLED)
+    world.clock.on_sleep = lambda _seconds: world.clock.advance(3600)
+    with pytest.raises(StoreUnavailable):
+        worker.daemon.request_shutdown()
+    assert world.chain() == []
