@@ -169,7 +169,18 @@ def audit(
     from compaction.job.request import AuditRequest  # noqa: PLC0415 - same
 
     request = AuditRequest(
-        file, date, first, last, level, shard, lookback, report, as_json, master, event_id, published
+        file,
+        date=date,
+        first=first,
+        last=last,
+        level=level,
+        shard=shard,
+        lookback_days=lookback,
+        report=report,
+        as_json=as_json,
+        master=master,
+        event_id=event_id,
+        published=published,
     )
     raise typer.Exit(run(request, os.environ))
 
@@ -211,20 +222,20 @@ def compact(
 
     request = CompactRequest(
         file,
-        date,
-        first,
-        last,
-        out,
-        report,
-        lookback,
-        dry_run,
-        accept_defects,
-        as_json,
-        master,
-        event_id,
-        drop_producer_duplicates,
-        iceberg,
-        iceberg_catalog,
+        date=date,
+        first=first,
+        last=last,
+        out=out,
+        report=report,
+        lookback_days=lookback,
+        dry_run=dry_run,
+        accept_defects=accept_defects,
+        as_json=as_json,
+        master=master,
+        event_id=event_id,
+        drop_producer_duplicates=drop_producer_duplicates,
+        iceberg=iceberg,
+        iceberg_catalog=iceberg_catalog,
     )
     raise typer.Exit(run(request, os.environ))
 
