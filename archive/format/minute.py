@@ -46,11 +46,6 @@ def minute_text(minute: int) -> str:
     return (_EPOCH + timedelta(minutes=minute)).strftime("%Y-%m-%dT%H:%MZ").rjust(17, "0")
 
 
-def iso_time(epoch_ms: int) -> str:
-    """Return UTC in ISO 8601 with milliseconds."""
-    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def parse_minute_path(text: str) -> int:
     """Read `yyyy/MM/dd/HH/mm`; raises FormatError."""
     return _parse(_PATH, text)
@@ -59,6 +54,11 @@ def parse_minute_path(text: str) -> int:
 def parse_minute_text(text: str) -> int:
     """Read `yyyy-MM-ddTHH:mmZ`; raises FormatError."""
     return _parse(_TEXT, text)
+
+
+def iso_time(epoch_ms: int) -> str:
+    """Return UTC in ISO 8601 with milliseconds, as `2026-11-21T10:16:00.000Z`."""
+    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @functools.lru_cache(maxsize=_CACHED)
