@@ -74,14 +74,14 @@ class DirectoryStorage:
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """List the files whose key begins with `prefix`, in the order of keys."""
-        folder = self.root / prefix.rpartition("/")[0]
+        folder = self._path(prefix.rpartition("/")[0])
         paths = folder.rglob("*") if folder.is_dir() else ()
         rows = [self._row(path) for path in paths if _is_object(path)]
         yield from sorted((row for row in rows if row.key.startswith(prefix)), key=lambda row: row.key.encode())
 
     def list_level(self, folder: str) -> Listing:
         """List what lies directly below a folder."""
-        path = self.root / folder
+        path = self._path(folder)
         entries = sorted(path.iterdir()) if path.is_dir() else []
         folders = tuple(f"{folder}{entry.name}/" for entry in entries if entry.is_dir())
         return Listing(folders, tuple(self._row(entry) for entry in entries if _is_object(entry)))
@@ -123,10 +123,12 @@ class DirectoryStorage:
         )
 
     def _path(self, key: str) -> Path:
-        path = self.root / key
-        if ".." in path.parts:
-            raise StoreRefused(f"{key} leads out of {self.root}")
-        return path
+        if key.startswith("/") or ".." in key.split("/"):
+            raise StoreRefused(
+                f"{key!r} leads out of {self.root}",
+                next_step="find out who wrote this name: keys are relative to the store's root",
+            )
+        return self.root / key
 
     @contextmanager
     def _lock(self) -> Iterator[None]:

@@ -9,15 +9,16 @@ from collections.abc import Iterator
 import pytest
 
 from archive.errors import BufferTooOld, DeliveryDoubt, StoreUnavailable
-from archive.format.metadata import ChainStart
+from archive.format.metadata import ChainStart, Continuity
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
 from consumer.processor.sequence_store import SequenceStore
+from consumer.processor.services import Services
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 from tests.fakes.shard import SHARD
 from tests.fakes.stream import DAY_MS
-from tests.fakes.world import World
+from tests.fakes.world import World, settings
 
 DAY_SECONDS = DAY_MS / 1000
 
@@ -44,7 +45,7 @@ def trim(world: World, number: int) -> None:
 
 def continuities(world: World) -> Iterator[bool]:
     """Tell of each segment whether its link is proven."""
-    return (segment.metadata.continuity is None for segment in world.chain())
+    return (segment.metadata.continuity is Continuity.PROVEN for segment in world.chain())
 
 
 def test_a_raised_retention_hides_no_break() -> None:
@@ -174,11 +175,14 @@ def test_nothing_stale_is_committed_when_the_duplicates_took_a_day() -> None:
     clock, bucket = ManualClock(), MemoryBucket()
     store = MemoryStore(bucket)
     store.after = lambda _verb, key: clock.advance(DAY_SECONDS) if "_duplicates/" in key else None
-    sequences = SequenceStore(store, "raw/", SHARD, clock, random.Random(1), budget_seconds=300)
+    services = Services(settings(), store, World().stream, clock, random.Random(1), lambda: "w")
+    sequences = SequenceStore(services, SHARD)
     run = SegmentWriter(SHARD, START_MS // 60_000)
     run.extend([Record("1", 0, "p", START_MS, b"a")])
     run.drop(Record("2", 0, "p", START_MS, b"a"), "an original")
     start = ChainStart("TRIM_HORIZON")
     with pytest.raises(StoreUnavailable):
-        sequences.commit(run, after=start, writer="w", continuity=None, watermarks=None, budget_seconds=300)
+        sequences.commit(
+            run, after=start, writer="w", continuity=Continuity.PROVEN, watermarks=None, budget_seconds=300
+        )
     assert all(key.startswith("raw/_duplicates/") for key in bucket.keys("raw/"))

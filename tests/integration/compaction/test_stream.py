@@ -23,7 +23,7 @@ from compaction.stream.kinesis import StreamReader
 from compaction.verdict.audit_document import Audit
 from compaction.verdict.findings import Code
 from demo.embedded import REGION, EmbeddedAws
-from tests.corpus.auditing import ports
+from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, make_segment
 from tests.e2e.aggregate import aggregate
 from tests.e2e.worker import wait_until
@@ -79,7 +79,7 @@ class Stage(NamedTuple):
         """Audit the day on which the records arrived."""
         clock = SystemClock()
         reader = StreamReader(self.kinesis, self.name, clock, random.Random(1), page_records=50)
-        given = ports(self.address, {"shardId-000000000000": checkpoint}, clock=clock)
+        given = job_context(self.address, {"shardId-000000000000": checkpoint}, clock=clock)
         options = AuditOptions(level="stream")
         return audit_day(given._replace(stream=lambda: reader), self.day, options).audit
 

@@ -39,7 +39,7 @@ class Archive:
         after: Predecessor = START,
         data: bytes | None = None,
         minute: int = MINUTE,
-        continuity: Continuity | None = None,
+        continuity: Continuity = Continuity.PROVEN,
     ) -> str:
         """Commit a segment with these records; returns its key."""
         writer = SegmentWriter(SHARD, minute)
@@ -120,7 +120,7 @@ def test_a_deleted_object_is_a_broken_link(archive: Archive) -> None:
 def test_unproven_continuity_is_not_clean(archive: Archive) -> None:
     """A segment that says that records may be missing before it is believed."""
     archive.send(1)
-    archive.segment(1, continuity="unproven")
+    archive.segment(1, continuity=Continuity.UNPROVEN)
     assert not archive.verdict().is_clean
 
 

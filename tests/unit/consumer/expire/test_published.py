@@ -15,7 +15,7 @@ from compaction.job.context import AuditOptions
 from compaction.rewrite import CompactOptions, compact_day
 from consumer.expire.command import Archive, parse_age, run
 from consumer.stream.port import StreamIdentity
-from tests.corpus.auditing import ports
+from tests.corpus.auditing import job_context
 from tests.corpus.defects import truncated_object
 from tests.corpus.model import PREFIX, STREAM_ARN, Corpus
 from tests.fakes.clock import ManualClock
@@ -30,8 +30,8 @@ def compact(folder: Path, corpus: Corpus, *, accept_defects: bool = False) -> tu
     raw = Address(None, str(folder / "raw"))
     corpus.write(open_storage(raw))
     out = StorePrefix(Address(None, str(folder / "out")), ROOT)
-    job = ports(folder / "raw", corpus.checkpoints, clock=clock)
-    compact_day(job, open_storage(out.address), DAY, CompactOptions(AuditOptions(), out, accept_defects))
+    job = job_context(folder / "raw", corpus.checkpoints, clock=clock)
+    compact_day(job, job.open(out.address), DAY, CompactOptions(AuditOptions(), out, accept_defects))
     return open_storage(raw), clock
 
 

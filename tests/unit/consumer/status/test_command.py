@@ -48,7 +48,7 @@ class Scene:
         self.table = MemoryLeaseTable(*leases)
         self.days = 7
 
-    def archive(self, *minutes: int, missing: int | None = None, continuity: Continuity | None = None) -> None:
+    def archive(self, *minutes: int, missing: int | None = None, continuity: Continuity = Continuity.PROVEN) -> None:
         """Begin the archive, and store a chain for S0 with one segment per minute."""
         record = ApplicationRecord(
             format=FORMAT,
@@ -237,7 +237,7 @@ def test_a_missing_segment_is_a_gap() -> None:
 def test_a_doubtful_continuity_is_a_gap() -> None:
     """What the writer could not prove."""
     scene = Scene()
-    scene.archive(NOW, continuity="unproven")
+    scene.archive(NOW, continuity=Continuity.UNPROVEN)
     assert scene.only().gaps == ["unproven before 1000:0"]
 
 
