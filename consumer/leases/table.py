@@ -1,4 +1,4 @@
-"""The DynamoDB side of the lease table port: the only module that sends requests about leases."""
+"""The DynamoDB side of the lease table port: the only module of the consumer that reads or writes lease rows."""
 
 import random
 from collections.abc import Callable
@@ -99,7 +99,7 @@ class DynamoDBLeaseTable:
     def put(self, lease: Lease, seen: Lease | None) -> bool:
         """Write one row under `put_condition`; see `LeaseTable`.
 
-        A put whose answer was lost and that is sent again meets its own row: that is success.
+        A put whose answer was lost and that is sent again finds its own row: that is success.
         """
         condition, values = put_condition(seen)
         request: dict[str, Any] = {

@@ -27,11 +27,13 @@ def check_lifecycle(probe: Probe) -> Check:
     except StoreRefused as exc:
         if _code(exc) == "NoSuchLifecycleConfiguration":
             return Check.ok(name, "no rules")
-        return Check.unknown(name, str(exc), "allow s3:GetLifecycleConfiguration to have it checked")
+        return Check.unknown(name, str(exc), next_step="allow s3:GetLifecycleConfiguration to have it checked")
     rules = [dict(rule) for rule in answer.get("Rules", [])]
     expiring = list(expiring_rules(rules, probe.settings.prefix))
     if expiring:
-        return Check.failed(name, f"rules delete raw objects: {', '.join(expiring)}", _EXPIRY_STEP, 6)
+        return Check.failed(
+            name, f"rules delete raw objects: {', '.join(expiring)}", next_step=_EXPIRY_STEP, exit_code=6
+        )
     return Check.ok(name, f"{len(rules)} rules, none deletes under the prefix")
 
 
@@ -63,7 +65,10 @@ def check_replication(probe: Probe) -> Check:
         )
         if head.get("ReplicationStatus") == "REPLICA":
             return Check.failed(
-                name, f"{key} is a replica from another bucket", "replicate to another prefix or bucket", 6
+                name,
+                f"{key} is a replica from another bucket",
+                next_step="replicate to another prefix or bucket",
+                exit_code=6,
             )
     return Check.ok(name, f"none of {len(archived)} objects looked at is a replica")
 
@@ -76,7 +81,7 @@ def check_versioning(probe: Probe) -> Check:
             lambda: probe.s3.get_bucket_versioning(Bucket=bucket), f"GetBucketVersioning of {bucket}"
         )
     except StoreRefused as exc:
-        return Check.unknown(name, str(exc), "allow s3:GetBucketVersioning to have it checked")
+        return Check.unknown(name, str(exc), next_step="allow s3:GetBucketVersioning to have it checked")
     if answer.get("Status") == "Enabled":
         return Check.ok(name, "on: a deleted raw object can be brought back; expire old versions by a rule")
     return Check.ok(name, "off: a deleted raw object is gone")

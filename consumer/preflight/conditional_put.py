@@ -29,14 +29,19 @@ def check_one_winner(probe: Probe, *, keys: int, writers: int) -> Check:
             created = _race(probe, pool, key, writers)
             if created > 1:
                 return Check.failed(
-                    _NAME, f"{created} of {writers} writers of one key were told it is theirs", _NEXT_STEP, 6
+                    _NAME,
+                    f"{created} of {writers} writers of one key were told it is theirs",
+                    next_step=_NEXT_STEP,
+                    exit_code=6,
                 )
             again = probe.store.put_if_absent(key, b"late\n", content_type=PROBE_TYPE)
             if again is PutOutcome.CREATED and created:
-                return Check.failed(_NAME, "a PUT over an existing object was accepted", _NEXT_STEP, 6)
+                return Check.failed(
+                    _NAME, "a PUT over an existing object was accepted", next_step=_NEXT_STEP, exit_code=6
+                )
             found = probe.store.get(key)
             if found is None or (created and found.body == b"late\n"):
-                return Check.failed(_NAME, "the winner's object was replaced", _NEXT_STEP, 6)
+                return Check.failed(_NAME, "the winner's object was replaced", next_step=_NEXT_STEP, exit_code=6)
     return Check.ok(_NAME, f"one winner among {writers} writers, {keys} time{'s' if keys > 1 else ''}")
 
 
@@ -50,7 +55,7 @@ def check_delete_then_put(probe: Probe) -> Check:
         return Check.unknown(
             _NAME,
             f"not tried after a deletion: {exc}",
-            f"allow s3:DeleteObject on {probe.settings.prefix}_doctor/* to have it tested",
+            next_step=f"allow s3:DeleteObject on {probe.settings.prefix}_doctor/* to have it tested",
         )
     probe.written.add(key)
     again = probe.store.put_if_absent(key, b"second\n", content_type=PROBE_TYPE)
@@ -58,8 +63,8 @@ def check_delete_then_put(probe: Probe) -> Check:
         return Check.failed(
             _NAME,
             "a deleted object still holds its key (delete marker)",
-            "use a bucket without this behaviour: a slot whose object was deleted could never be written again",
-            6,
+            next_step="use a bucket without this behaviour: the slot of a deleted object could never be used again",
+            exit_code=6,
         )
     return Check.ok(_NAME, "a key is free again after its object was deleted")
 

@@ -112,10 +112,11 @@ class Probe:
             try:
                 self.s3.delete_object(Bucket=self.settings.bucket, Key=key)
             except (ClientError, BotoCoreError) as exc:
+                doctor = f"{self.settings.prefix}_doctor/*"
                 return Check.warn(
                     "bucket",
                     f"{len(self.written)} probe objects stay under {self.folder}: {exc}",
-                    f"allow s3:DeleteObject on {self.settings.prefix}_doctor/* alone, or remove them by hand",
+                    next_step=f"allow s3:DeleteObject on {doctor} alone, or remove them by hand",
                 )
             self.written.discard(key)
         return None

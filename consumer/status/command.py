@@ -1,4 +1,4 @@
-"""`minutebook status`: how the stream, the archive and the lease table stand, without touching any of them."""
+"""`minutebook status`: what the stream, the archive and the lease table say, without touching any of them."""
 
 import sys
 from collections.abc import Iterator, Mapping

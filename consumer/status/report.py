@@ -89,7 +89,7 @@ class LeaseWatch:
     """What two and more looks at the lease counters say about the age of leases.
 
     A worker renews every third of the failover time. A counter that moved between two looks was renewed after the
-    first of them; one that stood still longer than the failover time belongs to nobody any more.
+    first of them; one that did not move for longer than the failover time belongs to nobody any more.
     """
 
     def __init__(self, failover_seconds: float) -> None:

@@ -14,6 +14,7 @@ _SHARD_END: Final = "consumer/processor/shard_end.py"
 _KINESIS: Final = "consumer/stream/kinesis.py"
 
 _CHECKPOINT_TESTS: Final = "tests/unit/consumer/processor/test_checkpoints.py"
+_BUFFER: Final = "tests/unit/consumer/processor/test_buffer.py"
 _ENDS: Final = "tests/unit/consumer/processor/test_end.py"
 _SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
 _STARTS: Final = "tests/unit/consumer/processor/test_start.py"

@@ -145,7 +145,7 @@ def test_a_missing_segment_is_a_hole() -> None:
 
 
 def test_a_segment_that_contradicts_its_name_is_refused() -> None:
-    """Doubt about a chain's end is no end."""
+    """Doubt about a chain's end is not an end."""
     bucket = MemoryBucket()
     chain(bucket, A, [NOW])
     (key,) = bucket.keys(PREFIX)

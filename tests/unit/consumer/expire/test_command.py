@@ -430,7 +430,7 @@ def test_a_crash_before_the_tombstone_deletes_nothing() -> None:
 
 
 def test_a_tombstone_whose_answer_was_lost_is_ours() -> None:
-    """The PUT is sent again, meets itself, and the day goes on."""
+    """The PUT is sent again, finds itself, and the day goes on."""
     scene, _, new = old_day()
     scene.store.faults = PlannedFaults(Fault.ANSWER_LOST)
     assert scene.expire()[0] == 0
@@ -447,11 +447,11 @@ def test_another_run_that_keeps_other_segments_is_not_overrun() -> None:
     rival.expire()
     key = tombstone_key(PREFIX, day_of(40))
 
-    def bury_first(verb: str, asked: str) -> None:
+    def expire_first(verb: str, asked: str) -> None:
         if (verb, asked) == ("PUT", key):
             scene.bucket.place(key, rival.bucket.body(key))
 
-    scene.store.before = bury_first
+    scene.store.before = expire_first
     code, text = scene.expire()
     assert (code, "another run" in text, scene.raw()) == (6, True, [*old, new])
 

@@ -258,7 +258,7 @@ def test_a_start_without_a_segment_is_followed(sentinel: str, checkpoint: Checkp
 
 
 def test_a_missing_segment_is_read_again() -> None:
-    """The row stands before the gap and says so."""
+    """The row goes back before the gap and says so."""
     archive = Archive(S0)
     lasts = archive.chain(S0, [NOW - 3, NOW - 2, NOW - 1], missing=1)
     row = archive.plan()[S0]

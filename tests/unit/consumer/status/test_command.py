@@ -354,7 +354,7 @@ def test_json_carries_whole_positions() -> None:
     ("position", "text"), [(f"{10**55}:3", "…00000000:3"), ("TRIM_HORIZON", "TRIM_HORIZON"), (None, "-")]
 )
 def test_the_screen_shortens_positions(position: str | None, text: str) -> None:
-    """56 digits twice a row are no table."""
+    """56 digits twice a row make an unreadable table."""
     assert short(position) == text
 
 
