@@ -169,7 +169,7 @@ def audit(
     from compaction.job.request import AuditRequest  # noqa: PLC0415 - same
 
     request = AuditRequest(
-        file,
+        file=file,
         date=date,
         first=first,
         last=last,
@@ -221,7 +221,7 @@ def compact(
     from compaction.job.request import CompactRequest  # noqa: PLC0415 - same
 
     request = CompactRequest(
-        file,
+        file=file,
         date=date,
         first=first,
         last=last,

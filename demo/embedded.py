@@ -185,7 +185,7 @@ class EmbeddedAws:
             "SignedHeaders=host, Signature=00",
             "X-Amz-Date": "20260101T000000Z",
         }
-        return status(self.kinesis_endpoint, "POST", "/", "{}", headers) == 200  # noqa: PLR2004 - HTTP OK
+        return status(self.kinesis_endpoint, "POST", "/", body="{}", headers=headers) == 200  # noqa: PLR2004 - HTTP OK
 
     def _ministack_answers(self, name: str) -> bool:
         endpoint = f"http://{LOOPBACK}:{self._ports[name]}"
@@ -193,7 +193,7 @@ class EmbeddedAws:
 
 
 def status(
-    endpoint: str, method: str, path: str, body: str | None = None, headers: Mapping[str, str] | None = None
+    endpoint: str, method: str, path: str, *, body: str | None = None, headers: Mapping[str, str] | None = None
 ) -> int:
     """Return the HTTP status of one request; 0 when there is no answer."""
     connection = HTTPConnection(urlsplit(endpoint).netloc, timeout=5)

@@ -1,8 +1,4 @@
-"""The S3 side of the object store port: the only module that sends S3 requests for the protocol.
-
-botocore's own retries are off: every attempt is ours, so that a 412 after a retry is never mistaken for a lost
-race, and every request is counted.
-"""
+"""The S3 side of the object store port: every request of the protocol is sent here, once (see `archive.aws`)."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any

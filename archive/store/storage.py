@@ -1,4 +1,4 @@
-"""Where the nightly job reads and writes: the archive's store, and what publishing needs beside it.
+"""An object store that files are published to: the port of the protocol, and what publishing needs beside it.
 
 `ObjectStore` is what the commit protocol needs. Publishing swaps a pointer (`put_if_match`), writes large files
 piece by piece (`open_write`), reads bodies as they stream in (`open_read`), and removes what nobody points to.
@@ -67,7 +67,7 @@ class Sink(Protocol):
 
 
 class Storage(ObjectStore, Protocol):
-    """An object store with what the nightly job needs beside the commit protocol.
+    """An object store with what publishing and expiring need beside the commit protocol.
 
     Every method raises `OutcomeUnknown` (ask again) or `StoreRefused` (do not).
     """

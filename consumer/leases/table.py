@@ -1,4 +1,4 @@
-"""The DynamoDB side of the lease table port: the only module that sends requests about leases."""
+"""The DynamoDB side of the lease table port: the only module of the consumer that reads or writes lease rows."""
 
 import random
 from collections.abc import Callable
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+FAILOVER_MS: Final = 10_000
+"""KCL's own default of failoverTimeMillis."""
 _NO_TABLE: Final = "ResourceNotFoundException"
 _CONDITION: Final = "ConditionalCheckFailedException"
 _POLL_SECONDS: Final = 0.5
@@ -37,6 +39,11 @@ def lease_table_of(
         rng,
         budget_seconds=budget_seconds,
     )
+
+
+def failover_seconds(loaded: LoadedSettings) -> float:
+    """Return the time after which KCL takes a lease for lost."""
+    return int(loaded.kcl.get("failoverTimeMillis", FAILOVER_MS)) / 1000
 
 
 class DynamoDBLeaseTable:
@@ -92,7 +99,7 @@ class DynamoDBLeaseTable:
     def put(self, lease: Lease, seen: Lease | None) -> bool:
         """Write one row under `put_condition`; see `LeaseTable`.
 
-        A put whose answer was lost and that is sent again meets its own row: that is success.
+        A put whose answer was lost and that is sent again finds its own row: that is success.
         """
         condition, values = put_condition(seen)
         request: dict[str, Any] = {

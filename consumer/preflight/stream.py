@@ -22,12 +22,15 @@ def check_stream(probe: Probe) -> Check:
             return Check.failed(
                 "stream",
                 f"there is no stream {settings.stream_name} in {settings.region}",
-                "create it, or correct streamName and regionName",
-                exc.exit_code,
+                next_step="create it, or correct streamName and regionName",
+                exit_code=exc.exit_code,
             )
         if code == "ResourceInUseException":
             return Check.failed(
-                "stream", f"the stream {settings.stream_name} is not active", "wait until it is", exc.exit_code
+                "stream",
+                f"the stream {settings.stream_name} is not active",
+                next_step="wait until it is",
+                exit_code=exc.exit_code,
             )
         raise
     hours = identity.retention_ms // 3_600_000
@@ -43,19 +46,29 @@ def check_reading(probe: Probe) -> Check:
         kinesis.get_records(ShardIterator=found["ShardIterator"], Limit=1)
     except ClientError as exc:
         if is_passing(exc):
-            return Check.unknown("stream", f"reading {shard} is throttled", "too many readers share the shard")
+            return Check.unknown(
+                "stream", f"reading {shard} is throttled", next_step="too many readers share the shard"
+            )
         return Check.failed(
-            "stream", f"{shard} cannot be read: {exc}", "grant the Kinesis actions in docs/operations.md", 2
+            "stream",
+            f"{shard} cannot be read: {exc}",
+            next_step="grant the Kinesis actions in docs/operations.md",
+            exit_code=2,
         )
     except BotoCoreError as exc:
-        return Check.failed("stream", f"{shard} cannot be read: {exc}", "look at kinesisEndpoint and the network", 5)
+        return Check.failed(
+            "stream",
+            f"{shard} cannot be read: {exc}",
+            next_step="look at kinesisEndpoint and the network",
+            exit_code=5,
+        )
     return Check.ok("stream", f"{shard} can be read")
 
 
 def check_owner(probe: Probe) -> Check:
     """Check that the prefix belongs to this stream or to nobody; raises SafetyRefusal or FormatError."""
     settings = probe.settings
-    record = read_application(probe.store, settings.prefix, probe.backoff())
+    record = read_application(probe.store, settings.prefix)
     if record is None:
         return Check.ok("prefix", "free: this application will begin the archive")
     check_same_stream(record, probe.stream.describe(), settings.prefix)
@@ -63,7 +76,7 @@ def check_owner(probe: Probe) -> Check:
         return Check.warn(
             "prefix",
             f"begun by the application {record.application}, not {settings.application_name}",
-            "two applications may archive into one prefix without harm, and without use",
+            next_step="two applications may archive into one prefix without harm, and without use",
         )
     return Check.ok("prefix", "holds the archive of this stream")
 
@@ -80,7 +93,14 @@ def check_table(probe: Probe) -> Check:
         if error_code(exc) == "ResourceNotFoundException":
             return Check.ok("table", f"{table} does not exist yet: KCL makes it")
         exit_code = 5 if is_passing(exc) else 2
-        return Check.failed("table", f"{table}: {exc}", "grant the DynamoDB actions in docs/operations.md", exit_code)
+        return Check.failed(
+            "table",
+            f"{table}: {exc}",
+            next_step="grant the DynamoDB actions in docs/operations.md",
+            exit_code=exit_code,
+        )
     except BotoCoreError as exc:
-        return Check.failed("table", f"{table}: {exc}", "look at dynamoDBEndpoint and the network", 5)
+        return Check.failed(
+            "table", f"{table}: {exc}", next_step="look at dynamoDBEndpoint and the network", exit_code=5
+        )
     return Check.ok("table", f"{table} is {status}")

@@ -1,6 +1,6 @@
-"""The Kinesis side of the stream port: the only module of the consumer that sends Kinesis requests.
+"""The Kinesis side of the stream port: the few requests that prove where a shard begins and ends.
 
-KCL reads the records; these few requests prove where a shard begins and ends.
+KCL reads the records. Beside it, `status.lag` and the pre-flight read one record at a time.
 """
 
 import random
@@ -75,12 +75,12 @@ class KinesisStream:
                 children.setdefault(parent, []).append(row["ShardId"])
         return {
             row["ShardId"]: ShardInfo(
-                row["ShardId"],
-                row["HashKeyRange"]["StartingHashKey"],
-                row["HashKeyRange"]["EndingHashKey"],
-                _parents(row),
-                tuple(children.get(row["ShardId"], ())),
-                "EndingSequenceNumber" in row["SequenceNumberRange"],
+                shard_id=row["ShardId"],
+                starting_hash_key=row["HashKeyRange"]["StartingHashKey"],
+                ending_hash_key=row["HashKeyRange"]["EndingHashKey"],
+                parents=_parents(row),
+                children=tuple(children.get(row["ShardId"], ())),
+                closed="EndingSequenceNumber" in row["SequenceNumberRange"],
             )
             for row in rows
         }
@@ -103,7 +103,7 @@ class KinesisStream:
         ResourceNotFound) and to begin at the trim horizon: both mean no.
         """
         try:
-            for answer in self._read(shard_id, position, "AT_SEQUENCE_NUMBER"):
+            for answer in self._read(shard_id, position):
                 if answer["Records"]:
                     return int(answer["Records"][0]["SequenceNumber"]) == position.sequence
                 if answer["MillisBehindLatest"] == 0:
@@ -119,20 +119,20 @@ class KinesisStream:
         Where Kinesis refuses an iterator at a position that is trimmed, whatever is left lies behind it.
         """
         try:
-            return self._meets_end(shard_id, position, since_ms)
+            return self._reaches_end(shard_id, position, since_ms)
         except StreamRefused as exc:
             if position is None or error_code(exc.__cause__) not in _TRIMMED_CODES:
                 raise
-            return self._meets_end(shard_id, None, None)
+            return self._reaches_end(shard_id, None, None)
 
-    def _meets_end(self, shard_id: str, position: Position | None, since_ms: int | None) -> bool:
+    def _reaches_end(self, shard_id: str, position: Position | None, since_ms: int | None) -> bool:
         """Read on from the record at `position`: it may be an aggregate with user records behind the position.
 
         An answer without records and with an iterator proves nothing: Kinesis gives such on the way. A shard that is
         caught up with and still has an iterator is open.
         """
         empty_at_tip = 0
-        for answer in self._read(shard_id, position, "AT_SEQUENCE_NUMBER", since_ms):
+        for answer in self._read(shard_id, position, since_ms):
             if any(not _lies_within(record, position) for record in answer["Records"]):
                 return False
             if not answer.get("NextShardIterator"):
@@ -149,11 +149,11 @@ class KinesisStream:
         return self._made
 
     def _read(
-        self, shard_id: str, position: Position | None, kind: str, since_ms: int | None = None
+        self, shard_id: str, position: Position | None, since_ms: int | None = None
     ) -> Iterator["GetRecordsOutputTypeDef"]:
         request: dict[str, Any] = {"StreamName": self._name, "ShardId": shard_id}
         if position is not None:
-            request |= {"ShardIteratorType": kind, "StartingSequenceNumber": str(position.sequence)}
+            request |= {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": str(position.sequence)}
         elif since_ms is not None:
             request |= {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": since_ms / 1000}
         else:

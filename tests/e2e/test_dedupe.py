@@ -13,8 +13,7 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.format.position import Position
-from demo.ledger import Place as DemoPlace
-from demo.ledger import fingerprint
+from demo.ledger import RecordRef, fingerprint
 from demo.readback import StoredSegment, Verdict, compare, read_archive
 from demo.retries import Mode, Retries, count_retries
 from tests.e2e.events import Event
@@ -70,8 +69,8 @@ class Story:
     def end(self, *, table_before: bool, commits: list[Event]) -> Life:
         """Read the archive back."""
         segments = read_archive(self.app.store, PREFIX)
-        ledger = {DemoPlace(*place): fingerprint(sent.data) for place, sent in self.app.producer.ledger.items()}
-        events = {DemoPlace(*place): event_id for place, event_id in self._events.items()}
+        ledger = {RecordRef(*place): fingerprint(sent.data) for place, sent in self.app.producer.ledger.items()}
+        events = {RecordRef(*place): event_id for place, event_id in self._events.items()}
         return Life(
             segments=segments,
             verdict=compare(segments, ledger),
@@ -79,7 +78,7 @@ class Story:
             table_before=table_before,
             table_after=self.has_table(),
             commits_before_kill=commits,
-            kept=[events[record.place] for segment in segments for record in segment.records],
+            kept=[events[record.ref] for segment in segments for record in segment.records],
         )
 
     @property

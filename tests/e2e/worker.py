@@ -119,8 +119,8 @@ def kill(process: Process, number: signal.Signals = signal.SIGKILL) -> None:
 
 
 def _runs(process: Process, word: str) -> bool:
-    """Tell whether it is the program itself: the leash, which becomes the program, names it only as an argument."""
-    return any(word in part for part in process.command) and "leash.py" not in " ".join(process.command)
+    """Tell whether it is the program itself; `parent_death`, which becomes it, names it only as an argument."""
+    return any(word in part for part in process.command) and "parent_death.py" not in " ".join(process.command)
 
 
 def _command_of(pid: int) -> tuple[str, ...]:

@@ -22,9 +22,10 @@ from archive.format.tombstone import decode_tombstone
 from archive.retry import Backoff
 from archive.store.commit import BODY_TYPE
 from archive.store.objects import PutOutcome
+from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
+from archive.store.s3_storage import S3Storage
 from consumer.archived.application import settle_application
-from consumer.expire.places import S3Deleter
 from consumer.stream.kinesis import KinesisStream
 from demo.embedded import EmbeddedAws
 
@@ -90,7 +91,7 @@ def properties(
         writer="w",
         written_at_ms=_CLOCK.now_ms(),
     )
-    settle_application(s3_store, PREFIX, identity, record, waits())
+    settle_application(RetryingStore(s3_store, waits), PREFIX, identity, record)
     path = tmp_path / "test.properties"
     path.write_text(
         f"streamName={name}\napplicationName={name}\nregionName=us-east-1\n"
@@ -104,7 +105,7 @@ def publish(store: S3Store, folder: Path, minute: int) -> str:
     """Publish the day of `minute` into a directory, as the nightly job does; returns the day."""
     day_path = minute_path(minute)[:10]
     day = day_path.replace("/", "-")
-    rows = [[one.key, one.etag, one.size, 0] for one in store.list_objects(f"{PREFIX}{day_path}/")]
+    rows = [[row.key, row.etag, row.size, 0] for row in store.list_objects(f"{PREFIX}{day_path}/")]
     manifest = folder / f"dt={day}" / "_manifest"
     manifest.mkdir(parents=True)
     lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
@@ -165,7 +166,7 @@ def test_a_directory_that_is_not_there_is_refused(
 def test_deleting_twice_is_fine(s3_client: "S3Client", bucket: str, s3_store: S3Store) -> None:
     """A request whose answer was lost is sent again."""
     keys = archive_chain(s3_store, [1, 2])
-    deleter = S3Deleter(s3_client, bucket)
-    deleter.delete(keys)
-    deleter.delete(keys)
+    storage = S3Storage(s3_client, bucket)
+    storage.delete(keys)
+    storage.delete(keys)
     assert list(s3_store.list_objects(PREFIX)) == []

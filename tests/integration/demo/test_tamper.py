@@ -51,7 +51,7 @@ def test_every_way_of_tampering_is_called_by_its_name(auditor: Auditor, s3_clien
     """And by no other: each copy has the one fault, and the archive itself stays as it was."""
     before = read_archive(S3Store(s3_client, bucket), PREFIX)
     results = tamper(s3_client, bucket, PREFIX, before, auditor)
-    assert [(one.exit_code, set(one.found)) for one in results] == [
+    assert [(copy.exit_code, set(copy.found)) for copy in results] == [
         (3, {"broken_chain"}),
         (3, {"identical_segment"}),
         (3, {"unreadable_object"}),
@@ -59,7 +59,7 @@ def test_every_way_of_tampering_is_called_by_its_name(auditor: Auditor, s3_clien
         (3, {"count_mismatch"}),
         (4, set()),
     ]
-    assert all(one.is_named for one in results)
+    assert all(copy.is_named for copy in results)
     assert read_archive(S3Store(s3_client, bucket), PREFIX) == before
     assert auditor({"MINUTEBOOK_PREFIX": PREFIX})[0] == 0
 

@@ -12,7 +12,7 @@ _CUTTING: Final = "consumer/processor/cutting.py"
 _TABLE: Final = "consumer/dedupe/table.py"
 _DEDUPLICATOR: Final = "consumer/dedupe/deduplicator.py"
 
-_FOUND: Final = "tests/simulation/test_found_by_producers.py"
+_FOUND: Final = "tests/simulation/found/test_found_by_producers.py"
 _DEDUPE: Final = "tests/unit/consumer/processor/test_dedupe.py"
 
 CLAIMS: Final = (
@@ -49,8 +49,8 @@ CLAIMS: Final = (
         "dropped lines are thrown away",
         Change(
             _SEQUENCE_STORE,
-            "if run.dropped:\n            key = duplicates_key(",
-            "if run.dropped < 0:\n            key = duplicates_key(",
+            "if segment.dropped:\n            key = duplicates_key(",
+            "if segment.dropped < 0:\n            key = duplicates_key(",
         ),
         mode="claims",
     ),
@@ -58,16 +58,14 @@ CLAIMS: Final = (
         "dropped lines go without their segment's writer",
         Change(
             _SEQUENCE_STORE,
-            "duplicates_key(self._prefix, self._shard_id, run.minute, first, writer)",
-            'duplicates_key(self._prefix, self._shard_id, run.minute, first, "w")',
+            "duplicates_key(self._prefix, self._shard_id, segment.minute, first, writer)",
+            'duplicates_key(self._prefix, self._shard_id, segment.minute, first, "w")',
         ),
         mode="claims",
     ),
     Mutation(
-        "the rest of a lost run forgets its dropped lines",
-        Change(
-            _CUTTING, "in merge(kept, dropped, key=itemgetter(0)) if place > position", "in kept if place > position"
-        ),
+        "the rest of a lost buffer forgets its dropped lines",
+        Change(_CUTTING, "in merge(kept, dropped, key=itemgetter(0)) if at > position", "in kept if at > position"),
         mode="claims",
     ),
     Mutation(
@@ -126,7 +124,7 @@ CLAIMS: Final = (
         mode="claims",
     ),
     Mutation(
-        "two copies in one stretch claim side by side",
+        "two copies in one slice claim side by side",
         Change(_DEDUPLICATOR, "owners[event_id] == position else", "owners[event_id] in positions else"),
         mode="claims",
     ),

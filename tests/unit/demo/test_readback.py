@@ -10,7 +10,7 @@ from archive.format.record import Record
 from archive.format.segment import SegmentWriter
 from archive.store.commit import BODY_TYPE
 from demo.flights import Event
-from demo.ledger import Ledger, Place
+from demo.ledger import Ledger, RecordRef
 from demo.readback import Verdict, compare, count_archived, read_archive
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 
@@ -44,7 +44,9 @@ class Archive:
         """Commit a segment with these records; returns its key."""
         writer = SegmentWriter(SHARD, minute)
         arrival_ms = MINUTE * 60_000
-        writer.extend([Record(str(one), 0, "key", arrival_ms + one, data or _data(one)) for one in sequences])
+        writer.extend(
+            [Record(str(number), 0, "key", arrival_ms + number, data or _data(number)) for number in sequences]
+        )
         metadata = writer.metadata(after=after, writer=f"w{sequences[0]}", continuity=continuity)
         key = segment_key(PREFIX, SHARD, minute, metadata.first)
         self.store.put_if_absent(key, writer.body(), metadata.encode(), BODY_TYPE)
@@ -80,7 +82,7 @@ def test_a_missing_record_is_lost(archive: Archive) -> None:
     """Acknowledged and not archived."""
     archive.send(1, 2)
     archive.segment(1)
-    assert archive.verdict().lost == [Place(SHARD, Position(2))]
+    assert archive.verdict().lost == [RecordRef(SHARD, Position(2))]
 
 
 def test_a_record_in_two_segments_is_duplicated(archive: Archive) -> None:
@@ -89,7 +91,7 @@ def test_a_record_in_two_segments_is_duplicated(archive: Archive) -> None:
     archive.segment(1, 2)
     archive.segment(2, 3, after=Position(1))
     verdict = archive.verdict()
-    assert verdict.duplicated == [Place(SHARD, Position(2))]
+    assert verdict.duplicated == [RecordRef(SHARD, Position(2))]
     assert verdict.broken
 
 
@@ -97,13 +99,13 @@ def test_other_bytes_are_altered(archive: Archive) -> None:
     """The fingerprint decides, not the count."""
     archive.send(1)
     archive.segment(1, data=b"other")
-    assert archive.verdict().altered == [Place(SHARD, Position(1))]
+    assert archive.verdict().altered == [RecordRef(SHARD, Position(1))]
 
 
 def test_a_record_nobody_sent_is_unknown(archive: Archive) -> None:
     """Archived and never acknowledged."""
     archive.segment(7)
-    assert archive.verdict().unknown == [Place(SHARD, Position(7))]
+    assert archive.verdict().unknown == [RecordRef(SHARD, Position(7))]
 
 
 def test_a_deleted_object_is_a_broken_link(archive: Archive) -> None:

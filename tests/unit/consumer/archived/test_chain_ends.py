@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable, Mapping
+from datetime import date, timedelta
 
 import pytest
 
@@ -10,7 +11,9 @@ from archive.format.keys import segment_key
 from archive.format.metadata import ChainStart, SegmentMetadata
 from archive.format.position import Position
 from archive.retry import Backoff
-from consumer.archived.chain_ends import ChainEnd, Window, days_with_objects, find_ends
+from archive.store.retrying import RetryingStore
+from consumer.archived.chain_ends import ChainEnd, find_ends
+from consumer.archived.walk import Window, days_with_objects
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore, PlannedFaults
 
@@ -55,7 +58,7 @@ def chain(
 
 def ends(store: MemoryStore, shards: Mapping[str, int], newest: int = NOW) -> dict[str, ChainEnd]:
     """Search from `newest` back."""
-    return find_ends(store, PREFIX, shards, newest, waits)
+    return find_ends(RetryingStore(store, waits), PREFIX, shards, newest)
 
 
 def test_the_tail_is_the_last_segment() -> None:
@@ -142,7 +145,7 @@ def test_a_missing_segment_is_a_hole() -> None:
 
 
 def test_a_segment_that_contradicts_its_name_is_refused() -> None:
-    """Doubt about a chain's end is no end."""
+    """Doubt about a chain's end is not an end."""
     bucket = MemoryBucket()
     chain(bucket, A, [NOW])
     (key,) = bucket.keys(PREFIX)
@@ -172,6 +175,6 @@ def test_days_with_objects_are_found_newest_first() -> None:
     """Empty days are left out."""
     bucket = MemoryBucket()
     chain(bucket, A, [NOW - 40 * DAY, NOW - 3 * DAY, NOW])
-    today = NOW // DAY * DAY
-    found = list(days_with_objects(MemoryStore(bucket), PREFIX, Window(0, NOW), waits))
-    assert found == [today, today - 3 * DAY, today - 40 * DAY]
+    today = date(1970, 1, 1) + timedelta(minutes=NOW)
+    found = list(days_with_objects(RetryingStore(MemoryStore(bucket), waits), PREFIX, Window(0, NOW)))
+    assert found == [today, today - timedelta(days=3), today - timedelta(days=40)]

@@ -4,7 +4,7 @@ import datetime as dt
 import gzip
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 from rich.console import Console
@@ -18,10 +18,10 @@ from archive.format.tombstone import ExpiredRun, Tombstone, decode_tombstone, to
 from archive.retry import Backoff
 from archive.store.commit import BODY_TYPE
 from archive.store.published import read_published
+from archive.store.retrying import RetryingStorage
 from consumer.archived.application import settle_application
 from consumer.archived.chain_ends import find_ends
 from consumer.expire.command import Archive, newest_day, parse_age, run
-from consumer.expire.places import PublishedPlace
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore, PlannedFaults
 from tests.fakes.stream import FakeStream
@@ -55,14 +55,27 @@ class MemoryDeleter:
             self.after(keys)
 
 
+class DeletingStore(MemoryStore):
+    """As much of a `Storage` as the command needs."""
+
+    def __init__(self, bucket: MemoryBucket, deleter: MemoryDeleter) -> None:
+        super().__init__(bucket)
+        self._deleter = deleter
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects."""
+        self._deleter.delete(list(keys))
+
+
 class Scene:
     """An archive of some days, and what the nightly job published of them."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.bucket = MemoryBucket(self.clock)
-        self.store = MemoryStore(self.bucket)
         self.deleter = MemoryDeleter(self.bucket)
+        self.store = DeletingStore(self.bucket, self.deleter)
+        self.retrying = RetryingStorage(self.store, self.waits)  # type: ignore[arg-type] # the part of it that is used
         self.stream = FakeStream(created_ms=START_MS - 90 * DAY_MS)
         self._ends: dict[str, Predecessor] = {}
         record = ApplicationRecord(
@@ -75,7 +88,7 @@ class Scene:
             writer="w",
             written_at_ms=START_MS,
         )
-        settle_application(self.store, PREFIX, self.stream.describe(), record, self.waits())
+        settle_application(self.retrying, PREFIX, self.stream.describe(), record)
 
     def waits(self) -> Backoff:
         """Return a small budget."""
@@ -107,7 +120,7 @@ class Scene:
     def publish(self, days_ago: int, verdict: str = "clean", generation: str = "g1") -> None:
         """Publish a day as the nightly job does, with the objects of now."""
         day = day_of(days_ago)
-        rows = [[one.key, one.etag, one.size, 0] for one in self.store.list_objects(f"{PREFIX}{day:%Y/%m/%d/}")]
+        rows = [[row.key, row.etag, row.size, 0] for row in self.store.list_objects(f"{PREFIX}{day:%Y/%m/%d/}")]
         folder = f"{OUT}dt={day}/"
         lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
         self.bucket.place(f"{folder}_manifest/{generation}.inventory.jsonl.gz", gzip.compress(lines))
@@ -117,14 +130,13 @@ class Scene:
     def archive(self) -> Archive:
         """Return what the command works on."""
         return Archive(
-            store=self.store,
-            deleter=self.deleter,
+            store=self.retrying,
             prefix=PREFIX,
             identity=self.stream.describe(),
-            published=PublishedPlace(self.store, OUT),
+            published=self.retrying,
+            published_root=OUT,
             clock=self.clock,
             new_id=lambda: "writer",
-            waits=self.waits,
         )
 
     def expire(self, *, older_than: str = "30d", rate: int | None = 1000) -> tuple[int, str]:
@@ -239,7 +251,7 @@ def test_the_chain_reads_whole_after_an_expiry() -> None:
     scene.publish(41)
     new = scene.add(39)
     scene.expire(older_than="40d")
-    end = find_ends(scene.store, PREFIX, {S0: 0}, TODAY, scene.waits, beyond_minutes=90 * DAY)[S0]
+    end = find_ends(scene.retrying, PREFIX, {S0: 0}, TODAY, beyond_minutes=90 * DAY)[S0]
     assert (end.keys, end.holes) == ((kept, new), ())
 
 
@@ -247,7 +259,7 @@ def test_a_deleted_segment_without_tombstone_is_still_a_hole() -> None:
     """Only what was expired on purpose is excused."""
     scene, old, _ = old_day()
     scene.bucket.delete(old[1])
-    end = find_ends(scene.store, PREFIX, {S0: 0}, TODAY, scene.waits, beyond_minutes=90 * DAY)[S0]
+    end = find_ends(scene.retrying, PREFIX, {S0: 0}, TODAY, beyond_minutes=90 * DAY)[S0]
     assert len(end.holes) == 1
 
 
@@ -418,7 +430,7 @@ def test_a_crash_before_the_tombstone_deletes_nothing() -> None:
 
 
 def test_a_tombstone_whose_answer_was_lost_is_ours() -> None:
-    """The PUT is sent again, meets itself, and the day goes on."""
+    """The PUT is sent again, finds itself, and the day goes on."""
     scene, _, new = old_day()
     scene.store.faults = PlannedFaults(Fault.ANSWER_LOST)
     assert scene.expire()[0] == 0
@@ -435,11 +447,11 @@ def test_another_run_that_keeps_other_segments_is_not_overrun() -> None:
     rival.expire()
     key = tombstone_key(PREFIX, day_of(40))
 
-    def bury_first(verb: str, asked: str) -> None:
+    def expire_first(verb: str, asked: str) -> None:
         if (verb, asked) == ("PUT", key):
             scene.bucket.place(key, rival.bucket.body(key))
 
-    scene.store.before = bury_first
+    scene.store.before = expire_first
     code, text = scene.expire()
     assert (code, "another run" in text, scene.raw()) == (6, True, [*old, new])
 
@@ -513,6 +525,6 @@ def test_an_age_is_in_days(text: str) -> None:
 def test_fields_that_are_not_needed_may_be_added_to_a_publication() -> None:
     """The pointer of `publish` has `rows`, which is not looked at."""
     scene, old, _ = old_day()
-    found = read_published(scene.store, OUT, day_of(40), scene.waits)
+    found = read_published(scene.retrying, OUT, day_of(40))
     assert found is not None
     assert sorted(found.inventory) == old

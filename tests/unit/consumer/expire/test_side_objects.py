@@ -1,4 +1,4 @@
-"""`expire` and what stands beside segments: it goes with its segment, and stays where somebody may need it."""
+"""`expire` and what lies beside segments: it goes with its segment, and stays where somebody may need it."""
 
 import gzip
 
@@ -39,7 +39,7 @@ def add_watermarks(scene: Scene, key: str) -> str:
     return beside
 
 
-def test_what_stands_beside_expired_segments_goes() -> None:
+def test_what_lies_beside_expired_segments_goes() -> None:
     """Dropped lines whose originals the verdict vouches for, and watermarks that no segment names."""
     scene = Scene()
     old = [scene.add(40, minute) for minute in range(3)]
@@ -63,7 +63,7 @@ def test_watermarks_of_a_segment_that_stays_can_be_read() -> None:
     left = scene.bucket.keys(PREFIX)
     assert (lost in left, needed in left, dropped in left) == (False, True, True)
     tail = SegmentMetadata.decode(scene.bucket.metadata(kept))
-    state = load_watermarks(scene.store, PREFIX, tail, scene.waits())
+    state = load_watermarks(scene.retrying, PREFIX, tail)
     assert state is not None
     assert state.encode() == '[["p",[[7,7]]]]'
 
@@ -101,7 +101,7 @@ def test_nothing_goes_beside_a_day_that_is_not_expired() -> None:
 
 
 def test_nothing_goes_beside_a_day_without_tombstone() -> None:
-    """A day whose segments somebody else deleted is no expired day."""
+    """A day whose segments somebody else deleted is not an expired day."""
     scene = Scene()
     key = scene.add(40)
     beside = add_dropped(scene, key, CLAIMED)
@@ -134,7 +134,7 @@ def test_a_foreign_object_beside_stays() -> None:
     assert (key in scene.bucket.keys(PREFIX), foreign in scene.bucket.keys(PREFIX)) == (False, True)
 
 
-def test_segments_go_before_what_stands_beside_them() -> None:
+def test_segments_go_before_what_lies_beside_them() -> None:
     """A crash in between leaves no segment whose watermarks are missing, and the next run ends the work."""
     scene = Scene()
     beside = add_watermarks(scene, scene.add(40))
@@ -168,7 +168,7 @@ def test_without_apply_nothing_beside_is_deleted() -> None:
     assert beside in scene.bucket.keys(PREFIX)
 
 
-def test_the_key_of_what_stands_beside_names_its_slot() -> None:
+def test_the_key_of_what_lies_beside_names_its_slot() -> None:
     """Both kinds, and nothing else."""
     key = Scene().add(40)
     parsed = parse_segment_key(PREFIX, key)

@@ -17,12 +17,13 @@ from archive.format.markers import (
     encode_marker,
 )
 from archive.format.metadata import ChainStart, SegmentMetadata
+from archive.format.minute import iso_time
 from archive.format.position import Position
 from archive.retry import Backoff
 from archive.store.commit import BODY_TYPE
+from archive.store.retrying import RetryingStore
 from consumer.archived.application import settle_application
 from consumer.leases.rows import Checkpoint, Lease, LeaseRows
-from consumer.processor.shard_start import iso_time
 from consumer.restore.command import apply_plan, check_nobody_lives, choose_shards, parse_time, refuse_unreadable
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import Action, PlannedRow, plan_rows
@@ -57,11 +58,11 @@ class Archive:
             writer="w",
             written_at_ms=START_MS,
         )
-        settle_application(MemoryStore(self.bucket), PREFIX, self.stream.describe(), record, self.waits())
+        settle_application(self.retrying(), PREFIX, self.stream.describe(), record)
 
-    def waits(self) -> Backoff:
-        """Return a small budget."""
-        return Backoff(self.clock, random.Random(1), budget_seconds=5)
+    def retrying(self) -> RetryingStore:
+        """Return the store with a small budget for each request."""
+        return RetryingStore(self.store, lambda: Backoff(self.clock, random.Random(1), budget_seconds=5))
 
     def begin(self, shard_id: str, sentinel: str = "TRIM_HORIZON") -> None:
         """Write start.json."""
@@ -128,11 +129,10 @@ class Archive:
     def plan(self, *present: Lease, as_of_ms: int | None = None) -> dict[str, PlannedRow]:
         """Return the plan by shard."""
         facts = gather_facts(
-            self.store,
+            self.retrying(),
             PREFIX,
             self.stream.describe(),
             {shard_id: info for shard_id in self.stream.shards if (info := self.stream.shard(shard_id))},
-            self.waits,
             now_ms=self.clock.now_ms(),
             as_of_ms=as_of_ms,
         )
@@ -258,7 +258,7 @@ def test_a_start_without_a_segment_is_followed(sentinel: str, checkpoint: Checkp
 
 
 def test_a_missing_segment_is_read_again() -> None:
-    """The row stands before the gap and says so."""
+    """The row goes back before the gap and says so."""
     archive = Archive(S0)
     lasts = archive.chain(S0, [NOW - 3, NOW - 2, NOW - 1], missing=1)
     row = archive.plan()[S0]

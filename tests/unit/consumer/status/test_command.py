@@ -12,15 +12,16 @@ from archive.errors import StreamUnavailable
 from archive.format.keys import end_marker_key, segment_key, start_marker_key
 from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
 from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
+from archive.format.minute import iso_time
 from archive.format.position import Position
 from archive.retry import Backoff
 from archive.store.commit import BODY_TYPE
+from archive.store.retrying import RetryingStore
 from consumer.archived.application import settle_application
 from consumer.leases.rows import Lease
-from consumer.processor.shard_start import iso_time
 from consumer.status.command import exit_code, iter_reports
 from consumer.status.facts import Sources
-from consumer.status.report import Lag, LeaseWatch, Seen, ShardStatus, StatusReport, shard_statuses
+from consumer.status.report import Lag, LeaseWatch, Observation, ShardStatus, StatusReport, shard_statuses
 from consumer.status.screen import render, short
 from consumer.stream.port import ShardInfo, StreamIdentity
 from tests.fakes.clock import START_MS, ManualClock
@@ -59,7 +60,7 @@ class Scene:
             writer="w",
             written_at_ms=START_MS,
         )
-        settle_application(self.store, PREFIX, self.stream.describe(), record, self.waits())
+        settle_application(self.retrying(), PREFIX, self.stream.describe(), record)
         start = StartMarker(
             format=FORMAT,
             shard=S0,
@@ -101,9 +102,9 @@ class Scene:
         )
         self.store.put_if_absent(end_marker_key(PREFIX, S0), encode_marker(marker), {}, JSON_TYPE)
 
-    def waits(self) -> Backoff:
-        """Return a small budget."""
-        return Backoff(self.clock, random.Random(1), budget_seconds=5)
+    def retrying(self) -> RetryingStore:
+        """Return the store with a small budget for each request."""
+        return RetryingStore(self.store, lambda: Backoff(self.clock, random.Random(1), budget_seconds=5))
 
     def shards(self) -> dict[str, ShardInfo]:
         """Return ListShards."""
@@ -113,13 +114,12 @@ class Scene:
         """Return whom to ask."""
         sources = Sources(
             settings=settings(),
-            store=self.store,
+            store=self.retrying(),
             describe=self.stream.describe,
             all_shards=self.shards,
             table=self.table,
             lags=None,
             clock=self.clock,
-            waits=self.waits,
             days=self.days,
         )
         return sources._replace(**changes)
@@ -186,7 +186,7 @@ def test_a_lease_that_stands_still_over_the_failover_time_is_expired() -> None:
 def test_a_lease_that_nobody_renews_has_its_own_word(lease: Lease, state: str) -> None:
     """Unowned rows, and rows of shards that have ended."""
     watch = LeaseWatch(10)
-    watch.look({S0: lease}, 0)
+    watch.note({S0: lease}, 0)
     assert watch.state(lease, 60) == (state, None)
 
 
@@ -195,7 +195,7 @@ def test_a_shard_without_a_row_is_missing_one() -> None:
     scene = Scene(LEASE)
     scene.stream.shards[S1] = FakeShard(S1)
     scene.archive(NOW)
-    assert [one.lease for one in scene.report().shards] == ["unknown", "missing"]
+    assert [shard.lease for shard in scene.report().shards] == ["unknown", "missing"]
 
 
 def test_a_shard_that_the_stream_forgot_is_unlisted() -> None:
@@ -203,7 +203,7 @@ def test_a_shard_that_the_stream_forgot_is_unlisted() -> None:
     scene = Scene(LEASE._replace(shard_id=S1))
     scene.archive(NOW)
     scene.stream.shards.clear()
-    assert [(one.shard, one.state) for one in scene.report().shards] == [(S0, "unlisted"), (S1, "unlisted")]
+    assert [(shard.shard, shard.state) for shard in scene.report().shards] == [(S0, "unlisted"), (S1, "unlisted")]
 
 
 def test_parents_and_children_are_named() -> None:
@@ -337,9 +337,9 @@ def test_an_unreadable_row_is_a_problem() -> None:
 def test_the_lag_is_taken_as_read() -> None:
     """Seconds and their source."""
     info = ShardInfo(S0, "0", "1", (), (), closed=False)
-    seen = Seen({S0: info}, {}, {}, {}, None, {S0: Lag(12.34, "record")})
-    (one,) = shard_statuses(seen, LeaseWatch(10), 0)
-    assert (one.behind_seconds, one.behind_source) == (12.3, "record")
+    observation = Observation({S0: info}, {}, {}, {}, None, {S0: Lag(12.34, "record")})
+    (shard,) = shard_statuses(observation, LeaseWatch(10), 0)
+    assert (shard.behind_seconds, shard.behind_source) == (12.3, "record")
 
 
 def test_json_carries_whole_positions() -> None:
@@ -354,7 +354,7 @@ def test_json_carries_whole_positions() -> None:
     ("position", "text"), [(f"{10**55}:3", "…00000000:3"), ("TRIM_HORIZON", "TRIM_HORIZON"), (None, "-")]
 )
 def test_the_screen_shortens_positions(position: str | None, text: str) -> None:
-    """56 digits twice a row are no table."""
+    """56 digits twice a row make an unreadable table."""
     assert short(position) == text
 
 
