@@ -94,8 +94,10 @@ class ShardStarter:
         outcome = until_known(
             lambda: self._services.store.put_if_absent(key, body, {}, JSON_TYPE), backoff, f"PUT {key}"
         )
-        if outcome is PutOutcome.CREATED:
-            return Continuity.PROVEN
+        return Continuity.PROVEN if outcome is PutOutcome.CREATED else self._compare(key, first)
+
+    def _compare(self, key: str, first: Position) -> Continuity:
+        """Accept a chain that was begun at the same record, and one begun before it when the user adopts the gap."""
         stored = self._read_marker()
         if stored is None:
             raise ObjectVanished(
