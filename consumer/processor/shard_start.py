@@ -91,7 +91,10 @@ class ShardStarter:
         found = self._services.store_within(budget_seconds).put_or_read(key, encode_marker(marker))
         if found is None:
             return Continuity.PROVEN
-        begun = decode_marker(found.body, StartMarker, key).first_position()
+        return self._compare(decode_marker(found.body, StartMarker, key).first_position(), first)
+
+    def _compare(self, begun: Position, first: Position) -> Continuity:
+        """Accept a chain that was begun at the same record, and one begun before it when the user adopts the gap."""
         if begun == first:
             return Continuity.PROVEN
         if begun < first and self._services.settings.adopt_checkpoint:

@@ -50,6 +50,12 @@ def test_round_trip(metadata: SegmentMetadata) -> None:
     assert SegmentMetadata.decode(metadata.encode()) == metadata
 
 
+def test_a_proven_continuity_is_not_written() -> None:
+    """Its absence says so; the field as text is refused."""
+    assert GOOD.continuity is Continuity.PROVEN
+    assert "continuity" not in GOOD.encode()
+
+
 @pytest.mark.parametrize("name", REQUIRED)
 def test_a_missing_field_is_named(name: str) -> None:
     """No field has a default."""

@@ -1,6 +1,7 @@
 """A reader that retention overtakes while it runs: slow, or asleep."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from archive.errors import BufferTooOld, DeliveryDoubt
 from archive.format.metadata import Continuity
@@ -105,6 +106,17 @@ def test_a_reader_that_catches_up_over_days_asks_every_few_minutes(world: World)
         deliver_behind()
         world.clock.advance(8)
     assert 2 <= world.stream.requests.count("holds") <= 6
+
+
+def test_what_is_about_to_be_trimmed_is_reported_once_a_minute(world: World) -> None:
+    """Every batch is close to its end then; a line for each would only flood the log."""
+    world.clock.advance(DAY - 900)
+    worker = world.started()
+    with capture_logs() as logs:
+        for seconds in (0, 30, 29, 1):
+            world.clock.advance(seconds)
+            worker.daemon.deliver(1)
+    assert [entry["left_seconds"] for entry in logs if entry["event"] == "near_retention"] == [900, 840]
 
 
 def test_a_batch_ages_while_kinesis_is_asked(world: World) -> None:
