@@ -125,7 +125,7 @@ class _Run:
             self._log.warning(
                 "publish_lost",
                 generation=view.generation,
-                next_step="expected when two runs meet; the day is listed again",
+                next_step="expected when two runs work at once; the day is listed again",
             )
             return None
         self._publisher.write_symlinks()

@@ -44,8 +44,8 @@ def join(
             shards.get(shard, ShardMarkers()),
             evidence.checkpoints.get(shard),
             neighbours.reach.get(shard, Reach(to_the_beginning=False, to_the_end=False)),
-            tuple(holes.get(shard, ())),
-            evidence.expired.get(shard, ()),
+            holes=tuple(holes.get(shard, ())),
+            expired=evidence.expired.get(shard, ()),
         )
         results[shard] = check_chain(inventory.day, [*links, *outside], context)
     return Chains(results, neighbours)

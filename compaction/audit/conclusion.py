@@ -83,15 +83,15 @@ def conclude(
     further: Sequence[Finding] = (),
     further_checks: Sequence[AuditCheck] = (),
 ) -> Audit:
-    """Write the verdict down; `further` is what the caller found beside the examination."""
+    """Write the verdict down; `further` is what the caller found besides."""
     inventory = examined.inventory
     found = [*_findings(examined), *further]
     rows = Rows(compacted, examined.producers.removed, examined.restored)
     equation = balance(examined.described, examined.facts, examined.repeated, rows)
     now_ms = context.clock.now_ms()
     day_is_over = now_ms >= inventory.day.end_ms
-    beside = [*examined.producers.checks, *further_checks]
-    checks = [*_checks(options, examined, found, equation, further_checks), *beside]
+    checks = _checks(options, examined, found, equation, further_checks)
+    checks += [*examined.producers.checks, *further_checks]
     if not day_is_over:
         message = "the day is not over: later records are not judged"
         checks.append(AuditCheck(id="day_is_over", status="warning", message=message))

@@ -1,4 +1,4 @@
-"""What chains are judged by: what is known beside the segments, and what is concluded. Values only."""
+"""What chains are judged by: what is known besides the segments, and what is concluded. Values only."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -15,7 +15,7 @@ EndProof = Literal["successor", "end.json", "checkpoint", "not begun", ""]
 
 
 class Evidence(NamedTuple):
-    """What is asked beside the day's objects. `expired` holds, by shard, what tombstones of earlier days cover."""
+    """What is asked besides the day's objects. `expired` holds, by shard, what tombstones of earlier days cover."""
 
     markers: ArchiveMarkers
     checkpoints: Mapping[str, Position]
@@ -37,7 +37,7 @@ class ChainResult(NamedTuple):
 
 
 class ShardContext(NamedTuple):
-    """What is known of a shard beside its segments.
+    """What is known of a shard besides its segments.
 
     `checkpoint` is KCL's, read before anything was listed. `holes` are the first positions of objects that are
     reported by themselves and have no metadata to link: what they should join is not reported a second time.

@@ -1,4 +1,4 @@
-"""KCL's checkpoints: the witness for shards whose day has no successor yet.
+"""KCL's checkpoints: what proves the end of shards whose day has no successor yet.
 
 A checkpoint is always at the end of a committed segment, so one that equals the tail proves that the chain ends
 there. The table is only read.
@@ -25,7 +25,7 @@ class Checkpoints(NamedTuple):
 def read_checkpoints(client: "DynamoDBClient", table: str) -> Checkpoints:
     """Scan the lease table.
 
-    A table that is missing or refused is no failure: the audit goes on without this witness and says so.
+    A table that is missing or refused is not an error: the audit goes on without it and says so.
     """
     found: dict[str, Position] = {}
     request: dict[str, Any] = {"TableName": table, "ConsistentRead": True}

@@ -97,8 +97,8 @@ def collect_ids(
         tuple(objects),
         first_of_day,
         before,
-        [by_number[order.task.number] for order in orders],
-        [by_number[order.task.number] for order in earlier],
+        results=[by_number[order.task.number] for order in orders],
+        earlier=[by_number[order.task.number] for order in earlier],
     )
 
 
@@ -121,10 +121,10 @@ def resolve(context: JobContext, collected: CollectedIds, groups: Sequence[Merge
     return Copies(
         collected.objects,
         _by_shard(packed, starts),
-        _lines(packed, collected.objects),
-        doubt,
-        sum(read.lines for result in collected.results for read in result.facts if read.key in good),
-        without_id,
+        dropped=_lines(packed, collected.objects),
+        doubt=doubt,
+        lines=sum(read.lines for result in collected.results for read in result.facts if read.key in good),
+        without_id=without_id,
     )
 
 

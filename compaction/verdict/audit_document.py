@@ -20,7 +20,7 @@ class Equation(msgspec.Struct, frozen=True, kw_only=True):
 
     `rejected` are lines in objects that cannot be believed (unreadable, foreign, without metadata). `compacted`
     are the rows of the Parquet files, null without a rewrite; `removed` the producer duplicates left out of them, and
-    `restored` the rows that stand in no segment: lines that were dropped as copies of what is not archived. At level
+    `restored` the rows that are in no segment: lines that were dropped as copies of what is not archived. At level
     inventory the numbers are those of the metadata.
     """
 

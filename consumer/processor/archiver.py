@@ -140,6 +140,12 @@ class Archiver:
             "gone, and the audit will say unknown for this shard",
         )
 
+    def _extend_tail(self, metadata: SegmentMetadata) -> None:
+        """Make our own segment the tail of the chain."""
+        self.chain.tail = metadata.last
+        if self._dedupe is not None:
+            self._dedupe.committed(metadata)
+
     def _adopt_tail(self, other: SegmentMetadata) -> None:
         """Make another writer's segment the tail of the chain."""
         self.chain.tail = other.last
@@ -186,11 +192,7 @@ class Archiver:
         budget = min(budget_seconds, buffer.seconds_left(now))
         segment = buffer.segment
         if isinstance(self.chain.tail, ChainStart):
-            self.chain.doubt(self._on_chain_start(segment.span.first, self.chain.tail, budget))
-            # Its requests may have taken a day of a suspended machine: nothing may come between guard and PUT.
-            later = self._services.clock.monotonic()
-            buffer.check_age(later)
-            budget -= later - now
+            budget = self._begin_chain(buffer, self.chain.tail, now, budget)
         key, metadata, outcome = self._sequences.commit(
             segment,
             after=self.chain.tail,
@@ -199,18 +201,15 @@ class Archiver:
             watermarks=None if self._dedupe is None else self._dedupe.watermarks(),
             budget_seconds=budget,
         )
-        log = self._log.bind(key=key, minute=minute_text(segment.minute), reason=reason)
+        first, last = map(str, metadata.span)
+        log = self._log.bind(key=key, minute=minute_text(segment.minute), reason=reason, first=first, last=last)
         self.chain.continuity = Continuity.PROVEN
         if isinstance(outcome, Committed):
             # Our slot was free when the PUT arrived, so nothing behind it had been archived, let alone expired.
             self._fresh_at = max(self._fresh_at, now)
-            self.chain.tail = metadata.last
-            if self._dedupe is not None:
-                self._dedupe.committed(metadata)
+            self._extend_tail(metadata)
             log.info(
                 "segment_committed",
-                first=str(metadata.first),
-                last=str(metadata.last),
                 records=metadata.records,
                 dropped=metadata.dropped,
                 payload_bytes=metadata.payload_bytes,
@@ -222,12 +221,18 @@ class Archiver:
         self._adopt_tail(outcome.winner)
         log.warning(
             "slot_lost",
-            first=str(metadata.first),
-            last=str(metadata.last),
             winner_last=str(outcome.winner.last),
             next_step="expected for a moment after a lease changed hands; if it lasts, two workers share a shard",
         )
         return self._recut(buffer, outcome.winner.last)
+
+    def _begin_chain(self, buffer: Buffer, chain_start: ChainStart, now: float, budget: float) -> float:
+        """Announce the first segment of the shard; returns what is left of the budget."""
+        self.chain.doubt(self._on_chain_start(buffer.segment.span.first, chain_start, budget))
+        # Its requests may have taken a day of a suspended machine: nothing may come between guard and PUT.
+        later = self._services.clock.monotonic()
+        buffer.check_age(later)
+        return budget - (later - now)
 
     def _recut(self, buffer: Buffer, winner_last: Position) -> Buffer | None:
         """Return the part of a buffer behind the winner's end, judged again behind it; None when there is none."""

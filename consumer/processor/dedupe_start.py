@@ -1,4 +1,4 @@
-"""How producer deduplication takes up a shard's chain where it stands.
+"""How producer deduplication goes on where a shard's chain ends.
 
 Watermarks of the chain's tail come from, in this order: the tail row of the dedupe table, when it names the very
 position; the segment that ends there, found in the archive; else nothing is known and doubt keeps. A child shard
@@ -16,7 +16,6 @@ from archive.format.metadata import Predecessor, SegmentMetadata
 from archive.format.payload import PayloadPath
 from archive.format.position import Position
 from archive.retry import until_known
-from archive.store.retrying import RetryingStore
 from consumer.archived.segment_search import segment_ending_at
 from consumer.dedupe.deduplicator import DAY_SECONDS, ClaimMap, Claims, Deduplicator, WatermarkDedupe, WatermarkPaths
 from consumer.dedupe.stored_watermarks import load_watermarks
@@ -77,7 +76,7 @@ class DedupeStarter:
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def open(self, tail: Predecessor) -> Deduplicator:
-        """Return the deduplicator for a chain that stands at `tail`."""
+        """Return the deduplicator for a chain that ends at `tail`."""
         settings = self._services.settings
         shard = f"{settings.stream_name}/{self._shard_id}"
         if settings.dedupe == "claims":
@@ -117,7 +116,7 @@ class DedupeStarter:
 
     def _end_of(self, parent: str) -> EndMarker | None:
         key = end_marker_key(self._services.settings.prefix, parent)
-        found = until_known(lambda: self._services.store.get(key), self._services.backoff(), f"GET {key}")
+        found = self._services.store.get(key)
         return None if found is None else decode_marker(found.body, EndMarker, key)
 
     def _at(self, shard_id: str, position: Position) -> Watermarks:
@@ -128,11 +127,7 @@ class DedupeStarter:
             return row.watermarks
         found = self._find(shard_id, position)
         state = (
-            None
-            if found is None
-            else load_watermarks(
-                self._services.store, self._services.settings.prefix, found, self._services.backoff()
-            )
+            None if found is None else load_watermarks(self._services.store, self._services.settings.prefix, found)
         )
         if state is None:
             self._log.warning(
@@ -147,7 +142,7 @@ class DedupeStarter:
         services = self._services
         now_ms = services.clock.now_ms()
         return segment_ending_at(
-            RetryingStore(services.store, services.backoff),
+            services.store,
             services.settings.prefix,
             shard_id,
             position,

@@ -1,6 +1,6 @@
 """The record processor of one shard: KCL's callbacks, in the order that exactly-once needs.
 
-    initialize          check where the chain stands
+    initialize          check where the chain ends
     process_records     take records, commit what is due, then perhaps checkpoint
     shutdown_requested  commit what is held, checkpoint
     shard_ended         commit what is held, prove the end, mark it, checkpoint SHARD_END

@@ -139,7 +139,7 @@ class _Channel:
         """Decode one line.
 
         Raises:
-            DeliveryDoubt: the line is no message of the protocol; the error names the field.
+            DeliveryDoubt: the line is not a message of the protocol; the error names the field.
         """
         if not line.endswith(b"\n"):
             if len(line) >= MAX_MESSAGE_BYTES:

@@ -14,9 +14,7 @@ from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS, minute_text
 from archive.format.position import Position
 from archive.format.segment import SegmentWriter
-from archive.retry import until_known
 from archive.store.commit import BODY_TYPE, AlreadyStored, Committed, commit_segment, stored_segment
-from archive.store.retrying import RetryingStore
 from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE, load_watermarks, store_watermarks
 from consumer.dedupe.watermarks import Watermarks
 from consumer.processor.services import Services
@@ -34,11 +32,10 @@ class SequenceStore:
     """
 
     def __init__(self, services: Services, shard_id: str) -> None:
-        self._store = services.store
+        self._services = services
         self._prefix = services.settings.prefix
         self._shard_id = shard_id
         self._clock = services.clock
-        self._backoff = services.backoff
         self._started_ms = self._clock.now_ms()
         self._loaded: set[int] = set()
         self._ahead: list[SegmentMetadata] = []
@@ -57,16 +54,15 @@ class SequenceStore:
         if minute in self._loaded or (self._loaded and not self._may_be_stored(minute)):
             return
         prefix = minute_prefix(self._prefix, self._shard_id, minute)
-        backoff = self._backoff()
-        store = RetryingStore(self._store, lambda: backoff)
-        listed = store.keys(prefix)
-        for key in listed:
+        store = self._services.store_within()
+        keys = store.keys(prefix)
+        for key in keys:
             stored = stored_segment(store, self._prefix, key)
             if archived_through is None or stored.last > archived_through:
                 insort(self._ahead, stored, key=lambda segment: segment.span)
         self._loaded.add(minute)
-        if listed:
-            self._log.info("stored_ranges_found", minute=minute_text(minute), segments=len(listed))
+        if keys:
+            self._log.info("stored_ranges_found", minute=minute_text(minute), segments=len(keys))
 
     @property
     def next_first(self) -> Position | None:
@@ -94,17 +90,18 @@ class SequenceStore:
         What goes with the segment is written before it, under keys that carry `writer`: dropped duplicates, and
         watermarks that do not fit into the metadata. They mean nothing until the segment exists.
         """
-        backoff = self._backoff(budget_seconds)
+        store = self._services.store_within(budget_seconds)
+        backoff = store.new_backoff()
         first = segment.span.first
         if segment.dropped:
             key = duplicates_key(self._prefix, self._shard_id, segment.minute, first, writer)
             body = segment.duplicates_body()
             # The key is ours alone: when it exists already, an earlier attempt of this very request was applied.
-            until_known(lambda: self._store.put_if_absent(key, body, {}, BODY_TYPE), backoff, f"PUT {key}")
+            store.put_if_absent(key, body, content_type=BODY_TYPE)
         text = None
         if watermarks is not None:
             beside = watermarks_key(self._prefix, self._shard_id, segment.minute, first, writer)
-            text = store_watermarks(self._store, beside, watermarks, backoff)
+            text = store_watermarks(store, beside, watermarks)
         if backoff.is_spent and (segment.dropped or text == WATERMARKS_BESIDE):
             raise StoreUnavailable(
                 f"what goes with the segment {first} of {self._shard_id} took its whole time",
@@ -112,11 +109,11 @@ class SequenceStore:
             )
         metadata = segment.metadata(after=after, writer=writer, continuity=continuity, watermarks=text)
         slot = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)
-        return slot, metadata, commit_segment(self._store, slot, segment.body(), metadata, backoff)
+        return slot, metadata, commit_segment(store.raw, slot, segment.body(), metadata, backoff)
 
     def watermarks_of(self, metadata: SegmentMetadata) -> Watermarks | None:
         """Return the watermarks that travel with a stored segment; see `load_watermarks`."""
-        return load_watermarks(self._store, self._prefix, metadata, self._backoff())
+        return load_watermarks(self._services.store, self._prefix, metadata)
 
     def _may_be_stored(self, minute: int) -> bool:
         start_ms = minute * MINUTE_MS

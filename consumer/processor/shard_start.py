@@ -13,15 +13,12 @@ from typing import NamedTuple
 
 import structlog
 
-from archive.errors import DeliveryDoubt, FormatError, ObjectVanished, SafetyRefusal, SettingsError
+from archive.errors import DeliveryDoubt, FormatError, SafetyRefusal, SettingsError
 from archive.format.keys import start_marker_key
-from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, StartMarker, decode_marker, encode_marker
+from archive.format.markers import FORMAT, ApplicationRecord, StartMarker, decode_marker, encode_marker
 from archive.format.metadata import ChainStart, Continuity, Predecessor
 from archive.format.minute import iso_time
 from archive.format.position import Position, is_sequence_number
-from archive.retry import until_known
-from archive.store.objects import PutOutcome
-from archive.store.retrying import RetryingStore
 from consumer.archived.application import read_application, settle_application
 from consumer.processor.chain_tail import ChainTail
 from consumer.processor.services import Services
@@ -63,7 +60,7 @@ class ShardStarter:
                 return ShardStart(identity, ChainTail(ChainStart.parse(sequence_number), Continuity.PROVEN))
             except FormatError as exc:
                 raise DeliveryDoubt(
-                    f"KCL starts the shard at {sequence_number!r}, which is no position",
+                    f"KCL starts the shard at {sequence_number!r}, which is not a position",
                     next_step="look at the shard's row in the lease table",
                 ) from exc
         checkpoint = Position(int(sequence_number), sub_sequence_number)
@@ -91,18 +88,10 @@ class ShardStarter:
             writer=self._services.new_id(),
             written_at=iso_time(self._services.clock.now_ms()),
         )
-        body, backoff = encode_marker(marker), self._services.backoff(budget_seconds)
-        outcome = until_known(
-            lambda: self._services.store.put_if_absent(key, body, {}, JSON_TYPE), backoff, f"PUT {key}"
-        )
-        if outcome is PutOutcome.CREATED:
+        found = self._services.store_within(budget_seconds).put_or_read(key, encode_marker(marker))
+        if found is None:
             return Continuity.PROVEN
-        stored = self._read_marker()
-        if stored is None:
-            raise ObjectVanished(
-                f"{key} exists for PUT and not for GET", next_step="find out who deletes objects under the prefix"
-            )
-        begun = stored.first_position()
+        begun = decode_marker(found.body, StartMarker, key).first_position()
         if begun == first:
             return Continuity.PROVEN
         if begun < first and self._services.settings.adopt_checkpoint:
@@ -136,13 +125,10 @@ class ShardStarter:
             writer=self._services.new_id(),
             written_at_ms=self._services.clock.now_ms(),
         )
-        backoff = self._services.backoff()
-        store = RetryingStore(self._services.store, lambda: backoff)
-        settle_application(store, self._services.settings.prefix, identity, proposal)
+        settle_application(self._services.store_within(), self._services.settings.prefix, identity, proposal)
 
     def _application(self) -> ApplicationRecord | None:
-        store = RetryingStore(self._services.store, self._services.backoff)
-        return read_application(store, self._services.settings.prefix)
+        return read_application(self._services.store, self._services.settings.prefix)
 
     def _resumed_tail(self, checkpoint: Position) -> Predecessor:
         marker = self._read_marker()
@@ -178,5 +164,5 @@ class ShardStarter:
 
     def _read_marker(self) -> StartMarker | None:
         key = start_marker_key(self._services.settings.prefix, self._shard_id)
-        found = until_known(lambda: self._services.store.get(key), self._services.backoff(), f"GET {key}")
+        found = self._services.store.get(key)
         return None if found is None else decode_marker(found.body, StartMarker, key)

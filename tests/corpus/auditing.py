@@ -79,22 +79,22 @@ def job_context(
 
 def compare(found: Sequence[Finding], expected: Sequence[Expected], level: Seen) -> None:
     """Assert that exactly the expected findings were reported: no more, no less, each with its place."""
-    wanted = [one for one in expected if level in one.seen]
+    wanted = [finding for finding in expected if level in finding.seen]
     left = list(found)
-    for one in wanted:
-        match = next((seen for seen in left if _matches(seen, one)), None)
-        assert match is not None, f"not reported: {one}\nreported: {[_brief(seen) for seen in left]}"
+    for finding in wanted:
+        match = next((seen for seen in left if _matches(seen, finding)), None)
+        assert match is not None, f"not reported: {finding}\nreported: {[_brief(seen) for seen in left]}"
         left.remove(match)
     assert not left, f"reported without reason: {[_brief(seen) for seen in left]}"
 
 
-def _matches(seen: Finding, one: Expected) -> bool:
+def _matches(seen: Finding, wanted: Expected) -> bool:
     return (seen.code, seen.shard, seen.severity, seen.count) == (
-        one.code.value,
-        one.shard,
-        one.severity,
-        one.times,
-    ) and set(one.keys) <= set(seen.keys)
+        wanted.code.value,
+        wanted.shard,
+        wanted.severity,
+        wanted.times,
+    ) and set(wanted.keys) <= set(seen.keys)
 
 
 def _brief(seen: Finding) -> tuple[object, ...]:

@@ -33,7 +33,7 @@ class Worker(NamedTuple):
 class World:
     """A stream of one shard, its lease, a bucket, and as many workers as a test wants.
 
-    All workers share one clock unless they are given another one.
+    All workers share one clock unless they are given another one, the changed `settings` and a dedupe `table`.
     """
 
     def __init__(self, *, start: str = "TRIM_HORIZON", at_timestamp_ms: int | None = None) -> None:
@@ -42,6 +42,8 @@ class World:
         self.shard = FakeShard()
         self.stream = FakeStream(self.shard)
         self.lease = Lease(self.shard, start=start, at_timestamp_ms=at_timestamp_ms)
+        self.table: Any = None
+        self.settings: dict[str, Any] = {}
         self._ids = (f"writer-{number}" for number in itertools.count(1))
         if at_timestamp_ms is not None:
             self._store_start(at_timestamp_ms)
@@ -62,7 +64,13 @@ class World:
         store = MemoryStore(self.bucket, faults)
         own_clock = clock or self.clock
         processor = ShardProcessor(
-            settings(**changes), store, self.stream, own_clock, random.Random(seed), self.new_id
+            settings(**self.settings | changes),
+            store,
+            self.stream,
+            own_clock,
+            random.Random(seed),
+            self.new_id,
+            self.table,
         )
         return Worker(DaemonDouble(self.lease, processor), store, own_clock)
 
@@ -72,6 +80,13 @@ class World:
         worker.daemon.start()
         worker.store.requests.clear()
         worker.store.log.clear()
+        return worker
+
+    def archive_all(self, **options: Any) -> Worker:  # noqa: ANN401 - as `worker`
+        """Let a worker archive what is held, and stop; returns it."""
+        worker = self.started(**options)
+        worker.daemon.deliver()
+        worker.daemon.request_shutdown()
         return worker
 
     def put(self, count: int = 1, *, data: bytes | None = None) -> list[UserRecord]:

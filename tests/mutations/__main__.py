@@ -14,7 +14,7 @@ from tests.mutations.catalogue import MUTATIONS
 from tests.mutations.mutation import Mutation
 from tests.mutations.noticing import Verdict, by_property, by_simulation, by_tests, pass_all
 from tests.mutations.tree import Tree
-from tests.simulation.modes import MODES
+from tests.simulation.modes import parse_modes
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -22,7 +22,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--by", choices=("tests", "property", "simulation"), default="tests")
-    parser.add_argument("--modes", default=",".join(MODES), metavar="MODE,...", help="of the simulation (all)")
+    parser.add_argument(
+        "--modes", type=parse_modes, default="all", metavar="MODE,...", help="of the simulation (all)"
+    )
     parser.add_argument("--seeds", default="0..20000", metavar="A..B", help="of the simulation (0..20000)")
     parser.add_argument("--workers", default="2", help="processes of the simulation (2)")
     options = parser.parse_args(arguments)
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _is_for(mutation: Mutation, options: argparse.Namespace) -> bool:
     if options.by == "simulation":
-        return mutation.mode in options.modes.split(",")
+        return mutation.mode in options.modes
     return bool(mutation.tests) or options.by == "property"
 
 

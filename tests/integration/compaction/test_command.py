@@ -52,7 +52,11 @@ def test_audit_prints_its_json_and_exits_3_on_defects(
     store_checkpoints(dynamodb_client, bucket, corpus)
     done = shell.run("audit", "--date", str(DAY), "--json", "--master", "local[2]")
     audit = decode_audit(done.stdout.encode())
-    assert (done.returncode, audit.verdict, [one.code for one in audit.findings]) == (3, "defects", ["out_of_order"])
+    assert (done.returncode, audit.verdict, [finding.code for finding in audit.findings]) == (
+        3,
+        "defects",
+        ["out_of_order"],
+    )
     assert audit.findings[0].reproduce.startswith(f"minutebook audit {shell.file} --date {DAY}")
 
 

@@ -54,9 +54,9 @@ def test_a_deleted_segment_of_the_consumer_is_a_broken_chain(site: Site, embedde
     middle = [segment.key for segment in site.segments()][1]
     site.s3.delete_object(Bucket=site.name, Key=middle)
     codes = {
-        one.code
+        finding.code
         for day in days(site)
-        for one in audit_day(run_context(site, embedded_aws), day, AuditOptions(level="inventory")).audit.findings
+        for finding in audit_day(run_context(site, embedded_aws), day, AuditOptions(level="inventory")).audit.findings
     }
     assert codes == {"broken_chain"}
 

@@ -179,7 +179,10 @@ def test_a_generation_replaces_the_former_of_its_day_in_one_snapshot(lake: Lake)
     lake.commit()
 
     def history(table: Any) -> list[list[tuple[object, ...]]]:  # noqa: ANN401 - a table of pyiceberg
-        return [keys_of(table.scan(snapshot_id=one.snapshot_id).to_arrow().to_pylist()) for one in table.snapshots()]
+        return [
+            keys_of(table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().to_pylist())
+            for snapshot in table.snapshots()
+        ]
 
     assert lake.table(history) == [keys_of(first), keys_of(first + other), keys_of(second + other)]
 

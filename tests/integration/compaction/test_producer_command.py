@@ -56,7 +56,7 @@ def test_spark_submit_takes_an_event_id(shell: Shell) -> None:
     done = shell.run("audit", "--date", str(DAY), "--json", "--event-id", "n", program=program)
     assert done.returncode == 0, done.stderr[-2000:]
     audit = json.loads(done.stdout[done.stdout.index("{\n") :])
-    assert [(one["code"], one["severity"], one["count"]) for one in audit["findings"]] == [
+    assert [(finding["code"], finding["severity"], finding["count"]) for finding in audit["findings"]] == [
         ("producer_duplicate", "warning", 2)
     ]
 

@@ -73,7 +73,7 @@ def test_the_audit_reports_copies(bench: Bench) -> None:
 
 def test_copies_are_left_out_of_the_parquet(bench: Bench) -> None:
     """As many rows fewer as there are copies; no id stands there twice; a second run has nothing to do."""
-    copies = sum(one.times for one in bench.expected)
+    copies = sum(wanted.times for wanted in bench.expected)
     whole = bench.compact(drop=False)
     assert whole.manifest is not None
     assert (whole.manifest.rows, whole.manifest.removed) == (bench.corpus.records, 0)
@@ -90,7 +90,7 @@ def test_copies_are_left_out_of_the_parquet(bench: Bench) -> None:
 def test_an_error_of_a_task_keeps_its_kind_through_the_shuffle(bench: Bench) -> None:
     """What a worker raises comes back as the same error of our tree, with its next step."""
     one = bench.corpus.shards[0].segments[3]
-    piece = RawObject(one.key, '"gone"', 1, one.metadata.shard_id, one.metadata.minute, one.metadata.first)
-    order = Order(Task(0, (MergeGroup((piece,), merge=True),)), bench.address, ids=IdOrder("n", 0, 2))
+    raw_object = RawObject(one.key, '"gone"', 1, one.metadata.shard_id, one.metadata.minute, one.metadata.first)
+    order = Order(Task(0, (MergeGroup((raw_object,), merge=True),)), bench.address, ids=IdOrder("n", 0, 2))
     with pytest.raises(ObjectVanished, match="changed while the day was rewritten"):
         bench.engine.shuffle([order])

@@ -126,9 +126,9 @@ def test_seeded_defects_are_reported_by_their_names(bench: Bench) -> None:
     """One defect in each shard, all read by Spark tasks: exactly their findings."""
     corpus = Corpus(DAY, seed=5, shape=Shape(shards=len(SEEDED) + 1))
     expected = [
-        one
+        wanted
         for number, defect in enumerate(SEEDED)
-        for one in defect(corpus, corpus.shards[number], corpus.shards[number].in_day(DAY)[2])
+        for wanted in defect(corpus, corpus.shards[number], corpus.shards[number].in_day(DAY)[2])
     ]
     corpus.write(bench.storage)
     audit = audit_day(bench.context(corpus), DAY, AuditOptions()).audit
@@ -152,9 +152,9 @@ def test_an_error_of_a_task_keeps_its_kind(bench: Bench, engine: SparkEngine) ->
     stored = bench.storage.head(corpus.shards[0].segments[3].key)
     assert stored is not None
     one = corpus.shards[0].segments[3].metadata
-    piece = RawObject(stored.key, stored.etag, stored.size, one.shard_id, one.minute, one.first)
+    raw_object = RawObject(stored.key, stored.etag, stored.size, one.shard_id, one.minute, one.first)
     with pytest.raises(FormatError, match=r"cut short|damaged"):
-        engine([Order(Task(0, (MergeGroup((piece,), merge=True),)), bench.out.address)])
+        engine([Order(Task(0, (MergeGroup((raw_object,), merge=True),)), bench.out.address)])
 
 
 def test_the_process_keeps_its_stderr(engine: SparkEngine, capfd: pytest.CaptureFixture[str]) -> None:

@@ -137,7 +137,7 @@ def test_a_record_that_was_never_archived_is_found(stage: Stage) -> None:
     lost = stage.records[33]
     stage.archive([record for record in stage.records if record is not lost])
     audit = stage.audit(stage.records[-1].position)
-    assert [(one.code, one.positions, one.count) for one in audit.findings] == [
+    assert [(finding.code, finding.positions, finding.count) for finding in audit.findings] == [
         (Code.MISSING_IN_ARCHIVE, (str(lost.position),), 1)
     ]
     assert audit.verdict == "defects"
@@ -149,8 +149,8 @@ def test_a_record_that_the_stream_never_held_is_found(stage: Stage) -> None:
     altered = Record(stage.records[9].sequence_number, 0, "k9", stage.records[9].arrival_ms, b"other")
     stage.archive([*stage.records[:4], invented, *stage.records[4:9], altered, *stage.records[10:]])
     audit = stage.audit(stage.records[-1].position)
-    assert {one.code for one in audit.findings} == {Code.NOT_IN_STREAM}
-    assert {place for one in audit.findings for place in one.positions} == {
+    assert {finding.code for finding in audit.findings} == {Code.NOT_IN_STREAM}
+    assert {place for finding in audit.findings for place in finding.positions} == {
         str(invented.position),
         str(altered.position),
     }

@@ -12,7 +12,7 @@ _RECORD: Final = "archive/format/record.py"
 _REQUESTS: Final = "tests/unit/archive/store/test_s3.py"
 _COMMITS: Final = "tests/unit/archive/store/test_commit.py"
 _SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
-_RUNS: Final = "tests/unit/consumer/processor/test_runs.py"
+_BUFFER: Final = "tests/unit/consumer/processor/test_buffer.py"
 _RECORDS: Final = "tests/unit/archive/format/test_record.py"
 
 ARCHIVE: Final = (
@@ -94,7 +94,7 @@ ARCHIVE: Final = (
             "Position(int(self.sequence_number), self.sub_sequence_number)",
             "Position(int(self.sequence_number), 0)",
         ),
-        tests=(f"{_RUNS}::test_an_aggregate_of_one_arrival_time_stays_in_order",),
+        tests=(f"{_BUFFER}::test_an_aggregate_of_one_arrival_time_stays_in_order",),
         mode="plain",
     ),
     Mutation(

@@ -12,7 +12,7 @@ _CUTTING: Final = "consumer/processor/cutting.py"
 _TABLE: Final = "consumer/dedupe/table.py"
 _DEDUPLICATOR: Final = "consumer/dedupe/deduplicator.py"
 
-_FOUND: Final = "tests/simulation/test_found_by_producers.py"
+_FOUND: Final = "tests/simulation/found/test_found_by_producers.py"
 _DEDUPE: Final = "tests/unit/consumer/processor/test_dedupe.py"
 
 CLAIMS: Final = (
@@ -64,7 +64,7 @@ CLAIMS: Final = (
         mode="claims",
     ),
     Mutation(
-        "the rest of a lost run forgets its dropped lines",
+        "the rest of a lost buffer forgets its dropped lines",
         Change(_CUTTING, "in merge(kept, dropped, key=itemgetter(0)) if at > position", "in kept if at > position"),
         mode="claims",
     ),
@@ -124,7 +124,7 @@ CLAIMS: Final = (
         mode="claims",
     ),
     Mutation(
-        "two copies in one stretch claim side by side",
+        "two copies in one slice claim side by side",
         Change(_DEDUPLICATOR, "owners[event_id] == position else", "owners[event_id] in positions else"),
         mode="claims",
     ),

@@ -12,7 +12,7 @@ _EXPIRE_PLAN: Final = "consumer/expire/plan.py"
 _APPLY: Final = "consumer/expire/apply.py"
 _SIDE_OBJECTS: Final = "consumer/expire/side_objects.py"
 
-_FOUND: Final = "tests/simulation/test_found_by_operators.py"
+_FOUND: Final = "tests/simulation/found/test_found_by_operators.py"
 _PLANS: Final = "tests/unit/consumer/restore/test_plan.py"
 _EXPIRES: Final = "tests/unit/consumer/expire/test_command.py"
 _SIDE: Final = "tests/unit/consumer/expire/test_side_objects.py"

@@ -12,7 +12,7 @@ _SEQUENCE_STORE: Final = "consumer/processor/sequence_store.py"
 _KEYS: Final = "archive/format/keys.py"
 
 _SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
-_RUNS: Final = "tests/unit/consumer/processor/test_runs.py"
+_BUFFER: Final = "tests/unit/consumer/processor/test_buffer.py"
 
 PROCESSOR: Final = (
     Mutation(
@@ -30,7 +30,7 @@ PROCESSOR: Final = (
     Mutation(
         "sort by arrival time",
         Change(_PROCESSOR, "take(records, ", "take(sorted(records, key=lambda record: record.arrival_ms), "),
-        tests=(f"{_RUNS}::test_arrival_times_that_step_back_only_make_runs_shorter",),
+        tests=(f"{_BUFFER}::test_arrival_times_that_step_back_only_make_buffers_shorter",),
         mode="plain",
     ),
     Mutation(
@@ -45,7 +45,7 @@ PROCESSOR: Final = (
         mode="plain",
     ),
     Mutation(
-        "drop the rest of a lost run",
+        "drop the rest of a lost buffer",
         Change(_ARCHIVER, "return self._recut(buffer, outcome.winner.last)", "return None"),
         tests=(f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
         mode="plain",
@@ -80,7 +80,7 @@ PROCESSOR: Final = (
         mode="plain",
     ),
     Mutation(
-        "cut runs anywhere but at minutes",
+        "cut buffers anywhere but at minutes",
         Change("consumer/processor/buffer.py", "if minute != self.segment.minute:", "if minute < 0:"),
         mode="plain",
     ),
@@ -90,7 +90,7 @@ PROCESSOR: Final = (
         tests=(f"{_SLOTS}::test_a_slot_is_lost_in_the_middle_of_an_aggregate",),
     ),
     Mutation(
-        "send the rest of a lost run whole",
+        "send the rest of a lost buffer whole",
         Change(_CUTTING, "if at > position", "if at"),
         mode="plain",
     ),
@@ -99,14 +99,14 @@ PROCESSOR: Final = (
         Change(_SEQUENCE_STORE, "if minute in self._loaded or", "if minute >= 0 or"),
         tests=(
             f"{_SLOTS}::test_a_wiped_lease_table_adds_nothing",
-            f"{_RUNS}::test_the_first_minutes_cost_one_list_each",
+            f"{_BUFFER}::test_the_first_minutes_cost_one_list_each",
         ),
         mode="plain",
     ),
     Mutation(
         "LIST every minute for ever",
         Change(_SEQUENCE_STORE, "return start_ms < self._started_ms + SKEW_MS", "return True"),
-        tests=(f"{_RUNS}::test_a_steady_shard_minute_costs_one_put_and_nothing_else",),
+        tests=(f"{_BUFFER}::test_a_steady_shard_minute_costs_one_put_and_nothing_else",),
         mode="plain",
     ),
     Mutation(

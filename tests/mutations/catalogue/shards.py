@@ -14,6 +14,7 @@ _SHARD_END: Final = "consumer/processor/shard_end.py"
 _KINESIS: Final = "consumer/stream/kinesis.py"
 
 _CHECKPOINT_TESTS: Final = "tests/unit/consumer/processor/test_checkpoints.py"
+_BUFFER: Final = "tests/unit/consumer/processor/test_buffer.py"
 _ENDS: Final = "tests/unit/consumer/processor/test_end.py"
 _SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
 _STARTS: Final = "tests/unit/consumer/processor/test_start.py"
@@ -60,12 +61,14 @@ SHARDS: Final = (
     Mutation(
         "no guard of a buffer's age",
         Change("consumer/processor/buffer.py", "if age > self._settings.max_segment_age_seconds:", "if age < 0:"),
-        tests=(f"{_SLOTS}::test_a_buffer_that_is_too_old_is_thrown_away",),
+        tests=(f"{_BUFFER}::test_a_buffer_that_is_too_old_is_thrown_away",),
         mode="plain",
     ),
     Mutation(
         "no start marker",
-        Change(_ARCHIVER, "self._on_chain_start(segment.span.first, self.chain.tail, budget)", "Continuity.PROVEN"),
+        Change(
+            _ARCHIVER, "self._on_chain_start(buffer.segment.span.first, chain_start, budget)", "Continuity.PROVEN"
+        ),
         tests=(f"{_STARTS}::test_the_start_marker_comes_before_the_first_segment",),
         mode="plain",
     ),

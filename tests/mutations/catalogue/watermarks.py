@@ -12,7 +12,7 @@ _DEDUPE_START: Final = "consumer/processor/dedupe_start.py"
 
 _DEDUPE: Final = "tests/unit/consumer/processor/test_dedupe.py"
 _STATES: Final = "tests/unit/consumer/dedupe/test_watermarks.py"
-_FOUND: Final = "tests/simulation/test_found_by_producers.py"
+_FOUND: Final = "tests/simulation/found/test_found_by_producers.py"
 
 WATERMARKS: Final = (
     Mutation(

@@ -74,7 +74,9 @@ def test_defects_mixed(tmp_path: Path, level: AuditLevel, seed: int) -> None:
     corpus = Corpus(DAY, seed, Shape(shards=7))
     expected: list[Expected] = []
     for number in range(6):
-        expected += break_shard(corpus, rng.choice([one for one in DEFECTS if suits(one, number)]), number)
+        expected += break_shard(
+            corpus, rng.choice([candidate for candidate in DEFECTS if suits(candidate, number)]), number
+        )
     found = audit(corpus, tmp_path, level)
     compare(found.findings, expected, LEVELS[level])
     assert found.verdict == verdict(expected, LEVELS[level])
@@ -82,7 +84,7 @@ def test_defects_mixed(tmp_path: Path, level: AuditLevel, seed: int) -> None:
 
 def verdict(expected: list[Expected], level: Seen) -> str:
     """Return the verdict that these findings call for."""
-    severities = {one.severity for one in expected if level in one.seen}
+    severities = {wanted.severity for wanted in expected if level in wanted.seen}
     return "defects" if "defect" in severities else "unknown" if severities else "clean"
 
 

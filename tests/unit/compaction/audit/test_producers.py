@@ -61,7 +61,7 @@ def test_copies_among_other_defects(tmp_path: Path, seed: int) -> None:
     corpus = Corpus(DAY, seed, Shape(shards=7))
     expected: list[Expected] = []
     for number in range(6):
-        kinds = PRODUCER_DEFECTS if number % 2 else [one for one in DEFECTS if suits(one, number)]
+        kinds = PRODUCER_DEFECTS if number % 2 else [candidate for candidate in DEFECTS if suits(candidate, number)]
         expected += break_shard(corpus, rng.choice(kinds), number)
     compare(audit(corpus, tmp_path).findings, expected, Seen.KEYS)
 
@@ -120,7 +120,7 @@ def test_damage_on_the_day_before_is_doubt(tmp_path: Path) -> None:
     flipped_bit(corpus, corpus.shards[0], 0)
     found = audit(corpus, tmp_path)
     assert found.verdict == "unknown"
-    assert [(one.code, one.severity) for one in found.findings] == [("producer_duplicate", "unknown")]
+    assert [(finding.code, finding.severity) for finding in found.findings] == [("producer_duplicate", "unknown")]
     assert "1 object(s) of 2026-11-19 are not whole" in found.findings[0].message
 
 

@@ -118,7 +118,7 @@ def test_without_the_flag_copies_are_reported_and_written(tmp_path: Path) -> Non
     assert done.manifest is not None
     assert done.result is not None
     assert mill.rows(done.manifest) == rows_of(corpus)
-    assert {one.code for one in done.result.audit.findings} == {"producer_duplicate"}
+    assert {finding.code for finding in done.result.audit.findings} == {"producer_duplicate"}
     assert mill.compact(None).state == "already"
 
 
@@ -253,7 +253,7 @@ def test_lines_come_back_into_a_segment_that_also_loses_some(tmp_path: Path) -> 
     places = [row[1] for row in mill.rows(manifest) if row[0] == shard.shard_id]
     assert (manifest.removed, manifest.restored) == (2, 1)
     assert wanted.position in places
-    assert not {one.position for one in copies} & set(places)
+    assert not {copy.position for copy in copies} & set(places)
     assert places == sorted(places)
 
 
@@ -289,13 +289,13 @@ def expire(mill: Mill, generation: str) -> None:
             shard.shard_id: {
                 "runs": [
                     {
-                        "after": str(one.metadata.after),
-                        "first": str(one.metadata.first),
-                        "last": str(one.metadata.last),
+                        "after": str(segment.metadata.after),
+                        "first": str(segment.metadata.first),
+                        "last": str(segment.metadata.last),
                         "segments": 1,
                     }
-                    for one in shard.segments
-                    if one.metadata.minute in yesterday
+                    for segment in shard.segments
+                    if segment.metadata.minute in yesterday
                 ],
                 "kept": [],
             }

@@ -335,7 +335,7 @@ def test_late_objects_are_named(desk: Desk) -> None:
     desk.archive_more()
     result = desk.compact().result
     assert result is not None
-    assert [(one.code, one.severity, one.keys) for one in result.audit.findings] == [
+    assert [(finding.code, finding.severity, finding.keys) for finding in result.audit.findings] == [
         ("late_minutes", "warning", (desk.corpus.shards[2].segments[-1].key,))
     ]
     assert result.audit.verdict == "clean"

@@ -37,9 +37,7 @@ def test_a_gap_while_the_machine_slept_is_never_passed_over(world: World) -> Non
     worker = asleep_for(world, 2)
     with pytest.raises(DeliveryDoubt):
         worker.daemon.deliver()
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.spans() == [(0, 3), (6, 7)]
     assert world.metadata().continuity is Continuity.UNPROVEN
 
@@ -52,9 +50,7 @@ def test_a_zombie_that_slept_adds_nothing_to_what_others_archived(world: World) 
     zombie.daemon.tick()
     world.clock.advance(3600)
     world.put(4)
-    owner = world.started()
-    owner.daemon.deliver()
-    owner.daemon.request_shutdown()
+    world.archive_all()
     world.clock.advance(2 * DAY)
     world.shard.trim_through(world.shard.everything[5].position)
     with pytest.raises(DeliveryDoubt):

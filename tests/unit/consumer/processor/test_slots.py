@@ -1,11 +1,8 @@
 """Who holds a slot: several writers of one shard, cutting differently, with answers that get lost."""
 
-from collections.abc import Callable
-
 import pytest
 
 from archive.errors import (
-    BufferTooOld,
     DeliveryDoubt,
     ForeignObject,
     FormatError,
@@ -117,9 +114,7 @@ def test_a_restart_after_the_put_and_before_the_checkpoint_adds_nothing(world: W
     killed.daemon.tick()
     assert world.spans() == [(0, 5)]
     assert killed.daemon.requests == []
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    again = world.archive_all()
     assert world.spans() == [(0, 5)]
     assert "PUT" not in again.store.requests
     assert world.lease.checkpoint == world.shard.everything[5].position
@@ -132,9 +127,7 @@ def test_a_wiped_lease_table_adds_nothing(world: World) -> None:
     world.lease.wipe()
     world.clock.advance(60)
     world.put(2)
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.spans() == [(0, 5), (6, 7)]
     world.check_everything_archived()
 
@@ -144,9 +137,7 @@ def test_a_checkpoint_inside_a_stored_span_is_found_by_list(world: World) -> Non
     first = holding(world, 6)
     first.daemon.request_shutdown()
     world.lease.checkpoint = world.shard.everything[2].position
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.spans() == [(0, 5)]
 
 
@@ -156,23 +147,19 @@ def test_a_start_inside_a_stored_span_after_trimming_is_found_by_list(world: Wor
     first.daemon.request_shutdown()
     world.lease.wipe()
     world.shard.trim_through(world.shard.everything[1].position)
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.spans() == [(0, 3), (4, 5)]
     world.check_everything_archived()
 
 
 def test_a_segment_never_spans_a_stored_range(world: World) -> None:
-    """A run that began before a stored range ends where that begins, here after the first segment was deleted."""
+    """A buffer that began before a stored range ends where that begins, here after the first segment was deleted."""
     for count in (2, 4):
         holding(world, count).daemon.request_shutdown()
     early, late = world.chain()
     world.bucket.delete(early.key)
     world.lease.wipe()
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.spans() == [(0, 1), (2, 5)]
     assert world.chain()[1] == late
     world.check_everything_archived()
@@ -202,9 +189,7 @@ def test_an_outage_ends_the_process_without_a_checkpoint(world: World) -> None:
     assert caught.value.exit_code == 5
     assert world.clock.monotonic() - before == pytest.approx(70 + 300)
     assert worker.daemon.requests == []
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     world.check_everything_archived()
 
 
@@ -257,61 +242,6 @@ def test_a_slot_that_hides_behind_a_delete_marker_stops_the_shard(world: World) 
     with pytest.raises(ObjectVanished):
         worker.daemon.request_shutdown()
     assert worker.daemon.requests == []
-
-
-def test_a_buffer_that_is_too_old_is_thrown_away(world: World) -> None:
-    """After a pause of an hour the slot may have been expired: no PUT, exit, and the records come again."""
-    worker = holding(world, 6)
-    world.clock.advance(3600)
-    with pytest.raises(BufferTooOld):
-        worker.daemon.tick()
-    assert "PUT" not in worker.store.requests
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
-    world.check_everything_archived()
-
-
-def next_minute(world: World, worker: Worker) -> None:
-    """Let a record of another minute arrive."""
-    world.put()
-    worker.daemon.deliver()
-
-
-def same_minute(_world: World, worker: Worker) -> None:
-    """Let the last record of the old minute arrive."""
-    worker.daemon.deliver(1)
-
-
-def shutdown(_world: World, worker: Worker) -> None:
-    """Ask for the shutdown."""
-    worker.daemon.request_shutdown()
-
-
-def shard_end(world: World, worker: Worker) -> None:
-    """Report the end of the shard."""
-    world.shard.close()
-    worker.daemon.end_shard()
-
-
-@pytest.mark.parametrize("message", [next_minute, same_minute, shutdown, shard_end])
-def test_a_paused_process_never_commits_an_old_buffer(world: World, message: Callable[[World, Worker], None]) -> None:
-    """Whatever message comes first after the pause."""
-    worker = holding(world, 5)
-    world.clock.advance(3600)
-    with pytest.raises(BufferTooOld, match=r"[1-9][0-9]* buffered records were thrown away"):
-        message(world, worker)
-    assert "PUT" not in worker.store.requests
-
-
-def test_a_pause_in_the_middle_of_the_retries_ends_them(world: World) -> None:
-    """The age bounds the commit too, not only its beginning."""
-    worker = holding(world, 6)
-    worker.store.faults = PlannedFaults(Fault.THROTTLED)
-    world.clock.on_sleep = lambda _seconds: world.clock.advance(3600)
-    with pytest.raises(StoreUnavailable):
-        worker.daemon.request_shutdown()
-    assert world.chain() == []
 
 
 def test_a_record_out_of_order_stops_the_shard(world: World) -> None:
