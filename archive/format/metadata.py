@@ -50,7 +50,7 @@ class Continuity(StrEnum):
 
 
 class ChainStart(NamedTuple):
-    """What stands in `after` of a chain's first segment: where the shard was started from.
+    """What `after` of a chain's first segment says: where the shard was started from.
 
     `adopted` is the checkpoint of another application, when the user chose to go on from it
     (`minutebook.adoptCheckpoint`); its `sentinel` is then "AFTER_SEQUENCE".
@@ -107,7 +107,7 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def span(self) -> SequenceRange:
-        """The closed interval of positions this segment stands for."""
+        """The closed interval of positions that this segment covers."""
         return SequenceRange(self.first, self.last)
 
     def encode(self) -> dict[str, str]:
@@ -210,7 +210,7 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
         if self.arrival_max_ms < self.arrival_min_ms:
             raise FormatError("metadata: arrival-max lies before arrival-min")
         if self.records + self.dropped < 1:
-            raise FormatError("metadata: a segment stands for at least one record")
+            raise FormatError("metadata: a segment covers at least one record")
 
 
 class _Fields:

@@ -165,7 +165,9 @@ def _gaps(end: ChainEnd | None) -> list[str]:
     if end is None:
         return []
     doubtful = [
-        f"{one.continuity} before {one.first}" for one in end.segments if one.continuity is not Continuity.PROVEN
+        f"{segment.continuity} before {segment.first}"
+        for segment in end.segments
+        if segment.continuity is not Continuity.PROVEN
     ]
     return [*(f"missing after {position}" for position in end.holes), *doubtful]
 
