@@ -31,6 +31,7 @@ CLAIMS: Final = (
             "                return 'flights/shardId-000000000000/1:0'\n"
             "            if not backoff.wait():\n",
         ),
+        tests=(f"{_DEDUPE}::test_lost_answers_of_the_table_change_nothing",),
         mode="claims",
     ),
     Mutation(
@@ -43,6 +44,7 @@ CLAIMS: Final = (
     Mutation(
         "a claim ends with the retention",
         Change(_DEDUPE_START, "self._retention_ms() // 1000 + DAY_SECONDS,", "self._retention_ms() // 2000,"),
+        tests=(f"{_FOUND}::test_a_claim_lives_as_long_as_a_raised_retention_needs",),
         mode="claims",
     ),
     Mutation(
@@ -52,6 +54,7 @@ CLAIMS: Final = (
             "if run.dropped:\n            key = duplicates_key(",
             "if run.dropped < 0:\n            key = duplicates_key(",
         ),
+        tests=(f"{_DEDUPE}::test_a_second_copy_is_left_out_and_kept_beside",),
         mode="claims",
     ),
     Mutation(
@@ -61,6 +64,7 @@ CLAIMS: Final = (
             "duplicates_key(self._prefix, self._shard_id, run.minute, first, writer)",
             'duplicates_key(self._prefix, self._shard_id, run.minute, first, "w")',
         ),
+        tests=(f"{_DEDUPE}::test_a_second_copy_is_left_out_and_kept_beside",),
         mode="claims",
     ),
     Mutation(
@@ -94,6 +98,7 @@ CLAIMS: Final = (
     Mutation(
         "a claim is owned by a shard",
         Change(_DEDUPLICATOR, "{self._place}/{record.position}", "{self._place}/0:0"),
+        tests=(f"{_DEDUPE}::test_a_second_copy_is_left_out_and_kept_beside",),
         mode="claims",
     ),
     Mutation(
@@ -128,6 +133,7 @@ CLAIMS: Final = (
     Mutation(
         "two copies in one stretch claim side by side",
         Change(_DEDUPLICATOR, "owners[event_id] == position else", "owners[event_id] in positions else"),
+        tests=(f"{_DEDUPE}::test_a_second_copy_is_left_out_and_kept_beside",),
         mode="claims",
     ),
     Mutation(
@@ -135,6 +141,7 @@ CLAIMS: Final = (
         Change(
             _DEDUPLICATOR, "self._event_id.text(record.data) for", 'self._event_id.text(record.data) or "none" for'
         ),
+        tests=(f"{_DEDUPE}::test_records_without_an_id_are_kept",),
         mode="claims",
     ),
 )

@@ -13,6 +13,7 @@ _KEYS: Final = "archive/format/keys.py"
 
 _SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
 _RUNS: Final = "tests/unit/consumer/processor/test_runs.py"
+_CLOCKS: Final = "tests/simulation/found/test_found_by_clocks.py"
 
 PROCESSOR: Final = (
     Mutation(
@@ -67,21 +68,25 @@ PROCESSOR: Final = (
             "            if not isinstance(self.tail, ChainStart):\n"
             "                self._sequences.meet(minute, self._floor)\n",
         ),
+        tests=(f"{_SLOTS}::test_a_restart_after_the_put_and_before_the_checkpoint_adds_nothing",),
         mode="plain",
     ),
     Mutation(
         "reuse the writer id",
         Change(_ARCHIVER, "writer=self._new_id(),", 'writer="writer-1",'),
+        tests=(f"{_RUNS}::test_each_commit_has_a_writer_of_its_own",),
         mode="plain",
     ),
     Mutation(
         "ignore where the winner ended",
         Change(_ARCHIVER, "self._follow(outcome.winner)", "self.tail = self._floor = metadata.last"),
+        tests=(f"{_SLOTS}::test_a_slot_lost_to_a_longer_segment_skips_what_it_holds",),
         mode="plain",
     ),
     Mutation(
         "cut runs anywhere but at minutes",
         Change(_ARCHIVER, "if run is not None and run.minute != minute:", "if run is None and minute < 0:"),
+        tests=(f"{_RUNS}::test_a_minute_that_changes_inside_a_batch_cuts_it",),
         mode="plain",
     ),
     Mutation(
@@ -92,6 +97,7 @@ PROCESSOR: Final = (
     Mutation(
         "send the rest of a lost run whole",
         Change(_CUTTING, "if place > position", "if place"),
+        tests=(f"{_SLOTS}::test_slots_are_lost_one_after_another",),
         mode="plain",
     ),
     Mutation(
@@ -112,6 +118,7 @@ PROCESSOR: Final = (
     Mutation(
         "LIST the first minute by the clock alone",
         Change(_SEQUENCE_STORE, "(self._met and not self._may_be_stored(minute))", "not self._may_be_stored(minute)"),
+        tests=(f"{_CLOCKS}::test_a_clock_that_was_wrong_at_the_start_doubles_nothing",),
         mode="plain",
     ),
     Mutation(
@@ -127,6 +134,7 @@ PROCESSOR: Final = (
             "    found = _SEGMENT.fullmatch(",
             '    key = re.sub(r"-L[0-9_]+", "", key)\n    found = _SEGMENT.fullmatch(',
         ),
+        tests=(f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
         mode="plain",
     ),
 )

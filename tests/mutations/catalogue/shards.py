@@ -18,6 +18,9 @@ _ENDS: Final = "tests/unit/consumer/processor/test_end.py"
 _SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
 _STARTS: Final = "tests/unit/consumer/processor/test_start.py"
 _RETENTION_TESTS: Final = "tests/unit/consumer/processor/test_retention.py"
+_PAST_RETENTION: Final = "tests/simulation/found/test_found_past_retention.py"
+_MODEL: Final = "tests/model/test_found_by_the_model.py"
+_AT_THE_END: Final = "tests/simulation/found/test_found_at_the_end.py"
 
 SHARDS: Final = (
     Mutation(
@@ -82,6 +85,7 @@ SHARDS: Final = (
     Mutation(
         "count a buffer's age from its append",
         Change(_ARCHIVER, "self._run_started = self._fresh_at", "self._run_started = self._clock.monotonic()"),
+        tests=(f"{_PAST_RETENTION}::test_a_processor_that_sleeps_in_a_list_commits_nothing_that_is_stale",),
         mode="plain",
     ),
     Mutation(
@@ -89,6 +93,7 @@ SHARDS: Final = (
         Change(
             _ARCHIVER, "if isinstance(self.tail, ChainStart) and stored.last < position:", "if self.tail is None:"
         ),
+        tests=(f"{_MODEL}::test_a_break_before_a_stored_range_is_reported",),
         mode="plain",
     ),
     Mutation(
@@ -137,6 +142,7 @@ SHARDS: Final = (
             "            raise SettingsError(",
         ),
         Change(_SHARD_START, "if begun == first:", "if begun is not None:"),
+        tests=(f"{_STARTS}::test_a_start_at_another_record_is_refused",),
         mode="plain",
     ),
     Mutation(
@@ -148,6 +154,7 @@ SHARDS: Final = (
     Mutation(
         "checkpoint a winner's end before it was delivered",
         Change(_CHECKPOINTS, "delivered is None or tail > delivered:", "delivered is None:"),
+        tests=(f"{_SLOTS}::test_after_a_longer_winner_no_checkpoint_lies_inside_its_span",),
         mode="plain",
     ),
     Mutation(
@@ -158,6 +165,7 @@ SHARDS: Final = (
     Mutation(
         "a reader that was overtaken goes on",
         Change(_RETENTION, "if not self.is_unbroken(delivered):", "if delivered == 0:"),
+        tests=(f"{_RETENTION_TESTS}::test_a_gap_while_the_machine_slept_is_never_passed_over",),
         mode="plain",
     ),
     Mutation(
@@ -176,16 +184,19 @@ SHARDS: Final = (
         "answer a false end of an open shard",
         Change(_SHARD_END, "not info.closed:", "info.closed is None:"),
         Change(_SHARD_END, "not self._ports.stream.ends_after(", "None is self._ports.stream.ends_after("),
+        tests=(f"{_ENDS}::test_the_end_of_an_open_shard_is_not_believed",),
         mode="plain",
     ),
     Mutation(
         "call every end proven",
         Change(_SHARD_END, "and unbroken and (last is not None or not self._is_begun()):", ":"),
+        tests=(f"{_AT_THE_END}::test_an_end_reached_past_retention_is_not_proven",),
         mode="plain",
     ),
     Mutation(
         "end a shard behind whole aggregates",
         Change(_KINESIS, '        and count_user_records(record["Data"]) <= position.sub + 1\n', ""),
+        tests=(f"{_AT_THE_END}::test_the_rest_of_an_aggregate_is_not_skipped_at_a_false_end",),
         mode="plain",
     ),
 )

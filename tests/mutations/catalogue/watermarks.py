@@ -24,11 +24,13 @@ WATERMARKS: Final = (
     Mutation(
         "the winner's watermarks are not adopted",
         Change(_ARCHIVER, "self._dedupe.adopt(other, self._sequences.watermarks_of(other))", "pass"),
+        tests=(f"{_DEDUPE}::test_the_loser_of_a_slot_judges_the_rest_again",),
         mode="watermark",
     ),
     Mutation(
         "a loser keeps its own watermarks",
         Change(_ARCHIVER, "self._follow(outcome.winner)", "self.tail = self._floor = outcome.winner.last"),
+        tests=(f"{_DEDUPE}::test_the_loser_of_a_slot_judges_the_rest_again",),
         mode="watermark",
     ),
     Mutation(
@@ -45,6 +47,7 @@ WATERMARKS: Final = (
     Mutation(
         "a segment carries no numbers",
         Change(_ARCHIVER, "else self._dedupe.watermarks(),", "else type(self._dedupe.watermarks() or 0)(),"),
+        tests=(f"{_DEDUPE}::test_watermarks_are_found_in_the_archive_when_the_table_is_lost",),
         mode="watermark",
     ),
     Mutation(
@@ -54,6 +57,7 @@ WATERMARKS: Final = (
             "watermarks_key(self._prefix, self._shard_id, run.minute, first, writer)",
             'watermarks_key(self._prefix, self._shard_id, run.minute, first, "w")',
         ),
+        tests=(f"{_DEDUPE}::test_large_watermarks_stand_beside_the_segment",),
         mode="watermark",
     ),
     Mutation(
@@ -68,6 +72,7 @@ WATERMARKS: Final = (
             "missing += 1\n                verdicts.append(None)",
             "missing += 1\n                verdicts.append('unknown')",
         ),
+        tests=(f"{_DEDUPE}::test_records_without_an_id_are_kept",),
         mode="watermark",
     ),
     Mutation(
@@ -85,6 +90,7 @@ WATERMARKS: Final = (
     Mutation(
         "the oldest gap is closed when there are too many",
         Change(_WATERMARKS, "del intervals[0]", "intervals[:2] = [(intervals[0][0], intervals[1][1])]"),
+        tests=(f"{_STATES}::test_too_many_gaps_forget_the_oldest_numbers_only",),
         mode="watermark",
     ),
     Mutation(
@@ -108,6 +114,7 @@ WATERMARKS: Final = (
     Mutation(
         "children inherit nothing",
         Change(_DEDUPE_START, "for parent in () if info is None else info.parents:", "for parent in ():"),
+        tests=(f"{_DEDUPE}::test_children_inherit_what_their_parent_saw",),
         mode="watermark",
     ),
     Mutation(
@@ -118,6 +125,7 @@ WATERMARKS: Final = (
     Mutation(
         "a lost tail row stops the search",
         Change(_DEDUPE_START, "found = self._find(", "found = None if row is None else self._find("),
+        tests=(f"{_DEDUPE}::test_watermarks_are_found_in_the_archive_when_the_table_is_lost",),
         mode="watermark",
     ),
 )
