@@ -38,8 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     never = [] if options.until_found else missing(result.tally, options.modes)
     if never:
         sys.stdout.write(f"never happened: {', '.join(never)}\n")
-    for finding in result.findings[:20]:
-        sys.stdout.write(f"seed {finding.seed} ({finding.scenario}): {finding.text}\n  replay: {finding.command}\n")
+    sys.stdout.writelines(map(str, result.findings[:20]))
     sys.stdout.write(
         f"{result.histories:,} histories, {len(result.findings)} violations, {seconds:.0f} s, "
         f"{result.histories / seconds:,.0f} histories/s\n"

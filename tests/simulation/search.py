@@ -36,6 +36,9 @@ class Finding(NamedTuple):
         chosen = "" if self.mode == "plain" else f" --modes {self.mode}"
         return f"python -m tests.simulation --replay {self.seed}{chosen}"
 
+    def __str__(self) -> str:
+        return f"seed {self.seed} ({self.scenario}): {self.text}\n  replay: {self.command}\n"
+
 
 class Result(NamedTuple):
     """What some histories came to."""
@@ -84,12 +87,8 @@ def play(task: tuple[Mode, Sequence[int]]) -> Result:
     silence()
     tally: Counter[str] = Counter()
     _CountingLogger.tally = tally
-    findings = []
-    for seed in seeds:
-        finding = _play_one(mode, seed, tally)
-        if finding is not None:
-            findings.append(finding)
-    return Result(len(seeds), tally, findings)
+    findings = [_play_one(mode, _history(mode, seed, tally)) for seed in seeds]
+    return Result(len(seeds), tally, [finding for finding in findings if finding is not None])
 
 
 def _history(mode: Mode, seed: int, tally: Counter[str], *, traced: bool = False) -> History:
@@ -98,14 +97,13 @@ def _history(mode: Mode, seed: int, tally: Counter[str], *, traced: bool = False
     return ShardedHistory(mode, seed, tally, traced=traced)
 
 
-def _play_one(mode: Mode, seed: int, tally: Counter[str]) -> Finding | None:
-    history = _history(mode, seed, tally)
-    tally[f"scenario: {history.scenario.name}"] += 1
+def _play_one(mode: Mode, history: History) -> Finding | None:
+    history.world.tally[f"scenario: {history.scenario.name}"] += 1
     try:
         history.run()
     except Exception as exc:  # noqa: BLE001 - whatever comes out of a history is a finding
         text = str(exc) if isinstance(exc, Violation) else f"{type(exc).__name__}: {exc}"
-        return Finding(seed, history.scenario.name, text, mode)
+        return Finding(history.seed, history.scenario.name, text, mode)
     return None
 
 
@@ -127,13 +125,8 @@ def replay(seed: int, mode: Mode = "plain") -> tuple[list[str], Finding | None]:
     tally: Counter[str] = Counter()
     history = _history(mode, seed, tally, traced=True)
     _CountingLogger.tally, _CountingLogger.world = tally, history.world
-    finding = None
-    try:
-        history.run()
-    except Exception as exc:  # noqa: BLE001 - the timeline is what is wanted
-        finding = Finding(seed, history.scenario.name, f"{type(exc).__name__}: {exc}", mode)
-    finally:
-        _CountingLogger.world = None
+    finding = _play_one(mode, history)
+    _CountingLogger.world = None
     return history.world.trace or [], finding
 
 
@@ -155,10 +148,7 @@ def search(
         done += result.histories
         tally += result.tally
         findings += result.findings
-        for finding in result.findings:
-            sys.stderr.write(
-                f"seed {finding.seed} ({finding.scenario}): {finding.text}\n  replay: {finding.command}\n"
-            )
+        sys.stderr.writelines(map(str, result.findings))
         if every and done - told >= every:
             told = done
             rate = done / (time.perf_counter() - began)
@@ -179,6 +169,6 @@ def demand_promises(mode: Mode, histories: int) -> None:
     """
     workers = 1 if "PYTEST_XDIST_WORKER" in os.environ else 2
     result = search(0, histories, workers, modes=(mode,))
-    assert not result.findings, "\n".join(f"{finding.text}\n  {finding.command}" for finding in result.findings)
+    assert not result.findings, "".join(map(str, result.findings))
     never = missing(result.tally, (mode,))
     assert not never, f"never happened: {never}"

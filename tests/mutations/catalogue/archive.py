@@ -44,6 +44,7 @@ ARCHIVE: Final = (
             "                return PutOutcome.CREATED\n"
             "            if http_status(exc) == _PRECONDITION_FAILED:\n",
         ),
+        tests=(f"{_REQUESTS}::test_a_passing_failure_leaves_the_outcome_open",),
         mode="plain",
     ),
     Mutation(
@@ -85,6 +86,7 @@ ARCHIVE: Final = (
             "                return PutOutcome.EXISTS\n"
             "            if not backoff.wait():\n",
         ),
+        tests=(f"{_SLOTS}::test_an_unknown_outcome_is_asked_again_until_it_is_known",),
         mode="plain",
     ),
     Mutation(

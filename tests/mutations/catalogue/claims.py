@@ -32,6 +32,7 @@ CLAIMS: Final = (
             "            if not backoff.wait():\n",
         ),
         mode="claims",
+        tests=(f"{_DEDUPE}::test_lost_answers_of_the_table_change_nothing",),
     ),
     Mutation(
         "a position without its shard owns a claim",
@@ -44,6 +45,7 @@ CLAIMS: Final = (
         "a claim ends with the retention",
         Change(_DEDUPE_START, "self._retention_ms() // 1000 + DAY_SECONDS,", "self._retention_ms() // 2000,"),
         mode="claims",
+        tests=(f"{_FOUND}::test_a_claim_lives_as_long_as_a_raised_retention_needs",),
     ),
     Mutation(
         "dropped lines are thrown away",
@@ -53,6 +55,7 @@ CLAIMS: Final = (
             "if segment.dropped < 0:\n            key = duplicates_key(",
         ),
         mode="claims",
+        tests=(f"{_DEDUPE}::test_a_second_copy_is_left_out_and_kept_beside",),
     ),
     Mutation(
         "dropped lines go without their segment's writer",
@@ -62,6 +65,7 @@ CLAIMS: Final = (
             'duplicates_key(self._prefix, self._shard_id, segment.minute, first, "w")',
         ),
         mode="claims",
+        tests=(f"{_DEDUPE}::test_a_second_copy_is_left_out_and_kept_beside",),
     ),
     Mutation(
         "the rest of a lost buffer forgets its dropped lines",
@@ -93,6 +97,7 @@ CLAIMS: Final = (
         "a claim is owned by a shard",
         Change(_DEDUPLICATOR, "{self._shard}/{record.position}", "{self._shard}/0:0"),
         mode="claims",
+        tests=(f"{_DEDUPE}::test_a_second_copy_is_left_out_and_kept_beside",),
     ),
     Mutation(
         "a position without its sub-sequence number owns a claim",
@@ -126,6 +131,7 @@ CLAIMS: Final = (
     Mutation(
         "two copies in one slice claim side by side",
         Change(_DEDUPLICATOR, "owners[event_id] == position else", "owners[event_id] in positions else"),
+        tests=(f"{_DEDUPE}::test_a_second_copy_is_left_out_and_kept_beside",),
         mode="claims",
     ),
     Mutation(
@@ -134,5 +140,6 @@ CLAIMS: Final = (
             _DEDUPLICATOR, "self._event_id.text(record.data) for", 'self._event_id.text(record.data) or "none" for'
         ),
         mode="claims",
+        tests=(f"{_DEDUPE}::test_records_without_an_id_are_kept",),
     ),
 )

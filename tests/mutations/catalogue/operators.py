@@ -16,6 +16,7 @@ _FOUND: Final = "tests/simulation/found/test_found_by_operators.py"
 _PLANS: Final = "tests/unit/consumer/restore/test_plan.py"
 _EXPIRES: Final = "tests/unit/consumer/expire/test_command.py"
 _SIDE: Final = "tests/unit/consumer/expire/test_side_objects.py"
+_CHAIN_ENDS_TESTS: Final = "tests/unit/consumer/archived/test_chain_ends.py"
 
 OPERATORS: Final = (
     Mutation(
@@ -28,6 +29,7 @@ OPERATORS: Final = (
     Mutation(
         "restore takes the newest minute for the tail",
         Change(_CHAIN_ENDS, "return segment.first", "return segment.minute, segment.first"),
+        tests=(f"{_CHAIN_ENDS_TESTS}::test_the_tail_is_the_greatest_position_not_the_newest_minute",),
         mode="operations",
     ),
     Mutation(
@@ -48,6 +50,7 @@ OPERATORS: Final = (
     Mutation(
         "the second look comes at once",
         Change(_RESTORE, "max(0.0, looked + parts.failover_seconds + _MARGIN_SECONDS - clock.monotonic())", "0.0"),
+        tests=(f"{_FOUND}::test_a_slow_first_look_does_not_shorten_the_second",),
         mode="operations",
     ),
     Mutation(

@@ -4,6 +4,8 @@ from typing import Final
 
 from tests.mutations.mutation import Change, Mutation
 
+_RUNS: Final = "tests/unit/consumer/processor/test_runs.py"
+_CLOCKS: Final = "tests/simulation/found/test_found_by_clocks.py"
 _PROTOCOL: Final = "consumer/processor/protocol.py"
 _PROCESSOR: Final = "consumer/processor/processor.py"
 _ARCHIVER: Final = "consumer/processor/archiver.py"
@@ -68,20 +70,24 @@ PROCESSOR: Final = (
             "                self._sequences.load_minute(minute, self.chain.archived_through)\n",
         ),
         mode="plain",
+        tests=(f"{_SLOTS}::test_a_restart_after_the_put_and_before_the_checkpoint_adds_nothing",),
     ),
     Mutation(
         "reuse the writer id",
         Change(_ARCHIVER, "writer=self._services.new_id(),", 'writer="writer-1",'),
         mode="plain",
+        tests=(f"{_BUFFER}::test_each_commit_has_a_writer_of_its_own",),
     ),
     Mutation(
         "ignore where the winner ended",
         Change(_ARCHIVER, "self._adopt_tail(outcome.winner)", "self.chain.tail = metadata.last"),
         mode="plain",
+        tests=(f"{_SLOTS}::test_a_slot_lost_to_a_longer_segment_skips_what_it_holds",),
     ),
     Mutation(
         "cut buffers anywhere but at minutes",
         Change("consumer/processor/buffer.py", "if minute != self.segment.minute:", "if minute < 0:"),
+        tests=(f"{_BUFFER}::test_a_minute_that_changes_inside_a_batch_cuts_it",),
         mode="plain",
     ),
     Mutation(
@@ -92,6 +98,7 @@ PROCESSOR: Final = (
     Mutation(
         "send the rest of a lost buffer whole",
         Change(_CUTTING, "if at > position", "if at"),
+        tests=(f"{_SLOTS}::test_slots_are_lost_one_after_another",),
         mode="plain",
     ),
     Mutation(
@@ -115,6 +122,7 @@ PROCESSOR: Final = (
             _SEQUENCE_STORE, "(self._loaded and not self._may_be_stored(minute))", "not self._may_be_stored(minute)"
         ),
         mode="plain",
+        tests=(f"{_CLOCKS}::test_a_clock_that_was_wrong_at_the_start_doubles_nothing",),
     ),
     Mutation(
         "key from first and last",
@@ -130,5 +138,6 @@ PROCESSOR: Final = (
             '    key = re.sub(r"-L[0-9_]+", "", key)\n    found = _SEGMENT.fullmatch(',
         ),
         mode="plain",
+        tests=(f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
     ),
 )

@@ -4,6 +4,9 @@ from typing import Final
 
 from tests.mutations.mutation import Change, Mutation
 
+_PAST_RETENTION: Final = "tests/simulation/found/test_found_past_retention.py"
+_MODEL: Final = "tests/model/test_found_by_the_model.py"
+_AT_THE_END: Final = "tests/simulation/found/test_found_at_the_end.py"
 _PROCESSOR: Final = "consumer/processor/processor.py"
 _ARCHIVER: Final = "consumer/processor/archiver.py"
 _APPLICATION: Final = "consumer/archived/application.py"
@@ -90,6 +93,7 @@ SHARDS: Final = (
             "self._services.settings, self._services.clock.monotonic())",
         ),
         mode="plain",
+        tests=(f"{_PAST_RETENTION}::test_a_processor_that_sleeps_in_a_list_commits_nothing_that_is_stale",),
     ),
     Mutation(
         "begin behind a stored range without a mark",
@@ -99,6 +103,7 @@ SHARDS: Final = (
             "if self.chain.tail is None:",
         ),
         mode="plain",
+        tests=(f"{_MODEL}::test_a_break_before_a_stored_range_is_reported",),
     ),
     Mutation(
         "no check of the stream's name",
@@ -147,6 +152,7 @@ SHARDS: Final = (
         ),
         Change(_SHARD_START, "if begun == first:", "if begun is not None:"),
         mode="plain",
+        tests=(f"{_STARTS}::test_a_start_at_another_record_is_refused",),
     ),
     Mutation(
         "checkpoint without the sub-sequence number",
@@ -158,6 +164,7 @@ SHARDS: Final = (
         "checkpoint a winner's end before it was delivered",
         Change(_CHECKPOINTS, "delivered is None or tail > delivered:", "delivered is None:"),
         mode="plain",
+        tests=(f"{_SLOTS}::test_after_a_longer_winner_no_checkpoint_lies_inside_its_span",),
     ),
     Mutation(
         "believe that a batch has just come",
@@ -168,6 +175,7 @@ SHARDS: Final = (
         "a reader that was overtaken goes on",
         Change(_RETENTION, "if not self.is_unbroken(delivered):", "if delivered == 0:"),
         mode="plain",
+        tests=(f"{_RETENTION_TESTS}::test_a_gap_while_the_machine_slept_is_never_passed_over",),
     ),
     Mutation(
         "believe the end of an open shard",
@@ -186,15 +194,18 @@ SHARDS: Final = (
         Change(_SHARD_END, "not info.closed:", "info.closed is None:"),
         Change(_SHARD_END, "not self._services.stream.ends_after(", "None is self._services.stream.ends_after("),
         mode="plain",
+        tests=(f"{_ENDS}::test_the_end_of_an_open_shard_is_not_believed",),
     ),
     Mutation(
         "call every end proven",
         Change(_SHARD_END, "and unbroken and (last is not None or not self._is_begun()):", ":"),
         mode="plain",
+        tests=(f"{_AT_THE_END}::test_an_end_reached_past_retention_is_not_proven",),
     ),
     Mutation(
         "end a shard behind whole aggregates",
         Change(_KINESIS, '        and count_user_records(record["Data"]) <= position.sub + 1\n', ""),
         mode="plain",
+        tests=(f"{_AT_THE_END}::test_the_rest_of_an_aggregate_is_not_skipped_at_a_false_end",),
     ),
 )

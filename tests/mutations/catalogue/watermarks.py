@@ -25,11 +25,13 @@ WATERMARKS: Final = (
         "the winner's watermarks are not adopted",
         Change(_ARCHIVER, "self._dedupe.adopt(other, self._sequences.watermarks_of(other))", "pass"),
         mode="watermark",
+        tests=(f"{_DEDUPE}::test_the_loser_of_a_slot_judges_the_rest_again",),
     ),
     Mutation(
         "a loser keeps its own watermarks",
         Change(_ARCHIVER, "self._adopt_tail(outcome.winner)", "self.chain.tail = outcome.winner.last"),
         mode="watermark",
+        tests=(f"{_DEDUPE}::test_the_loser_of_a_slot_judges_the_rest_again",),
     ),
     Mutation(
         "the tail row before the commit",
@@ -46,6 +48,7 @@ WATERMARKS: Final = (
         "a segment carries no numbers",
         Change(_ARCHIVER, "else self._dedupe.watermarks(),", "else type(self._dedupe.watermarks() or 0)(),"),
         mode="watermark",
+        tests=(f"{_DEDUPE}::test_watermarks_are_found_in_the_archive_when_the_table_is_lost",),
     ),
     Mutation(
         "watermarks beside go without their segment's writer",
@@ -55,6 +58,7 @@ WATERMARKS: Final = (
             'watermarks_key(self._prefix, self._shard_id, segment.minute, first, "w")',
         ),
         mode="watermark",
+        tests=(f"{_DEDUPE}::test_large_watermarks_stand_beside_the_segment",),
     ),
     Mutation(
         "all producers are one",
@@ -69,6 +73,7 @@ WATERMARKS: Final = (
             "missing += 1\n                verdicts.append('unknown')",
         ),
         mode="watermark",
+        tests=(f"{_DEDUPE}::test_records_without_an_id_are_kept",),
     ),
     Mutation(
         "watermarks without gaps",
@@ -86,6 +91,7 @@ WATERMARKS: Final = (
         "the oldest gap is closed when there are too many",
         Change(_WATERMARKS, "del intervals[0]", "intervals[:2] = [(intervals[0][0], intervals[1][1])]"),
         mode="watermark",
+        tests=(f"{_STATES}::test_too_many_gaps_forget_the_oldest_numbers_only",),
     ),
     Mutation(
         "watermarks are not loaded after a restart",
@@ -109,6 +115,7 @@ WATERMARKS: Final = (
         "children inherit nothing",
         Change(_DEDUPE_START, "for parent in () if info is None else info.parents:", "for parent in ():"),
         mode="watermark",
+        tests=(f"{_DEDUPE}::test_children_inherit_what_their_parent_saw",),
     ),
     Mutation(
         "a merged shard inherits from one parent",
@@ -119,5 +126,6 @@ WATERMARKS: Final = (
         "a lost tail row stops the search",
         Change(_DEDUPE_START, "found = self._find(", "found = None if row is None else self._find("),
         mode="watermark",
+        tests=(f"{_DEDUPE}::test_watermarks_are_found_in_the_archive_when_the_table_is_lost",),
     ),
 )

@@ -13,6 +13,7 @@ from tests.simulation.checks.deaths import judge_death
 from tests.simulation.checks.ledger import describe_object
 from tests.simulation.histories.ending import drain
 from tests.simulation.histories.events.tables import EVENTS
+from tests.simulation.histories.prologue import archive_shard
 from tests.simulation.histories.scenarios import Scenario, scenario_of
 from tests.simulation.histories.site import Site, describe_settings, new_settings
 from tests.simulation.histories.steady import play_steady
@@ -104,25 +105,7 @@ class History:
             self.play_event(name)
 
     def _prologue(self) -> None:
-        """Archive some segments in peace; the processor that did it may live on."""
-        site = self.sites[0]
-        worker = self.start(site, healthy=True)
-        assert worker is not None
-        for _ in range(self.rng.randint(1, 4)):
-            site.put(self.rng)
-            self.world.now += self.rng.choice((5, 40, 70))
-            self.deliver(worker, self.rng.choice((2, None)), healthy=True)
-            if worker.task.dead:
-                return
-        end = self.rng.random()
-        if end < 0.4:
-            self.give(worker, "shutdownRequested", healthy=True)
-        elif end < 0.6:
-            worker.task.kill()
-            self.consumers.remove(worker)
-        else:
-            worker.host.holdup = self.rng.choice(self.scenario.holdups)
-            worker.host.fault_rate = self.rng.choice(self.scenario.faults)
+        archive_shard(self)
 
     def play_event(self, name: str) -> None:
         """Let one thing happen, and a little time pass."""
@@ -221,6 +204,16 @@ class History:
                 ledger.delivered(consumer.shard.index[record.position])
         consumer.give("processRecords", lambda: consumer.records_message(batch))
         self.judge(consumer, healthy=healthy)
+
+    def stop(self, consumer: Consumer) -> None:
+        """Ask a consumer to stop gracefully."""
+        consumer.leaving = True
+        self.give(consumer, "shutdownRequested")
+
+    def kill(self, consumer: Consumer) -> None:
+        """SIGKILL, whatever it does."""
+        consumer.task.kill()
+        self.consumers.remove(consumer)
 
     def go_on(self, consumer: Consumer) -> None:
         """Let a processor that was held up work on."""

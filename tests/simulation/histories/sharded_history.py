@@ -25,6 +25,7 @@ from tests.simulation.histories.producers import (
     PlainProducer,
     Producer,
 )
+from tests.simulation.histories.prologue import archive_shards
 from tests.simulation.histories.shard_site import ShardSite, Span
 from tests.simulation.histories.sharded_scenarios import ShardedScenario, sharded_scenario_of
 from tests.simulation.histories.site import Site
@@ -176,23 +177,7 @@ class ShardedHistory(History):
         return bool(self.table.lost_at) and self.table.lost_at[-1] >= consumer.began_at
 
     def _prologue(self) -> None:
-        for _ in range(self.rng.randint(1, 4)):
-            self.producer.put(self)
-            self.world.now += self.rng.choice((5, 40, 70))
-            for site in self.shard_sites:
-                worker = self.owner_of(site) or self.start(site, healthy=True)
-                if worker is not None:
-                    self.deliver(worker, self.rng.choice((2, None)), healthy=True)
-        for worker in list(self.consumers):
-            end = self.rng.random()
-            if end < 0.3:
-                self.give(worker, "shutdownRequested", healthy=True)
-            elif end < 0.5:
-                worker.task.kill()
-                self.consumers.remove(worker)
-            else:
-                worker.host.holdup = self.rng.choice(self.scenario.holdups)
-                worker.host.fault_rate = self.rng.choice(self.scenario.faults)
+        archive_shards(self)
 
     def owner_of(self, site: Site) -> Consumer | None:
         """Return the consumer that reads the shard and has its lease, if it waits for work."""

@@ -24,9 +24,8 @@ def tick(history: "History") -> None:
 def resume(history: "History") -> None:
     """A processor that was held up works on."""
     consumer = history.pick(idle=False)
-    if consumer is None:
-        return
-    history.go_on(consumer)
+    if consumer is not None:
+        history.go_on(consumer)
 
 
 def start(history: "History") -> None:
@@ -49,8 +48,7 @@ def kill(history: "History") -> None:
     consumer = history.pick()
     if consumer is not None:
         history.world.happened(f"killed: {consumer.task.where}", consumer.host.name)
-        consumer.task.kill()
-        history.consumers.remove(consumer)
+        history.kill(consumer)
 
 
 def orphan(history: "History") -> None:
@@ -77,11 +75,9 @@ def lose(history: "History") -> None:
 def shutdown(history: "History") -> None:
     """A graceful stop."""
     consumer = opened(history)
-    if consumer is None:
-        return
-    history.world.tally["KCL: shutdownRequested"] += 1
-    consumer.leaving = True
-    history.give(consumer, "shutdownRequested")
+    if consumer is not None:
+        history.world.tally["KCL: shutdownRequested"] += 1
+        history.stop(consumer)
 
 
 def handover(history: "History") -> None:
@@ -101,9 +97,8 @@ def end(history: "History") -> None:
     if found and not history.sites[0].recreated:
         consumer = history.rng.choice(found)
         history.world.tally["KCL: shardEnded"] += 1
-        if consumer.host.silenced:
-            return
-        history.give(consumer, "shardEnded")
+        if not consumer.host.silenced:
+            history.give(consumer, "shardEnded")
 
 
 def false_end(history: "History") -> None:

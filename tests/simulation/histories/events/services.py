@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING, Final
 
+from tests.fakes.daemon_double import SHARD_END
 from tests.simulation.services.kinesis import HOUR
 
 if TYPE_CHECKING:
     from tests.simulation.histories.history import History
+    from tests.simulation.histories.site import Site
 
 
 EXPIRY_MARGIN_SECONDS: Final = HOUR
@@ -30,17 +32,21 @@ def retention(history: "History") -> None:
 def wipe(history: "History") -> None:
     """The lease table is deleted."""
     site = history.sites[0]
-    if site.lease.checkpoint != "SHARD_END":
+    if site.lease.checkpoint != SHARD_END:
         site.lease.wipe()
         history.world.happened("KCL: the lease table is wiped")
 
 
 def restore(history: "History") -> None:
     """The lease row is rebuilt after some archived record, inside a span or at its end."""
-    site = history.sites[0]
+    set_back(history, history.sites[0])
+
+
+def set_back(history: "History", site: "Site") -> None:
+    """Let a lease go on after some archived record, inside a segment or at its end."""
     ledger, shard = site.ledger, site.stream.shard
     archived = [number for number in sorted(ledger.committed) if number >= shard.trimmed]
-    if not archived or site.lease.checkpoint == "SHARD_END" or ledger.start is None:
+    if not archived or site.lease.checkpoint == SHARD_END or ledger.start is None:
         return
     site.lease.wipe()
     number = history.rng.choice(archived)
@@ -99,8 +105,7 @@ def recreate(history: "History") -> None:
     if not site.recreated and history.owner is not None:  # else the new one is the application's first
         for consumer in list(history.consumers):
             if consumer.stream is site.stream and consumer.pending_message == "initialize":
-                consumer.task.kill()
-                history.consumers.remove(consumer)
+                history.kill(consumer)
         site.recreate()
         history.world.happened("stream: deleted and made again under its name")
 

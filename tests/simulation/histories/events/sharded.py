@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Final
 
-from tests.fakes.daemon_double import SHARD_END
 from tests.simulation.histories.events import consumers, services
 from tests.simulation.histories.events.clocks import pass_time
 from tests.simulation.histories.events.consumers import opened
@@ -29,8 +28,7 @@ def restart(history: "ShardedHistory") -> None:
     """A consumer stops gracefully, and the next one of its shard starts once it has."""
     consumer = opened(history)
     if consumer is not None:
-        consumer.leaving = True
-        history.give(consumer, "shutdownRequested")
+        history.stop(consumer)
         if consumer not in history.consumers:
             history.start(history.site_of(consumer))
 
@@ -39,8 +37,7 @@ def handover(history: "ShardedHistory") -> None:
     """A graceful hand-over: the new owner starts when the old one has answered, or when KCL waits no longer."""
     consumer = opened(history)
     if consumer is not None:
-        consumer.leaving = True
-        history.give(consumer, "shutdownRequested")
+        history.stop(consumer)
         history.start(history.site_of(consumer))
         history.world.tally["KCL: a graceful hand-over"] += 1
 
@@ -81,17 +78,11 @@ def restore(history: "ShardedHistory") -> None:
 
 
 def move(history: "ShardedHistory") -> None:
-    """A row is set back by hand to some archived record, inside a segment or at its end."""
+    """A row is set back by hand."""
     site = history.rng.choice(history.shard_sites)
-    shard, ledger = site.stream.shard, site.ledger
-    archived = [number for number in sorted(ledger.committed) if number >= shard.trimmed]
-    if archived and site.lease.checkpoint != SHARD_END and ledger.start is not None:
-        number = history.rng.choice(archived)
-        present = site.lease.present
-        site.lease.wipe()
-        site.lease.checkpoint, site.lease.present = shard.everything[number].position, present
-        inside = number not in ledger.ends
-        history.world.happened(f"KCL: a checkpoint is restored {'inside a span' if inside else 'at an end'}")
+    present = site.lease.present
+    services.set_back(history, site)
+    site.lease.present = present
 
 
 def land(history: "ShardedHistory") -> None:
@@ -153,8 +144,7 @@ def day(history: "ShardedHistory") -> None:
             continue
         history.deliver(consumer, None)
         if consumer in history.consumers and consumer.idle and history.rng.random() < 0.8:
-            consumer.leaving = True
-            history.give(consumer, "shutdownRequested")
+            history.stop(consumer)
     pass_time(history, history.rng.choice((0.4, 0.9, 1.0, 2.0, 2.3)) * 24 * HOUR)
     history.world.tally["clock: days pass"] += 1
     history.producer.put(history)
@@ -175,11 +165,9 @@ def _stop_everybody(history: "ShardedHistory") -> None:
         if consumer not in history.consumers:
             continue
         if consumer.ready and history.rng.random() < 0.5:
-            consumer.leaving = True
-            history.give(consumer, "shutdownRequested")
+            history.stop(consumer)
         elif history.rng.random() < 0.7:
-            consumer.task.kill()
-            history.consumers.remove(consumer)
+            history.kill(consumer)
         # The rest is frozen: it will wake up, and not know.
 
 
