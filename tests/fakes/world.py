@@ -5,20 +5,16 @@ import random
 from typing import Any, NamedTuple
 
 from archive.clock import Clock
-from archive.format.markers import FORMAT, ApplicationRecord
 from archive.format.metadata import SegmentMetadata
-from archive.retry import Backoff
-from consumer.archived.application import settle_application
 from consumer.processor.processor import ShardProcessor
 from consumer.settings.settings import Settings
+from tests.fakes.archive_scene import PREFIX, ArchiveScene
 from tests.fakes.clock import ManualClock
 from tests.fakes.daemon_double import DaemonDouble, Lease
 from tests.fakes.memory_store import Faults, MemoryBucket, MemoryStore
 from tests.fakes.readback import Segment, check_chain, check_holds, segments
 from tests.fakes.shard import FakeShard, UserRecord
 from tests.fakes.stream import FakeStream
-
-PREFIX = "raw/"
 
 
 class Worker(NamedTuple):
@@ -100,19 +96,8 @@ class World:
         return self.chain()[number].metadata
 
     def _store_start(self, at_timestamp_ms: int) -> None:
-        identity = self.stream.describe()
-        record = ApplicationRecord(
-            format=FORMAT,
-            stream_arn=identity.arn,
-            stream_created_ms=identity.created_ms,
-            application="minutebook-test",
-            start=str(at_timestamp_ms),
-            start_at_ms=at_timestamp_ms,
-            writer="consume",
-            written_at_ms=self.clock.now_ms(),
-        )
-        waits = Backoff(self.clock, random.Random(1), budget_seconds=1)
-        settle_application(MemoryStore(self.bucket), PREFIX, identity, record, waits)
+        scene = ArchiveScene(MemoryStore(self.bucket), PREFIX)
+        scene.settle(self.stream.describe(), start_at_ms=at_timestamp_ms)
 
 
 def settings(**changes: Any) -> Settings:  # noqa: ANN401 - any setting

@@ -93,7 +93,7 @@ def test_spark_submit_runs_the_same_job(shell: Shell, dynamodb_client: "DynamoDB
     submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
     shell.environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     shell.environment.pop("SPARK_HOME", None)
-    job = str(ROOT / "compaction" / "job.py")
+    job = str(ROOT / "compaction" / "spark_submit.py")
     program = (submit, "--master", "local[2]", "--conf", "spark.ui.enabled=false", job)
     done = shell.run("audit", "--date", str(DAY), "--json", "--JOB_NAME", "nightly", program=program)
     assert done.returncode == 0, done.stderr[-2000:]

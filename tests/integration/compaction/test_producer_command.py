@@ -51,7 +51,7 @@ def test_spark_submit_takes_an_event_id(shell: Shell) -> None:
     submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
     shell.environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     shell.environment.pop("SPARK_HOME", None)
-    job = str(ROOT / "compaction" / "job.py")
+    job = str(ROOT / "compaction" / "spark_submit.py")
     program = (submit, "--master", "local[2]", "--conf", "spark.ui.enabled=false", job)
     done = shell.run("audit", "--date", str(DAY), "--json", "--event-id", "n", program=program)
     assert done.returncode == 0, done.stderr[-2000:]
