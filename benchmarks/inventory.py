@@ -22,8 +22,8 @@ from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectHead, StoredObject
-from archive.store.places import Place
-from archive.store.storage import Address, Level
+from archive.store.places import StorePrefix
+from archive.store.storage import Address, Listing
 from benchmarks.archives import APPLICATION, FIRST, PREFIX, start_marker
 from compaction.audit.audit import audit_day
 from compaction.inventory.checkpoints import Checkpoints
@@ -50,13 +50,15 @@ class _Listing:
     def uri(self, key: str) -> str:
         return f"s3://bench/{key}"
 
-    def list_level(self, folder: str) -> Level:
+    def list_level(self, folder: str) -> Listing:
         if folder.startswith(f"{PREFIX}_"):
-            return Level((), ())
+            return Listing((), ())
         if folder == self._day.path(PREFIX):
-            return Level(tuple(hour for hour in sorted(self._hours) if "_" not in hour), ())
+            return Listing(tuple(hour for hour in sorted(self._hours) if "_" not in hour), ())
         parts = self._day.path(PREFIX).removeprefix(folder).split("/")
-        return Level((f"{folder}{parts[0]}/",), ()) if self._day.path(PREFIX).startswith(folder) else Level((), ())
+        return (
+            Listing((f"{folder}{parts[0]}/",), ()) if self._day.path(PREFIX).startswith(folder) else Listing((), ())
+        )
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         return iter(self._timed(lambda: list(self._hours.get(prefix, ()))))
@@ -120,7 +122,7 @@ def main(arguments: list[str]) -> int:
     clock, rng = SystemClock(), new_random()
     ports = Ports(
         archive=listing,  # type: ignore[arg-type]  # only what an audit by inventory asks
-        place=Place(Address("bench"), PREFIX),
+        place=StorePrefix(Address("bench"), PREFIX),
         waits=lambda: Backoff(clock, rng, budget_seconds=1),
         clock=clock,
         new_id=new_id,

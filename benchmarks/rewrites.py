@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from archive.clock import SystemClock, new_id, new_random
 from archive.retry import Backoff
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from benchmarks.archives import DAY, PREFIX
 from benchmarks.processes import cpu_seconds
@@ -48,8 +48,8 @@ class _Clock:
 
 def by_minutebook(folder: Path) -> Took:
     """Run the whole nightly job on `local[2]`: list, read and check every line, write, audit, publish."""
-    place = Place(Address(None, str(folder / "raw")), PREFIX)
-    out = Place(Address(None, str(folder / "out")), "")
+    place = StorePrefix(Address(None, str(folder / "raw")), PREFIX)
+    out = StorePrefix(Address(None, str(folder / "out")), "")
     clock, rng = SystemClock(), new_random()
     with SparkEngine(f"local[{CORES}]") as engine:
         watch = _Clock()

@@ -10,15 +10,16 @@ from typing import Final
 
 from rich.console import Console
 
+from archive.aws import client_config, make_dynamodb_client, make_kinesis_client
 from archive.clock import SystemClock, new_id, new_random
 from archive.format.day import Day, day_of_ms
 from archive.logs import configure_logging
 from archive.retry import Backoff
-from archive.store.places import Place, open_storage, parse_place
+from archive.store.places import StorePrefix, open_storage, parse_place
 from compaction.audit.audit import audit_day
 from compaction.audit.conclusion import DayResult
 from compaction.iceberg.catalog import opened_table
-from compaction.inventory.checkpoints import Checkpoints, make_dynamodb_client, read_checkpoints
+from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
 from compaction.inventory.inventory import list_day
 from compaction.job.context import AuditOptions, Ports
 from compaction.job.exchange import Exchanged
@@ -30,7 +31,7 @@ from compaction.publish.publisher import Publisher
 from compaction.report.screen import progress_bar, show_audit
 from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
 from compaction.spark.engine import SparkEngine
-from compaction.stream.kinesis import StreamReader, make_kinesis_client
+from compaction.stream.kinesis import StreamReader
 from compaction.tasks.plan import plan_tasks, single_units
 from compaction.tasks.task import Order, Outcome
 from compaction.verdict.audit_document import EXIT_CODES, Verdict, encode_audit
@@ -158,20 +159,24 @@ def _ports(settings: JobSettings, what: str, master: str) -> Iterator[Ports]:
             checkpoints=lambda: _checkpoints(settings),
             version=importlib.metadata.version("minutebook"),
             stream=lambda: StreamReader(
-                make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
+                make_kinesis_client(settings.region, settings.kinesis_endpoint, client_config(connections=32)),
+                settings.stream_name,
+                clock,
+                rng,
             ),
         )
 
 
-def _published(settings: JobSettings, uri: str | None) -> Place:
+def _published(settings: JobSettings, uri: str | None) -> StorePrefix:
     """Return where days are published: `_parquet/` beside the archive unless it was said."""
     if uri is not None:
         return parse_place(uri, settings.region, settings.s3_endpoint)
-    return Place(settings.archive.address, f"{settings.archive.prefix}{_FOLDER}/")
+    return StorePrefix(settings.archive.address, f"{settings.archive.prefix}{_FOLDER}/")
 
 
 def _checkpoints(settings: JobSettings) -> Checkpoints:
-    client = make_dynamodb_client(settings.region, settings.dynamodb_endpoint)
+    # Reads are safe to repeat, and a table that cannot be read is no failure: botocore's own retries are enough.
+    client = make_dynamodb_client(settings.region, settings.dynamodb_endpoint, client_config(attempts=5))
     return read_checkpoints(client, settings.application_name)
 
 
@@ -193,7 +198,7 @@ def _show(result: DayResult, report: Path | None, *, as_json: bool) -> None:
         Console().print(f"report: {base.with_suffix('.html').absolute()}", highlight=False, soft_wrap=True)
 
 
-def _show_outcome(done: Compacted, day: Day, out: Place, *, quiet: bool) -> None:
+def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -> None:
     if quiet:
         return
     address = open_storage(out.address).uri(DayFolder(out.prefix, day).path)
@@ -217,7 +222,7 @@ def _show_outcome(done: Compacted, day: Day, out: Place, *, quiet: bool) -> None
         console.print(f"table {done.table.table}: {state}", highlight=False, soft_wrap=True)
 
 
-def _show_plan(ports: Ports, day: Day, options: AuditOptions, out: Place) -> None:
+def _show_plan(ports: Ports, day: Day, options: AuditOptions, out: StorePrefix) -> None:
     """Print what a run would do; reads names only."""
     from compaction.audit.chains import pieces_of  # noqa: PLC0415 - beside its one use
 

@@ -8,7 +8,7 @@ import structlog
 from archive.errors import SafetyRefusal
 from archive.format.day import Day
 from archive.format.minute import minute_text
-from archive.store.places import Place
+from archive.store.places import StorePrefix
 from archive.store.storage import Storage
 from compaction.audit.audit import Writing, examine
 from compaction.audit.conclusion import DayResult, conclude
@@ -36,7 +36,7 @@ class CompactOptions(NamedTuple):
     """What is asked of a compaction; see the command's help."""
 
     audit: AuditOptions
-    out: Place
+    out: StorePrefix
     accept_defects: bool = False
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from archive.errors import FormatError, ObjectVanished
 from archive.format.keys import duplicates_key, parse_segment_key
-from archive.format.metadata import ChainStart, SegmentMetadata
+from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
 from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.record import Record
@@ -116,7 +116,7 @@ def broken_links(segments: Iterable[SegmentMetadata]) -> list[str]:
             starts = isinstance(metadata.after, ChainStart)
             if metadata.after != previous and not (previous is None and starts):
                 wrong.append(f"{shard_id} {metadata.first}: follows {metadata.after}, expected {expected}")
-            if metadata.continuity is not None:
+            if metadata.continuity is not Continuity.PROVEN:
                 wrong.append(f"{shard_id} {metadata.first}: continuity {metadata.continuity}")
             previous = metadata.last
     return wrong

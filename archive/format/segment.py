@@ -111,7 +111,7 @@ class SegmentWriter:
         *,
         after: Predecessor,
         writer: str,
-        continuity: Continuity | None = None,
+        continuity: Continuity = Continuity.PROVEN,
         watermarks: str | None = None,
     ) -> SegmentMetadata:
         """Describe the segment. Raises FormatError when it is empty."""

@@ -15,14 +15,14 @@ class ObjectChanged(StoreError):  # noqa: N818 - the name says what happened, as
     """The object is no longer the one that was listed: somebody writes to or deletes from the day."""
 
 
-class Level(NamedTuple):
+class Listing(NamedTuple):
     """What lies directly below a folder: the folders (each ends in `/`) and the objects."""
 
     folders: tuple[str, ...]
     objects: tuple[ListedObject, ...]
 
 
-class Body(NamedTuple):
+class ObjectBody(NamedTuple):
     """An object that is being read: its user metadata, and its bytes in chunks."""
 
     metadata: Mapping[str, str]
@@ -76,7 +76,7 @@ class Storage(ObjectStore, Protocol):
         """Return the address of a key as other tools write it."""
         ...
 
-    def list_level(self, folder: str) -> Level:
+    def list_level(self, folder: str) -> Listing:
         """List what lies directly below `folder`, which is empty or ends in `/`."""
         ...
 
@@ -88,7 +88,7 @@ class Storage(ObjectStore, Protocol):
         """Delete the objects; a key that is not there counts as deleted."""
         ...
 
-    def open_read(self, key: str, etag: str | None) -> Body:
+    def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Read an object as it streams in.
 
         Raises:

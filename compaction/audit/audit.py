@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from archive.errors import StoreError
 from archive.format.day import Day
-from archive.store.places import Place
+from archive.store.places import StorePrefix
 from compaction.audit.chains import Fields, Witnesses, head_rows, join, known_spans, pieces_of, sort_out, spans_of
 from compaction.audit.conclusion import DayResult, Examined, ProducerDuplicates, conclude, unreadable
 from compaction.audit.dropped import check_dropped
@@ -38,7 +38,7 @@ class _Read(NamedTuple):
 class Writing(NamedTuple):
     """Where a rewrite writes: keys of its files begin with `folder`."""
 
-    out: Place
+    out: StorePrefix
     folder: str
 
 

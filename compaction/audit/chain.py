@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from archive.format.day import Day
-from archive.format.metadata import ChainStart
+from archive.format.metadata import ChainStart, Continuity
 from archive.format.minute import minute_text
 from archive.format.position import Position
 from compaction.audit.chain_end import prove_end
@@ -62,7 +62,7 @@ class _Check:
             self._overlap(before, link)
         elif link.metadata.after == before.metadata.last:
             self._start = self._start or "link"
-        elif isinstance(link.metadata.after, ChainStart) and link.metadata.continuity is not None:
+        elif isinstance(link.metadata.after, ChainStart) and link.metadata.continuity is not Continuity.PROVEN:
             pass  # an adopted gap: the continuity below says so
         elif self._claims[link.metadata.after] > 1:
             self._fork(link)
@@ -85,7 +85,7 @@ class _Check:
             return
         if (marker.first_position(), marker.chain_start()) == (link.metadata.first, after):
             self._start = "start.json"
-        elif link.metadata.continuity is None:
+        elif link.metadata.continuity is Continuity.PROVEN:
             self._add(
                 Code.MISSING_START,
                 f"start.json begins at {marker.first} ({marker.sentinel}), the first segment at "
@@ -152,9 +152,9 @@ class _Check:
         )
 
     def _continuity(self, link: Link) -> None:
-        if not _concerns(self._day, link) or link.metadata.continuity is None:
+        if not _concerns(self._day, link) or link.metadata.continuity is Continuity.PROVEN:
             return
-        if link.metadata.continuity == "lost":
+        if link.metadata.continuity is Continuity.LOST:
             self._add(
                 Code.BROKEN_CHAIN,
                 f"records between {link.metadata.after} and this segment were trimmed before they were read",

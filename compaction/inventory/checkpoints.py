@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.format.position import Position, is_sequence_number
-from archive.store.s3 import aws_session
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -21,11 +20,6 @@ class Checkpoints(NamedTuple):
 
     by_shard: Mapping[str, Position]
     error: str = ""
-
-
-def make_dynamodb_client(region: str, endpoint: str | None) -> "DynamoDBClient":
-    """Return a client; reads are safe to repeat, so botocore's own retries stay on."""
-    return aws_session().client("dynamodb", region_name=region, endpoint_url=endpoint)
 
 
 def read_checkpoints(client: "DynamoDBClient", table: str) -> Checkpoints:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from archive.clock import Clock, IdSource
-from archive.store.places import Place
+from archive.store.places import StorePrefix
 from archive.store.storage import Storage
 from compaction.iceberg.commit import DayTable
 from compaction.inventory.checkpoints import Checkpoints
@@ -24,7 +24,7 @@ class Ports(NamedTuple):
     """What a run reaches the world with."""
 
     archive: Storage
-    place: Place
+    place: StorePrefix
     waits: Waits
     clock: Clock
     new_id: IdSource
@@ -51,7 +51,7 @@ class AuditOptions(NamedTuple):
     application: str = ""
     command: str = "minutebook audit FILE.properties"
     event_id: str | None = None
-    published: Place | None = None
+    published: StorePrefix | None = None
     drop_producer_duplicates: bool = False
 
 

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 from archive.errors import FormatError
 from archive.format.keys import SegmentKey, parse_segment_key, segment_key
-from archive.format.metadata import SegmentMetadata
+from archive.format.metadata import Continuity, SegmentMetadata
 from archive.format.position import Position
 from archive.format.tombstone import FOLDER, decode_tombstone, tombstone_key
 from archive.retry import Backoff, until_known
@@ -159,7 +159,7 @@ def read_end(store: ObjectStore, prefix: str, keys: list[SegmentKey], waits: Wai
         for before, after in itertools.pairwise(segments)
         # A doubtful continuity was known and recorded by the writer: nothing that can be mended by going back.
         if after.after != before.last
-        and after.continuity is None
+        and after.continuity is Continuity.PROVEN
         and not _is_expired(store, prefix, before, after, waits)
     )
     return ChainEnd(names, segments, holes)

@@ -10,6 +10,7 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
+from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, IdSource, SystemClock, new_id, new_random
 from archive.errors import MinutebookError, SafetyRefusal, SettingsError
 from archive.format.tombstone import tombstone_key
@@ -17,7 +18,7 @@ from archive.logs import configure_logging
 from archive.retry import Backoff, until_known
 from archive.store.objects import ObjectStore
 from archive.store.published import read_published
-from archive.store.s3 import S3Store, make_s3_client
+from archive.store.s3 import S3Store
 from consumer.archived.application import check_stream, read_application
 from consumer.archived.chain_ends import MINUTES_PER_DAY, Window, days_with_objects, segments_by_hour
 from consumer.expire.apply import Deleter, Each, Gravedigger, in_threads, read_tombstone
@@ -25,7 +26,7 @@ from consumer.expire.places import PublishedPlace, S3Deleter, open_published
 from consumer.expire.plan import DayPlan, greatest_firsts, plan_day
 from consumer.expire.side_objects import Beside
 from consumer.settings.settings import load_settings
-from consumer.stream.kinesis import KinesisStream, make_kinesis_client
+from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import StreamIdentity
 
 if TYPE_CHECKING:

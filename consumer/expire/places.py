@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from archive.aws import is_passing_code, make_s3_client
 from archive.errors import OutcomeUnknown, SettingsError, StoreRefused
 from archive.store.objects import StoredObject
 from archive.store.published import Reader
-from archive.store.s3 import S3Store, make_s3_client, translate
+from archive.store.s3 import S3Store, translate
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-_PASSING: Final = frozenset({"InternalError", "SlowDown", "ServiceUnavailable", "OperationAborted", "RequestTimeout"})
 _SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
 
 
@@ -80,6 +80,6 @@ class S3Deleter:
             raise translate(exc, what) from exc
         for error in answer.get("Errors", []):
             code, sentence = error.get("Code", ""), f"DELETE {error.get('Key')}: {error.get('Code')}"
-            if code in _PASSING:
+            if is_passing_code(code):
                 raise OutcomeUnknown(sentence)
             raise StoreRefused(sentence, next_step="grant s3:DeleteObject to whoever runs minutebook expire")

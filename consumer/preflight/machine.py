@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from botocore.exceptions import BotoCoreError
 
-from archive.store.s3 import aws_session
+from archive.aws import aws_session
 from consumer.preflight.check import Check
 from consumer.preflight.java import find_jars, find_java, kcl_version
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, IdSource
 from archive.retry import Backoff, until_known
-from archive.store.s3 import S3Store, make_s3_client, translate
+from archive.store.s3 import S3Store, translate
 from consumer.preflight.check import Check
 from consumer.settings.settings import LoadedSettings
-from consumer.stream.kinesis import KinesisStream, make_kinesis_client
+from consumer.stream.kinesis import KinesisStream
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

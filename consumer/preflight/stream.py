@@ -1,18 +1,13 @@
 """The pre-flight's checks of the stream, of whose archive the prefix is, and of the lease table."""
 
-from typing import Final
-
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from archive.aws import client_config, error_code, is_passing, make_dynamodb_client
 from archive.errors import StreamRefused
-from archive.store.s3 import aws_session
 from consumer.archived.application import check_stream as check_same_stream
 from consumer.archived.application import read_application
 from consumer.preflight.check import Check
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
-
-_CODES_IN_PASSING: Final = frozenset({"ThrottlingException", "ProvisionedThroughputExceededException"})
 
 
 def check_stream(probe: Probe) -> Check:
@@ -22,7 +17,7 @@ def check_stream(probe: Probe) -> Check:
         identity = probe.stream.describe()
         shards = sum(1 for row in probe.stream.shards() if "EndingSequenceNumber" not in row["SequenceNumberRange"])
     except StreamRefused as exc:
-        code = _code(exc)
+        code = error_code(exc.__cause__)
         if code == "ResourceNotFoundException":
             return Check.failed(
                 "stream",
@@ -47,7 +42,7 @@ def check_reading(probe: Probe) -> Check:
         found = kinesis.get_shard_iterator(StreamName=name, ShardId=shard, ShardIteratorType="TRIM_HORIZON")
         kinesis.get_records(ShardIterator=found["ShardIterator"], Limit=1)
     except ClientError as exc:
-        if exc.response["Error"]["Code"] in _CODES_IN_PASSING:
+        if is_passing(exc):
             return Check.unknown("stream", f"reading {shard} is throttled", "too many readers share the shard")
         return Check.failed(
             "stream", f"{shard} cannot be read: {exc}", "grant the Kinesis actions in docs/operations.md", 2
@@ -77,25 +72,15 @@ def check_table(probe: Probe) -> Check:
     """Describe the lease table; that it is missing is fine, KCL makes it."""
     settings = probe.settings
     table = probe.loaded.kcl.get("tableName", settings.application_name)
-    config = Config(
-        retries={"total_max_attempts": 3, "mode": "standard"}, connect_timeout=5, read_timeout=PATIENCE_SECONDS
-    )
-    client = aws_session().client(
-        "dynamodb", region_name=settings.region, endpoint_url=settings.dynamodb_endpoint, config=config
-    )
+    config = client_config(attempts=3, read_timeout=PATIENCE_SECONDS)
+    client = make_dynamodb_client(settings.region, settings.dynamodb_endpoint, config)
     try:
         status = client.describe_table(TableName=table)["Table"].get("TableStatus", "unknown")
     except ClientError as exc:
-        code = exc.response["Error"]["Code"]
-        if code == "ResourceNotFoundException":
+        if error_code(exc) == "ResourceNotFoundException":
             return Check.ok("table", f"{table} does not exist yet: KCL makes it")
-        exit_code = 5 if code in _CODES_IN_PASSING else 2
+        exit_code = 5 if is_passing(exc) else 2
         return Check.failed("table", f"{table}: {exc}", "grant the DynamoDB actions in docs/operations.md", exit_code)
     except BotoCoreError as exc:
         return Check.failed("table", f"{table}: {exc}", "look at dynamoDBEndpoint and the network", 5)
     return Check.ok("table", f"{table} is {status}")
-
-
-def _code(error: StreamRefused) -> str:
-    cause = error.__cause__
-    return str(cause.response["Error"]["Code"]) if isinstance(cause, ClientError) else ""

@@ -19,7 +19,7 @@ from archive.format.record import Record
 from archive.format.segment import SegmentWriter
 from archive.store.commit import Committed
 from consumer.dedupe.deduplicator import Deduplicator
-from consumer.processor.cutting import Stretch, find_stretch, stretches_behind
+from consumer.processor.cutting import Slice, find_slice, slices_behind
 from consumer.processor.sequence_store import SequenceStore
 
 
@@ -50,8 +50,8 @@ class Archiver:
         new_id: IdSource,
         *,
         dedupe: Deduplicator | None = None,
-        on_chain_start: Callable[[Position, ChainStart, float], Continuity | None],
-        continuity: Continuity | None,
+        on_chain_start: Callable[[Position, ChainStart, float], Continuity],
+        continuity: Continuity,
     ) -> None:
         self.shard_id = shard_id
         self.tail = tail
@@ -80,7 +80,7 @@ class Archiver:
     @property
     def is_unbroken(self) -> bool:
         """Tell whether nothing may have been trimmed between the tail and what comes next."""
-        return self._continuity is None
+        return self._continuity is Continuity.PROVEN
 
     def take(self, records: Sequence[Record], received_at: float) -> None:
         """Take a batch in the shard's order; commits the runs that end in it.
@@ -103,7 +103,7 @@ class Archiver:
             stretch = self._stretch(records, start, minute, skipped=skipped)
             if skipped:
                 # A record of the archived part is still in the stream: nothing behind it has been trimmed.
-                self._continuity = None
+                self._continuity = Continuity.PROVEN
             else:
                 self._append(records[start : stretch.end], minute)
             self.delivered = stretch.last
@@ -133,7 +133,7 @@ class Archiver:
                     self._doubt_start(stored.last, position)
                 self._follow(stored)
 
-    def _stretch(self, records: Sequence[Record], start: int, minute: int, *, skipped: bool) -> Stretch:
+    def _stretch(self, records: Sequence[Record], start: int, minute: int, *, skipped: bool) -> Slice:
         """Find how far the records from `start` on go in one piece, up to the next thing that is stored.
 
         That is the end of the archived part (`skipped`), or the next stored range.
@@ -142,7 +142,7 @@ class Archiver:
         if skipped and self._floor is not None:
             bound = (self._floor.sequence, self._floor.sub + 1)
         room = self._limits.max_segment_bytes - (0 if self._run is None else self._run.raw_bytes)
-        return find_stretch(records, start, minute, bound=bound, room=room)
+        return find_slice(records, start, minute, bound=bound, room=room)
 
     def _append(self, records: Sequence[Record], minute: int) -> None:
         if self._run is None:
@@ -170,7 +170,7 @@ class Archiver:
 
         Retention trimmed those records, and perhaps records behind them that nobody archived.
         """
-        self._continuity = "unproven"
+        self._continuity = Continuity.UNPROVEN
         self._log.error(
             "resumed_past_retention",
             position=str(stored_last),
@@ -244,7 +244,7 @@ class Archiver:
             budget_seconds=budget,
         )
         log = self._log.bind(key=key, minute=minute_text(run.minute), reason=reason)
-        self._continuity = None
+        self._continuity = Continuity.PROVEN
         if isinstance(outcome, Committed):
             # Our slot was free when the PUT arrived, so nothing behind it had been archived, let alone expired.
             self._fresh_at = max(self._fresh_at, now)
@@ -260,7 +260,7 @@ class Archiver:
                 payload_bytes=metadata.payload_bytes,
                 body_bytes=len(run.body()),
                 attempts=outcome.attempts,
-                continuity=metadata.continuity,
+                continuity=metadata.continuity.stored,
             )
             return None
         self._follow(outcome.winner)
@@ -278,7 +278,7 @@ class Archiver:
         if run.span.last <= winner_last:
             return None
         rest = SegmentWriter(run.shard_id, run.minute)
-        for stretch in stretches_behind(run, winner_last):
+        for stretch in slices_behind(run, winner_last):
             self._write(rest, stretch)
         return rest
 

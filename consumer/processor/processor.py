@@ -19,17 +19,17 @@ from archive.errors import DeliveryDoubt, LeaseLost
 from archive.format.keys import check_shard_id
 from archive.format.position import Position
 from archive.store.objects import ObjectStore
-from consumer.dedupe.deduplicator import Each
+from consumer.dedupe.deduplicator import ClaimMap
 from consumer.dedupe.table import DedupeTable
 from consumer.processor.archiver import Archiver, Limits
 from consumer.processor.checkpoints import IntervalCheckpoints
 from consumer.processor.dedupe_start import DedupeStarter
-from consumer.processor.protocol import Batch, Closing, Initialize
+from consumer.processor.protocol import Batch, Initialize, ShutdownInput
 from consumer.processor.protocol import LeaseLost as LeaseLostMessage
-from consumer.processor.retention import RetentionWatch
+from consumer.processor.retention import RetentionGuard
 from consumer.processor.sequence_store import SequenceStore
-from consumer.processor.services import Ports
-from consumer.processor.shard_end import ShardEnder
+from consumer.processor.services import Services
+from consumer.processor.shard_end import ShardEndProof
 from consumer.processor.shard_start import ShardStarter
 from consumer.settings.settings import Settings
 from consumer.stream.port import Stream
@@ -53,31 +53,31 @@ class ShardProcessor:
         rng: random.Random,
         new_id: IdSource,
         dedupe_table: DedupeTable | None = None,
-        claim_each: Each | None = None,
+        map_claims: ClaimMap | None = None,
     ) -> None:
         self._dedupe_table = dedupe_table
-        self._claim_each = claim_each
-        self._ports = Ports(settings, store, stream, clock, rng, new_id)
+        self._map_claims = map_claims
+        self._services = Services(settings, store, stream, clock, rng, new_id)
         self._shard: _Shard | None = None
         self._silent = False
 
     def initialize(self, initialize_input: Initialize) -> None:
         """Check the stream, the archive and the checkpoint; see `shard_start` for what is refused."""
         shard_id = check_shard_id(initialize_input.shard_id)
-        settings, store, stream, clock, rng, new_id = self._ports
-        starter = ShardStarter(self._ports, shard_id)
+        settings, store, stream, clock, rng, new_id = self._services
+        starter = ShardStarter(self._services, shard_id)
         asked_at = clock.monotonic()
         start = starter.start(initialize_input.sequence_number, initialize_input.sub_sequence_number or 0)
         sequences = SequenceStore(
             store, settings.prefix, shard_id, clock, rng, budget_seconds=settings.store_timeout_seconds
         )
-        retention = RetentionWatch(
+        retention = RetentionGuard(
             stream, clock, shard_id, start.identity, settings.max_segment_age_seconds, asked_at=asked_at
         )
         dedupe = None
         if self._dedupe_table is not None:
             opener = DedupeStarter(
-                self._ports, self._dedupe_table, shard_id, lambda: retention.retention_ms, self._claim_each
+                self._services, self._dedupe_table, shard_id, lambda: retention.retention_ms, self._map_claims
             )
             dedupe = opener.open(start.tail)
         archiver = Archiver(
@@ -99,10 +99,14 @@ class ShardProcessor:
             budget_seconds=settings.store_timeout_seconds,
             last=start.tail if isinstance(start.tail, Position) else None,
         )
-        ender = ShardEnder(self._ports, shard_id)
-        self._shard = _Shard(archiver, checkpoints, ender, retention)
+        end_proof = ShardEndProof(self._services, shard_id)
+        self._shard = _Shard(archiver, checkpoints, end_proof, retention)
         structlog.get_logger().info(
-            "shard_opened", shard=shard_id, after=str(start.tail), continuity=start.continuity, arn=start.identity.arn
+            "shard_opened",
+            shard=shard_id,
+            after=str(start.tail),
+            continuity=start.continuity.stored,
+            arn=start.identity.arn,
         )
 
     def process_records(self, process_records_input: Batch) -> None:
@@ -112,7 +116,7 @@ class ShardProcessor:
         shard = self._opened()
         archiver = shard.archiver
         records = process_records_input.records
-        received_at = self._ports.clock.monotonic()
+        received_at = self._services.clock.monotonic()
         # At every call: one without records that says "caught up" is no proof after an outage longer than retention.
         if archiver.is_unbroken or archiver.delivered is not None:
             shard.retention.check_unbroken(archiver.delivered or archiver.last)
@@ -131,26 +135,26 @@ class ShardProcessor:
         """Drop what is held. The new owner reads it again from the checkpoint."""
         self._fall_silent("KCL says that the lease is lost")
 
-    def shutdown_requested(self, shutdown_requested_input: Closing) -> None:
+    def shutdown_requested(self, shutdown_requested_input: ShutdownInput) -> None:
         """Commit what is held and checkpoint it, within the grace that the daemon gives."""
         if self._silent:
             return
         shard = self._opened()
-        deadline = self._ports.clock.monotonic() + SHUTDOWN_SECONDS
+        deadline = self._services.clock.monotonic() + SHUTDOWN_SECONDS
         shard.archiver.commit(
-            "shutdown", budget_seconds=min(SHUTDOWN_SECONDS, self._ports.settings.store_timeout_seconds)
+            "shutdown", budget_seconds=min(SHUTDOWN_SECONDS, self._services.settings.store_timeout_seconds)
         )
         try:
             shard.checkpoints.now(
                 shutdown_requested_input.checkpointer,
                 shard.archiver.tail,
                 shard.archiver.delivered,
-                budget_seconds=deadline - self._ports.clock.monotonic(),
+                budget_seconds=deadline - self._services.clock.monotonic(),
             )
         except LeaseLost as exc:
             self._fall_silent(str(exc))
 
-    def shard_ended(self, shard_ended_input: Closing) -> None:
+    def shard_ended(self, shard_ended_input: ShutdownInput) -> None:
         """Commit what is held, prove the end, write its marker, checkpoint SHARD_END.
 
         Answering without that checkpoint would make KCL ask for ever, so whatever prevents it is raised.
@@ -164,7 +168,7 @@ class ShardProcessor:
         shard.archiver.commit("shard_end")
         archiver = shard.archiver
         unbroken = archiver.is_unbroken and shard.retention.is_unbroken(archiver.delivered or archiver.last)
-        shard.ender.mark_end(archiver.tail, unbroken=unbroken)
+        shard.end_proof.mark_end(archiver.tail, unbroken=unbroken)
         shard.checkpoints.shard_end(shard_ended_input.checkpointer, budget_seconds=SHARD_END_BUDGET_SECONDS)
 
     def _opened(self) -> "_Shard":
@@ -191,11 +195,15 @@ class _Shard:
     """What one opened shard is made of."""
 
     def __init__(
-        self, archiver: Archiver, checkpoints: IntervalCheckpoints, ender: ShardEnder, retention: RetentionWatch
+        self,
+        archiver: Archiver,
+        checkpoints: IntervalCheckpoints,
+        end_proof: ShardEndProof,
+        retention: RetentionGuard,
     ) -> None:
         self.archiver = archiver
         self.checkpoints = checkpoints
-        self.ender = ender
+        self.end_proof = end_proof
         self.retention = retention
 
 

@@ -21,7 +21,7 @@ _RETENTION_REREAD_SECONDS: Final = 3600.0
 _NEAR_RETENTION_LOG_SECONDS: Final = 60.0
 
 
-class RetentionWatch:
+class RetentionGuard:
     """Tells when the reader comes close to what retention trims.
 
     A writer's buffer must be younger than what has been trimmed already: else its slot's records could be

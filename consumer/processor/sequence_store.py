@@ -10,9 +10,8 @@ from bisect import insort
 import structlog
 
 from archive.clock import Clock
-from archive.errors import ObjectVanished, StoreUnavailable
+from archive.errors import StoreUnavailable
 from archive.format.keys import duplicates_key, minute_prefix, segment_key, watermarks_key
-from archive.format.markers import JSON_TYPE
 from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS, minute_text
 from archive.format.position import Position
@@ -20,11 +19,9 @@ from archive.format.segment import SegmentWriter
 from archive.retry import Backoff, until_known
 from archive.store.commit import BODY_TYPE, AlreadyStored, Committed, commit_segment, stored_segment
 from archive.store.objects import ObjectStore
+from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE, load_watermarks, store_watermarks
 from consumer.dedupe.watermarks import Watermarks
 
-WATERMARKS_LIMIT = 1000
-WATERMARKS_BESIDE = "beside"
-"""The value of the metadata field `watermarks` when they stand in an object of their own."""
 SKEW_MS = 5 * MINUTE_MS
 """How far the clocks of two writers may be apart: minutes that began later than this need no LIST."""
 
@@ -98,7 +95,7 @@ class SequenceStore:
         *,
         after: Predecessor,
         writer: str,
-        continuity: Continuity | None,
+        continuity: Continuity,
         watermarks: Watermarks | None,
         budget_seconds: float,
     ) -> tuple[str, SegmentMetadata, Committed | AlreadyStored]:
@@ -111,33 +108,25 @@ class SequenceStore:
         first = run.span.first
         if run.dropped:
             key = duplicates_key(self._prefix, self._shard_id, run.minute, first, writer)
-            self._put_beside(key, run.duplicates_body(), BODY_TYPE, backoff)
-        text = None if watermarks is None else watermarks.encode()
-        if text is not None and len(text) > WATERMARKS_LIMIT:
-            key = watermarks_key(self._prefix, self._shard_id, run.minute, first, writer)
-            self._put_beside(key, text.encode(), JSON_TYPE, backoff)
-            text = WATERMARKS_BESIDE
+            body = run.duplicates_body()
+            # The key is ours alone: when it exists already, an earlier attempt of this very request was applied.
+            until_known(lambda: self._store.put_if_absent(key, body, {}, BODY_TYPE), backoff, f"PUT {key}")
+        text = None
+        if watermarks is not None:
+            beside = watermarks_key(self._prefix, self._shard_id, run.minute, first, writer)
+            text = store_watermarks(self._store, beside, watermarks, backoff)
         if backoff.is_spent and (run.dropped or text == WATERMARKS_BESIDE):
             raise StoreUnavailable(
                 f"what goes with the segment {first} of {self._shard_id} took its whole time",
                 next_step="nothing was checkpointed, the records come again; look for pauses of this host",
             )
         metadata = run.metadata(after=after, writer=writer, continuity=continuity, watermarks=text)
-        key = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)
-        return key, metadata, commit_segment(self._store, key, run.body(), metadata, backoff)
+        slot = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)
+        return slot, metadata, commit_segment(self._store, slot, run.body(), metadata, backoff)
 
     def watermarks_of(self, metadata: SegmentMetadata) -> Watermarks | None:
-        """Return the watermarks that travel with a stored segment; None when it carries none.
-
-        Raises:
-            ObjectVanished: they stand beside the segment and are gone.
-            FormatError: they do not parse.
-        """
+        """Return the watermarks that travel with a stored segment; see `load_watermarks`."""
         return load_watermarks(self._store, self._prefix, metadata, self.backoff(self._budget_seconds))
-
-    def _put_beside(self, key: str, body: bytes, content_type: str, backoff: Backoff) -> None:
-        # The key is ours alone: when it exists already, an earlier attempt of this very request was applied.
-        until_known(lambda: self._store.put_if_absent(key, body, {}, content_type), backoff, f"PUT {key}")
 
     def backoff(self, budget_seconds: float) -> Backoff:
         """Return waits for one request within a budget."""
@@ -155,18 +144,3 @@ class SequenceStore:
             )
             return True
         return start_ms < self._started_ms + SKEW_MS
-
-
-def load_watermarks(
-    store: ObjectStore, prefix: str, metadata: SegmentMetadata, backoff: Backoff
-) -> Watermarks | None:
-    """Return the watermarks of a stored segment; see `SequenceStore.watermarks_of`."""
-    if metadata.watermarks is None:
-        return None
-    if metadata.watermarks != WATERMARKS_BESIDE:
-        return Watermarks.decode(metadata.watermarks)
-    key = watermarks_key(prefix, metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
-    found = until_known(lambda: store.get(key), backoff, f"GET {key}")
-    if found is None:
-        raise ObjectVanished(f"{key} is gone", next_step="find out who deletes objects under the prefix")
-    return Watermarks.decode(found.body)

@@ -10,7 +10,7 @@ from consumer.settings.settings import Settings
 from consumer.stream.port import Stream
 
 
-class Ports(NamedTuple):
+class Services(NamedTuple):
     """Settings, services, time, chance and identity of one processor."""
 
     settings: Settings

@@ -22,7 +22,7 @@ from archive.format.position import Position, is_sequence_number
 from archive.retry import until_known
 from archive.store.objects import PutOutcome
 from consumer.archived.application import read_application, settle_application
-from consumer.processor.services import Ports
+from consumer.processor.services import Services
 from consumer.stream.port import StreamIdentity
 
 
@@ -31,14 +31,14 @@ class ShardStart(NamedTuple):
 
     identity: StreamIdentity
     tail: Predecessor
-    continuity: Continuity | None
+    continuity: Continuity
 
 
 class ShardStarter:
     """Checks the start of one shard, and writes its start marker."""
 
-    def __init__(self, ports: Ports, shard_id: str) -> None:
-        self._ports = ports
+    def __init__(self, services: Services, shard_id: str) -> None:
+        self._services = services
         self._shard_id = shard_id
         self._log = structlog.get_logger().bind(shard=shard_id)
 
@@ -55,11 +55,11 @@ class ShardStarter:
                 "initialPositionInStream=LATEST cannot be exactly once: two starts begin at different records",
                 next_step="set minutebook.start=now and start with minutebook consume, which fixes the time once",
             )
-        identity = self._ports.stream.describe()
+        identity = self._services.stream.describe()
         self._check_application(identity, sequence_number)
         if not is_sequence_number(sequence_number):
             try:
-                return ShardStart(identity, ChainStart.parse(sequence_number), None)
+                return ShardStart(identity, ChainStart.parse(sequence_number), Continuity.PROVEN)
             except FormatError as exc:
                 raise DeliveryDoubt(
                     f"KCL starts the shard at {sequence_number!r}, which is no position",
@@ -69,7 +69,7 @@ class ShardStarter:
         tail = self._resumed_tail(checkpoint)
         return ShardStart(identity, tail, self._continuity(identity, checkpoint))
 
-    def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity | None:
+    def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity:
         """Write start.json before the shard's first segment, within the budget; compare when one is there.
 
         Returns the continuity that the first segment must carry.
@@ -77,8 +77,8 @@ class ShardStarter:
         Raises:
             SafetyRefusal: the chain was begun at another record.
         """
-        key = start_marker_key(self._ports.settings.prefix, self._shard_id)
-        info = self._ports.stream.shard(self._shard_id)
+        key = start_marker_key(self._services.settings.prefix, self._shard_id)
+        info = self._services.stream.shard(self._shard_id)
         marker = StartMarker(
             format=FORMAT,
             shard=self._shard_id,
@@ -87,15 +87,15 @@ class ShardStarter:
             starting_hash_key=info.starting_hash_key if info else "",
             ending_hash_key=info.ending_hash_key if info else "",
             parents=list(info.parents) if info else [],
-            writer=self._ports.new_id(),
-            written_at=iso_time(self._ports.clock.now_ms()),
+            writer=self._services.new_id(),
+            written_at=iso_time(self._services.clock.now_ms()),
         )
-        body, backoff = encode_marker(marker), self._ports.backoff(budget_seconds)
+        body, backoff = encode_marker(marker), self._services.backoff(budget_seconds)
         outcome = until_known(
-            lambda: self._ports.store.put_if_absent(key, body, {}, JSON_TYPE), backoff, f"PUT {key}"
+            lambda: self._services.store.put_if_absent(key, body, {}, JSON_TYPE), backoff, f"PUT {key}"
         )
         if outcome is PutOutcome.CREATED:
-            return None
+            return Continuity.PROVEN
         stored = self._read_marker()
         if stored is None:
             raise ObjectVanished(
@@ -103,15 +103,15 @@ class ShardStarter:
             )
         begun = stored.first_position()
         if begun == first:
-            return None
-        if begun < first and self._ports.settings.adopt_checkpoint:
+            return Continuity.PROVEN
+        if begun < first and self._services.settings.adopt_checkpoint:
             self._log.error(
                 "chain_gap_adopted",
                 begun=str(begun),
                 first=str(first),
                 next_step="the audit will answer unknown for this shard: what lies between cannot be proven",
             )
-            return "unproven"
+            return Continuity.UNPROVEN
         raise SafetyRefusal(
             f"{self._shard_id} was begun at {begun} and KCL now begins at {first}, which is not archived: "
             "the lease table was lost after records were trimmed, or the start was moved",
@@ -129,16 +129,18 @@ class ShardStarter:
             format=FORMAT,
             stream_arn=identity.arn,
             stream_created_ms=identity.created_ms,
-            application=self._ports.settings.application_name,
+            application=self._services.settings.application_name,
             start="oldest",
             start_at_ms=None,
-            writer=self._ports.new_id(),
-            written_at_ms=self._ports.clock.now_ms(),
+            writer=self._services.new_id(),
+            written_at_ms=self._services.clock.now_ms(),
         )
-        settle_application(self._ports.store, self._ports.settings.prefix, identity, proposal, self._ports.backoff())
+        settle_application(
+            self._services.store, self._services.settings.prefix, identity, proposal, self._services.backoff()
+        )
 
     def _application(self) -> ApplicationRecord | None:
-        return read_application(self._ports.store, self._ports.settings.prefix, self._ports.backoff())
+        return read_application(self._services.store, self._services.settings.prefix, self._services.backoff())
 
     def _resumed_tail(self, checkpoint: Position) -> Predecessor:
         marker = self._read_marker()
@@ -146,7 +148,7 @@ class ShardStarter:
             begun_after = marker.chain_start()
             # Perhaps nobody came further than start.json: the first segment still has to name what it follows.
             return begun_after if begun_after.adopted == checkpoint else checkpoint
-        if self._ports.settings.adopt_checkpoint:
+        if self._services.settings.adopt_checkpoint:
             self._log.warning(
                 "checkpoint_adopted",
                 position=str(checkpoint),
@@ -159,22 +161,22 @@ class ShardStarter:
             "minutebook.adoptCheckpoint=true",
         )
 
-    def _continuity(self, identity: StreamIdentity, checkpoint: Position) -> Continuity | None:
-        if not identity.may_have_trimmed(self._ports.clock.now_ms()):
-            return None
-        if self._ports.stream.holds(self._shard_id, checkpoint):
-            return None
+    def _continuity(self, identity: StreamIdentity, checkpoint: Position) -> Continuity:
+        if not identity.may_have_trimmed(self._services.clock.now_ms()):
+            return Continuity.PROVEN
+        if self._services.stream.holds(self._shard_id, checkpoint):
+            return Continuity.PROVEN
         self._log.error(
             "resumed_past_retention",
             position=str(checkpoint),
             next_step="records between this position and the oldest retained one may be gone; the audit will say "
             "unknown for this shard; raise the stream's retention above the longest outage",
         )
-        return "unproven"
+        return Continuity.UNPROVEN
 
     def _read_marker(self) -> StartMarker | None:
-        key = start_marker_key(self._ports.settings.prefix, self._shard_id)
-        found = until_known(lambda: self._ports.store.get(key), self._ports.backoff(), f"GET {key}")
+        key = start_marker_key(self._services.settings.prefix, self._shard_id)
+        found = until_known(lambda: self._services.store.get(key), self._services.backoff(), f"GET {key}")
         return None if found is None else decode_marker(found.body, StartMarker, key)
 
 

@@ -9,17 +9,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, SystemClock, new_random
 from archive.errors import SafetyRefusal, SettingsError
 from archive.logs import configure_logging
 from archive.retry import Backoff
-from archive.store.s3 import S3Store, make_s3_client
+from archive.store.s3 import S3Store
 from consumer.leases.rows import LeaseRows, LeaseTable, signs_of_life
 from consumer.leases.table import lease_table_of
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import Action, Facts, PlannedRow, plan_rows
 from consumer.settings.settings import LoadedSettings, load_with_kcl
-from consumer.stream.kinesis import KinesisStream, make_kinesis_client
+from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import ShardInfo
 
 FAILOVER_MS: Final = 10_000

@@ -9,10 +9,11 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
+from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import SystemClock, new_random
 from archive.logs import configure_logging
 from archive.retry import Backoff
-from archive.store.s3 import S3Store, make_s3_client
+from archive.store.s3 import S3Store
 from consumer.leases.table import lease_table_of
 from consumer.restore.command import failover_seconds
 from consumer.settings.settings import LoadedSettings, load_with_kcl
@@ -20,7 +21,7 @@ from consumer.status.facts import Sources, ask, look
 from consumer.status.lag import LagReader
 from consumer.status.report import LeaseWatch, StatusReport, shard_statuses
 from consumer.status.screen import render
-from consumer.stream.kinesis import KinesisStream, make_kinesis_client
+from consumer.stream.kinesis import KinesisStream
 
 _PATIENCE_SECONDS: Final = 10
 """How long one service is asked before it is called unavailable."""

@@ -5,6 +5,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from archive.format.metadata import Continuity
 from archive.format.minute import minute_text
 from archive.format.position import Position
 from consumer.archived.chain_ends import ChainEnd
@@ -159,7 +160,9 @@ def _status(seen: Seen, name: str, lease: Lease | None, watch: LeaseWatch, now: 
 def _gaps(end: ChainEnd | None) -> list[str]:
     if end is None:
         return []
-    doubtful = [f"{one.continuity} before {one.first}" for one in end.segments if one.continuity is not None]
+    doubtful = [
+        f"{one.continuity} before {one.first}" for one in end.segments if one.continuity is not Continuity.PROVEN
+    ]
     return [*(f"missing after {position}" for position in end.holes), *doubtful]
 
 

@@ -8,21 +8,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from botocore.config import Config
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    CredentialRetrievalError,
-    HTTPClientError,
-)
-from botocore.exceptions import ConnectionError as BotoConnectionError
-
-from archive.aws import ask
+from archive.aws import KINESIS, ask, error_code
 from archive.clock import Clock
 from archive.errors import StreamRefused
 from archive.format.position import Position
 from archive.retry import Backoff
-from archive.store.s3 import aws_session
 from consumer.stream.aggregates import count_user_records
 from consumer.stream.port import ShardInfo, StreamIdentity
 
@@ -32,31 +22,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PASSING_CODES = frozenset(
-    {
-        "ExpiredTokenException",
-        "ExpiredToken",
-        "InternalFailure",
-        "KMSThrottlingException",
-        "LimitExceededException",
-        "ProvisionedThroughputExceededException",
-        "RequestExpired",
-        "RequestTimeout",
-        "ServiceUnavailable",
-        "Throttling",
-        "ThrottlingException",
-    }
-)
 _TRIMMED_CODES = frozenset({"InvalidArgumentException", "ResourceNotFoundException"})
-_SERVER_ERROR = 500
 # GetRecords may be called five times a second per shard, KCL's own calls included.
 _PAUSE_SECONDS = 0.25
-
-
-def make_kinesis_client(region: str, endpoint: str | None) -> "KinesisClient":
-    """Return a client without retries of its own: the budget is ours."""
-    config = Config(retries={"total_max_attempts": 1, "mode": "standard"}, connect_timeout=5, read_timeout=60)
-    return aws_session().client("kinesis", region_name=region, endpoint_url=endpoint, config=config)
 
 
 class KinesisStream:
@@ -141,7 +109,7 @@ class KinesisStream:
                 if answer["MillisBehindLatest"] == 0:
                     break
         except StreamRefused as exc:
-            if _code(exc.__cause__) not in _TRIMMED_CODES:
+            if error_code(exc.__cause__) not in _TRIMMED_CODES:
                 raise
         return False
 
@@ -153,7 +121,7 @@ class KinesisStream:
         try:
             return self._meets_end(shard_id, position, since_ms)
         except StreamRefused as exc:
-            if position is None or _code(exc.__cause__) not in _TRIMMED_CODES:
+            if position is None or error_code(exc.__cause__) not in _TRIMMED_CODES:
                 raise
             return self._meets_end(shard_id, None, None)
 
@@ -202,7 +170,7 @@ class KinesisStream:
 
     def _ask(self, request: Callable[[], T], what: str) -> T:
         backoff = Backoff(self._clock, self._rng, budget_seconds=self._budget_seconds, first_seconds=0.25)
-        return ask(request, f"{what} of stream {self._name!r}", backoff, _passing)
+        return ask(request, f"{what} of stream {self._name!r}", backoff, KINESIS)
 
 
 def _lies_within(record: "RecordTypeDef", position: Position | None) -> bool:
@@ -214,17 +182,6 @@ def _lies_within(record: "RecordTypeDef", position: Position | None) -> bool:
     )
 
 
-def _passing(error: ClientError | BotoCoreError) -> bool:
-    if isinstance(error, ClientError):
-        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-        return _code(error) in _PASSING_CODES or status >= _SERVER_ERROR
-    return isinstance(error, BotoConnectionError | HTTPClientError | CredentialRetrievalError)
-
-
 def _parents(row: "ShardTypeDef") -> tuple[str, ...]:
     named = (row.get("ParentShardId"), row.get("AdjacentParentShardId"))
     return tuple(sorted(parent for parent in named if parent))
-
-
-def _code(error: BaseException | None) -> str:
-    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from archive.clock import Clock
 from archive.format.position import Position
 from archive.retry import Backoff
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import Engine, Ports
@@ -61,7 +61,7 @@ def ports(
     exchange: Exchange = exchange_in_process,
 ) -> Ports:
     """Return the ports of a run on an archive below `PREFIX`."""
-    place = Place(Address(None, str(address)) if isinstance(address, Path) else address, PREFIX)
+    place = StorePrefix(Address(None, str(address)) if isinstance(address, Path) else address, PREFIX)
     used = clock or ManualClock()
     return Ports(
         archive=open_storage(place.address),

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from archive.clock import SystemClock
 from archive.format.day import Day
 from archive.retry import Backoff
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from compaction.iceberg.commit import DayTable, TableCommit, TableCommitter
 from compaction.job.context import iso_time
 from compaction.publish.generation import DayFolder, File, Manifest
@@ -24,7 +24,7 @@ _NUMBERS = itertools.count(1)
 class Shelf:
     """Days that are published at a place, and commits of them to tables."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StorePrefix) -> None:
         self.place = place
         self.storage = open_storage(place.address)
         self.clock = ManualClock(SystemClock().now_ms())

@@ -93,7 +93,7 @@ class ArchiveScene(Generic[Store]):
         *,
         after: Predecessor | None = None,
         duplicate_of: Mapping[Position, str] | None = None,
-        continuity: Continuity | None = None,
+        continuity: Continuity = Continuity.PROVEN,
         writer: str = "w",
         is_stored: bool = True,
     ) -> Stored:
@@ -125,7 +125,7 @@ class ArchiveScene(Generic[Store]):
         minutes: Iterable[int],
         *,
         missing: Collection[int] = (),
-        continuity: Continuity | None = None,
+        continuity: Continuity = Continuity.PROVEN,
     ) -> list[Position]:
         """Append one segment per minute, in this order of positions; returns their last positions.
 
@@ -135,7 +135,7 @@ class ArchiveScene(Generic[Store]):
             self.segment(
                 shard_id,
                 minute,
-                continuity=continuity if number == 0 else None,
+                continuity=continuity if number == 0 else Continuity.PROVEN,
                 writer=f"w{number}",
                 is_stored=number not in missing,
             ).metadata.last

@@ -3,6 +3,7 @@
 import pytest
 
 from archive.errors import DeliveryDoubt
+from archive.format.metadata import Continuity
 from tests.fakes.world import World
 
 
@@ -24,7 +25,7 @@ def test_a_break_before_a_stored_range_is_reported() -> None:
     second.daemon.deliver()
     second.daemon.request_shutdown()
     assert world.spans() == [(0, 0), (2, 2)]
-    assert world.metadata().continuity == "unproven"
+    assert world.metadata().continuity is Continuity.UNPROVEN
 
 
 def test_a_reader_that_retention_has_passed_stops_and_its_next_start_reports_the_break() -> None:
@@ -45,4 +46,4 @@ def test_a_reader_that_retention_has_passed_stops_and_its_next_start_reports_the
     after.daemon.deliver()
     after.daemon.request_shutdown()
     assert world.spans() == [(0, 0), (2, 2)]
-    assert world.metadata().continuity == "unproven"
+    assert world.metadata().continuity is Continuity.UNPROVEN

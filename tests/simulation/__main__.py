@@ -8,8 +8,8 @@ import sys
 import time
 from collections.abc import Sequence
 
+from tests.simulation.modes import MODES
 from tests.simulation.report import missing, replay, search, table
-from tests.simulation.sharded_kinds import MODES
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -16,8 +16,6 @@ from archive.errors import (
 )
 from tests.simulation.kinds import SERVICES, Kind, deal
 
-MODES: Final = ("plain", "claims", "watermark", "operations")
-
 
 @dataclass(frozen=True, kw_only=True)
 class ShardedKind(Kind):

@@ -7,7 +7,7 @@ from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import read_dropped, read_records
-from consumer.processor.sequence_store import WATERMARKS_BESIDE
+from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE
 from tests.fakes.daemon_double import SHARD_END, Checkpoint, Lease
 from tests.fakes.shard import FIRST_SEQUENCE, FakeShard
 from tests.simulation.bucket import Bucket, Stored

@@ -9,8 +9,8 @@ import pytest
 
 from tests.simulation.history import History
 from tests.simulation.kinds import KINDS, Kind
+from tests.simulation.modes import MODES
 from tests.simulation.report import missing, replay, search, silence
-from tests.simulation.sharded_kinds import MODES
 
 HISTORIES = {"plain": 20_000, "claims": 10_000, "watermark": 10_000, "operations": 10_000}
 """What two cores get through in three minutes; `make simulate` searches twice as many of the others."""

@@ -3,7 +3,7 @@
 from archive.clock import SystemClock
 from archive.format.day import Day, day_of_ms
 from archive.format.position import Position
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, Ports
@@ -19,7 +19,7 @@ def run_ports(site: Site, aws: EmbeddedAws) -> Ports:
     address = Address(site.name, "", REGION, aws.s3_endpoint)
     last = site.shard.everything[-1].position
     given = ports(address, {site.shard.shard_id: Position(*last)}, clock=SystemClock())
-    return given._replace(place=Place(address, PREFIX))
+    return given._replace(place=StorePrefix(address, PREFIX))
 
 
 def days(site: Site) -> list[Day]:
@@ -67,7 +67,7 @@ def test_the_consumers_day_is_published_once(site: Site, embedded_aws: EmbeddedA
     site.put(50, minute=1)
     site.archive_the_rest()
     given = run_ports(site, embedded_aws)
-    out = Place(given.place.address, "tables/")
+    out = StorePrefix(given.place.address, "tables/")
     rows = 0
     for day in days(site):
         done = compact_day(given, open_storage(out.address), day, CompactOptions(AuditOptions(), out))

@@ -17,7 +17,7 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from archive.clock import SystemClock
 from archive.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
 from archive.format.day import Day
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.iceberg.table import IcebergTable
 from compaction.job.context import AuditOptions
@@ -42,7 +42,7 @@ _NUMBERS = itertools.count(1)
 class Lake:
     """A shelf of published days, and a catalog that any number of clients open."""
 
-    def __init__(self, place: Place, properties: dict[str, str], name: str = "events.raw") -> None:
+    def __init__(self, place: StorePrefix, properties: dict[str, str], name: str = "events.raw") -> None:
         self.shelf = Shelf(place)
         self.properties = properties
         self.name = name
@@ -97,10 +97,10 @@ def local_lake(folder: Path) -> Lake:
     out = folder / "out"
     out.mkdir(parents=True)
     if REST_JARS is not None:
-        place = Place(Address(None, str(out)), "tables/")
+        place = StorePrefix(Address(None, str(out)), "tables/")
         return Lake(place, {"uri": os.environ["ICEBERG_REST_URI"]}, f"events{next(_NUMBERS)}.raw")
     properties = {"uri": f"sqlite:///{folder / 'catalog.sqlite'}", "warehouse": f"file://{folder / 'warehouse'}"}
-    return Lake(Place(Address(None, str(out)), "tables/"), properties)
+    return Lake(StorePrefix(Address(None, str(out)), "tables/"), properties)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def s3_lake(embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path) -> Lake:
         "s3.secret-access-key": SECRET_KEY,
         "s3.force-virtual-addressing": "false",
     }
-    return Lake(Place(Address(bucket, "", REGION, embedded_aws.s3_endpoint), "tables/"), properties)
+    return Lake(StorePrefix(Address(bucket, "", REGION, embedded_aws.s3_endpoint), "tables/"), properties)
 
 
 def test_a_published_day_is_committed_once(lake: Lake) -> None:

@@ -7,7 +7,7 @@ import pytest
 from archive.clock import SystemClock
 from archive.errors import ObjectVanished
 from archive.format.day import Day
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, Ports
@@ -37,7 +37,7 @@ class Bench:
 
     def __init__(self, aws: EmbeddedAws, bucket: str, engine: SparkEngine) -> None:
         self.address = Address(bucket, "", REGION, aws.s3_endpoint)
-        self.out = Place(self.address, "tables/events/")
+        self.out = StorePrefix(self.address, "tables/events/")
         self.engine = engine
         self.corpus = Corpus(DAY, seed=5, shape=Shape(shards=len(PRODUCER_DEFECTS) + 1, records=40))
         self.expected: list[Expected] = []

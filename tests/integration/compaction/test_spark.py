@@ -12,7 +12,7 @@ from archive.clock import SystemClock
 from archive.errors import FormatError
 from archive.format.day import Day
 from archive.format.position import Position
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, Ports
@@ -63,7 +63,7 @@ class Bench:
     def __init__(self, aws: EmbeddedAws, bucket: str, engine: SparkEngine) -> None:
         self._address = Address(bucket, "", REGION, aws.s3_endpoint)
         self.storage = open_storage(self._address)
-        self.out = Place(self._address, "tables/events/")
+        self.out = StorePrefix(self._address, "tables/events/")
         self._engine = engine
 
     def ports(self, corpus: Corpus) -> Ports:

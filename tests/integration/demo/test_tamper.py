@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from archive.format.day import Day
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.s3 import S3Store
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
@@ -35,7 +35,7 @@ class Auditor:
     def __call__(self, overrides: Mapping[str, str]) -> tuple[int, str]:
         """Return exit code and audit.json."""
         address = self.address._replace(bucket=overrides.get("MINUTEBOOK_BUCKET", self.address.bucket))
-        place = Place(address, overrides["MINUTEBOOK_PREFIX"])
+        place = StorePrefix(address, overrides["MINUTEBOOK_PREFIX"])
         used = ports(address, self._checkpoints)._replace(archive=open_storage(address), place=place)
         audit = audit_day(used, DAY, AuditOptions()).audit
         return EXIT_CODES[audit.verdict], encode_audit(audit).decode()

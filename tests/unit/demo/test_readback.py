@@ -35,7 +35,7 @@ class Archive(MemoryScene):
         after: Predecessor = CHAIN_START,
         data: bytes | None = None,
         minute: int = MINUTE,
-        continuity: Continuity | None = None,
+        continuity: Continuity = Continuity.PROVEN,
     ) -> str:
         """Commit a segment with these records; returns its key."""
         begin_ms = MINUTE * MINUTE_MS
@@ -111,7 +111,7 @@ def test_a_deleted_object_is_a_broken_link(archive: Archive) -> None:
 def test_unproven_continuity_is_not_clean(archive: Archive) -> None:
     """A segment that says that records may be missing before it is believed."""
     archive.send(1)
-    archive.hold(1, continuity="unproven")
+    archive.hold(1, continuity=Continuity.UNPROVEN)
     assert not archive.verdict().is_clean
 
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from archive.errors import FormatError
-from archive.format.metadata import ChainStart, SegmentMetadata, is_ours
+from archive.format.metadata import ChainStart, Continuity, SegmentMetadata, is_ours
 from archive.format.position import Position
 
 GOOD = SegmentMetadata(
@@ -37,8 +37,8 @@ def changed(**changes: Any) -> SegmentMetadata:  # noqa: ANN401 - any field
         changed(after=ChainStart("TRIM_HORIZON")),
         changed(after=ChainStart("AT_TIMESTAMP")),
         changed(after=ChainStart("AFTER_SEQUENCE", Position(4))),
-        changed(continuity="unproven"),
-        changed(continuity="lost"),
+        changed(continuity=Continuity.UNPROVEN),
+        changed(continuity=Continuity.LOST),
         changed(watermarks="a=1"),
         changed(records=0),
         changed(first=Position(9, 2), after=Position(9, 1)),
@@ -129,7 +129,7 @@ def test_metadata_stays_below_the_limit_of_s3() -> None:
         first=Position(10**128 + 1),
         last=Position(10**129 - 1, 10**18),
         after=ChainStart("AFTER_SEQUENCE", Position(10**128, 10**18)),
-        continuity="unproven",
+        continuity=Continuity.UNPROVEN,
         writer="f" * 32,
     )
     assert sum(len(name) + len(value) for name, value in longest.encode().items()) < 2048

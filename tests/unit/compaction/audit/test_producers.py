@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from archive.format.day import Day
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
@@ -145,7 +145,7 @@ def test_an_expired_day_before_that_is_published_nowhere_is_doubt(tmp_path: Path
     corpus = Corpus(DAY)
     repeated_after_midnight(corpus, corpus.shards[1], 3)
     corpus.objects["raw/_expired/2026-11-19.json"] = (_TOMBSTONE, {})
-    found = audit(corpus, tmp_path, published=Place(Address(None, str(tmp_path / "out")), "tables/"))
+    found = audit(corpus, tmp_path, published=StorePrefix(Address(None, str(tmp_path / "out")), "tables/"))
     assert found.verdict == "unknown"
     assert "is expired, and not published at" in found.findings[0].message
 

@@ -7,7 +7,7 @@ import msgspec
 
 from archive.format.day import Day
 from archive.format.position import Position
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.job.context import AuditOptions
 from compaction.publish.generation import Manifest
@@ -35,7 +35,7 @@ class Mill:
     def __init__(self, folder: Path, corpus: Corpus) -> None:
         self.corpus = corpus
         self.raw = Address(None, str(folder / "raw"))
-        self.out = Place(Address(None, str(folder / "out")), "tables/")
+        self.out = StorePrefix(Address(None, str(folder / "out")), "tables/")
         self.storage = open_storage(self.out.address)
         self.put()
 

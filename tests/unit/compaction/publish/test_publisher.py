@@ -11,7 +11,7 @@ import pytest
 from archive.clock import SystemClock
 from archive.errors import SafetyRefusal
 from archive.format.day import Day
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address, Storage
 from compaction.job.context import AuditOptions, Ports
 from compaction.publish.generation import DayFolder
@@ -33,7 +33,7 @@ class Desk:
     def __init__(self, folder: Path, corpus: Corpus | None = None) -> None:
         self.corpus = corpus or Corpus(DAY)
         self.raw = folder / "raw"
-        self.out = Place(Address(None, str(folder / "out")), "tables/events/")
+        self.out = StorePrefix(Address(None, str(folder / "out")), "tables/events/")
         self.clock = ManualClock()
         self.storage = open_storage(self.out.address)
         self.corpus.write(open_storage(Address(None, str(self.raw))))

@@ -9,7 +9,7 @@ import pytest
 
 from archive.format.position import Position
 from archive.store.directory_storage import DirectoryStorage
-from archive.store.storage import Body as Opened
+from archive.store.storage import ObjectBody
 from compaction.tasks.fetching import FETCHES, Body, fetch_ahead
 from compaction.tasks.plan import Piece
 
@@ -32,7 +32,7 @@ class Recorder(DirectoryStorage):
         assert head is not None
         return Piece(key, head.etag, size, SHARD, 1, Position(1))
 
-    def open_read(self, key: str, etag: str | None) -> Opened:
+    def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Remember the key."""
         self.asked[key].set()
         return super().open_read(key, etag)

@@ -8,7 +8,7 @@ from rich.console import Console
 from archive.format.day import Day
 from archive.format.tombstone import decode_tombstone
 from archive.retry import Backoff
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address, Storage
 from compaction.job.context import AuditOptions
 from compaction.rewrite import CompactOptions, compact_day
@@ -29,7 +29,7 @@ def compact(folder: Path, corpus: Corpus, *, accept_defects: bool = False) -> tu
     clock = ManualClock()
     raw = Address(None, str(folder / "raw"))
     corpus.write(open_storage(raw))
-    out = Place(Address(None, str(folder / "out")), ROOT)
+    out = StorePrefix(Address(None, str(folder / "out")), ROOT)
     job = ports(folder / "raw", corpus.checkpoints, clock=clock)
     compact_day(job, open_storage(out.address), DAY, CompactOptions(AuditOptions(), out, accept_defects))
     return open_storage(raw), clock

@@ -8,8 +8,8 @@ from archive.errors import FormatError
 from archive.format.keys import DUPLICATES, WATERMARKS, duplicates_key, parse_segment_key, slot_beside, watermarks_key
 from archive.format.metadata import SegmentMetadata
 from archive.format.record import Record, encode_dropped_line
+from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE, load_watermarks
 from consumer.dedupe.watermarks import Watermarks
-from consumer.processor.sequence_store import WATERMARKS_BESIDE, load_watermarks
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.expire_scene import S0, ExpireScene
 

@@ -3,6 +3,7 @@
 import pytest
 
 from archive.errors import BufferTooOld, DeliveryDoubt
+from archive.format.metadata import Continuity
 from archive.format.position import Position
 from tests.fakes.stream import DAY_MS
 from tests.fakes.world import Worker, World
@@ -40,7 +41,7 @@ def test_a_gap_while_the_machine_slept_is_never_passed_over(world: World) -> Non
     again.daemon.deliver()
     again.daemon.request_shutdown()
     assert world.spans() == [(0, 3), (6, 7)]
-    assert world.metadata().continuity == "unproven"
+    assert world.metadata().continuity is Continuity.UNPROVEN
 
 
 def test_a_zombie_that_slept_adds_nothing_to_what_others_archived(world: World) -> None:
@@ -89,7 +90,7 @@ def test_a_reader_at_the_tip_of_a_quiet_shard_is_not_in_doubt(world: World) -> N
     worker.daemon.request_shutdown()
     assert world.spans() == [(0, 3), (4, 5)]
     assert "holds" not in world.stream.requests
-    assert world.metadata().continuity is None
+    assert world.metadata().continuity is Continuity.PROVEN
 
 
 def test_a_reader_that_catches_up_over_days_asks_every_few_minutes(world: World) -> None:

@@ -38,7 +38,7 @@ class Scene(MemoryScene):
         self.days = 7
 
     def archive(
-        self, *minutes: int, missing: Collection[int] = (), continuity: Continuity | None = None
+        self, *minutes: int, missing: Collection[int] = (), continuity: Continuity = Continuity.PROVEN
     ) -> list[Position]:
         """Begin the archive, and store a chain for S0 with one segment per minute; returns their last positions."""
         self.settle(self.stream.describe())
@@ -178,7 +178,7 @@ def test_a_missing_segment_is_a_gap() -> None:
 def test_a_doubtful_continuity_is_a_gap() -> None:
     """What the writer could not prove."""
     scene = Scene()
-    scene.archive(NOW, continuity="unproven")
+    scene.archive(NOW, continuity=Continuity.UNPROVEN)
     assert scene.only().gaps == ["unproven before 1000:0"]
 
 

@@ -1,0 +1,191 @@
+"""Mutations of a shard's beginning, checkpoints, retention and end."""
+
+from typing import Final
+
+from tests.mutations.mutation import Change, Mutation
+
+_PROCESSOR: Final = "consumer/processor/processor.py"
+_ARCHIVER: Final = "consumer/processor/archiver.py"
+_APPLICATION: Final = "consumer/archived/application.py"
+_SHARD_START: Final = "consumer/processor/shard_start.py"
+_CHECKPOINTS: Final = "consumer/processor/checkpoints.py"
+_RETENTION: Final = "consumer/processor/retention.py"
+_SHARD_END: Final = "consumer/processor/shard_end.py"
+_KINESIS: Final = "consumer/stream/kinesis.py"
+
+_CHECKPOINT_TESTS: Final = "tests/unit/consumer/processor/test_checkpoints.py"
+_ENDS: Final = "tests/unit/consumer/processor/test_end.py"
+_SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
+_STARTS: Final = "tests/unit/consumer/processor/test_start.py"
+_RETENTION_TESTS: Final = "tests/unit/consumer/processor/test_retention.py"
+
+SHARDS: Final = (
+    Mutation(
+        "checkpoint before commit",
+        Change(_PROCESSOR, "archiver.tail, archiver.delivered)", "archiver.delivered, archiver.delivered)"),
+        tests=(f"{_CHECKPOINT_TESTS}::test_nothing_is_checkpointed_before_it_is_durable",),
+        mode="plain",
+    ),
+    Mutation(
+        "answer an end without a marker",
+        Change(_PROCESSOR, "shard.end_proof.mark_end(", "(lambda *_, **__: None)("),
+        tests=(f"{_ENDS}::test_the_end_of_an_open_shard_is_not_believed",),
+        mode="plain",
+    ),
+    Mutation(
+        "checkpoint the end of a shard by its last number",
+        Change(
+            _PROCESSOR,
+            "shard_end(shard_ended_input.checkpointer,",
+            "now(shard_ended_input.checkpointer, shard.archiver.tail, shard.archiver.delivered,",
+        ),
+        tests=(f"{_ENDS}::test_the_checkpoint_at_the_end_has_no_arguments",),
+    ),
+    Mutation(
+        "go on after a refused checkpoint",
+        Change(_PROCESSOR, "self._silent = True", "self._silent = False"),
+        tests=(f"{_CHECKPOINT_TESTS}::test_after_a_refused_checkpoint_for_a_lost_lease_nothing_is_committed",),
+        mode="plain",
+    ),
+    Mutation(
+        "commit what is held when the lease is lost",
+        Change(
+            _PROCESSOR,
+            'self._fall_silent("KCL says',
+            'self._opened().archiver.commit("lease_lost")\n        self._fall_silent("KCL says',
+        ),
+        tests=(f"{_CHECKPOINT_TESTS}::test_a_lost_lease_drops_the_buffer",),
+        mode="plain",
+    ),
+    Mutation(
+        "no guard of a buffer's age",
+        Change(_ARCHIVER, "if age > self._limits.max_segment_age_seconds:", "if age < 0:"),
+        tests=(f"{_SLOTS}::test_a_buffer_that_is_too_old_is_thrown_away",),
+        mode="plain",
+    ),
+    Mutation(
+        "no start marker",
+        Change(_ARCHIVER, "self._on_chain_start(run.span.first, self.tail, budget) or ", ""),
+        tests=(f"{_STARTS}::test_the_start_marker_comes_before_the_first_segment",),
+        mode="plain",
+    ),
+    Mutation(
+        "pass over a gap that retention made while the machine slept",
+        Change(_PROCESSOR, "shard.retention.check_unbroken(", "id("),
+        tests=(f"{_RETENTION_TESTS}::test_a_gap_while_the_machine_slept_is_never_passed_over",),
+    ),
+    Mutation(
+        "count a buffer's age from the first request to Kinesis",
+        Change(_ARCHIVER, "self._fresh_at = received_at", "self._fresh_at = self._clock.monotonic()"),
+        tests=(f"{_RETENTION_TESTS}::test_a_batch_ages_while_kinesis_is_asked",),
+    ),
+    Mutation(
+        "count a buffer's age from its append",
+        Change(_ARCHIVER, "self._run_started = self._fresh_at", "self._run_started = self._clock.monotonic()"),
+        mode="plain",
+    ),
+    Mutation(
+        "begin behind a stored range without a mark",
+        Change(
+            _ARCHIVER, "if isinstance(self.tail, ChainStart) and stored.last < position:", "if self.tail is None:"
+        ),
+        mode="plain",
+    ),
+    Mutation(
+        "no check of the stream's name",
+        Change(_APPLICATION, "if record.stream_arn != identity.arn:", "if not identity.arn:"),
+        tests=(f"{_STARTS}::test_another_stream_is_refused",),
+        mode="plain",
+    ),
+    Mutation(
+        "no check of the stream's creation time",
+        Change(_APPLICATION, "if record.stream_created_ms != identity.created_ms:", "if not identity.created_ms:"),
+        tests=(f"{_STARTS}::test_a_stream_made_again_under_its_name_is_refused",),
+        mode="plain",
+    ),
+    Mutation(
+        "accept LATEST",
+        Change(
+            _SHARD_START,
+            'if sequence_number == "LATEST":\n            raise SettingsError(',
+            'if sequence_number == "LATEST":\n'
+            '            sequence_number = "TRIM_HORIZON"\n'
+            '        if sequence_number == "never":\n'
+            "            raise SettingsError(",
+        ),
+        tests=(f"{_STARTS}::test_latest_is_refused",),
+        mode="plain",
+    ),
+    Mutation(
+        "resume past retention without a mark",
+        Change(
+            _SHARD_START,
+            "        return Continuity.UNPROVEN\n\n    def _read_marker",
+            "        return Continuity.PROVEN\n\n    def _read_marker",
+        ),
+        tests=(f"{_STARTS}::test_a_resume_past_retention_is_marked",),
+        mode="plain",
+    ),
+    Mutation(
+        "accept LATEST, and forget where a shard was begun",
+        Change(
+            _SHARD_START,
+            'if sequence_number == "LATEST":\n            raise SettingsError(',
+            'if sequence_number == "LATEST":\n'
+            '            sequence_number = "TRIM_HORIZON"\n'
+            '        if sequence_number == "never":\n'
+            "            raise SettingsError(",
+        ),
+        Change(_SHARD_START, "if begun == first:", "if begun is not None:"),
+        mode="plain",
+    ),
+    Mutation(
+        "checkpoint without the sub-sequence number",
+        Change(_CHECKPOINTS, "(str(tail.sequence), tail.sub)", "(str(tail.sequence), 0)"),
+        tests=(f"{_CHECKPOINT_TESTS}::test_a_checkpoint_names_its_sub_sequence_number",),
+        mode="plain",
+    ),
+    Mutation(
+        "checkpoint a winner's end before it was delivered",
+        Change(_CHECKPOINTS, "delivered is None or tail > delivered:", "delivered is None:"),
+        mode="plain",
+    ),
+    Mutation(
+        "believe that a batch has just come",
+        Change(_RETENTION, "past_ms > STALE_DELIVERY_MS and", "past_ms < 0 and"),
+        tests=(f"{_RETENTION_TESTS}::test_a_batch_that_waited_in_the_pipe_for_days_is_not_archived",),
+    ),
+    Mutation(
+        "a reader that was overtaken goes on",
+        Change(_RETENTION, "if not self.is_unbroken(delivered):", "if delivered == 0:"),
+        mode="plain",
+    ),
+    Mutation(
+        "believe the end of an open shard",
+        Change(_SHARD_END, "not info.closed:", "info.closed is None:"),
+        tests=(f"{_ENDS}::test_an_open_shard_whose_reading_ends_is_not_believed_either",),
+    ),
+    Mutation(
+        "answer a false end with records left",
+        Change(_SHARD_END, "not self._services.stream.ends_after(", "None is self._services.stream.ends_after("),
+        tests=(f"{_ENDS}::test_a_closed_shard_with_records_left_is_not_at_its_end",),
+        mode="plain",
+    ),
+    # Either check alone finds an open shard: it has an iterator left, too.
+    Mutation(
+        "answer a false end of an open shard",
+        Change(_SHARD_END, "not info.closed:", "info.closed is None:"),
+        Change(_SHARD_END, "not self._services.stream.ends_after(", "None is self._services.stream.ends_after("),
+        mode="plain",
+    ),
+    Mutation(
+        "call every end proven",
+        Change(_SHARD_END, "and unbroken and (last is not None or not self._is_begun()):", ":"),
+        mode="plain",
+    ),
+    Mutation(
+        "end a shard behind whole aggregates",
+        Change(_KINESIS, '        and count_user_records(record["Data"]) <= position.sub + 1\n', ""),
+        mode="plain",
+    ),
+)
