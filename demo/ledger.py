@@ -51,7 +51,7 @@ class Ledger:
         with self._lock:
             if place in self._fingerprints:
                 raise MinutebookError(f"the stream returned {place.shard_id} {place.position} twice")
-            self._fingerprints[place] = fingerprint(event.data)
+            self._fingerprints[place] = fingerprint(event.partition_key, event.data)
             self._events[place] = event.event_id
             self._retries += is_retry
 
@@ -61,7 +61,7 @@ class Ledger:
             return LedgerTotals(len(self._fingerprints), self._retries)
 
     def records(self) -> dict[Place, bytes]:
-        """Return a copy: place -> fingerprint of the payload."""
+        """Return a copy: place -> fingerprint of key and payload."""
         with self._lock:
             return dict(self._fingerprints)
 
@@ -71,6 +71,7 @@ class Ledger:
             return dict(self._events)
 
 
-def fingerprint(data: bytes) -> bytes:
-    """Return 16 bytes that stand for a payload."""
-    return hashlib.blake2b(data, digest_size=16).digest()
+def fingerprint(partition_key: str, data: bytes) -> bytes:
+    """Return 16 bytes that stand for a partition key and a payload."""
+    key = partition_key.encode()
+    return hashlib.blake2b(b"%d:%b%b" % (len(key), key, data), digest_size=16).digest()

@@ -23,10 +23,10 @@ from demo.processes import Process, descendants, send
 from demo.readback import count_archived
 from tests.chaos.proxy import FaultProxy
 from tests.chaos.timeline import Timeline
-from tests.e2e.events import Event
 from tests.e2e.harness import PREFIX, Application
 from tests.e2e.leases import LeaseRow, seed_leases
 from tests.e2e.worker import Worker, is_running
+from tests.witness.events import Event
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -448,3 +448,17 @@ SUCCESSOR_ONLY = frozenset({missing_day})
 """Needs a segment in the next day."""
 NAMED_END_ONLY = frozenset({missing_tail})
 """Needs an end that a marker or a checkpoint names."""
+
+
+def break_shard(corpus: Corpus, defect: Defect, number: int) -> list[Expected]:
+    """Apply a defect to one shard, at a segment inside the day."""
+    shard = corpus.shards[number]
+    inside = shard.in_day(corpus.day)
+    return defect(corpus, shard, corpus.rng.choice(inside[1:-1]))
+
+
+def suits(defect: Defect, number: int) -> bool:
+    """Tell whether a defect can be applied to the shard of this number; see `Corpus`."""
+    if defect in SUCCESSOR_ONLY:
+        return number % 3 == 0
+    return number % 3 != 0 if defect in NAMED_END_ONLY else True

@@ -19,9 +19,10 @@ from archive.format.segment import SegmentWriter
 from archive.store.commit import BODY_TYPE
 from archive.store.objects import ObjectStore
 from consumer.stream.port import StreamIdentity
-from tests.fakes.archive_scene import PREFIX, ArchiveScene, end_marker
+from tests.fakes.archive_scene import ArchiveScene, end_marker
 from tests.fakes.stream import DAY_MS
 
+PREFIX = "raw/"
 STREAM_ARN = "arn:aws:kinesis:eu-central-1:000000000000:stream/corpus"
 _FIRST_SEQUENCE = 49_680_430_009_993_180_326_445_188_721_472_315_949_130_085_524_050_018_306
 

@@ -8,13 +8,14 @@ from archive.clock import Clock
 from archive.format.metadata import SegmentMetadata
 from consumer.processor.processor import ShardProcessor
 from consumer.settings.settings import Settings
+from demo.readback import StoredSegment
 from tests.fakes.archive_scene import PREFIX, ArchiveScene
 from tests.fakes.clock import ManualClock
 from tests.fakes.daemon_double import DaemonDouble, Lease
 from tests.fakes.memory_store import Faults, MemoryBucket, MemoryStore
-from tests.fakes.readback import Segment, check_chain, check_holds, segments
 from tests.fakes.shard import FakeShard, UserRecord
 from tests.fakes.stream import FakeStream
+from tests.witness.readback import check_chain, check_holds, read_shard
 
 
 class Worker(NamedTuple):
@@ -76,9 +77,9 @@ class World:
             for _ in range(count)
         ]
 
-    def chain(self) -> list[Segment]:
+    def chain(self) -> list[StoredSegment]:
         """Read the shard's segments back, checked."""
-        found = segments(self.bucket, PREFIX, self.shard.shard_id)
+        found = read_shard(MemoryStore(self.bucket), PREFIX, self.shard.shard_id)
         check_chain(found)
         return found
 

@@ -5,10 +5,10 @@ import random
 
 from consumer.processor.processor import ShardProcessor
 from tests.fakes.daemon_double import DaemonDouble, Lease
+from tests.fakes.dedupe_world import CLAIMS, WATERMARK, DedupeWorld
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.shard import FakeShard
 from tests.fakes.world import settings
-from tests.unit.consumer.processor.test_dedupe import CLAIMS, WATERMARK, DedupeWorld
 
 _GRANDPARENT, _PARENT, _CHILD = (f"shardId-{number:012d}" for number in range(3))
 

@@ -23,9 +23,9 @@ from consumer.stream.kinesis import KinesisStream
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.auditing import ports
 from tests.corpus.model import PREFIX
-from tests.e2e.aggregate import aggregate
-from tests.e2e.worker import wait_until
 from tests.fakes.archive_scene import ArchiveScene
+from tests.witness.aggregate import aggregate
+from tests.witness.waiting import wait_until
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

@@ -34,12 +34,15 @@ class Archive(MemoryScene):
         *sequences: int,
         after: Predecessor = CHAIN_START,
         data: bytes | None = None,
+        partition_key: str = "key",
         minute: int = MINUTE,
         continuity: Continuity = Continuity.PROVEN,
     ) -> str:
         """Commit a segment with these records; returns its key."""
         begin_ms = MINUTE * MINUTE_MS
-        records = [Record(str(number), 0, "key", begin_ms + number, data or _data(number)) for number in sequences]
+        records = [
+            Record(str(number), 0, partition_key, begin_ms + number, data or _data(number)) for number in sequences
+        ]
         writer = f"w{sequences[0]}"
         return self.segment(SHARD, minute, records, after=after, continuity=continuity, writer=writer).key
 
@@ -93,6 +96,13 @@ def test_other_bytes_are_altered(archive: Archive) -> None:
     assert archive.verdict().altered == [Place(SHARD, Position(1))]
 
 
+def test_another_partition_key_is_altered(archive: Archive) -> None:
+    """It is part of the record, and the first thing that a wrong encoding damages."""
+    archive.send(1)
+    archive.hold(1, partition_key="kéy")
+    assert archive.verdict().altered == [Place(SHARD, Position(1))]
+
+
 def test_a_record_nobody_sent_is_unknown(archive: Archive) -> None:
     """Archived and never acknowledged."""
     archive.hold(7)
@@ -128,6 +138,15 @@ def test_a_body_that_is_not_what_its_metadata_says_is_an_error(archive: Archive)
     other = archive.hold(3)
     archive.bucket.place(key, archive.bucket.body(other), archive.bucket.metadata(key))
     with pytest.raises(FormatError, match="metadata says otherwise"):
+        archive.verdict()
+
+
+def test_arrival_times_that_are_not_those_of_the_body_are_an_error(archive: Archive) -> None:
+    """The audit's latency figures and a search by time rest on them."""
+    key = archive.hold(1, 2)
+    wrong = {**archive.bucket.metadata(key), "arrival-min": str(MINUTE * MINUTE_MS)}
+    archive.bucket.place(key, archive.bucket.body(key), wrong)
+    with pytest.raises(FormatError, match="arrival times"):
         archive.verdict()
 
 

@@ -7,17 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from archive.format.position import Position
-from tests.e2e.aggregate import aggregate
+from demo.ledger import Place, fingerprint
+from tests.witness.aggregate import aggregate
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
-
-
-class Place(NamedTuple):
-    """Where a user record stands."""
-
-    shard_id: str
-    position: Position
 
 
 class Sent(NamedTuple):
@@ -73,6 +67,10 @@ class Producer:
         for place, record in zip(places, records, strict=True):
             self._note(place, record)
         return places
+
+    def fingerprints(self) -> dict[Place, bytes]:
+        """Return the ledger as the demo's reader compares it."""
+        return {place: fingerprint(sent.partition_key, sent.data) for place, sent in self.ledger.items()}
 
     def last(self) -> dict[str, Position]:
         """Return the last acknowledged position of each shard."""
