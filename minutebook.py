@@ -188,7 +188,7 @@ def compact(
     report: ReportFolder = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; write nothing.")] = False,
     accept_defects: Annotated[
-        bool, typer.Option("--accept-defects", help="Publish also what the audit stands against; its verdict stays.")
+        bool, typer.Option("--accept-defects", help="Publish a day that its audit forbids; its verdict stays.")
     ] = False,
     as_json: AsJson = False,
     lookback: Lookback = 14,

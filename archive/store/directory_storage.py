@@ -1,6 +1,6 @@
 """A local directory as a `Storage`: the output of a run on a laptop, and archives that were copied down.
 
-A file's user metadata stands beside it in `<name>.metadata.json`, because file systems have none. One process
+A file's user metadata is kept beside it in `<name>.metadata.json`, because file systems have none. One process
 writes at a time: the conditional writes hold against other processes by the file system's own exclusive create and
 by a lock file, not against tools that do not know them.
 """
@@ -67,9 +67,10 @@ class DirectoryStorage:
     def get(self, key: str) -> StoredObject | None:
         """Return the whole file."""
         path = self._path(key)
-        if not path.is_file():
-            return None
-        return StoredObject(path.read_bytes(), _etag(path), _metadata(path))
+        try:
+            return StoredObject(path.read_bytes(), _etag(path), _metadata(path)) if path.is_file() else None
+        except OSError as exc:
+            raise StoreRefused(f"{key}: {exc}", next_step="look at the permissions of the directory") from exc
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """List the files whose key begins with `prefix`, in the order of keys."""

@@ -1,4 +1,4 @@
-"""Addresses of stores: how `--out` and the settings name one, and how a process opens it, once."""
+"""Addresses of stores: how options and settings name one, and how a process opens it, once."""
 
 import functools
 from pathlib import Path
@@ -27,13 +27,15 @@ def parse_place(text: str, region: str, endpoint: str | None) -> StorePrefix:
     scheme, separator, rest = text.partition("://")
     if not separator:
         if not text:
-            raise SettingsError("--out is empty", next_step="name a directory, or s3://bucket/folder")
+            raise SettingsError("the address is empty", next_step="name a directory, or s3://bucket/folder")
         return StorePrefix(Address(None, str(Path(text).absolute())), "")
     if scheme == "file":
         return StorePrefix(Address(None, str(Path(rest).absolute())), "")
     bucket, _, folder = rest.partition("/")
     if scheme not in {"s3", "s3a", "s3n"} or not bucket:
-        raise SettingsError(f"cannot write to {text!r}", next_step="name a directory, or s3://bucket/folder")
+        raise SettingsError(
+            f"not an address of objects: {text!r}", next_step="name a directory, or s3://bucket/folder"
+        )
     folder = folder.strip("/")
     return StorePrefix(Address(bucket, region=region, endpoint=endpoint), f"{folder}/" if folder else "")
 

@@ -89,7 +89,9 @@ class S3Storage(S3Store):
                 message = f"DELETE {failed.get('Key')}: {failed.get('Code')} {failed.get('Message')}"
                 if is_passing_code(failed.get("Code", "")):
                     raise OutcomeUnknown(message)
-                raise StoreRefused(message, next_step="grant s3:DeleteObject below this prefix")
+                raise StoreRefused(
+                    message, next_step="grant s3:DeleteObject below this prefix to whoever runs this command"
+                )
 
     def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Send one GET with `If-Match`; the body is read while the caller works on it; see `Storage`."""

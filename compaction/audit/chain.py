@@ -7,7 +7,7 @@ between neighbours in the order of positions:
     after == before.last ................ fine
     after is a start, continuity unproven  unproven_continuity   (adopted gap)
     after == another segment's after ..... forked_chain
-    after == an earlier segment's last .... fine                  (what stands between is reported where it forks)
+    after == an earlier segment's last .... fine                  (what lies between is reported where it forks)
     anything else ....................... broken_chain           (a segment between the two is missing)
 """
 
@@ -19,7 +19,8 @@ from archive.format.metadata import ChainStart, Continuity
 from archive.format.minute import minute_text
 from archive.format.position import Position
 from compaction.audit.chain_end import prove_end
-from compaction.audit.evidence import ChainResult, Link, ShardContext, ShardProof
+from compaction.audit.evidence import ChainResult, EndProof, ShardContext, ShardProof, StartProof
+from compaction.inventory.neighbours import Link
 from compaction.verdict.findings import Code, Finding, finding
 
 
@@ -53,7 +54,7 @@ class _Check:
         self._claims = Counter(link.metadata.after for link in chain)
         self._ends = {link.metadata.last for link in chain}
         self._findings: list[Finding] = []
-        self._start = ""
+        self._start: StartProof = ""
 
     def joint(self, before: Link | None, link: Link) -> None:
         if before is None:
@@ -179,6 +180,7 @@ class _Check:
             key=lambda link: link.metadata.last,
             default=None,
         )
+        proof: EndProof
         if tail is None and later:
             proof = self._begins_later(later[0])
         elif tail is not None and later and later[-1].metadata.first > tail.metadata.last:
@@ -188,7 +190,7 @@ class _Check:
             self._findings += found
         return ChainResult(tuple(self._findings), ShardProof(self._start, proof))
 
-    def _begins_later(self, link: Link) -> str:
+    def _begins_later(self, link: Link) -> EndProof:
         """Judge a day before the first known segment: the shard had not begun, or something is missing."""
         if isinstance(link.metadata.after, Position):
             self._no_predecessor(link, link.metadata.after)

@@ -5,14 +5,15 @@ from typing import NamedTuple
 from archive.format.markers import EndMarker
 from archive.format.minute import minute_text
 from archive.format.position import Position
-from compaction.audit.evidence import Link, ShardContext
+from compaction.audit.evidence import EndProof, ShardContext
+from compaction.inventory.neighbours import Link
 from compaction.verdict.findings import Code, Finding, Severity, finding
 
 
 class End(NamedTuple):
-    """What proves that nothing is missing behind the tail ('' when nothing does), and what is wrong with it."""
+    """What proves the end, and what is wrong with it."""
 
-    proof: str
+    proof: EndProof
     findings: tuple[Finding, ...] = ()
 
 

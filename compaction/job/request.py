@@ -10,7 +10,7 @@ from archive.errors import SettingsError
 from archive.format.day import Day, day_range, parse_day
 from archive.format.payload import PayloadPath
 from compaction.inventory.neighbours import LOOKBACK_DAYS
-from compaction.verdict.audit_document import Level
+from compaction.verdict.audit_document import AuditLevel
 
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 
@@ -35,9 +35,9 @@ class AuditRequest(NamedTuple):
         """Return the days; raises SettingsError."""
         return days_of(self.date, self.first, self.last, today)
 
-    def checked_level(self) -> Level:
+    def checked_level(self) -> AuditLevel:
         """Return the level; raises SettingsError."""
-        levels: dict[str, Level] = {"inventory": "inventory", "keys": "keys", "stream": "stream"}
+        levels: dict[str, AuditLevel] = {"inventory": "inventory", "keys": "keys", "stream": "stream"}
         if self.level not in levels:
             raise SettingsError(f"no level {self.level!r}", next_step=f"--level takes {', '.join(levels)}")
         if self.event_id is not None and self.level == "inventory":

@@ -1,4 +1,4 @@
-"""The stream itself, read again: the only module of the nightly job that sends Kinesis requests."""
+"""The stream itself, read again from Kinesis."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -96,8 +96,8 @@ class StreamReader:
                     return
                 if begin_ms <= arrival_ms < end_ms:
                     sequence = int(record["SequenceNumber"])
-                    for one in user_records(record["PartitionKey"], record["Data"]):
-                        yield Sent(Position(sequence, one.sub), arrival_ms, one.partition_key, one.data)
+                    for sub, partition_key, data in user_records(record["PartitionKey"], record["Data"]):
+                        yield Sent(Position(sequence, sub), arrival_ms, partition_key, data)
             at_tip = not answer["Records"] and answer["MillisBehindLatest"] == 0
             empty_at_tip = empty_at_tip + 1 if at_tip else 0
             iterator = answer.get("NextShardIterator")

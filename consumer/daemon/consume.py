@@ -14,6 +14,7 @@ from archive.errors import SettingsError
 from archive.format.markers import FORMAT, ApplicationRecord
 from archive.logs import configure_logging
 from archive.retry import Backoff
+from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
 from consumer.archived.application import KclStart, kcl_start, propose_start, settle_application
 from consumer.daemon.metrics import Metrics
@@ -89,7 +90,7 @@ def settle_start(settings: Settings, clock: Clock) -> KclStart:
         written_at_ms=now_ms,
     )
     backoff = Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds)
-    record = settle_application(store, settings.prefix, identity, proposal, backoff)
+    record = settle_application(RetryingStore(store, lambda: backoff), settings.prefix, identity, proposal)
     start = kcl_start(record, identity, now_ms)
     log = structlog.get_logger()
     if record.start != proposal.start:

@@ -4,10 +4,8 @@ from typing import Final
 
 from archive.errors import ObjectVanished
 from archive.format.keys import watermarks_key
-from archive.format.markers import JSON_TYPE
 from archive.format.metadata import SegmentMetadata
-from archive.retry import Backoff, until_known
-from archive.store.objects import ObjectStore
+from archive.store.retrying import RetryingStore
 from consumer.dedupe.watermarks import Watermarks
 
 WATERMARKS_LIMIT: Final = 1000
@@ -15,7 +13,7 @@ WATERMARKS_BESIDE: Final = "beside"
 """The value of the metadata field `watermarks` when they have an object of their own."""
 
 
-def store_watermarks(store: ObjectStore, key: str, watermarks: Watermarks, backoff: Backoff) -> str:
+def store_watermarks(store: RetryingStore, key: str, watermarks: Watermarks) -> str:
     """Return the metadata field of a segment to come; what does not fit into it is written to `key` first.
 
     The key carries the segment's writer, so it is ours alone: when it exists, an earlier attempt was applied.
@@ -23,14 +21,11 @@ def store_watermarks(store: ObjectStore, key: str, watermarks: Watermarks, backo
     text = watermarks.encode()
     if len(text) <= WATERMARKS_LIMIT:
         return text
-    body = text.encode()
-    until_known(lambda: store.put_if_absent(key, body, {}, JSON_TYPE), backoff, f"PUT {key}")
+    store.put_if_absent(key, text.encode())
     return WATERMARKS_BESIDE
 
 
-def load_watermarks(
-    store: ObjectStore, prefix: str, metadata: SegmentMetadata, backoff: Backoff
-) -> Watermarks | None:
+def load_watermarks(store: RetryingStore, prefix: str, metadata: SegmentMetadata) -> Watermarks | None:
     """Return the watermarks that travel with a stored segment; None when it carries none.
 
     Raises:
@@ -42,7 +37,7 @@ def load_watermarks(
     if metadata.watermarks != WATERMARKS_BESIDE:
         return Watermarks.decode(metadata.watermarks)
     key = watermarks_key(prefix, metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
-    found = until_known(lambda: store.get(key), backoff, f"GET {key}")
+    found = store.get(key)
     if found is None:
         raise ObjectVanished(f"{key} is gone", next_step="find out who deletes objects under the prefix")
     return Watermarks.decode(found.body)

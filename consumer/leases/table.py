@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+FAILOVER_MS: Final = 10_000
+"""KCL's own default of failoverTimeMillis."""
 _NO_TABLE: Final = "ResourceNotFoundException"
 _CONDITION: Final = "ConditionalCheckFailedException"
 _POLL_SECONDS: Final = 0.5
@@ -37,6 +39,11 @@ def lease_table_of(
         rng,
         budget_seconds=budget_seconds,
     )
+
+
+def failover_seconds(loaded: LoadedSettings) -> float:
+    """Return the time after which KCL takes a lease for lost."""
+    return int(loaded.kcl.get("failoverTimeMillis", FAILOVER_MS)) / 1000
 
 
 class DynamoDBLeaseTable:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.errors import StoreRefused
-from archive.store.objects import PutOutcome
 from archive.store.s3 import translate
 from consumer.preflight.check import Check
 from consumer.preflight.probe import PROBE_TYPE, Probe
@@ -72,15 +71,9 @@ def check_stale_clock(probe: Probe) -> Check:
 def check_requests(probe: Probe) -> Check:
     """Send the four requests of the protocol under the prefix; raises StoreRefused or StoreUnavailable."""
     store, key = probe.store, probe.new_key()
-
-    def put() -> PutOutcome:
-        return store.put_if_absent(key, _BODY, {"minutebook-doctor": "1"}, PROBE_TYPE)
-
-    probe.until_known(put, f"PUT {key}")
-    head = probe.until_known(lambda: store.head(key), f"HEAD {key}")
-    found = probe.until_known(lambda: store.get(key), f"GET {key}")
-    listed = probe.until_known(lambda: [row.key for row in store.list_objects(probe.folder)], f"LIST {probe.folder}")
-    if head is None or found is None or key not in listed:
+    store.put_if_absent(key, _BODY, {"minutebook-doctor": "1"}, PROBE_TYPE)
+    head, found = store.head(key), store.get(key)
+    if head is None or found is None or key not in store.keys(probe.folder):
         return Check.failed(_NAME, "an object that was just written is not found", "use a store that is S3", 6)
     if found.body != _BODY or head.metadata.get("minutebook-doctor") != "1":
         return Check.failed(

@@ -5,7 +5,6 @@ Asked with rights that the consumer itself does not need, so a refusal is "unkno
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import islice
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
@@ -39,7 +38,7 @@ def check_lifecycle(probe: Probe) -> Check:
 def expiring_rules(rules: list[dict[str, Any]], prefix: str) -> Iterator[str]:
     """Yield the ids of the rules that delete current objects under `prefix`.
 
-    A rule for `<prefix>_doctor/` alone is welcome; a rule with a tag meets none of our objects, they have no tags.
+    A rule for `<prefix>_doctor/` alone is welcome; a rule with a tag applies to none of our objects.
     """
     for number, rule in enumerate(rules):
         selection = rule.get("Filter") or {}
@@ -47,8 +46,8 @@ def expiring_rules(rules: list[dict[str, Any]], prefix: str) -> Iterator[str]:
         at = str(selection.get("Prefix", both.get("Prefix", rule.get("Prefix", ""))) or "")
         tagged = bool(selection.get("Tag") or both.get("Tags"))
         expires = bool({"Days", "Date"} & set(rule.get("Expiration") or {}))
-        meets = prefix.startswith(at) or (at.startswith(prefix) and not at.startswith(f"{prefix}_doctor/"))
-        if rule.get("Status") == "Enabled" and expires and meets and not tagged:
+        applies = prefix.startswith(at) or (at.startswith(prefix) and not at.startswith(f"{prefix}_doctor/"))
+        if rule.get("Status") == "Enabled" and expires and applies and not tagged:
             yield str(rule.get("ID", f"rule {number + 1}"))
 
 
@@ -56,9 +55,7 @@ def check_replication(probe: Probe) -> Check:
     """Refuse a prefix into which another bucket is replicated: such writes ask no condition."""
     name = "replication"
     prefix = probe.settings.prefix
-    found = probe.until_known(
-        lambda: [row.key for row in islice(probe.store.list_objects(prefix), _SAMPLE)], f"LIST {prefix}"
-    )
+    found = [row.key for row in probe.store.first_objects(prefix, _SAMPLE)]
     archived = [key for key in found if not key.startswith(f"{prefix}_doctor/")]
     for key in archived:
         head: Mapping[str, Any] = probe.ask_s3(

@@ -29,7 +29,7 @@ def check_credentials() -> Check:
         if credentials is not None:
             credentials.get_frozen_credentials()
     except BotoCoreError as exc:
-        return Check.failed("credentials", f"the credentials cannot be had: {exc}", next_step, 2)
+        return Check.failed("credentials", f"the credentials cannot be resolved: {exc}", next_step, 2)
     if credentials is None:
         return Check.failed("credentials", "no AWS credentials found", next_step, 2)
     return Check.ok("credentials", f"found by {credentials.method}")

@@ -10,6 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, IdSource
 from archive.retry import Backoff, until_known
+from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store, translate
 from consumer.preflight.check import Check
 from consumer.settings.settings import LoadedSettings
@@ -54,9 +55,9 @@ class Probe:
         return make_s3_client(self.settings.region, self.settings.s3_endpoint)
 
     @cached_property
-    def store(self) -> S3Store:
+    def store(self) -> RetryingStore:
         """The bucket as the protocol sees it."""
-        return S3Store(self.s3, self.settings.bucket)
+        return RetryingStore(S3Store(self.s3, self.settings.bucket), self.backoff)
 
     @cached_property
     def kinesis(self) -> "KinesisClient":
@@ -99,10 +100,6 @@ class Probe:
                 raise translate(exc, what) from exc
 
         return until_known(attempt, self.backoff(), what)
-
-    def until_known(self, request: Callable[[], T], what: str) -> T:
-        """Send a request of the store until its outcome is known; raises as `ask_s3`."""
-        return until_known(request, self.backoff(), what)
 
     def delete(self, key: str) -> None:
         """Remove a probe object; raises as `ask_s3`."""

@@ -55,7 +55,7 @@ def check_reading(probe: Probe) -> Check:
 def check_owner(probe: Probe) -> Check:
     """Check that the prefix belongs to this stream or to nobody; raises SafetyRefusal or FormatError."""
     settings = probe.settings
-    record = read_application(probe.store, settings.prefix, probe.backoff())
+    record = read_application(probe.store, settings.prefix)
     if record is None:
         return Check.ok("prefix", "free: this application will begin the archive")
     check_same_stream(record, probe.stream.describe(), settings.prefix)

@@ -1,7 +1,7 @@
-"""Cutting: how far a batch goes in one piece, and what is left of a run behind a position.
+"""Cutting: how far a batch goes in one piece, and what is left of a segment behind a position.
 
-A stretch becomes a part of a run at once: its records ascend within one minute, and nothing that is stored lies among
-them. Where it ends for want of room never matters for correctness; the caller goes on behind it.
+A slice becomes a part of a segment at once: its records ascend within one minute, and nothing that is stored lies
+among them. Where it ends for want of room never matters for correctness; the caller goes on behind it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -58,14 +58,14 @@ def find_slice(
     return Slice(end, Position(last_sequence, last_sub))
 
 
-def slices_behind(run: SegmentWriter, position: Position) -> Iterator[list[Record]]:
-    """Yield what a run holds behind a position, the producer duplicates among it, some hundred records at a time.
+def slices_behind(segment: SegmentWriter, position: Position) -> Iterator[list[Record]]:
+    """Yield what a segment holds behind a position, the producer duplicates among it, some hundred records at a time.
 
     Raises:
-        FormatError: the run cannot be read back; never seen.
+        FormatError: the segment cannot be read back; never seen.
     """
-    kept = read_records(run.body(), run.shard_id)
-    dropped = ((place, record) for place, record, _ in read_dropped(run.duplicates_body(), run.shard_id))
-    left = (record for place, record in merge(kept, dropped, key=itemgetter(0)) if place > position)
-    while stretch := list(islice(left, _SLICE_RECORDS)):
-        yield stretch
+    kept = read_records(segment.body(), segment.shard_id)
+    dropped = ((at, record) for at, record, _ in read_dropped(segment.duplicates_body(), segment.shard_id))
+    left = (record for at, record in merge(kept, dropped, key=itemgetter(0)) if at > position)
+    while part := list(islice(left, _SLICE_RECORDS)):
+        yield part

@@ -116,7 +116,7 @@ class DedupeStarter:
 
     def _end_of(self, parent: str) -> EndMarker | None:
         key = end_marker_key(self._services.settings.prefix, parent)
-        found = until_known(lambda: self._services.store.get(key), self._services.backoff(), f"GET {key}")
+        found = self._services.store.get(key)
         return None if found is None else decode_marker(found.body, EndMarker, key)
 
     def _at(self, shard_id: str, position: Position) -> Watermarks:
@@ -127,11 +127,7 @@ class DedupeStarter:
             return row.watermarks
         found = self._find(shard_id, position)
         state = (
-            None
-            if found is None
-            else load_watermarks(
-                self._services.store, self._services.settings.prefix, found, self._services.backoff()
-            )
+            None if found is None else load_watermarks(self._services.store, self._services.settings.prefix, found)
         )
         if state is None:
             self._log.warning(
@@ -153,7 +149,6 @@ class DedupeStarter:
             now_ms=now_ms,
             # A position that KCL can still resume from lies within the retention, or just behind it.
             oldest_ms=now_ms - self._retention_ms() - _MARGIN_MS,
-            backoff=services.backoff,
         )
 
 

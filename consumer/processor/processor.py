@@ -11,22 +11,22 @@ supervisor start it again from the last checkpoint.
 """
 
 import random
+from dataclasses import dataclass
 
 import structlog
 
 from archive.clock import Clock, IdSource
 from archive.errors import DeliveryDoubt, LeaseLost
 from archive.format.keys import check_shard_id
-from archive.format.position import Position
 from archive.store.objects import ObjectStore
 from consumer.dedupe.deduplicator import ClaimMap
 from consumer.dedupe.table import DedupeTable
-from consumer.processor.archiver import Archiver, Limits
+from consumer.processor.archiver import Archiver
 from consumer.processor.checkpoints import IntervalCheckpoints
 from consumer.processor.dedupe_start import DedupeStarter
 from consumer.processor.protocol import Batch, Initialize, ShutdownInput
 from consumer.processor.protocol import LeaseLost as LeaseLostMessage
-from consumer.processor.retention import RetentionGuard
+from consumer.processor.retention import RetentionGuard, TimeLeft
 from consumer.processor.sequence_store import SequenceStore
 from consumer.processor.services import Services
 from consumer.processor.shard_end import ShardEndProof
@@ -37,6 +37,7 @@ from consumer.stream.port import Stream
 SHUTDOWN_SECONDS = 22.0
 """What a stop may take: `shutdownGraceMillis` is 25 s, a graceful hand-over waits 30 s."""
 SHARD_END_BUDGET_SECONDS = 120.0
+_NEAR_RETENTION_LOG_SECONDS = 60.0
 
 
 class ShardProcessor:
@@ -64,48 +65,29 @@ class ShardProcessor:
     def initialize(self, initialize_input: Initialize) -> None:
         """Check the stream, the archive and the checkpoint; see `shard_start` for what is refused."""
         shard_id = check_shard_id(initialize_input.shard_id)
-        settings, store, stream, clock, rng, new_id = self._services
-        starter = ShardStarter(self._services, shard_id)
-        asked_at = clock.monotonic()
+        services = self._services
+        starter = ShardStarter(services, shard_id)
+        asked_at = services.clock.monotonic()
         start = starter.start(initialize_input.sequence_number, initialize_input.sub_sequence_number or 0)
-        sequences = SequenceStore(
-            store, settings.prefix, shard_id, clock, rng, budget_seconds=settings.store_timeout_seconds
-        )
-        retention = RetentionGuard(
-            stream, clock, shard_id, start.identity, settings.max_segment_age_seconds, asked_at=asked_at
-        )
+        sequences = SequenceStore(services, shard_id)
+        retention = RetentionGuard(services, shard_id, start.identity, asked_at=asked_at)
         dedupe = None
         if self._dedupe_table is not None:
             opener = DedupeStarter(
-                self._services, self._dedupe_table, shard_id, lambda: retention.retention_ms, self._map_claims
+                services, self._dedupe_table, shard_id, lambda: retention.retention_ms, self._map_claims
             )
-            dedupe = opener.open(start.tail)
-        archiver = Archiver(
-            shard_id,
-            sequences,
-            start.tail,
-            _limits(settings),
-            clock,
-            new_id,
-            dedupe=dedupe,
-            on_chain_start=starter.mark_start,
-            continuity=start.continuity,
+            dedupe = opener.open(start.chain.tail)
+        self._shard = _Shard(
+            Archiver(services, shard_id, sequences, start.chain, dedupe=dedupe, on_chain_start=starter.mark_start),
+            IntervalCheckpoints(services, shard_id, last=start.chain.archived_through),
+            ShardEndProof(services, shard_id),
+            retention,
         )
-        checkpoints = IntervalCheckpoints(
-            clock,
-            rng,
-            shard_id,
-            interval_seconds=settings.checkpoint_interval_seconds,
-            budget_seconds=settings.store_timeout_seconds,
-            last=start.tail if isinstance(start.tail, Position) else None,
-        )
-        end_proof = ShardEndProof(self._services, shard_id)
-        self._shard = _Shard(archiver, checkpoints, end_proof, retention)
         structlog.get_logger().info(
             "shard_opened",
             shard=shard_id,
-            after=str(start.tail),
-            continuity=start.continuity.stored,
+            after=str(start.chain.tail),
+            continuity=start.chain.continuity.stored,
             arn=start.identity.arn,
         )
 
@@ -118,16 +100,19 @@ class ShardProcessor:
         records = process_records_input.records
         received_at = self._services.clock.monotonic()
         # At every call: one without records that says "caught up" is no proof after an outage longer than retention.
-        if archiver.is_unbroken or archiver.delivered is not None:
-            shard.retention.check_unbroken(archiver.delivered or archiver.last)
+        if archiver.chain.is_unbroken or archiver.delivered is not None:
+            shard.retention.check_unbroken(archiver.reached)
+        left = None
         if records:
             shard.retention.check_delivery(records[0])
-            archiver.write_through = shard.retention.is_near(records[0].arrival_ms)
+            shard.retention.refresh()
+            left = shard.retention.time_left(records[0].arrival_ms)
+            shard.warn(left, self._services.clock.monotonic())
             archiver.take(records, received_at)
-        shard.retention.caught_up(process_records_input.millis_behind_latest, received_at)
-        archiver.tick(records=len(records))
+        shard.retention.caught_up(process_records_input.millis_behind_latest, received_at, left)
+        archiver.tick(records=len(records), near_retention=left is not None and left.is_near)
         try:
-            shard.checkpoints.offer(process_records_input.checkpointer, archiver.tail, archiver.delivered)
+            shard.checkpoints.offer(process_records_input.checkpointer, archiver.chain.tail, archiver.delivered)
         except LeaseLost as exc:
             self._fall_silent(str(exc))
 
@@ -147,7 +132,7 @@ class ShardProcessor:
         try:
             shard.checkpoints.now(
                 shutdown_requested_input.checkpointer,
-                shard.archiver.tail,
+                shard.archiver.chain.tail,
                 shard.archiver.delivered,
                 budget_seconds=deadline - self._services.clock.monotonic(),
             )
@@ -167,8 +152,8 @@ class ShardProcessor:
             )
         shard.archiver.commit("shard_end")
         archiver = shard.archiver
-        unbroken = archiver.is_unbroken and shard.retention.is_unbroken(archiver.delivered or archiver.last)
-        shard.end_proof.mark_end(archiver.tail, unbroken=unbroken)
+        unbroken = archiver.chain.is_unbroken and shard.retention.is_unbroken(archiver.reached)
+        shard.end_proof.mark_end(archiver.chain.tail, unbroken=unbroken)
         shard.checkpoints.shard_end(shard_ended_input.checkpointer, budget_seconds=SHARD_END_BUDGET_SECONDS)
 
     def _opened(self) -> "_Shard":
@@ -191,27 +176,24 @@ class ShardProcessor:
         self._silent = True
 
 
+@dataclass
 class _Shard:
     """What one opened shard is made of."""
 
-    def __init__(
-        self,
-        archiver: Archiver,
-        checkpoints: IntervalCheckpoints,
-        end_proof: ShardEndProof,
-        retention: RetentionGuard,
-    ) -> None:
-        self.archiver = archiver
-        self.checkpoints = checkpoints
-        self.end_proof = end_proof
-        self.retention = retention
+    archiver: Archiver
+    checkpoints: IntervalCheckpoints
+    end_proof: ShardEndProof
+    retention: RetentionGuard
+    warned_at: float | None = None
 
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        max_segment_bytes=settings.max_segment_bytes,
-        max_segment_age_seconds=settings.max_segment_age_seconds,
-        linger_seconds=settings.linger_seconds,
-        flush_seconds=settings.flush_seconds,
-        store_timeout_seconds=settings.store_timeout_seconds,
-    )
+    def warn(self, left: TimeLeft, now: float) -> None:
+        """Report, once a minute, that what is delivered is about to be trimmed."""
+        if not left.is_near or (self.warned_at is not None and now - self.warned_at < _NEAR_RETENTION_LOG_SECONDS):
+            return
+        self.warned_at = now
+        structlog.get_logger().error(
+            "near_retention",
+            shard=self.archiver.shard_id,
+            left_seconds=left.left_ms // 1000,
+            next_step="raise the stream's retention now; the reader is about to lose records to trimming",
+        )

@@ -9,29 +9,27 @@ a sequence number   missing      refused, unless `minutebook.adoptCheckpoint`: a
                                  checkpoint, or another prefix; the archive would miss what lies before
 """
 
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 import structlog
 
-from archive.errors import DeliveryDoubt, FormatError, ObjectVanished, SafetyRefusal, SettingsError
+from archive.errors import DeliveryDoubt, FormatError, SafetyRefusal, SettingsError
 from archive.format.keys import start_marker_key
-from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, StartMarker, decode_marker, encode_marker
+from archive.format.markers import FORMAT, ApplicationRecord, StartMarker, decode_marker, encode_marker
 from archive.format.metadata import ChainStart, Continuity, Predecessor
+from archive.format.minute import iso_time
 from archive.format.position import Position, is_sequence_number
-from archive.retry import until_known
-from archive.store.objects import PutOutcome
 from consumer.archived.application import read_application, settle_application
+from consumer.processor.chain_tail import ChainTail
 from consumer.processor.services import Services
 from consumer.stream.port import StreamIdentity
 
 
 class ShardStart(NamedTuple):
-    """Where the chain stands when the processor takes over."""
+    """The stream, and the end of the chain when the processor takes over."""
 
     identity: StreamIdentity
-    tail: Predecessor
-    continuity: Continuity
+    chain: ChainTail
 
 
 class ShardStarter:
@@ -59,7 +57,7 @@ class ShardStarter:
         self._check_application(identity, sequence_number)
         if not is_sequence_number(sequence_number):
             try:
-                return ShardStart(identity, ChainStart.parse(sequence_number), Continuity.PROVEN)
+                return ShardStart(identity, ChainTail(ChainStart.parse(sequence_number), Continuity.PROVEN))
             except FormatError as exc:
                 raise DeliveryDoubt(
                     f"KCL starts the shard at {sequence_number!r}, which is no position",
@@ -67,7 +65,7 @@ class ShardStarter:
                 ) from exc
         checkpoint = Position(int(sequence_number), sub_sequence_number)
         tail = self._resumed_tail(checkpoint)
-        return ShardStart(identity, tail, self._continuity(identity, checkpoint))
+        return ShardStart(identity, ChainTail(tail, self._continuity(identity, checkpoint)))
 
     def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity:
         """Write start.json before the shard's first segment, within the budget; compare when one is there.
@@ -90,18 +88,10 @@ class ShardStarter:
             writer=self._services.new_id(),
             written_at=iso_time(self._services.clock.now_ms()),
         )
-        body, backoff = encode_marker(marker), self._services.backoff(budget_seconds)
-        outcome = until_known(
-            lambda: self._services.store.put_if_absent(key, body, {}, JSON_TYPE), backoff, f"PUT {key}"
-        )
-        if outcome is PutOutcome.CREATED:
+        found = self._services.store_within(budget_seconds).put_or_read(key, encode_marker(marker))
+        if found is None:
             return Continuity.PROVEN
-        stored = self._read_marker()
-        if stored is None:
-            raise ObjectVanished(
-                f"{key} exists for PUT and not for GET", next_step="find out who deletes objects under the prefix"
-            )
-        begun = stored.first_position()
+        begun = decode_marker(found.body, StartMarker, key).first_position()
         if begun == first:
             return Continuity.PROVEN
         if begun < first and self._services.settings.adopt_checkpoint:
@@ -135,12 +125,10 @@ class ShardStarter:
             writer=self._services.new_id(),
             written_at_ms=self._services.clock.now_ms(),
         )
-        settle_application(
-            self._services.store, self._services.settings.prefix, identity, proposal, self._services.backoff()
-        )
+        settle_application(self._services.store_within(), self._services.settings.prefix, identity, proposal)
 
     def _application(self) -> ApplicationRecord | None:
-        return read_application(self._services.store, self._services.settings.prefix, self._services.backoff())
+        return read_application(self._services.store, self._services.settings.prefix)
 
     def _resumed_tail(self, checkpoint: Position) -> Predecessor:
         marker = self._read_marker()
@@ -176,10 +164,5 @@ class ShardStarter:
 
     def _read_marker(self) -> StartMarker | None:
         key = start_marker_key(self._services.settings.prefix, self._shard_id)
-        found = until_known(lambda: self._services.store.get(key), self._services.backoff(), f"GET {key}")
+        found = self._services.store.get(key)
         return None if found is None else decode_marker(found.body, StartMarker, key)
-
-
-def iso_time(epoch_ms: int) -> str:
-    """Return UTC in ISO 8601 with milliseconds."""
-    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

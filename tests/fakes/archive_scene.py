@@ -18,6 +18,7 @@ from archive.format.segment import SegmentWriter
 from archive.retry import Backoff
 from archive.store.commit import BODY_TYPE
 from archive.store.objects import ObjectStore, PutOutcome
+from archive.store.retrying import RetryingStore
 from consumer.stream.port import StreamIdentity
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
@@ -151,13 +152,14 @@ class ArchiveScene(Generic[Store]):
 
 
 class MemoryScene(ArchiveScene[MemoryStore]):
-    """An archive in memory, of a fake stream with these shards."""
+    """An archive in memory, of a fake stream with these shards; `retrying` repeats what passes, and costs no time."""
 
     def __init__(self, *shard_ids: str, prefix: str = PREFIX, stream: FakeStream | None = None) -> None:
         self.clock = ManualClock()
         self.bucket = MemoryBucket(self.clock)
         self.stream = stream or FakeStream(*(FakeShard(shard_id) for shard_id in shard_ids))
         super().__init__(MemoryStore(self.bucket), prefix)
+        self.retrying = RetryingStore(self.store, self.waits)
 
     def waits(self) -> Backoff:
         """Return a small budget on a clock that costs no time."""

@@ -3,16 +3,16 @@
 import datetime as dt
 import gzip
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console
 
 from archive.format.tombstone import Tombstone, decode_tombstone, tombstone_key
+from archive.store.retrying import RetryingStorage
 from consumer.expire.command import Archive, parse_age, run
-from consumer.expire.places import PublishedPlace
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
-from tests.fakes.memory_store import MemoryBucket
+from tests.fakes.memory_store import MemoryBucket, MemoryStore
 from tests.fakes.stream import DAY_MS, FakeStream
 
 OUT = "parquet/"
@@ -43,12 +43,26 @@ class MemoryDeleter:
             self.after(keys)
 
 
+class DeletingStore(MemoryStore):
+    """As much of a `Storage` as the command needs."""
+
+    def __init__(self, bucket: MemoryBucket, deleter: MemoryDeleter) -> None:
+        super().__init__(bucket)
+        self._deleter = deleter
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects."""
+        self._deleter.delete(list(keys))
+
+
 class ExpireScene(MemoryScene):
     """The archive of a stream that is 90 days old; days are counted back from today."""
 
     def __init__(self) -> None:
         super().__init__(stream=FakeStream(created_ms=START_MS - 90 * DAY_MS))
         self.deleter = MemoryDeleter(self.bucket)
+        self.store = DeletingStore(self.bucket, self.deleter)
+        self.retrying: RetryingStorage = RetryingStorage(self.store, self.waits)  # type: ignore[arg-type] # the part of it that is used
         self.settle(self.stream.describe())
 
     def add(self, days_ago: int, minute: int = 0, shard_id: str = S0) -> str:
@@ -68,14 +82,13 @@ class ExpireScene(MemoryScene):
     def archive(self) -> Archive:
         """Return what the command works on."""
         return Archive(
-            store=self.store,
-            deleter=self.deleter,
+            store=self.retrying,
             prefix=PREFIX,
             identity=self.stream.describe(),
-            published=PublishedPlace(self.store, OUT),
+            published=self.retrying,
+            published_root=OUT,
             clock=self.clock,
             new_id=lambda: "writer",
-            waits=self.waits,
         )
 
     def expire(self, *, older_than: str = "30d", rate: int | None = 1000) -> tuple[int, str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.tasks.event_ids import Copy, IdCollector, IdOrder, Layout, Place, find_copies, unpack_copies
+from compaction.tasks.event_ids import Copy, IdCollector, IdOrder, Layout, LineRef, find_copies, unpack_copies
 
 
 class Sent(NamedTuple):
@@ -69,16 +69,16 @@ def test_of_each_event_exactly_the_first_record_stays(
 ) -> None:
     """Events of the day before have none left; of the others one stays, and it is the first. Doubt keeps."""
     copies = copies_of(before, day, excluded, partitions, rng)
-    dropped = {copy.place for copy in copies}
+    dropped = {copy.ref for copy in copies}
     assert len(dropped) == len(copies)
     numbers = itertools.count()
     old = {one.event for shard in before for piece in shard if next(numbers) not in excluded for one in piece}
-    known: dict[int, list[tuple[int, int, Place]]] = {}
+    known: dict[int, list[tuple[int, int, LineRef]]] = {}
     for index, shard in enumerate(day):
         for piece in shard:
             number = next(numbers)
             for line, one in enumerate(piece):
-                place = Place(number, line)
+                place = LineRef(number, line)
                 if one.event is None or number in excluded:
                     assert place not in dropped
                 else:
@@ -104,9 +104,7 @@ def test_copies_name_a_record_of_the_same_event_that_stays(
     """Whoever follows a copy finds its event."""
     copies = copies_of(before, day, frozenset(), partitions, rng)
     pieces = [piece for shard in [*before, *day] for piece in shard]
-    dropped = {copy.place for copy in copies}
+    dropped = {copy.ref for copy in copies}
     for copy in copies:
         assert copy.original not in dropped
-        assert (
-            pieces[copy.place.piece][copy.place.line].event == pieces[copy.original.piece][copy.original.line].event
-        )
+        assert pieces[copy.ref.number][copy.ref.line].event == pieces[copy.original.number][copy.original.line].event

@@ -11,6 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from archive.retry import Backoff
+from archive.store.retrying import RetryingStore
 from consumer.leases.rows import Checkpoint
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import plan_rows
@@ -68,11 +69,10 @@ def planned(world: World, as_of_ms: int | None = None) -> Checkpoint:
     info = world.stream.shard(SHARD)
     assert info is not None
     facts = gather_facts(
-        MemoryStore(world.bucket),
+        RetryingStore(MemoryStore(world.bucket), lambda: Backoff(world.clock, random.Random(1), budget_seconds=5)),
         PREFIX,
         world.stream.describe(),
         {SHARD: info},
-        lambda: Backoff(world.clock, random.Random(1), budget_seconds=5),
         now_ms=world.clock.now_ms(),
         as_of_ms=as_of_ms,
     )

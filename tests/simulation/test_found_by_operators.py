@@ -63,4 +63,4 @@ def test_an_expired_segment_between_two_of_the_next_day_is_no_hole() -> None:
     scene.publish(42)
     assert scene.expire(older_than="41d")[0] == 0
     assert scene.raw() == [before, after]
-    assert find_ends(scene.store, PREFIX, {S0: 0}, TODAY, scene.waits, beyond_minutes=90 * DAY)[S0].holes == ()
+    assert find_ends(scene.retrying, PREFIX, {S0: 0}, TODAY, beyond_minutes=90 * DAY)[S0].holes == ()

@@ -13,11 +13,12 @@ from archive.format.metadata import ChainStart, Continuity
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
 from consumer.processor.sequence_store import SequenceStore
+from consumer.processor.services import Services
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 from tests.fakes.shard import SHARD
 from tests.fakes.stream import DAY_MS
-from tests.fakes.world import World
+from tests.fakes.world import World, settings
 
 DAY_SECONDS = DAY_MS / 1000
 
@@ -174,7 +175,8 @@ def test_nothing_stale_is_committed_when_the_duplicates_took_a_day() -> None:
     clock, bucket = ManualClock(), MemoryBucket()
     store = MemoryStore(bucket)
     store.after = lambda _verb, key: clock.advance(DAY_SECONDS) if "_duplicates/" in key else None
-    sequences = SequenceStore(store, "raw/", SHARD, clock, random.Random(1), budget_seconds=300)
+    services = Services(settings(), store, World().stream, clock, random.Random(1), lambda: "w")
+    sequences = SequenceStore(services, SHARD)
     run = SegmentWriter(SHARD, START_MS // 60_000)
     run.extend([Record("1", 0, "p", START_MS, b"a")])
     run.drop(Record("2", 0, "p", START_MS, b"a"), "an original")

@@ -25,7 +25,7 @@ from compaction.publish.publisher import GRACE_MS
 from compaction.rewrite import CompactOptions, compact_day
 from compaction.tasks.parquet import SCHEMA
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
-from tests.corpus.auditing import ports
+from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX
 from tests.corpus.shelf import Row, Shelf, keys_of
 from tests.fakes.failing_catalog import FailingCatalog, FailingRestCatalog, Fault
@@ -344,8 +344,10 @@ def test_an_expired_day_goes_in_as_it_was_published(lake: Lake, tmp_path: Path) 
     archive = open_storage(Address(None, str(raw)))
     archive.put_if_absent(f"{PREFIX}_expired/{DAY}.json", b"{}", {}, "application/json")
     with lake.catalog() as catalog:
-        given = ports(raw, clock=lake.shelf.clock)._replace(table=IcebergTable(catalog, lake.name))
-        done = compact_day(given, lake.shelf.storage, DAY, CompactOptions(AuditOptions(), lake.shelf.place))
+        given = job_context(raw, clock=lake.shelf.clock)._replace(table=IcebergTable(catalog, lake.name))
+        done = compact_day(
+            given, given.open(lake.shelf.place.address), DAY, CompactOptions(AuditOptions(), lake.shelf.place)
+        )
     assert (done.state, done.table and done.table.state) == ("already", "committed")
     assert keys_of(lake.rows()) == keys_of(rows)
 

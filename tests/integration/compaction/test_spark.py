@@ -15,15 +15,15 @@ from archive.format.position import Position
 from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
-from compaction.job.context import AuditOptions, Ports
+from compaction.job.context import AuditOptions, JobContext
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
-from compaction.tasks.plan import Piece, Task, Unit
+from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws
-from tests.corpus.auditing import compare, ports
+from tests.corpus.auditing import compare, job_context
 from tests.corpus.defects import (
     Defect,
     Seen,
@@ -66,18 +66,19 @@ class Bench:
         self.out = StorePrefix(self._address, "tables/events/")
         self._engine = engine
 
-    def ports(self, corpus: Corpus) -> Ports:
-        """Return the ports of one run."""
-        return ports(self._address, corpus.checkpoints, clock=SystemClock(), engine=self._engine)
+    def context(self, corpus: Corpus) -> JobContext:
+        """Return the context of one run."""
+        return job_context(self._address, corpus.checkpoints, clock=SystemClock(), engine=self._engine)
 
     def compact(self, corpus: Corpus) -> Compacted:
         """Compact the corpus' day."""
-        return compact_day(self.ports(corpus), self.storage, DAY, CompactOptions(AuditOptions(), self.out))
+        given = self.context(corpus)
+        return compact_day(given, given.open(self.out.address), DAY, CompactOptions(AuditOptions(), self.out))
 
     def published(self) -> pa.Table:
         """Read the published day."""
-        waits = ports(self._address).waits
-        publisher = Publisher(self.storage, DayFolder(self.out.prefix, DAY), waits)
+        storage = job_context(self._address).archive
+        publisher = Publisher(storage, DayFolder(self.out.prefix, DAY))
         pointer = publisher.current().pointer
         assert pointer is not None
         manifest = publisher.manifest(pointer.generation)
@@ -130,7 +131,7 @@ def test_seeded_defects_are_reported_by_their_names(bench: Bench) -> None:
         for one in defect(corpus, corpus.shards[number], corpus.shards[number].in_day(DAY)[2])
     ]
     corpus.write(bench.storage)
-    audit = audit_day(bench.ports(corpus), DAY, AuditOptions()).audit
+    audit = audit_day(bench.context(corpus), DAY, AuditOptions()).audit
     compare(audit.findings, expected, Seen.KEYS)
     assert audit.verdict == "defects"
 
@@ -138,7 +139,7 @@ def test_seeded_defects_are_reported_by_their_names(bench: Bench) -> None:
 def test_an_unreadable_bucket_is_unknown(bench: Bench, s3_client: "S3Client", bucket: str) -> None:
     """What cannot be listed is not clean and not defective: it could not be proven."""
     s3_client.delete_bucket(Bucket=bucket)
-    audit = audit_day(bench.ports(Corpus(DAY)), DAY, AuditOptions()).audit
+    audit = audit_day(bench.context(Corpus(DAY)), DAY, AuditOptions()).audit
     assert audit.verdict == "unknown"
     assert audit.checks[0].id == "archive_readable"
 
@@ -151,9 +152,9 @@ def test_an_error_of_a_task_keeps_its_kind(bench: Bench, engine: SparkEngine) ->
     stored = bench.storage.head(corpus.shards[0].segments[3].key)
     assert stored is not None
     one = corpus.shards[0].segments[3].metadata
-    piece = Piece(stored.key, stored.etag, stored.size, one.shard_id, one.minute, one.first)
+    piece = RawObject(stored.key, stored.etag, stored.size, one.shard_id, one.minute, one.first)
     with pytest.raises(FormatError, match=r"cut short|damaged"):
-        engine([Order(Task(0, (Unit((piece,), merge=True),)), bench.out.address)])
+        engine([Order(Task(0, (MergeGroup((piece,), merge=True),)), bench.out.address)])
 
 
 def test_the_process_keeps_its_stderr(engine: SparkEngine, capfd: pytest.CaptureFixture[str]) -> None:

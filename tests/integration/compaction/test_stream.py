@@ -21,7 +21,7 @@ from compaction.verdict.audit_document import Audit
 from compaction.verdict.findings import Code
 from consumer.stream.kinesis import KinesisStream
 from demo.embedded import REGION, EmbeddedAws
-from tests.corpus.auditing import ports
+from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX
 from tests.fakes.archive_scene import ArchiveScene
 from tests.witness.aggregate import aggregate
@@ -56,7 +56,7 @@ class Stage(NamedTuple):
         """Audit the day on which the records arrived."""
         clock = SystemClock()
         reader = StreamReader(self.kinesis, self.name, clock, random.Random(1), page_records=50)
-        given = ports(self.address, {SHARD: checkpoint}, clock=clock)
+        given = job_context(self.address, {SHARD: checkpoint}, clock=clock)
         options = AuditOptions(level="stream")
         return audit_day(given._replace(stream=lambda: reader), self.day, options).audit
 

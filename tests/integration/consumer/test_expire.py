@@ -16,7 +16,7 @@ from archive.clock import SystemClock, new_id, new_random
 from archive.format.minute import minute_path
 from archive.format.tombstone import decode_tombstone
 from archive.store.s3 import S3Store
-from consumer.expire.places import S3Deleter
+from archive.store.s3_storage import S3Storage
 from consumer.stream.kinesis import KinesisStream
 from demo.embedded import EmbeddedAws
 from tests.fakes.archive_scene import PREFIX, ArchiveScene
@@ -55,7 +55,7 @@ def publish(store: S3Store, folder: Path, minute: int) -> str:
     """Publish the day of `minute` into a directory, as the nightly job does; returns the day."""
     day_path = minute_path(minute)[:10]
     day = day_path.replace("/", "-")
-    rows = [[one.key, one.etag, one.size, 0] for one in store.list_objects(f"{PREFIX}{day_path}/")]
+    rows = [[row.key, row.etag, row.size, 0] for row in store.list_objects(f"{PREFIX}{day_path}/")]
     manifest = folder / f"dt={day}" / "_manifest"
     manifest.mkdir(parents=True)
     lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
@@ -118,7 +118,7 @@ def test_deleting_twice_is_fine(s3_client: "S3Client", bucket: str, s3_store: S3
     """A request whose answer was lost is sent again."""
     scene = ArchiveScene(s3_store)
     keys = [scene.segment(SHARD, minute).key for minute in (1, 2)]
-    deleter = S3Deleter(s3_client, bucket)
-    deleter.delete(keys)
-    deleter.delete(keys)
+    storage = S3Storage(s3_client, bucket)
+    storage.delete(keys)
+    storage.delete(keys)
     assert list(s3_store.list_objects(PREFIX)) == []

@@ -15,7 +15,7 @@ from compaction.verdict.audit_document import EXIT_CODES, encode_audit
 from demo.embedded import REGION, EmbeddedAws
 from demo.readback import read_archive
 from demo.tamper import Tampered, tamper
-from tests.corpus.auditing import ports
+from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, Corpus
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Auditor:
         """Return exit code and audit.json."""
         address = self.address._replace(bucket=overrides.get("MINUTEBOOK_BUCKET", self.address.bucket))
         place = StorePrefix(address, overrides["MINUTEBOOK_PREFIX"])
-        used = ports(address, self._checkpoints)._replace(archive=open_storage(address), place=place)
+        used = job_context(address, self._checkpoints)._replace(place=place)
         audit = audit_day(used, DAY, AuditOptions()).audit
         return EXIT_CODES[audit.verdict], encode_audit(audit).decode()
 

@@ -49,8 +49,8 @@ CLAIMS: Final = (
         "dropped lines are thrown away",
         Change(
             _SEQUENCE_STORE,
-            "if run.dropped:\n            key = duplicates_key(",
-            "if run.dropped < 0:\n            key = duplicates_key(",
+            "if segment.dropped:\n            key = duplicates_key(",
+            "if segment.dropped < 0:\n            key = duplicates_key(",
         ),
         mode="claims",
     ),
@@ -58,16 +58,14 @@ CLAIMS: Final = (
         "dropped lines go without their segment's writer",
         Change(
             _SEQUENCE_STORE,
-            "duplicates_key(self._prefix, self._shard_id, run.minute, first, writer)",
-            'duplicates_key(self._prefix, self._shard_id, run.minute, first, "w")',
+            "duplicates_key(self._prefix, self._shard_id, segment.minute, first, writer)",
+            'duplicates_key(self._prefix, self._shard_id, segment.minute, first, "w")',
         ),
         mode="claims",
     ),
     Mutation(
         "the rest of a lost run forgets its dropped lines",
-        Change(
-            _CUTTING, "in merge(kept, dropped, key=itemgetter(0)) if place > position", "in kept if place > position"
-        ),
+        Change(_CUTTING, "in merge(kept, dropped, key=itemgetter(0)) if at > position", "in kept if at > position"),
         mode="claims",
     ),
     Mutation(

@@ -92,7 +92,7 @@ OPERATORS: Final = (
     ),
     Mutation(
         "expire the last segment of a chain",
-        Change(_EXPIRE_PLAN, "if one.first == greatest[one.shard_id]", "if one is None"),
+        Change(_EXPIRE_PLAN, "if found.first == greatest[found.shard_id]", "if found is None"),
         mode="operations",
     ),
     Mutation(
@@ -116,7 +116,7 @@ OPERATORS: Final = (
     ),
     Mutation(
         "expire without a tombstone",
-        Change(_APPLY, "        if plan.tombstone is None:\n            self._bury(plan)\n", ""),
+        Change(_APPLY, "        if plan.tombstone is None:\n            self._put_tombstone(plan)\n", ""),
         tests=(f"{_EXPIRES}::test_the_tombstone_names_the_chains_ends",),
         mode="operations",
     ),
@@ -135,8 +135,8 @@ OPERATORS: Final = (
         "expire beside days that are not expired",
         Change(
             _SIDE_OBJECTS,
-            'f"HEAD {tombstone}") is None:\n            return\n',
-            'f"HEAD {tombstone}") is None:\n            pass\n',
+            "tombstone_key(self.prefix, day)) is None:\n            return\n",
+            "tombstone_key(self.prefix, day)) is None:\n            pass\n",
         ),
         tests=(f"{_SIDE}::test_nothing_goes_beside_a_day_without_tombstone",),
     ),

@@ -37,16 +37,16 @@ PROCESSOR: Final = (
         "LIST only after a start at a sentinel",
         Change(
             _ARCHIVER,
-            "            self._sequences.meet(minute, self._floor)\n",
-            "            if isinstance(self.tail, ChainStart):\n"
-            "                self._sequences.meet(minute, self._floor)\n",
+            "            self._sequences.load_minute(minute, self.chain.archived_through)\n",
+            "            if isinstance(self.chain.tail, ChainStart):\n"
+            "                self._sequences.load_minute(minute, self.chain.archived_through)\n",
         ),
         tests=(f"{_SLOTS}::test_a_checkpoint_inside_a_stored_span_is_found_by_list",),
         mode="plain",
     ),
     Mutation(
         "drop the rest of a lost run",
-        Change(_ARCHIVER, "return self._recut(run, outcome.winner.last)", "return None"),
+        Change(_ARCHIVER, "return self._recut(buffer, outcome.winner.last)", "return None"),
         tests=(f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
         mode="plain",
     ),
@@ -63,40 +63,40 @@ PROCESSOR: Final = (
         "LIST only after a start at a checkpoint",
         Change(
             _ARCHIVER,
-            "            self._sequences.meet(minute, self._floor)\n",
-            "            if not isinstance(self.tail, ChainStart):\n"
-            "                self._sequences.meet(minute, self._floor)\n",
+            "            self._sequences.load_minute(minute, self.chain.archived_through)\n",
+            "            if not isinstance(self.chain.tail, ChainStart):\n"
+            "                self._sequences.load_minute(minute, self.chain.archived_through)\n",
         ),
         mode="plain",
     ),
     Mutation(
         "reuse the writer id",
-        Change(_ARCHIVER, "writer=self._new_id(),", 'writer="writer-1",'),
+        Change(_ARCHIVER, "writer=self._services.new_id(),", 'writer="writer-1",'),
         mode="plain",
     ),
     Mutation(
         "ignore where the winner ended",
-        Change(_ARCHIVER, "self._follow(outcome.winner)", "self.tail = self._floor = metadata.last"),
+        Change(_ARCHIVER, "self._adopt_tail(outcome.winner)", "self.chain.tail = metadata.last"),
         mode="plain",
     ),
     Mutation(
         "cut runs anywhere but at minutes",
-        Change(_ARCHIVER, "if run is not None and run.minute != minute:", "if run is None and minute < 0:"),
+        Change("consumer/processor/buffer.py", "if minute != self.segment.minute:", "if minute < 0:"),
         mode="plain",
     ),
     Mutation(
         "compare the winner's end by its sequence number alone",
-        Change(_CUTTING, "if place > position", "if place.sequence > position.sequence"),
+        Change(_CUTTING, "if at > position", "if at.sequence > position.sequence"),
         tests=(f"{_SLOTS}::test_a_slot_is_lost_in_the_middle_of_an_aggregate",),
     ),
     Mutation(
         "send the rest of a lost run whole",
-        Change(_CUTTING, "if place > position", "if place"),
+        Change(_CUTTING, "if at > position", "if at"),
         mode="plain",
     ),
     Mutation(
         "never LIST",
-        Change(_SEQUENCE_STORE, "if minute in self._met or", "if minute >= 0 or"),
+        Change(_SEQUENCE_STORE, "if minute in self._loaded or", "if minute >= 0 or"),
         tests=(
             f"{_SLOTS}::test_a_wiped_lease_table_adds_nothing",
             f"{_RUNS}::test_the_first_minutes_cost_one_list_each",
@@ -111,7 +111,9 @@ PROCESSOR: Final = (
     ),
     Mutation(
         "LIST the first minute by the clock alone",
-        Change(_SEQUENCE_STORE, "(self._met and not self._may_be_stored(minute))", "not self._may_be_stored(minute)"),
+        Change(
+            _SEQUENCE_STORE, "(self._loaded and not self._may_be_stored(minute))", "not self._may_be_stored(minute)"
+        ),
         mode="plain",
     ),
     Mutation(

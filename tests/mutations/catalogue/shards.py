@@ -22,7 +22,7 @@ _RETENTION_TESTS: Final = "tests/unit/consumer/processor/test_retention.py"
 SHARDS: Final = (
     Mutation(
         "checkpoint before commit",
-        Change(_PROCESSOR, "archiver.tail, archiver.delivered)", "archiver.delivered, archiver.delivered)"),
+        Change(_PROCESSOR, "archiver.chain.tail, archiver.delivered)", "archiver.delivered, archiver.delivered)"),
         tests=(f"{_CHECKPOINT_TESTS}::test_nothing_is_checkpointed_before_it_is_durable",),
         mode="plain",
     ),
@@ -59,13 +59,13 @@ SHARDS: Final = (
     ),
     Mutation(
         "no guard of a buffer's age",
-        Change(_ARCHIVER, "if age > self._limits.max_segment_age_seconds:", "if age < 0:"),
+        Change("consumer/processor/buffer.py", "if age > self._settings.max_segment_age_seconds:", "if age < 0:"),
         tests=(f"{_SLOTS}::test_a_buffer_that_is_too_old_is_thrown_away",),
         mode="plain",
     ),
     Mutation(
         "no start marker",
-        Change(_ARCHIVER, "self._on_chain_start(run.span.first, self.tail, budget) or ", ""),
+        Change(_ARCHIVER, "self._on_chain_start(segment.span.first, self.chain.tail, budget)", "Continuity.PROVEN"),
         tests=(f"{_STARTS}::test_the_start_marker_comes_before_the_first_segment",),
         mode="plain",
     ),
@@ -81,13 +81,19 @@ SHARDS: Final = (
     ),
     Mutation(
         "count a buffer's age from its append",
-        Change(_ARCHIVER, "self._run_started = self._fresh_at", "self._run_started = self._clock.monotonic()"),
+        Change(
+            _ARCHIVER,
+            "self._services.settings, self._fresh_at)",
+            "self._services.settings, self._services.clock.monotonic())",
+        ),
         mode="plain",
     ),
     Mutation(
         "begin behind a stored range without a mark",
         Change(
-            _ARCHIVER, "if isinstance(self.tail, ChainStart) and stored.last < position:", "if self.tail is None:"
+            _ARCHIVER,
+            "if isinstance(self.chain.tail, ChainStart) and stored.last < position:",
+            "if self.chain.tail is None:",
         ),
         mode="plain",
     ),

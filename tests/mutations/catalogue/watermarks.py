@@ -17,7 +17,7 @@ _FOUND: Final = "tests/simulation/test_found_by_producers.py"
 WATERMARKS: Final = (
     Mutation(
         "the loser of a slot judges nothing again",
-        Change(_ARCHIVER, "self._write(rest, stretch)", "rest.extend(stretch)"),
+        Change(_ARCHIVER, "self._hold(rest, part)", "rest.hold(part, ())"),
         tests=(f"{_DEDUPE}::test_the_loser_of_a_slot_judges_the_rest_again",),
         mode="watermark",
     ),
@@ -28,7 +28,7 @@ WATERMARKS: Final = (
     ),
     Mutation(
         "a loser keeps its own watermarks",
-        Change(_ARCHIVER, "self._follow(outcome.winner)", "self.tail = self._floor = outcome.winner.last"),
+        Change(_ARCHIVER, "self._adopt_tail(outcome.winner)", "self.chain.tail = outcome.winner.last"),
         mode="watermark",
     ),
     Mutation(
@@ -37,7 +37,7 @@ WATERMARKS: Final = (
             _ARCHIVER,
             "        key, metadata, outcome = self._sequences.commit(\n",
             "        if self._dedupe is not None:\n"
-            '            self._dedupe.committed(run.metadata(after=self.tail, writer="early"))\n'
+            '            self._dedupe.committed(segment.metadata(after=self.chain.tail, writer="early"))\n'
             "        key, metadata, outcome = self._sequences.commit(\n",
         ),
         mode="watermark",
@@ -51,8 +51,8 @@ WATERMARKS: Final = (
         "watermarks beside go without their segment's writer",
         Change(
             _SEQUENCE_STORE,
-            "watermarks_key(self._prefix, self._shard_id, run.minute, first, writer)",
-            'watermarks_key(self._prefix, self._shard_id, run.minute, first, "w")',
+            "watermarks_key(self._prefix, self._shard_id, segment.minute, first, writer)",
+            'watermarks_key(self._prefix, self._shard_id, segment.minute, first, "w")',
         ),
         mode="watermark",
     ),

@@ -11,24 +11,24 @@ from archive.store.places import open_storage
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
-from compaction.verdict.audit_document import Audit, Level
-from tests.corpus.auditing import compare, ports
+from compaction.verdict.audit_document import Audit, AuditLevel
+from tests.corpus.auditing import compare, job_context
 from tests.corpus.defects import DEFECTS, Defect, Expected, Seen, break_shard, suits
 from tests.corpus.model import Corpus, Shape
 
 DAY = Day.parse("2026-11-20")
-LEVELS: dict[Level, Seen] = {"inventory": Seen.INVENTORY, "keys": Seen.KEYS}
+LEVELS: dict[AuditLevel, Seen] = {"inventory": Seen.INVENTORY, "keys": Seen.KEYS}
 
 
-def audit(corpus: Corpus, folder: Path, level: Level) -> Audit:
+def audit(corpus: Corpus, folder: Path, level: AuditLevel) -> Audit:
     """Write a corpus into a folder and audit it."""
     corpus.write(open_storage(Address(None, str(folder))))
-    result = audit_day(ports(folder, corpus.checkpoints), DAY, AuditOptions(level=level))
+    result = audit_day(job_context(folder, corpus.checkpoints), DAY, AuditOptions(level=level))
     return result.audit
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_whole_archive_is_clean(tmp_path: Path, level: Level) -> None:
+def test_a_whole_archive_is_clean(tmp_path: Path, level: AuditLevel) -> None:
     """Nothing is reported, every shard's start and end is proven, and the numbers balance."""
     corpus = Corpus(DAY)
     found = audit(corpus, tmp_path, level)
@@ -41,7 +41,7 @@ def test_a_whole_archive_is_clean(tmp_path: Path, level: Level) -> None:
 @pytest.mark.parametrize("number", range(3))
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
-def test_each_defect_alone(tmp_path: Path, defect: Defect, level: Level, number: int) -> None:
+def test_each_defect_alone(tmp_path: Path, defect: Defect, level: AuditLevel, number: int) -> None:
     """One defect in one shard: exactly its findings, and the verdict that they call for."""
     if not suits(defect, number):
         pytest.skip("this shard's end is proven in another way")
@@ -54,7 +54,7 @@ def test_each_defect_alone(tmp_path: Path, defect: Defect, level: Level, number:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("level", LEVELS)
-def test_defects_mixed(tmp_path: Path, level: Level, seed: int) -> None:
+def test_defects_mixed(tmp_path: Path, level: AuditLevel, seed: int) -> None:
     """A defect in every shard but one: the union of their findings."""
     rng = random.Random(seed)
     corpus = Corpus(DAY, seed, Shape(shards=7))
@@ -74,4 +74,4 @@ def verdict(expected: list[Expected], level: Seen) -> str:
 
 def test_levels_are_covered() -> None:
     """Each level but `stream`, which needs one, is tested here."""
-    assert {*LEVELS, "stream"} == set(get_args(Level))
+    assert {*LEVELS, "stream"} == set(get_args(AuditLevel))

@@ -11,7 +11,7 @@ from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
-from tests.corpus.auditing import compare, ports
+from tests.corpus.auditing import compare, job_context
 from tests.corpus.defects import (
     DEFECTS,
     PRODUCER_DEFECTS,
@@ -35,7 +35,7 @@ def audit(corpus: Corpus, folder: Path, event_id: str = "n", **options: object) 
     """Write a corpus into a folder and audit it, with the path of the event id."""
     corpus.write(open_storage(Address(None, str(folder))))
     given = AuditOptions(event_id=event_id, **options)  # type: ignore[arg-type]
-    return audit_day(ports(folder, corpus.checkpoints), DAY, given).audit
+    return audit_day(job_context(folder, corpus.checkpoints), DAY, given).audit
 
 
 def check_of(found: Audit, name: str) -> tuple[str, str]:
@@ -86,7 +86,7 @@ def test_nothing_is_looked_for_unless_asked(tmp_path: Path) -> None:
     corpus = Corpus(DAY)
     repeated_event(corpus, corpus.shards[1], 3)
     corpus.write(open_storage(Address(None, str(tmp_path))))
-    found = audit_day(ports(tmp_path, corpus.checkpoints), DAY, AuditOptions()).audit
+    found = audit_day(job_context(tmp_path, corpus.checkpoints), DAY, AuditOptions()).audit
     assert found.findings == ()
     assert check_of(found, "producer_duplicate")[0] == "not_asked"
 

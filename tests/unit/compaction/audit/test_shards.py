@@ -13,7 +13,7 @@ from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
-from tests.corpus.auditing import ports
+from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, Corpus, Shape
 
 DAY = Day.parse("2026-11-20")
@@ -23,7 +23,7 @@ def audit(corpus: Corpus, folder: Path, day: Day = DAY, **options: object) -> Au
     """Write a corpus and audit a day of it by names and metadata."""
     corpus.write(open_storage(Address(None, str(folder))))
     asked = AuditOptions(level="inventory")._replace(**options)  # type: ignore[arg-type]
-    return audit_day(ports(folder, corpus.checkpoints), day, asked).audit
+    return audit_day(job_context(folder, corpus.checkpoints), day, asked).audit
 
 
 def test_a_shard_that_was_quiet_all_day_is_proven_by_its_neighbours(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def with_drops(folder: Path, originals: Callable[[Corpus], str], *, keep: bool =
         key = duplicates_key(PREFIX, shard.shard_id, metadata.minute, metadata.first, metadata.writer)
         corpus.objects[key] = (writer.duplicates_body(), {})
     corpus.write(open_storage(Address(None, str(folder))))
-    found = audit_day(ports(folder, corpus.checkpoints), DAY, AuditOptions()).audit
+    found = audit_day(job_context(folder, corpus.checkpoints), DAY, AuditOptions()).audit
     assert found.equation.raw == corpus.records - 2
     return found
 

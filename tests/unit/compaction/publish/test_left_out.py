@@ -12,7 +12,7 @@ from archive.store.storage import Address
 from compaction.job.context import AuditOptions
 from compaction.publish.generation import Manifest
 from compaction.rewrite import Compacted, CompactOptions, compact_day
-from tests.corpus.auditing import ports
+from tests.corpus.auditing import job_context
 from tests.corpus.defects import (
     drop_records,
     dropped_without_original,
@@ -49,8 +49,8 @@ class Mill:
         """Compact a day."""
         drop = drop and event_id is not None
         audit = AuditOptions(event_id=event_id, published=self.out, drop_producer_duplicates=drop)
-        given = ports(Path(self.raw.root), self.corpus.checkpoints)
-        return compact_day(given, self.storage, day, CompactOptions(audit, self.out, accept_defects))
+        given = job_context(Path(self.raw.root), self.corpus.checkpoints)
+        return compact_day(given, given.open(self.out.address), day, CompactOptions(audit, self.out, accept_defects))
 
     def manifest(self, event_id: str | None = "n", *, drop: bool = True) -> Manifest:
         """Compact the day; return what was published."""

@@ -12,13 +12,14 @@ from archive.clock import SystemClock
 from archive.errors import SafetyRefusal
 from archive.format.day import Day
 from archive.store.places import StorePrefix, open_storage
+from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address, Storage
-from compaction.job.context import AuditOptions, Ports
+from compaction.job.context import AuditOptions, JobContext
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
-from compaction.tasks.task import Order, Outcome
-from tests.corpus.auditing import in_process, ports
+from compaction.tasks.task import Order, TaskResult
+from tests.corpus.auditing import in_process, job_context
 from tests.corpus.defects import overlapping_segments, truncated_object
 from tests.corpus.model import PREFIX, Corpus, make_segment
 from tests.fakes.clock import ManualClock
@@ -38,22 +39,24 @@ class Desk:
         self.storage = open_storage(self.out.address)
         self.corpus.write(open_storage(Address(None, str(self.raw))))
 
-    def ports(self) -> Ports:
-        """Return the ports of one run."""
-        return ports(self.raw, self.corpus.checkpoints, clock=self.clock)
+    def context(self) -> JobContext:
+        """Return the context of one run."""
+        return job_context(self.raw, self.corpus.checkpoints, clock=self.clock)
 
     def compact(
         self, storage: Storage | None = None, *, accept_defects: bool = False, **changes: object
     ) -> Compacted:
-        """Compact the day; `changes` replace ports."""
+        """Compact the day; `changes` replace parts of the context."""
         options = CompactOptions(AuditOptions(), self.out, accept_defects)
-        given = self.ports()._replace(**changes)  # type: ignore[arg-type]
-        return compact_day(given, storage or self.storage, DAY, options)
+        given = self.context()._replace(**changes)  # type: ignore[arg-type]
+        return compact_day(given, self._retrying(storage or self.storage), DAY, options)
 
     def publisher(self) -> Publisher:
         """Return the publisher of the day."""
-        waits = self.ports().waits
-        return Publisher(self.storage, DayFolder(self.out.prefix, DAY), waits)
+        return Publisher(self._retrying(self.storage), DayFolder(self.out.prefix, DAY))
+
+    def _retrying(self, storage: Storage) -> RetryingStorage:
+        return RetryingStorage(storage, self.context().archive.new_backoff)
 
     def published_rows(self) -> list[tuple[str, str, int]]:
         """Read the day as a reader does: the pointer, its manifest, its files."""
@@ -250,7 +253,7 @@ def test_two_runs_of_one_generation_have_one_winner(desk: Desk) -> None:
     """The manifest that came first counts; the other run adopts it, and its own files are never named."""
     inner: list[Compacted] = []
 
-    def engine(orders: Sequence[Order]) -> list[Outcome]:
+    def engine(orders: Sequence[Order]) -> list[TaskResult]:
         if not inner:
             inner.append(desk.compact())
         return in_process(orders)
@@ -264,7 +267,7 @@ def test_a_run_with_an_older_view_never_replaces_a_newer_one(desk: Desk) -> None
     """A run that listed before a late object, and publishes after who saw it, loses and lists again."""
     inner: list[Compacted] = []
 
-    def engine(orders: Sequence[Order]) -> list[Outcome]:
+    def engine(orders: Sequence[Order]) -> list[TaskResult]:
         if not inner:
             desk.archive_more()
             inner.append(desk.compact(engine=in_process))
@@ -278,7 +281,7 @@ def test_a_run_with_an_older_view_never_replaces_a_newer_one(desk: Desk) -> None
 def test_a_task_that_runs_twice_doubles_nothing(desk: Desk) -> None:
     """Retries and speculation leave files that no manifest names."""
 
-    def engine(orders: Sequence[Order]) -> list[Outcome]:
+    def engine(orders: Sequence[Order]) -> list[TaskResult]:
         in_process(orders)
         return in_process(orders)
 
@@ -289,7 +292,7 @@ def test_a_task_that_runs_twice_doubles_nothing(desk: Desk) -> None:
     assert len(desk.published_rows()) == desk.corpus.records
 
 
-def _no_engine(orders: Sequence[Order]) -> list[Outcome]:
+def _no_engine(orders: Sequence[Order]) -> list[TaskResult]:
     raise AssertionError(f"{len(orders)} tasks were run")
 
 

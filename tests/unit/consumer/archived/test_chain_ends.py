@@ -1,13 +1,15 @@
 """Finding the ends of chains from names: what is found, in spite of what, and at what price."""
 
 from collections.abc import Mapping
+from datetime import date, timedelta
 
 import pytest
 
 from archive.errors import FormatError, StoreUnavailable
 from archive.format.keys import segment_key
 from archive.format.position import Position
-from consumer.archived.chain_ends import ChainEnd, Window, days_with_objects, find_ends
+from consumer.archived.chain_ends import ChainEnd, find_ends
+from consumer.archived.walk import Window, days_with_objects
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import EndlessFault, Fault, PlannedFaults
@@ -25,7 +27,7 @@ def scene() -> MemoryScene:
 
 def ends(scene: MemoryScene, shards: Mapping[str, int], newest: int = NOW) -> dict[str, ChainEnd]:
     """Search from `newest` back."""
-    return find_ends(scene.store, PREFIX, shards, newest, scene.waits)
+    return find_ends(scene.retrying, PREFIX, shards, newest)
 
 
 def test_the_tail_is_the_last_segment(scene: MemoryScene) -> None:
@@ -126,6 +128,6 @@ def test_an_outage_is_an_error_never_an_empty_archive(scene: MemoryScene) -> Non
 def test_days_with_objects_are_found_newest_first(scene: MemoryScene) -> None:
     """Empty days are left out."""
     scene.chain(A, [NOW - 40 * DAY, NOW - 3 * DAY, NOW])
-    today = NOW // DAY * DAY
-    found = list(days_with_objects(scene.store, PREFIX, Window(0, NOW), scene.waits))
-    assert found == [today, today - 3 * DAY, today - 40 * DAY]
+    today = date(1970, 1, 1) + timedelta(minutes=NOW)
+    found = list(days_with_objects(scene.retrying, PREFIX, Window(0, NOW)))
+    assert found == [today, today - timedelta(days=3), today - timedelta(days=40)]

@@ -96,7 +96,7 @@ def test_the_chain_reads_whole_after_an_expiry() -> None:
     scene.publish(41)
     new = scene.add(39)
     scene.expire(older_than="40d")
-    end = find_ends(scene.store, PREFIX, {S0: 0}, TODAY, scene.waits, beyond_minutes=90 * DAY)[S0]
+    end = find_ends(scene.retrying, PREFIX, {S0: 0}, TODAY, beyond_minutes=90 * DAY)[S0]
     assert (end.keys, end.holes) == ((kept, new), ())
 
 
@@ -104,7 +104,7 @@ def test_a_deleted_segment_without_tombstone_is_still_a_hole() -> None:
     """Only what was expired on purpose is excused."""
     scene, old, _ = old_day()
     scene.bucket.delete(old[1])
-    end = find_ends(scene.store, PREFIX, {S0: 0}, TODAY, scene.waits, beyond_minutes=90 * DAY)[S0]
+    end = find_ends(scene.retrying, PREFIX, {S0: 0}, TODAY, beyond_minutes=90 * DAY)[S0]
     assert len(end.holes) == 1
 
 
@@ -370,6 +370,6 @@ def test_an_age_is_in_days(text: str) -> None:
 def test_fields_that_are_not_needed_may_be_added_to_a_publication() -> None:
     """The pointer of `publish` has `rows`, which is not looked at."""
     scene, old, _ = old_day()
-    found = read_published(scene.store, OUT, day_of(40), scene.waits)
+    found = read_published(scene.retrying, OUT, day_of(40))
     assert found is not None
     assert sorted(found.inventory) == old

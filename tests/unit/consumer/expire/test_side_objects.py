@@ -64,7 +64,7 @@ def test_watermarks_of_a_segment_that_stays_can_be_read() -> None:
     left = scene.bucket.keys(PREFIX)
     assert (lost in left, needed in left, dropped in left) == (False, True, True)
     tail = SegmentMetadata.decode(scene.bucket.metadata(kept))
-    state = load_watermarks(scene.store, PREFIX, tail, scene.waits())
+    state = load_watermarks(scene.retrying, PREFIX, tail)
     assert state is not None
     assert state.encode() == '[["p",[[7,7]]]]'
 

@@ -48,11 +48,10 @@ class Archive(MemoryScene):
     def plan(self, *present: Lease, as_of_ms: int | None = None) -> dict[str, PlannedRow]:
         """Return the plan by shard."""
         facts = gather_facts(
-            self.store,
+            self.retrying,
             PREFIX,
             self.stream.describe(),
             {shard_id: info for shard_id in self.stream.shards if (info := self.stream.shard(shard_id))},
-            self.waits,
             now_ms=self.clock.now_ms(),
             as_of_ms=as_of_ms,
         )

@@ -14,7 +14,7 @@ from archive.format.position import Position
 from consumer.leases.rows import Lease
 from consumer.status.command import exit_code, iter_reports
 from consumer.status.facts import Sources
-from consumer.status.report import Lag, LeaseWatch, Seen, ShardStatus, StatusReport, shard_statuses
+from consumer.status.report import Lag, LeaseWatch, Observation, ShardStatus, StatusReport, shard_statuses
 from consumer.status.screen import render, short
 from consumer.stream.port import ShardInfo, StreamIdentity
 from tests.fakes.archive_scene import PREFIX, MemoryScene
@@ -53,13 +53,12 @@ class Scene(MemoryScene):
         """Return whom to ask."""
         sources = Sources(
             settings=settings(),
-            store=self.store,
+            store=self.retrying,
             describe=self.stream.describe,
             all_shards=self.shards,
             table=self.table,
             lags=None,
             clock=self.clock,
-            waits=self.waits,
             days=self.days,
         )
         return sources._replace(**changes)
@@ -126,7 +125,7 @@ def test_a_lease_that_stands_still_over_the_failover_time_is_expired() -> None:
 def test_a_lease_that_nobody_renews_has_its_own_word(lease: Lease, state: str) -> None:
     """Unowned rows, and rows of shards that have ended."""
     watch = LeaseWatch(10)
-    watch.look({S0: lease}, 0)
+    watch.note({S0: lease}, 0)
     assert watch.state(lease, 60) == (state, None)
 
 
@@ -135,7 +134,7 @@ def test_a_shard_without_a_row_is_missing_one() -> None:
     scene = Scene(LEASE)
     scene.stream.shards[S1] = FakeShard(S1)
     scene.archive(NOW)
-    assert [one.lease for one in scene.report().shards] == ["unknown", "missing"]
+    assert [shard.lease for shard in scene.report().shards] == ["unknown", "missing"]
 
 
 def test_a_shard_that_the_stream_forgot_is_unlisted() -> None:
@@ -143,7 +142,7 @@ def test_a_shard_that_the_stream_forgot_is_unlisted() -> None:
     scene = Scene(LEASE._replace(shard_id=S1))
     scene.archive(NOW)
     scene.stream.shards.clear()
-    assert [(one.shard, one.state) for one in scene.report().shards] == [(S0, "unlisted"), (S1, "unlisted")]
+    assert [(shard.shard, shard.state) for shard in scene.report().shards] == [(S0, "unlisted"), (S1, "unlisted")]
 
 
 def test_parents_and_children_are_named() -> None:
@@ -278,9 +277,9 @@ def test_an_unreadable_row_is_a_problem() -> None:
 def test_the_lag_is_taken_as_read() -> None:
     """Seconds and their source."""
     info = ShardInfo(S0, "0", "1", (), (), closed=False)
-    seen = Seen({S0: info}, {}, {}, {}, None, {S0: Lag(12.34, "record")})
-    (one,) = shard_statuses(seen, LeaseWatch(10), 0)
-    assert (one.behind_seconds, one.behind_source) == (12.3, "record")
+    observation = Observation({S0: info}, {}, {}, {}, None, {S0: Lag(12.34, "record")})
+    (shard,) = shard_statuses(observation, LeaseWatch(10), 0)
+    assert (shard.behind_seconds, shard.behind_source) == (12.3, "record")
 
 
 def test_json_carries_whole_positions() -> None:
