@@ -51,7 +51,7 @@ class Ledger:
         with self._lock:
             if ref in self._fingerprints:
                 raise MinutebookError(f"the stream returned {ref.shard_id} {ref.position} twice")
-            self._fingerprints[ref] = fingerprint(event.data)
+            self._fingerprints[ref] = fingerprint(event.partition_key, event.data)
             self._events[ref] = event.event_id
             self._retries += is_retry
 
@@ -61,7 +61,7 @@ class Ledger:
             return LedgerTotals(len(self._fingerprints), self._retries)
 
     def records(self) -> dict[RecordRef, bytes]:
-        """Return a copy: record -> fingerprint of the payload."""
+        """Return a copy: record -> fingerprint of key and payload."""
         with self._lock:
             return dict(self._fingerprints)
 
@@ -71,6 +71,7 @@ class Ledger:
             return dict(self._events)
 
 
-def fingerprint(data: bytes) -> bytes:
-    """Return 16 bytes that identify a payload."""
-    return hashlib.blake2b(data, digest_size=16).digest()
+def fingerprint(partition_key: str, data: bytes) -> bytes:
+    """Return 16 bytes that identify a partition key and a payload."""
+    key = partition_key.encode()
+    return hashlib.blake2b(b"%d:%b%b" % (len(key), key, data), digest_size=16).digest()

@@ -22,7 +22,7 @@ from demo.ledger import RecordRef, fingerprint
 
 
 class StoredRecord(NamedTuple):
-    """One line: which record, fingerprint of the payload, arrival; a producer duplicate also says of what."""
+    """One line: which record, fingerprint of key and payload, arrival; a producer duplicate also says of what."""
 
     ref: RecordRef
     digest: bytes
@@ -91,6 +91,7 @@ def read_archive(store: ObjectStore, prefix: str) -> list[StoredSegment]:
 def compare(segments: Sequence[StoredSegment], ledger: Mapping[RecordRef, bytes]) -> Verdict:
     """Compare the archive with the ledger."""
     records = [record for segment in segments for record in (*segment.records, *segment.dropped)]
+    chains = [segment.metadata for segment in segments]
     times = Counter(record.ref for record in records)
     return Verdict(
         sent=len(ledger),
@@ -99,7 +100,7 @@ def compare(segments: Sequence[StoredSegment], ledger: Mapping[RecordRef, bytes]
         duplicated=sorted(ref for ref, count in times.items() if count > 1),
         altered=sorted({record.ref for record in records if ledger.get(record.ref, record.digest) != record.digest}),
         unknown=sorted(times.keys() - ledger.keys()),
-        broken=broken_links(segment.metadata for segment in segments),
+        broken=[*broken_links(chains), *doubtful_links(chains)],
     )
 
 
@@ -116,10 +117,17 @@ def broken_links(segments: Iterable[SegmentMetadata]) -> list[str]:
             starts = isinstance(metadata.after, ChainStart)
             if metadata.after != previous and not (previous is None and starts):
                 wrong.append(f"{shard_id} {metadata.first}: follows {metadata.after}, expected {expected}")
-            if metadata.continuity is not Continuity.PROVEN:
-                wrong.append(f"{shard_id} {metadata.first}: continuity {metadata.continuity}")
             previous = metadata.last
     return wrong
+
+
+def doubtful_links(segments: Iterable[SegmentMetadata]) -> list[str]:
+    """Return the links that their writer could not prove, in words."""
+    return [
+        f"{metadata.shard_id} {metadata.first}: continuity {metadata.continuity}"
+        for metadata in segments
+        if metadata.continuity is not Continuity.PROVEN
+    ]
 
 
 def _is_segment(prefix: str, key: str) -> bool:
@@ -149,9 +157,8 @@ def _read_segment(store: ObjectStore, prefix: str, row: ListedObject) -> StoredS
 
 
 def _record(shard_id: str, record: Record, duplicate_of: str = "") -> StoredRecord:
-    return StoredRecord(
-        RecordRef(shard_id, record.position), fingerprint(record.data), record.arrival_ms, duplicate_of
-    )
+    digest = fingerprint(record.partition_key, record.data)
+    return StoredRecord(RecordRef(shard_id, record.position), digest, record.arrival_ms, duplicate_of)
 
 
 def _read_dropped(store: ObjectStore, prefix: str, metadata: SegmentMetadata) -> list[tuple[Position, Record, str]]:
@@ -179,5 +186,7 @@ def _check_bodies(
     if not positions or (positions[0], positions[-1]) != (metadata.first, metadata.last):
         raise FormatError(f"{key}: the ends of the bodies are not the ends of the span")
     arrivals = [record.arrival_ms for _, record in records] + [record.arrival_ms for _, record, _ in dropped]
-    if {minute_of(arrival_ms) for arrival_ms in arrivals} - {metadata.minute}:
+    if {minute_of(arrival_ms) for arrival_ms in arrivals} != {metadata.minute}:
         raise FormatError(f"{key} holds records of another minute")
+    if (min(arrivals), max(arrivals)) != (metadata.arrival_min_ms, metadata.arrival_max_ms):
+        raise FormatError(f"{key}: the arrival times are not those of the metadata")

@@ -16,6 +16,7 @@ from archive.format.position import Position
 from archive.format.segment import SegmentWriter
 from compaction.verdict.findings import Code
 from tests.corpus.model import PREFIX, Corpus, Shard, Stored, body_of, copy_of, make_segment
+from tests.fakes.archive_scene import end_marker
 
 
 class Seen(enum.Flag):
@@ -369,9 +370,9 @@ def expired_end(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     shard.segments = [one for one in shard.segments if one.metadata.minute < corpus.day.shift(1).first_minute]
     tail = shard.segments[-1]
     written_at = f"{corpus.day.shift(1)}T00:10:00.000Z"
-    from tests.corpus.model import end_marker  # noqa: PLC0415 - reads beside its use
-
-    shard.end = msgspec.structs.replace(end_marker(shard.shard_id, tail.metadata.last, written_at), proof="expired")
+    shard.end = msgspec.structs.replace(
+        end_marker(shard.shard_id, tail.metadata.last, written_at=written_at), proof="expired"
+    )
     return [Expected(Code.UNPROVEN_END, shard.shard_id, (tail.key,), severity="unknown")]
 
 
@@ -447,3 +448,17 @@ SUCCESSOR_ONLY = frozenset({missing_day})
 """Needs a segment in the next day."""
 NAMED_END_ONLY = frozenset({missing_tail})
 """Needs an end that a marker or a checkpoint names."""
+
+
+def break_shard(corpus: Corpus, defect: Defect, number: int) -> list[Expected]:
+    """Apply a defect to one shard, at a segment inside the day."""
+    shard = corpus.shards[number]
+    inside = shard.in_day(corpus.day)
+    return defect(corpus, shard, corpus.rng.choice(inside[1:-1]))
+
+
+def suits(defect: Defect, number: int) -> bool:
+    """Tell whether a defect can be applied to the shard of this number; see `Corpus`."""
+    if defect in SUCCESSOR_ONLY:
+        return number % 3 == 0
+    return number % 3 != 0 if defect in NAMED_END_ONLY else True

@@ -16,11 +16,12 @@ import pytest
 
 from archive.clock import SystemClock
 from consumer.status.report import StatusReport
+from demo.readback import Verdict
 from tests.e2e import counting_processor
 from tests.e2e.harness import START_SECONDS, Application
 from tests.e2e.leases import LeaseRow
-from tests.e2e.readback import Verdict
 from tests.e2e.worker import Worker
+from tests.witness.readback import assert_exactly_once
 
 if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
@@ -199,7 +200,7 @@ def test_a_dead_leader_does_not_hold_the_start_up(mended: Mended) -> None:
 def test_mended_rows_repeat_nothing(mended: Mended) -> None:
     """Only the 10 new records are delivered; everything is archived once."""
     assert mended.delivered == 10
-    mended.verdict.assert_exactly_once()
+    assert_exactly_once(mended.verdict)
 
 
 def test_status_shows_a_living_workers_leases(story: Story) -> None:
@@ -295,7 +296,7 @@ def test_nothing_that_was_archived_is_touched(story: Story) -> None:
 
 def test_every_record_is_archived_once(story: Story) -> None:
     """Nothing lost, nothing twice, whole chains, over the loss of the tables."""
-    story.verdict.assert_exactly_once()
+    assert_exactly_once(story.verdict)
 
 
 def _restore(app: Application, *options: str) -> Answer:

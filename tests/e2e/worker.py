@@ -6,15 +6,12 @@ import signal
 import subprocess
 import termios
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from archive.clock import SystemClock
 from demo.processes import Process, descendants, send
-from tests.e2e.events import EventLog
-
-_CLOCK = SystemClock()
+from tests.witness.events import EventLog
 
 
 class Worker:
@@ -79,18 +76,6 @@ class Worker:
     def _living(self, word: str) -> list[Process]:
         own = Process(self.pid, 0, _command_of(self.pid))
         return [one for one in [own, *descendants(self.pid)] if _runs(one, word)]
-
-
-def wait_until(ready: Callable[[], bool], seconds: float, what: str) -> None:
-    """Poll a condition that no event announces.
-
-    Raises:
-        AssertionError: it did not become true in time.
-    """
-    deadline = _CLOCK.monotonic() + seconds
-    while not ready():
-        assert _CLOCK.monotonic() < deadline, f"{seconds:g} s without: {what}"
-        _CLOCK.sleep(0.05)
 
 
 def is_running(pid: int) -> bool:

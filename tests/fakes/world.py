@@ -5,21 +5,17 @@ import random
 from typing import Any, NamedTuple
 
 from archive.clock import Clock
-from archive.format.markers import FORMAT, ApplicationRecord
 from archive.format.metadata import SegmentMetadata
-from archive.retry import Backoff
-from archive.store.retrying import RetryingStore
-from consumer.archived.application import settle_application
 from consumer.processor.processor import ShardProcessor
 from consumer.settings.settings import Settings
+from demo.readback import StoredSegment
+from tests.fakes.archive_scene import PREFIX, ArchiveScene
 from tests.fakes.clock import ManualClock
 from tests.fakes.daemon_double import DaemonDouble, Lease
 from tests.fakes.memory_store import Faults, MemoryBucket, MemoryStore
-from tests.fakes.readback import Segment, check_chain, check_holds, segments
 from tests.fakes.shard import FakeShard, UserRecord
 from tests.fakes.stream import FakeStream
-
-PREFIX = "raw/"
+from tests.witness.readback import check_chain, check_holds, read_shard
 
 
 class Worker(NamedTuple):
@@ -96,9 +92,9 @@ class World:
             for _ in range(count)
         ]
 
-    def chain(self) -> list[Segment]:
+    def chain(self) -> list[StoredSegment]:
         """Read the shard's segments back, checked."""
-        found = segments(self.bucket, PREFIX, self.shard.shard_id)
+        found = read_shard(MemoryStore(self.bucket), PREFIX, self.shard.shard_id)
         check_chain(found)
         return found
 
@@ -116,20 +112,8 @@ class World:
         return self.chain()[number].metadata
 
     def _store_start(self, at_timestamp_ms: int) -> None:
-        identity = self.stream.describe()
-        record = ApplicationRecord(
-            format=FORMAT,
-            stream_arn=identity.arn,
-            stream_created_ms=identity.created_ms,
-            application="minutebook-test",
-            start=str(at_timestamp_ms),
-            start_at_ms=at_timestamp_ms,
-            writer="consume",
-            written_at_ms=self.clock.now_ms(),
-        )
-        waits = Backoff(self.clock, random.Random(1), budget_seconds=1)
-        store = RetryingStore(MemoryStore(self.bucket), lambda: waits)
-        settle_application(store, PREFIX, identity, record)
+        scene = ArchiveScene(MemoryStore(self.bucket), PREFIX)
+        scene.settle(self.stream.describe(), start_at_ms=at_timestamp_ms)
 
 
 def settings(**changes: Any) -> Settings:  # noqa: ANN401 - any setting

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from tests.e2e.events import EventLog
 from tests.fakes.daemon_double import DaemonDouble, Lease, _Wire
+from tests.witness.events import EventLog
 
 if TYPE_CHECKING:
     from consumer.processor.protocol import Processor

@@ -17,7 +17,6 @@ from archive.format.position import Position
 from tests.fakes.clock import START_MS, SkewedClock
 from tests.fakes.daemon_double import SHARD_END, Checkpoint
 from tests.fakes.memory_store import RandomFaults
-from tests.fakes.readback import check_chain, check_holds, segments
 from tests.fakes.world import PREFIX, Worker, World
 
 MAX_WORKERS = 4
@@ -280,9 +279,7 @@ class ShardHistories(RuleBasedStateMachine):
             self.stop(zombie)
         self.world.bucket.land()
         self.every_checkpoint_was_legal()
-        chain = segments(self.world.bucket, PREFIX, self.world.shard.shard_id)
-        check_chain(chain)
-        check_holds(chain, self.world.shard.everything)
+        self.world.check_everything_archived()
 
     # How the machine acts
 

@@ -117,7 +117,8 @@ def _contents(client: "KinesisClient", stream: str) -> dict[RecordRef, bytes]:
         while True:
             answer = client.get_records(ShardIterator=iterator, Limit=1000)
             for record in answer["Records"]:
-                found[RecordRef(shard_id, Position(int(record["SequenceNumber"])))] = fingerprint(record["Data"])
+                place = RecordRef(shard_id, Position(int(record["SequenceNumber"])))
+                found[place] = fingerprint(record["PartitionKey"], record["Data"])
             if answer["MillisBehindLatest"] == 0:
                 break
             iterator = answer["NextShardIterator"]

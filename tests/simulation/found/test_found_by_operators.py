@@ -12,10 +12,11 @@ from consumer.leases.rows import Lease, LeaseRows
 from consumer.restore.command import Parts, rebuild
 from consumer.restore.plan import Facts
 from consumer.stream.port import ShardInfo
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import ManualClock
+from tests.fakes.expire_scene import DAY, S0, TODAY, ExpireScene
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.shard import SHARD
-from tests.unit.consumer.expire.test_command import DAY, PREFIX, S0, TODAY, Scene
 
 FAILOVER_SECONDS = 10.0
 
@@ -55,7 +56,7 @@ def test_an_expired_segment_between_two_of_the_next_day_is_no_hole() -> None:
 
     Only tombstones of the neighbours' own day were looked at, so `restore` went back before a gap that nobody fills.
     """
-    scene = Scene()
+    scene = ExpireScene()
     before = scene.add(41, 0)
     scene.add(42, DAY - 1)
     after = scene.add(41, 1)

@@ -3,8 +3,8 @@
 import json
 
 from tests.fakes.daemon_double import Lease
+from tests.fakes.dedupe_world import CLAIMS, WATERMARK, DedupeWorld
 from tests.fakes.shard import FakeShard
-from tests.unit.consumer.processor.test_dedupe import CLAIMS, WATERMARK, DedupeWorld
 
 _GRANDPARENT, _PARENT, _CHILD = (f"shardId-{number:012d}" for number in range(3))
 

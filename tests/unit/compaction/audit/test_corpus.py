@@ -13,7 +13,7 @@ from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit, AuditLevel
 from tests.corpus.auditing import compare, job_context
-from tests.corpus.defects import DEFECTS, NAMED_END_ONLY, SUCCESSOR_ONLY, Defect, Expected, Seen
+from tests.corpus.defects import DEFECTS, Defect, Expected, Seen, break_shard, suits
 from tests.corpus.model import Corpus, Shape
 
 DAY = Day.parse("2026-11-20")
@@ -25,20 +25,6 @@ def audit(corpus: Corpus, folder: Path, level: AuditLevel) -> Audit:
     corpus.write(open_storage(Address(None, str(folder))))
     result = audit_day(job_context(folder, corpus.checkpoints), DAY, AuditOptions(level=level))
     return result.audit
-
-
-def break_shard(corpus: Corpus, defect: Defect, number: int) -> list[Expected]:
-    """Apply a defect to one shard, at a segment inside the day."""
-    shard = corpus.shards[number]
-    inside = shard.in_day(corpus.day)
-    return defect(corpus, shard, corpus.rng.choice(inside[1:-1]))
-
-
-def suits(defect: Defect, number: int) -> bool:
-    """Tell whether a defect can be applied to the shard of this number; see `Corpus`."""
-    if defect in SUCCESSOR_ONLY:
-        return number % 3 == 0
-    return number % 3 != 0 if defect in NAMED_END_ONLY else True
 
 
 @pytest.mark.parametrize("level", LEVELS)

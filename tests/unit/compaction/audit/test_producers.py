@@ -18,14 +18,15 @@ from tests.corpus.defects import (
     Defect,
     Expected,
     Seen,
+    break_shard,
     flipped_bit,
     repeated_after_midnight,
     repeated_event,
     repeated_in_another_shard,
+    suits,
     swapped_lines,
 )
 from tests.corpus.model import Corpus, Shape
-from tests.unit.compaction.audit.test_corpus import break_shard, suits
 
 DAY = Day.parse("2026-11-20")
 

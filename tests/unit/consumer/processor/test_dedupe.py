@@ -1,57 +1,14 @@
 """Producer duplicates in the processor: dropped once, never twice decided, never lost, whatever dies in between."""
 
-import json
 from typing import Any
 
 import pytest
 
 from archive.errors import MinutebookError
-from archive.format.keys import duplicates_key
-from archive.format.segment import read_dropped
 from tests.fakes.dedupe_table import MemoryDedupeTable
-from tests.fakes.memory_store import MemoryStore
-from tests.fakes.readback import check_chain, segments
-from tests.fakes.world import PREFIX, World
+from tests.fakes.dedupe_world import CLAIMS, WATERMARK, DedupeWorld
 
-CLAIMS = {"dedupe": "claims", "event_id": "id"}
-WATERMARK = {"dedupe": "watermark", "producer_sequence": "n", "producer_key": "p"}
 MODES = pytest.mark.parametrize("mode", [CLAIMS, WATERMARK], ids=["claims", "watermark"])
-
-
-class DedupeWorld(World):
-    """A world with a dedupe table."""
-
-    def __init__(self, mode: dict[str, Any]) -> None:
-        super().__init__()
-        self.table = MemoryDedupeTable()
-        self.settings = {**mode, "checkpoint_interval_seconds": 0}
-
-    def send(self, *numbers: int, producer: str = "a") -> None:
-        """Put one event per number; an event sent again has the same id and number."""
-        for number in numbers:
-            body = {"id": f"{producer}-{number}", "n": number, "p": producer}
-            self.shard.put(json.dumps(body).encode(), self.clock.now_ms())
-
-    def kept(self) -> list[int]:
-        """Return the numbers in the archive, in order; the chain is checked."""
-        found = segments(self.bucket, PREFIX, self.shard.shard_id)
-        check_chain(found)
-        return [json.loads(record.data)["n"] for one in found for _, record in one.records]
-
-    def dropped(self) -> list[int]:
-        """Return the numbers in the duplicates beside committed segments."""
-        numbers = []
-        for one in segments(self.bucket, PREFIX, self.shard.shard_id):
-            data = one.metadata
-            key = duplicates_key(PREFIX, data.shard_id, data.minute, data.first, data.writer)
-            stored = MemoryStore(self.bucket).get(key)
-            assert (stored is not None) == (data.dropped > 0)
-            if stored is not None:
-                rows = list(read_dropped(stored.body, data.shard_id))
-                assert len(rows) == data.dropped
-                assert all(position in data.span for position, _, _ in rows)
-                numbers += [json.loads(record.data)["n"] for _, record, _ in rows]
-        return numbers
 
 
 @MODES

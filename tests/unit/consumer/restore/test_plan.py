@@ -1,124 +1,43 @@
 """`restore`: which rows follow from which archive, and how they are written."""
 
-import itertools
-import random
 from collections.abc import Sequence
 
 import pytest
 
 from archive.errors import SafetyRefusal, SettingsError, StoreRefused, TableUnavailable
-from archive.format.keys import end_marker_key, segment_key, start_marker_key
-from archive.format.markers import (
-    FORMAT,
-    JSON_TYPE,
-    ApplicationRecord,
-    EndMarker,
-    StartMarker,
-    encode_marker,
-)
-from archive.format.metadata import ChainStart, SegmentMetadata
-from archive.format.minute import iso_time
 from archive.format.position import Position
-from archive.retry import Backoff
-from archive.store.commit import BODY_TYPE
-from archive.store.retrying import RetryingStore
-from consumer.archived.application import settle_application
 from consumer.leases.rows import Checkpoint, Lease, LeaseRows
 from consumer.restore.command import apply_plan, check_nobody_lives, choose_shards, parse_time, refuse_unreadable
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import Action, PlannedRow, plan_rows
-from tests.fakes.clock import START_MS, ManualClock
+from tests.fakes.archive_scene import PREFIX, MemoryScene
+from tests.fakes.clock import START_MS
 from tests.fakes.lease_table import MemoryLeaseTable
-from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore
+from tests.fakes.memory_store import EndlessFault, Fault
 from tests.fakes.shard import FakeShard
 from tests.fakes.stream import DAY_MS, FakeStream
 
-PREFIX = "raw/"
 NOW = START_MS // 60_000
 S0, S1, S2, S3 = (f"shardId-{number:012d}" for number in range(4))
 AT_MS = START_MS - DAY_MS // 4
 
 
-class Archive:
+class Archive(MemoryScene):
     """A stream of shards, a bucket, and what a consumer left in it."""
 
     def __init__(self, *shard_ids: str, start_at_ms: int | None = None) -> None:
-        self.clock = ManualClock()
-        self.bucket = MemoryBucket(self.clock)
-        self.store = MemoryStore(self.bucket)
-        self.stream = FakeStream(*(FakeShard(shard_id) for shard_id in shard_ids))
-        self._numbers = itertools.count(1)
-        record = ApplicationRecord(
-            format=FORMAT,
-            stream_arn=self.stream.arn,
-            stream_created_ms=self.stream.created_ms,
-            application="app",
-            start="oldest",
-            start_at_ms=start_at_ms,
-            writer="w",
-            written_at_ms=START_MS,
-        )
-        settle_application(self.retrying(), PREFIX, self.stream.describe(), record)
+        super().__init__(*shard_ids)
+        self.settle(self.stream.describe(), start_at_ms=start_at_ms)
 
-    def retrying(self) -> RetryingStore:
-        """Return the store with a small budget for each request."""
-        return RetryingStore(self.store, lambda: Backoff(self.clock, random.Random(1), budget_seconds=5))
-
-    def begin(self, shard_id: str, sentinel: str = "TRIM_HORIZON") -> None:
-        """Write start.json."""
-        marker = StartMarker(
-            format=FORMAT,
-            shard=shard_id,
-            sentinel=sentinel,
-            first="1000:0",
-            starting_hash_key="0",
-            ending_hash_key="9",
-            parents=[],
-            writer="w",
-            written_at=iso_time(self.clock.now_ms()),
-        )
-        self._put(start_marker_key(PREFIX, shard_id), encode_marker(marker))
-
-    def end(self, shard_id: str, last: Position | None, *children: str) -> None:
-        """Close the shard, and write end.json."""
-        self.stream.shards[shard_id].close(*children)
-        marker = EndMarker(
-            format=FORMAT,
-            shard=shard_id,
-            last=None if last is None else str(last),
-            children=list(children),
-            proof="read",
-            writer="w",
-            written_at=iso_time(self.clock.now_ms()),
-        )
-        self._put(end_marker_key(PREFIX, shard_id), encode_marker(marker))
-
-    def chain(self, shard_id: str, minutes: Sequence[int], *, missing: int | None = None) -> list[Position]:
+    def begun(self, shard_id: str, minutes: Sequence[int], *, missing: Sequence[int] = ()) -> list[Position]:
         """Write start.json and one segment per minute; returns their last positions."""
         self.begin(shard_id)
-        after: Position | ChainStart = ChainStart("TRIM_HORIZON")
-        lasts = []
-        for number, minute in enumerate(minutes):
-            first, last = Position(1000 + 10 * number), Position(1005 + 10 * number, 2)
-            metadata = SegmentMetadata(
-                shard_id=shard_id,
-                minute=minute,
-                first=first,
-                last=last,
-                after=after,
-                records=2,
-                dropped=0,
-                payload_bytes=2,
-                arrival_min_ms=minute * 60_000,
-                arrival_max_ms=minute * 60_000 + 1,
-                writer=f"w{number}",
-            )
-            if number != missing:
-                key = segment_key(PREFIX, shard_id, minute, first)
-                self.store.put_if_absent(key, b"", metadata.encode(), BODY_TYPE)
-            after = last
-            lasts.append(last)
-        return lasts
+        return self.chain(shard_id, minutes, missing=missing)
+
+    def ended(self, shard_id: str, last: Position | None) -> None:
+        """Close the shard, and write end.json."""
+        self.stream.shards[shard_id].close()
+        self.end(shard_id, last)
 
     def split(self, parent: str, *children: str) -> None:
         """Close a shard and link its children."""
@@ -129,7 +48,7 @@ class Archive:
     def plan(self, *present: Lease, as_of_ms: int | None = None) -> dict[str, PlannedRow]:
         """Return the plan by shard."""
         facts = gather_facts(
-            self.retrying(),
+            self.retrying,
             PREFIX,
             self.stream.describe(),
             {shard_id: info for shard_id in self.stream.shards if (info := self.stream.shard(shard_id))},
@@ -142,21 +61,18 @@ class Archive:
         """Return the planned checkpoints."""
         return {shard_id: row.lease.checkpoint for shard_id, row in self.plan(as_of_ms=as_of_ms).items()}
 
-    def _put(self, key: str, body: bytes) -> None:
-        self.store.put_if_absent(key, body, {}, JSON_TYPE)
-
 
 def test_a_shard_goes_on_after_its_tail() -> None:
     """Sequence and sub-sequence number of the last archived record."""
     archive = Archive(S0)
-    lasts = archive.chain(S0, [NOW - 2, NOW - 1])
+    lasts = archive.begun(S0, [NOW - 2, NOW - 1])
     assert archive.checkpoints() == {S0: lasts[-1]}
 
 
 def test_every_listed_shard_gets_a_row() -> None:
     """Also those that nothing is archived of."""
     archive = Archive(S0, S1)
-    archive.chain(S0, [NOW])
+    archive.begun(S0, [NOW])
     assert archive.plan().keys() == {S0, S1}
 
 
@@ -176,7 +92,7 @@ def test_an_application_start_older_than_retention_is_the_trim_horizon() -> None
 def test_a_child_of_an_archived_shard_starts_at_its_trim_horizon() -> None:
     """It began after the application did, so its own beginning is the right and fixed start."""
     archive = Archive(S0, S1, S2, start_at_ms=AT_MS)
-    lasts = archive.chain(S0, [NOW - 3])
+    lasts = archive.begun(S0, [NOW - 3])
     archive.split(S0, S1, S2)
     assert archive.checkpoints() == {S0: lasts[-1], S1: "TRIM_HORIZON", S2: "TRIM_HORIZON"}
 
@@ -184,7 +100,7 @@ def test_a_child_of_an_archived_shard_starts_at_its_trim_horizon() -> None:
 def test_a_grandchild_of_an_archived_shard_starts_at_its_trim_horizon() -> None:
     """Nothing came through the shard between."""
     archive = Archive(S0, S1, S2, start_at_ms=AT_MS)
-    archive.chain(S0, [NOW - 3])
+    archive.begun(S0, [NOW - 3])
     archive.split(S0, S1)
     archive.split(S1, S2)
     assert archive.checkpoints()[S2] == "TRIM_HORIZON"
@@ -201,22 +117,22 @@ def test_a_child_of_a_shard_that_the_stream_forgot_starts_at_its_trim_horizon() 
     """The archive remembers the parent."""
     archive = Archive(S1, start_at_ms=AT_MS)
     archive.stream.shards[S1].parents = (S0,)
-    archive.chain(S0, [NOW - 3])
+    archive.begun(S0, [NOW - 3])
     assert archive.checkpoints() == {S1: "TRIM_HORIZON"}
 
 
 def test_a_proven_end_is_shard_end() -> None:
     """With records or without."""
     archive = Archive(S0, S1)
-    archive.end(S0, archive.chain(S0, [NOW - 3])[-1])
-    archive.end(S1, None)
+    archive.ended(S0, archive.begun(S0, [NOW - 3])[-1])
+    archive.ended(S1, None)
     assert archive.checkpoints() == {S0: "SHARD_END", S1: "SHARD_END"}
 
 
 def test_a_closed_shard_without_proof_is_read_on() -> None:
     """SHARD_END would skip what is left of it."""
     archive = Archive(S0, S1)
-    lasts = archive.chain(S0, [NOW - 3])
+    lasts = archive.begun(S0, [NOW - 3])
     archive.split(S0, S1)
     assert archive.checkpoints()[S0] == lasts[-1]
 
@@ -224,7 +140,7 @@ def test_a_closed_shard_without_proof_is_read_on() -> None:
 def test_an_end_that_the_stream_denies_is_refused() -> None:
     """end.json, and an open shard: not the same history."""
     archive = Archive(S0)
-    archive.end(S0, None)
+    archive.ended(S0, None)
     archive.stream.shards[S0].closed = False
     with pytest.raises(SafetyRefusal, match="calls it open"):
         archive.plan()
@@ -253,14 +169,14 @@ def test_rows_are_unowned_and_start_at_counter_0() -> None:
 def test_a_start_without_a_segment_is_followed(sentinel: str, checkpoint: Checkpoint) -> None:
     """A crash between start.json and the first commit."""
     archive = Archive(S0, start_at_ms=AT_MS)
-    archive.begin(S0, sentinel)
+    archive.begin(S0, sentinel=sentinel)
     assert archive.checkpoints() == {S0: checkpoint}
 
 
 def test_a_missing_segment_is_read_again() -> None:
     """The row goes back before the gap and says so."""
     archive = Archive(S0)
-    lasts = archive.chain(S0, [NOW - 3, NOW - 2, NOW - 1], missing=1)
+    lasts = archive.begun(S0, [NOW - 3, NOW - 2, NOW - 1], missing=[1])
     row = archive.plan()[S0]
     assert row.lease.checkpoint == lasts[0]
     assert "missing" in row.warnings[0]
@@ -269,7 +185,7 @@ def test_a_missing_segment_is_read_again() -> None:
 def test_a_tail_older_than_retention_is_said() -> None:
     """Records may be gone: the audit will say unknown, so a person hears it now."""
     archive = Archive(S0)
-    archive.chain(S0, [NOW])
+    archive.begun(S0, [NOW])
     archive.clock.advance(25 * 3600)
     assert "retention" in archive.plan()[S0].warnings[0]
 
@@ -277,29 +193,29 @@ def test_a_tail_older_than_retention_is_said() -> None:
 def test_as_of_a_time_goes_back() -> None:
     """The last segment of the minutes that were over by then."""
     archive = Archive(S0)
-    lasts = archive.chain(S0, [NOW - 3, NOW - 2, NOW - 1])
+    lasts = archive.begun(S0, [NOW - 3, NOW - 2, NOW - 1])
     assert archive.checkpoints(as_of_ms=(NOW - 1) * 60_000 + 59_999) == {S0: lasts[1]}
 
 
 def test_as_of_a_time_before_the_end_is_not_the_end() -> None:
     """end.json lies behind that time."""
     archive = Archive(S0)
-    lasts = archive.chain(S0, [NOW - 3, NOW - 2, NOW - 1])
-    archive.end(S0, lasts[-1])
+    lasts = archive.begun(S0, [NOW - 3, NOW - 2, NOW - 1])
+    archive.ended(S0, lasts[-1])
     assert archive.checkpoints(as_of_ms=(NOW - 1) * 60_000) == {S0: lasts[1]}
 
 
 def test_as_of_a_time_after_the_end_is_the_end() -> None:
     """The chain is seen to reach it."""
     archive = Archive(S0)
-    archive.end(S0, archive.chain(S0, [NOW - 3, NOW - 2])[-1])
+    archive.ended(S0, archive.begun(S0, [NOW - 3, NOW - 2])[-1])
     assert archive.checkpoints(as_of_ms=NOW * 60_000) == {S0: "SHARD_END"}
 
 
 def test_as_of_a_time_before_everything_starts_anew() -> None:
     """Where start.json says."""
     archive = Archive(S0)
-    archive.chain(S0, [NOW - 3])
+    archive.begun(S0, [NOW - 3])
     assert archive.checkpoints(as_of_ms=(NOW - 10) * 60_000) == {S0: "TRIM_HORIZON"}
 
 
@@ -322,7 +238,7 @@ def test_another_stream_is_refused() -> None:
 def test_a_row_that_is_right_is_kept() -> None:
     """The fewer writes the better."""
     archive = Archive(S0)
-    lasts = archive.chain(S0, [NOW])
+    lasts = archive.begun(S0, [NOW])
     row = archive.plan(Lease(S0, lasts[-1], 9))[S0]
     assert (row.action, row.lease.counter) == (Action.KEEP, 9)
 
@@ -330,7 +246,7 @@ def test_a_row_that_is_right_is_kept() -> None:
 def test_a_right_row_of_a_dead_owner_is_freed() -> None:
     """Else the next worker waits until KCL takes the owner for dead."""
     archive = Archive(S0)
-    lasts = archive.chain(S0, [NOW])
+    lasts = archive.begun(S0, [NOW])
     row = archive.plan(Lease(S0, lasts[-1], 9, "w1"))[S0]
     assert (row.action, row.lease.counter, row.lease.owner) == (Action.REPLACE, 10, None)
 
@@ -338,7 +254,7 @@ def test_a_right_row_of_a_dead_owner_is_freed() -> None:
 def test_a_row_that_is_wrong_is_replaced_with_a_higher_counter() -> None:
     """Whatever a dead owner still sends fails on its old counter."""
     archive = Archive(S0)
-    archive.chain(S0, [NOW])
+    archive.begun(S0, [NOW])
     row = archive.plan(Lease(S0, "TRIM_HORIZON", 9, "w1"))[S0]
     assert (row.action, row.lease.counter, row.lease.owner) == (Action.REPLACE, 10, None)
 
@@ -346,14 +262,14 @@ def test_a_row_that_is_wrong_is_replaced_with_a_higher_counter() -> None:
 def test_a_row_ahead_of_the_archive_goes_back_and_says_so() -> None:
     """Its records are nowhere: reading them again is the only way."""
     archive = Archive(S0)
-    archive.chain(S0, [NOW])
+    archive.begun(S0, [NOW])
     assert "goes back" in archive.plan(Lease(S0, Position(5000), 9))[S0].warnings[0]
 
 
 def test_the_rows_are_written() -> None:
     """And a second plan finds nothing to do."""
     archive = Archive(S0, S1)
-    archive.chain(S0, [NOW])
+    archive.begun(S0, [NOW])
     table = MemoryLeaseTable()
     assert apply_plan(table, list(archive.plan().values())) == 2
     rows = table.read()
@@ -365,7 +281,7 @@ def test_the_rows_are_written() -> None:
 def test_a_crash_between_two_rows_is_mended_by_running_again() -> None:
     """The rows written are right, the rest is written by the second run."""
     archive = Archive(S0, S1, S2)
-    archive.chain(S0, [NOW])
+    archive.begun(S0, [NOW])
     table = MemoryLeaseTable()
 
     def crash(shard_id: str) -> None:
@@ -385,7 +301,7 @@ def test_a_crash_between_two_rows_is_mended_by_running_again() -> None:
 def test_a_worker_that_starts_meanwhile_keeps_its_row() -> None:
     """The condition of the put fails, and the command refuses."""
     archive = Archive(S0)
-    archive.chain(S0, [NOW])
+    archive.begun(S0, [NOW])
     seen = Lease(S0, "TRIM_HORIZON", 9, "w1")
     table = MemoryLeaseTable(seen)
     table.before_put = lambda _: table.seed(seen._replace(counter=10))
@@ -411,7 +327,7 @@ def test_a_row_that_nobody_can_read_is_refused() -> None:
 def test_an_outage_of_the_store_is_an_error() -> None:
     """Never a plan that begins anew."""
     archive = Archive(S0)
-    archive.chain(S0, [NOW])
+    archive.begun(S0, [NOW])
     archive.store.faults = EndlessFault(Fault.REFUSED, verbs=["LIST"])
     with pytest.raises(StoreRefused, match="AccessDenied"):
         archive.plan()

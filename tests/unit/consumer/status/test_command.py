@@ -1,7 +1,7 @@
 """`status`: what is said of each shard, of leases between two looks, and of what cannot be asked."""
 
 import itertools
-import random
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -9,102 +9,41 @@ import pytest
 from rich.console import Console
 
 from archive.errors import StreamUnavailable
-from archive.format.keys import end_marker_key, segment_key, start_marker_key
-from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
-from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
-from archive.format.minute import iso_time
+from archive.format.metadata import Continuity
 from archive.format.position import Position
-from archive.retry import Backoff
-from archive.store.commit import BODY_TYPE
-from archive.store.retrying import RetryingStore
-from consumer.archived.application import settle_application
 from consumer.leases.rows import Lease
 from consumer.status.command import exit_code, iter_reports
 from consumer.status.facts import Sources
 from consumer.status.report import Lag, LeaseWatch, Observation, ShardStatus, StatusReport, shard_statuses
 from consumer.status.screen import render, short
 from consumer.stream.port import ShardInfo, StreamIdentity
-from tests.fakes.clock import START_MS, ManualClock
+from tests.fakes.archive_scene import PREFIX, MemoryScene
+from tests.fakes.clock import START_MS
 from tests.fakes.lease_table import MemoryLeaseTable
-from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore
+from tests.fakes.memory_store import EndlessFault, Fault
 from tests.fakes.shard import FakeShard
-from tests.fakes.stream import FakeStream
 from tests.fakes.world import settings
 
-PREFIX = "raw/"
 NOW = START_MS // 60_000
 S0, S1 = "shardId-000000000000", "shardId-000000000001"
-LEASE = Lease(S0, Position(1005), 7, "w1")
+LEASE = Lease(S0, Position(1005, 2), 7, "w1")
 
 
-class Scene:
+class Scene(MemoryScene):
     """A stream, a bucket and a table for the whole command below its arguments."""
 
     def __init__(self, *leases: Lease) -> None:
-        self.clock = ManualClock()
-        self.bucket = MemoryBucket(self.clock)
-        self.store = MemoryStore(self.bucket)
-        self.stream = FakeStream(FakeShard(S0))
+        super().__init__(S0)
         self.table = MemoryLeaseTable(*leases)
         self.days = 7
 
-    def archive(self, *minutes: int, missing: int | None = None, continuity: Continuity = Continuity.PROVEN) -> None:
-        """Begin the archive, and store a chain for S0 with one segment per minute."""
-        record = ApplicationRecord(
-            format=FORMAT,
-            stream_arn=self.stream.arn,
-            stream_created_ms=self.stream.created_ms,
-            application="app",
-            start="oldest",
-            start_at_ms=None,
-            writer="w",
-            written_at_ms=START_MS,
-        )
-        settle_application(self.retrying(), PREFIX, self.stream.describe(), record)
-        start = StartMarker(
-            format=FORMAT,
-            shard=S0,
-            sentinel="TRIM_HORIZON",
-            first="1000:0",
-            starting_hash_key="0",
-            ending_hash_key="9",
-            parents=[],
-            writer="w",
-            written_at=iso_time(START_MS),
-        )
-        self.store.put_if_absent(start_marker_key(PREFIX, S0), encode_marker(start), {}, JSON_TYPE)
-        after: Position | ChainStart = ChainStart("TRIM_HORIZON")
-        for number, minute in enumerate(minutes):
-            metadata = SegmentMetadata(
-                shard_id=S0,
-                minute=minute,
-                first=Position(1000 + 10 * number),
-                last=Position(1005 + 10 * number),
-                after=after,
-                records=1,
-                dropped=0,
-                payload_bytes=1,
-                arrival_min_ms=minute * 60_000,
-                arrival_max_ms=minute * 60_000,
-                writer="w",
-                continuity=continuity,
-            )
-            after = metadata.last
-            if number != missing:
-                key = segment_key(PREFIX, S0, minute, metadata.first)
-                self.store.put_if_absent(key, b"", metadata.encode(), BODY_TYPE)
-
-    def end(self, last: str | None) -> None:
-        """Close S0 with proof."""
-        self.stream.shards[S0].close()
-        marker = EndMarker(
-            format=FORMAT, shard=S0, last=last, children=[], proof="read", writer="w", written_at=iso_time(START_MS)
-        )
-        self.store.put_if_absent(end_marker_key(PREFIX, S0), encode_marker(marker), {}, JSON_TYPE)
-
-    def retrying(self) -> RetryingStore:
-        """Return the store with a small budget for each request."""
-        return RetryingStore(self.store, lambda: Backoff(self.clock, random.Random(1), budget_seconds=5))
+    def archive(
+        self, *minutes: int, missing: Collection[int] = (), continuity: Continuity = Continuity.PROVEN
+    ) -> list[Position]:
+        """Begin the archive, and store a chain for S0 with one segment per minute; returns their last positions."""
+        self.settle(self.stream.describe())
+        self.begin(S0)
+        return self.chain(S0, minutes, missing=missing, continuity=continuity)
 
     def shards(self) -> dict[str, ShardInfo]:
         """Return ListShards."""
@@ -114,7 +53,7 @@ class Scene:
         """Return whom to ask."""
         sources = Sources(
             settings=settings(),
-            store=self.retrying(),
+            store=self.retrying,
             describe=self.stream.describe,
             all_shards=self.shards,
             table=self.table,
@@ -139,8 +78,8 @@ def test_a_shard_is_described() -> None:
     scene = Scene(LEASE)
     scene.archive(NOW - 1)
     one = scene.only()
-    assert (one.shard, one.state, one.owner, one.checkpoint) == (S0, "open", "w1", "1005:0")
-    assert (one.tail, one.tail_minute) == ("1005:0", "2026-11-21T10:15Z")
+    assert (one.shard, one.state, one.owner, one.checkpoint) == (S0, "open", "w1", "1005:2")
+    assert (one.tail, one.tail_minute) == ("1005:2", "2026-11-21T10:15Z")
     assert (one.gaps, one.notes) == ([], [])
 
 
@@ -219,19 +158,20 @@ def test_parents_and_children_are_named() -> None:
 def test_a_proven_end_is_not_behind() -> None:
     """And its tail is known without a search."""
     scene = Scene()
-    scene.archive(NOW)
-    scene.end("1005:0")
+    (last,) = scene.archive(NOW)
+    scene.stream.shards[S0].close()
+    scene.end(S0, last)
     scene.store.requests.clear()
     one = scene.only()
-    assert (one.tail, one.behind_seconds, one.behind_source) == ("1005:0", 0, "end")
+    assert (one.tail, one.behind_seconds, one.behind_source) == ("1005:2", 0, "end")
     assert scene.store.requests["HEAD"] == 0
 
 
 def test_a_missing_segment_is_a_gap() -> None:
     """Named by the position before it."""
     scene = Scene()
-    scene.archive(NOW - 2, NOW - 1, NOW, missing=1)
-    assert scene.only().gaps == ["missing after 1005:0"]
+    scene.archive(NOW - 2, NOW - 1, NOW, missing=[1])
+    assert scene.only().gaps == ["missing after 1005:2"]
 
 
 def test_a_doubtful_continuity_is_a_gap() -> None:
@@ -286,7 +226,7 @@ def test_an_archive_that_was_never_begun_is_said() -> None:
     """The stream's shards and the leases are shown all the same."""
     report = Scene(LEASE).report()
     assert ("nothing is archived" in report.problems[0].sentence, exit_code(report)) == (True, 0)
-    assert report.shards[0].checkpoint == "1005:0"
+    assert report.shards[0].checkpoint == "1005:2"
 
 
 def test_another_streams_archive_is_refused_by_its_code() -> None:
@@ -312,7 +252,7 @@ def test_an_unavailable_stream_leaves_the_archive() -> None:
     scene.archive(NOW)
     scene.stream.unavailable = True
     report = scene.report()
-    assert (exit_code(report), report.shards[0].tail) == (5, "1005:0")
+    assert (exit_code(report), report.shards[0].tail) == (5, "1005:2")
 
 
 def test_an_unavailable_table_leaves_the_archive() -> None:
@@ -321,7 +261,7 @@ def test_an_unavailable_table_leaves_the_archive() -> None:
     scene.archive(NOW)
     scene.table.unavailable = True
     report = scene.report()
-    assert (exit_code(report), len(report.problems), report.shards[0].tail) == (5, 1, "1005:0")
+    assert (exit_code(report), len(report.problems), report.shards[0].tail) == (5, 1, "1005:2")
 
 
 def test_an_unreadable_row_is_a_problem() -> None:
@@ -365,7 +305,7 @@ def test_the_screen_shows_problems_and_rows() -> None:
     with console.capture() as capture:
         console.print(render(scene.report()))
     text = capture.get()
-    assert all(word in text for word in (S0, "w1", "1005:0", "nothing is archived", "→ start with"))
+    assert all(word in text for word in (S0, "w1", "1005:2", "nothing is archived", "→ start with"))
 
 
 def refuse() -> StreamIdentity:
