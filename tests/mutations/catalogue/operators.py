@@ -66,11 +66,13 @@ OPERATORS: Final = (
     Mutation(
         "restore at the first record of the last segment",
         Change(_RESTORE_PLAN, "    return (\n        segment.last,\n", "    return (\n        segment.first,\n"),
+        tests=(f"{_PLANS}::test_a_shard_goes_on_after_its_tail",),
         mode="operations",
     ),
     Mutation(
         "restore at the sentinel",
         Change(_RESTORE_PLAN, "    if found is not None:\n        return _after_chain(facts, found)\n", ""),
+        tests=(f"{_PLANS}::test_a_missing_segment_is_read_again",),
         mode="operations",
     ),
     Mutation(
@@ -80,6 +82,7 @@ OPERATORS: Final = (
             "if archived.end is not None and _reaches(archived, found, as_of=facts.as_of):",
             "if info.closed and (archived.end is None or _reaches(archived, found, as_of=facts.as_of)):",
         ),
+        tests=(f"{_PLANS}::test_a_closed_shard_without_proof_is_read_on",),
         mode="operations",
     ),
     Mutation(
@@ -91,11 +94,13 @@ OPERATORS: Final = (
     Mutation(
         "expire the day that retention ends in",
         Change(_EXPIRE, "older_than_ms) // _DAY_MS - 1)", "older_than_ms) // _DAY_MS + 2)"),
+        tests=(f"{_EXPIRES}::test_what_the_stream_may_still_hold_is_refused",),
         mode="operations",
     ),
     Mutation(
         "expire the last segment of a chain",
         Change(_EXPIRE_PLAN, "if one.first == greatest[one.shard_id]", "if one is None"),
+        tests=(f"{_EXPIRES}::test_the_last_segment_of_a_chain_stays",),
         mode="operations",
     ),
     Mutation(
@@ -105,16 +110,19 @@ OPERATORS: Final = (
             "if published is None:",
             "if published is None:\n        return None\n    if published is None:",
         ),
+        tests=(f"{_EXPIRES}::test_a_day_that_is_not_published_is_refused",),
         mode="operations",
     ),
     Mutation(
         "expire whatever the verdict",
         Change(_EXPIRE_PLAN, "if published.verdict != CLEAN:", "if not published.verdict:"),
+        tests=(f"{_EXPIRES}::test_a_day_that_is_not_clean_is_refused",),
         mode="operations",
     ),
     Mutation(
         "expire what came after the verdict",
         Change(_EXPIRE_PLAN, "if fresh:", "if fresh and day is None:"),
+        tests=(f"{_EXPIRES}::test_an_object_newer_than_the_verdict_is_refused",),
         mode="operations",
     ),
     Mutation(
