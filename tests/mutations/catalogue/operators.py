@@ -67,11 +67,13 @@ OPERATORS: Final = (
         "restore at the first record of the last segment",
         Change(_RESTORE_PLAN, "    return (\n        segment.last,\n", "    return (\n        segment.first,\n"),
         mode="operations",
+        tests=(f"{_PLANS}::test_a_shard_goes_on_after_its_tail",),
     ),
     Mutation(
         "restore at the sentinel",
         Change(_RESTORE_PLAN, "    if found is not None:\n        return _after_chain(facts, found)\n", ""),
         mode="operations",
+        tests=(f"{_PLANS}::test_a_missing_segment_is_read_again",),
     ),
     Mutation(
         "restore ends every closed shard",
@@ -81,6 +83,7 @@ OPERATORS: Final = (
             "if info.closed and (archived.end is None or _reaches(archived, found, as_of=facts.as_of)):",
         ),
         mode="operations",
+        tests=(f"{_PLANS}::test_a_closed_shard_without_proof_is_read_on",),
     ),
     Mutation(
         "expire inside retention",
@@ -92,11 +95,13 @@ OPERATORS: Final = (
         "expire the day that retention ends in",
         Change(_EXPIRE, "older_than_ms) // _DAY_MS - 1)", "older_than_ms) // _DAY_MS + 2)"),
         mode="operations",
+        tests=(f"{_EXPIRES}::test_what_the_stream_may_still_hold_is_refused",),
     ),
     Mutation(
         "expire the last segment of a chain",
         Change(_EXPIRE_PLAN, "if found.first == greatest[found.shard_id]", "if found is None"),
         mode="operations",
+        tests=(f"{_EXPIRES}::test_the_last_segment_of_a_chain_stays",),
     ),
     Mutation(
         "expire what is not published",
@@ -106,16 +111,19 @@ OPERATORS: Final = (
             "if published is None:\n        return None\n    if published is None:",
         ),
         mode="operations",
+        tests=(f"{_EXPIRES}::test_a_day_that_is_not_published_is_refused",),
     ),
     Mutation(
         "expire whatever the verdict",
         Change(_EXPIRE_PLAN, "if published.verdict != CLEAN:", "if not published.verdict:"),
         mode="operations",
+        tests=(f"{_EXPIRES}::test_a_day_that_is_not_clean_is_refused",),
     ),
     Mutation(
         "expire what came after the verdict",
         Change(_EXPIRE_PLAN, "if fresh:", "if fresh and day is None:"),
         mode="operations",
+        tests=(f"{_EXPIRES}::test_an_object_newer_than_the_verdict_is_refused",),
     ),
     Mutation(
         "expire without a tombstone",
