@@ -13,10 +13,10 @@ from compaction.job.context import AuditOptions
 from compaction.publish.generation import Manifest
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from tests.corpus.auditing import job_context
-from tests.corpus.defects import (
+from tests.corpus.chain_defects import overlapping_segments
+from tests.corpus.event_defects import (
     drop_records,
     dropped_without_original,
-    overlapping_segments,
     repeated_after_midnight,
     repeated_event,
     repeated_in_another_shard,

@@ -20,8 +20,9 @@ from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.tasks.task import Order, TaskResult
 from tests.corpus.auditing import in_process, job_context
-from tests.corpus.defects import overlapping_segments, truncated_object
+from tests.corpus.chain_defects import overlapping_segments
 from tests.corpus.model import PREFIX, Corpus, make_segment
+from tests.corpus.object_defects import truncated_object
 from tests.fakes.clock import ManualClock
 from tests.fakes.failing_storage import Crash, FailingStorage
 
