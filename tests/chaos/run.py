@@ -13,11 +13,12 @@ from demo.readback import compare, read_archive
 from tests.chaos.acts import BACKGROUND_DYNAMODB, BACKGROUND_S3, Acts, Play
 from tests.chaos.faults import CALM
 from tests.chaos.feeder import Feeder
-from tests.chaos.proxy import DYNAMODB, S3, FaultProxy
+from tests.chaos.proxy import FaultProxy
 from tests.chaos.report import Findings, table
 from tests.chaos.schedule import STRIKE_WORKERS, Act, Kind, schedule
 from tests.chaos.site import WORKERS, ChaosApplication, Site
 from tests.chaos.timeline import Timeline
+from tests.chaos.upstream import DYNAMODB, S3
 from tests.e2e.harness import PREFIX
 
 _TICK_SECONDS: Final = 0.1

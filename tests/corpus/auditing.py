@@ -17,7 +17,7 @@ from compaction.job.context import Engine, JobContext, Shuffle
 from compaction.tasks.event_ids import Layout, find_copies
 from compaction.tasks.task import Order, TaskResult, run, run_collecting
 from compaction.verdict.findings import Finding
-from tests.corpus.defects import Expected, Seen
+from tests.corpus.expected import Expected, Seen
 from tests.corpus.model import PREFIX
 from tests.fakes.clock import ManualClock
 

@@ -85,6 +85,12 @@ class World:
         worker.daemon.request_shutdown()
         return worker
 
+    def holding(self, count: int) -> Worker:
+        """Start a worker and deliver `count` records, which it then holds uncommitted."""
+        worker = self.started()
+        worker.daemon.deliver(count)
+        return worker
+
     def put(self, count: int = 1, *, data: bytes | None = None) -> list[UserRecord]:
         """Put records that arrive now."""
         return [

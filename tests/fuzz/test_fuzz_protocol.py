@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from archive.errors import MinutebookError
 from consumer.processor.processor import ShardProcessor
 from consumer.processor.protocol import run_process
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.shard import SHARD
-from tests.fakes.world import PREFIX, World, settings
+from tests.fakes.world import World, settings
 from tests.fuzz.hostile import check_printable, damaged, search
 from tests.fuzz.valid import conversations
 from tests.witness.readback import check_chain, read_shard

@@ -15,9 +15,10 @@ from archive.store.retrying import RetryingStore
 from consumer.leases.rows import Checkpoint
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import plan_rows
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.shard import SHARD
-from tests.fakes.world import PREFIX, World
+from tests.fakes.world import World
 
 
 class Step(NamedTuple):

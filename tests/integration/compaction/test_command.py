@@ -12,8 +12,8 @@ from archive.format.day import Day
 from archive.store.places import open_storage
 from compaction.verdict.audit_document import decode_audit
 from demo.embedded import EmbeddedAws
-from tests.corpus.defects import swapped_lines
 from tests.corpus.model import Corpus
+from tests.corpus.object_defects import swapped_lines
 from tests.integration.shell import ROOT, Shell, store_checkpoints
 
 if TYPE_CHECKING:

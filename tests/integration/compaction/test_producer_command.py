@@ -11,7 +11,7 @@ import pytest
 from archive.format.day import Day
 from archive.store.places import open_storage
 from demo.embedded import EmbeddedAws
-from tests.corpus.defects import repeated_after_midnight
+from tests.corpus.event_defects import repeated_after_midnight
 from tests.corpus.model import Corpus
 from tests.integration.shell import ROOT, Shell, store_checkpoints
 

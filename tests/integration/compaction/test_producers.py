@@ -18,7 +18,8 @@ from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.auditing import compare, job_context
-from tests.corpus.defects import PRODUCER_DEFECTS, Expected, Seen
+from tests.corpus.defects import PRODUCER_DEFECTS
+from tests.corpus.expected import Expected, Seen
 from tests.corpus.model import Corpus, Shape
 from tests.corpus.reading import published_events
 

@@ -24,17 +24,10 @@ from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.auditing import compare, job_context
-from tests.corpus.defects import (
-    Defect,
-    Seen,
-    copied_object,
-    edited_count,
-    missing_object,
-    overlapping_segments,
-    swapped_lines,
-    truncated_object,
-)
+from tests.corpus.chain_defects import missing_object, overlapping_segments
+from tests.corpus.expected import Defect, Seen
 from tests.corpus.model import Corpus, Shape
+from tests.corpus.object_defects import copied_object, edited_count, swapped_lines, truncated_object
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -15,6 +15,7 @@ _REWRITE: Final = "compaction/rewrite.py"
 
 _FUZZ: Final = "tests/fuzz/test_fuzz_compaction.py"
 _LEFT_OUT: Final = "tests/unit/compaction/publish/test_left_out.py"
+_BROUGHT_BACK: Final = "tests/unit/compaction/publish/test_brought_back.py"
 _COPIES_HISTORIES: Final = "tests/property/test_producer_copies.py"
 _FINDINGS_TESTS: Final = "tests/unit/compaction/audit/test_producers.py"
 _IDS: Final = "tests/unit/compaction/tasks/test_event_ids.py"
@@ -80,12 +81,12 @@ NIGHTLY: Final = (
             "found.append(group._replace(merge=True, restored=lines) if lines else group)",
             "found += [group, MergeGroup(group.objects[:1], merge=True, restored=lines)] if lines else [group]",
         ),
-        tests=(f"{_LEFT_OUT}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
+        tests=(f"{_BROUGHT_BACK}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
     ),
     Mutation(
         "bring every copy of a lost record back",
         Change(_DROPPED, "chosen.get(copy.original) == (segment.key, copy.position)", "copy.original in chosen"),
-        tests=(f"{_LEFT_OUT}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
+        tests=(f"{_BROUGHT_BACK}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
     ),
     Mutation(
         "pass over what the day before was published without",
@@ -123,6 +124,6 @@ NIGHTLY: Final = (
             "left = [found for found in audit.findings if not found.repaired]",
             "left = list(audit.findings)",
         ),
-        tests=(f"{_LEFT_OUT}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
+        tests=(f"{_BROUGHT_BACK}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
     ),
 )

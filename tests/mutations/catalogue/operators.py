@@ -14,6 +14,7 @@ _SIDE_OBJECTS: Final = "consumer/expire/side_objects.py"
 
 _FOUND: Final = "tests/simulation/found/test_found_by_operators.py"
 _PLANS: Final = "tests/unit/consumer/restore/test_plan.py"
+_REFUSALS: Final = "tests/unit/consumer/expire/test_refusals.py"
 _EXPIRES: Final = "tests/unit/consumer/expire/test_command.py"
 _SIDE: Final = "tests/unit/consumer/expire/test_side_objects.py"
 _CHAIN_ENDS_TESTS: Final = "tests/unit/consumer/archived/test_chain_ends.py"
@@ -111,19 +112,19 @@ OPERATORS: Final = (
             "if published is None:\n        return None\n    if published is None:",
         ),
         mode="operations",
-        tests=(f"{_EXPIRES}::test_a_day_that_is_not_published_is_refused",),
+        tests=(f"{_REFUSALS}::test_a_day_that_is_not_published_is_refused",),
     ),
     Mutation(
         "expire whatever the verdict",
         Change(_EXPIRE_PLAN, "if published.verdict != CLEAN:", "if not published.verdict:"),
         mode="operations",
-        tests=(f"{_EXPIRES}::test_a_day_that_is_not_clean_is_refused",),
+        tests=(f"{_REFUSALS}::test_a_day_that_is_not_clean_is_refused",),
     ),
     Mutation(
         "expire what came after the verdict",
         Change(_EXPIRE_PLAN, "if fresh:", "if fresh and day is None:"),
         mode="operations",
-        tests=(f"{_EXPIRES}::test_an_object_newer_than_the_verdict_is_refused",),
+        tests=(f"{_REFUSALS}::test_an_object_newer_than_the_verdict_is_refused",),
     ),
     Mutation(
         "expire without a tombstone",

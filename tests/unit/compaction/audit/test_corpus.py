@@ -13,7 +13,8 @@ from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit, AuditLevel
 from tests.corpus.auditing import compare, job_context
-from tests.corpus.defects import DEFECTS, Defect, Expected, Seen, break_shard, suits
+from tests.corpus.defects import DEFECTS, break_shard, suits
+from tests.corpus.expected import Defect, Expected, Seen
 from tests.corpus.model import Corpus, Shape
 
 DAY = Day.parse("2026-11-20")

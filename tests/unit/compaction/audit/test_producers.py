@@ -12,21 +12,11 @@ from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
 from tests.corpus.auditing import compare, job_context
-from tests.corpus.defects import (
-    DEFECTS,
-    PRODUCER_DEFECTS,
-    Defect,
-    Expected,
-    Seen,
-    break_shard,
-    flipped_bit,
-    repeated_after_midnight,
-    repeated_event,
-    repeated_in_another_shard,
-    suits,
-    swapped_lines,
-)
+from tests.corpus.defects import DEFECTS, PRODUCER_DEFECTS, break_shard, suits
+from tests.corpus.event_defects import repeated_after_midnight, repeated_event, repeated_in_another_shard
+from tests.corpus.expected import Defect, Expected, Seen
 from tests.corpus.model import Corpus, Shape
+from tests.corpus.object_defects import flipped_bit, swapped_lines
 
 DAY = Day.parse("2026-11-20")
 

@@ -12,7 +12,7 @@ from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.report.page import render
 from tests.corpus.auditing import job_context
-from tests.corpus.defects import missing_object, unproven_end
+from tests.corpus.chain_defects import missing_object, unproven_end
 from tests.corpus.model import PREFIX, Corpus
 
 DAY = Day.parse("2026-11-20")

@@ -1,18 +1,14 @@
-"""`expire`: what may be deleted, what is refused, and what a crash at each step leaves."""
-
-from collections.abc import Sequence
+"""`expire`: what is deleted, what stays, and what is written down before."""
 
 import pytest
 
-from archive.errors import FormatError, OutcomeUnknown, SafetyRefusal, SettingsError, StoreUnavailable
-from archive.format.tombstone import ExpiredRun, tombstone_key
+from archive.errors import SafetyRefusal, SettingsError
+from archive.format.tombstone import ExpiredRun
 from archive.store.published import read_published
 from consumer.archived.chain_ends import find_ends
 from consumer.expire.command import newest_day, parse_age
 from tests.fakes.archive_scene import PREFIX
-from tests.fakes.clock import START_MS
 from tests.fakes.expire_scene import DAY, OUT, S0, S1, TODAY, ExpireScene, day_of, old_day
-from tests.fakes.memory_store import EndlessFault, Fault, PlannedFaults
 from tests.fakes.stream import DAY_MS
 
 
@@ -108,88 +104,6 @@ def test_a_deleted_segment_without_tombstone_is_still_a_hole() -> None:
     assert len(end.holes) == 1
 
 
-@pytest.mark.parametrize("verdict", ["defects", "unknown"])
-def test_a_day_that_is_not_clean_is_refused(verdict: str) -> None:
-    """Exit code 6 and the verdict."""
-    scene, old, new = old_day(clean=False)
-    scene.publish(40, verdict)
-    code, text = scene.expire()
-    assert (code, verdict in text, scene.raw()) == (6, True, [*old, new])
-
-
-def test_a_day_that_is_not_published_is_refused() -> None:
-    """With the command that publishes it."""
-    scene, old, new = old_day(clean=False)
-    code, text = scene.expire()
-    assert (code, f"minutebook compact --date {day_of(40)}" in text, scene.raw()) == (6, True, [*old, new])
-
-
-def test_an_object_newer_than_the_verdict_is_refused() -> None:
-    """Nobody has audited or compacted it."""
-    scene, old, new = old_day()
-    late = scene.add(40, 9)
-    code, text = scene.expire()
-    assert (code, late in text, set(scene.raw())) == (6, True, {*old, new, late})
-
-
-def test_an_object_that_changed_is_refused() -> None:
-    """Same key, other bytes."""
-    scene, old, _ = old_day()
-    scene.bucket.place(old[0], b"other", scene.bucket.metadata(old[0]))
-    assert scene.expire()[0] == 6
-
-
-def test_an_object_that_is_gone_is_refused() -> None:
-    """Somebody deletes beside us: no more is deleted before that is understood."""
-    scene, old, _ = old_day()
-    scene.bucket.delete(old[1])
-    code, text = scene.expire()
-    assert (code, "is gone" in text) == (6, True)
-
-
-def test_a_foreign_object_is_refused() -> None:
-    """It belongs to somebody."""
-    scene, old, _ = old_day()
-    scene.bucket.place(f"{old[0].rpartition('/')[0]}/notes.txt", b"")
-    code, text = scene.expire()
-    assert (code, "notes.txt" in text) == (6, True)
-
-
-def test_a_segment_that_lies_about_itself_is_refused() -> None:
-    """The tombstone would repeat the lie; nothing is deleted."""
-    scene, old, new = old_day(clean=False)
-    scene.bucket.place(old[1], b"", {**scene.bucket.metadata(old[1]), "shard": S1})
-    scene.publish(40)
-    code, text = scene.expire()
-    assert (code, "another segment" in text, scene.raw()) == (6, True, [*old, new])
-
-
-def test_a_refused_day_does_not_hold_up_the_others() -> None:
-    """They are expired, and the exit code still says 6."""
-    scene = ExpireScene()
-    refused, expired, new = scene.add(41), scene.add(40), scene.add(30)
-    scene.publish(40)
-    assert scene.expire()[0] == 6
-    assert scene.raw() == [refused, new]
-    assert expired not in scene.raw()
-
-
-def test_a_damaged_publication_is_an_error() -> None:
-    """Its format is not guessed."""
-    scene, _, _ = old_day()
-    scene.bucket.place(f"{OUT}dt={day_of(40)}/_current.json", b"{}")
-    with pytest.raises(FormatError, match="does not parse"):
-        scene.expire()
-
-
-def test_a_publication_without_its_inventory_is_an_error() -> None:
-    """The verdict was given for something that is not known."""
-    scene, _, _ = old_day()
-    scene.bucket.delete(f"{OUT}dt={day_of(40)}/_manifest/g1.inventory.jsonl.gz")
-    with pytest.raises(FormatError, match="missing"):
-        scene.expire()
-
-
 @pytest.mark.parametrize(
     ("retention_days", "older_than", "fine"), [(1, "2d", True), (1, "1d", False), (30, "30d", False)]
 )
@@ -211,129 +125,6 @@ def test_only_whole_days_are_expired() -> None:
     scene.publish(30)
     assert scene.expire()[0] == 0
     assert scene.raw() == [young, new]
-
-
-def test_another_streams_archive_is_refused() -> None:
-    """Its retention says nothing about these objects."""
-    scene, _, _ = old_day()
-    scene.stream.recreate(START_MS)
-    with pytest.raises(SafetyRefusal, match="earlier stream"):
-        scene.expire()
-
-
-def crash(_: Sequence[str]) -> None:
-    """Stop here, as a SIGKILL does."""
-    raise KeyboardInterrupt
-
-
-def test_a_crash_after_the_tombstone_is_resumed() -> None:
-    """The next run deletes the same objects, by the tombstone that is there."""
-    scene, old, new = old_day()
-    scene.deleter.before = crash
-    with pytest.raises(KeyboardInterrupt):
-        scene.expire()
-    stone = scene.tombstone(40)
-    assert scene.raw() == [*old, new]
-    scene.deleter.before = None
-    assert scene.expire()[0] == 0
-    assert (scene.raw(), scene.tombstone(40)) == ([new], stone)
-
-
-def test_a_crash_between_two_batches_is_resumed() -> None:
-    """The rest is deleted, and nothing that had to stay."""
-    scene, _, new = old_day()
-    scene.deleter.after = crash
-    with pytest.raises(KeyboardInterrupt):
-        scene.expire(rate=2)
-    scene.deleter.after = None
-    assert len(scene.raw()) == 2
-    assert scene.expire(rate=2)[0] == 0
-    assert scene.raw() == [new]
-
-
-def test_a_crash_never_costs_the_last_segment_of_a_chain() -> None:
-    """What stays is written down before the first delete, so the second run keeps the same."""
-    scene = ExpireScene()
-    old = [scene.add(40, minute) for minute in range(5)]
-    scene.publish(40)
-    scene.deleter.after = crash
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            scene.expire(rate=2)
-    scene.deleter.after = None
-    scene.expire(rate=2)
-    assert scene.raw() == old[-1:]
-
-
-def test_a_crash_before_the_tombstone_deletes_nothing() -> None:
-    """The store refuses the PUT for good."""
-    scene, old, new = old_day()
-    scene.store.faults = EndlessFault(Fault.THROTTLED, verbs=["PUT"])
-    with pytest.raises(StoreUnavailable):
-        scene.expire()
-    assert (scene.raw(), scene.deleter.requests) == ([*old, new], [])
-
-
-def test_a_tombstone_whose_answer_was_lost_is_ours() -> None:
-    """The PUT is sent again, finds itself, and the day goes on."""
-    scene, _, new = old_day()
-    scene.store.faults = PlannedFaults(Fault.ANSWER_LOST)
-    assert scene.expire()[0] == 0
-    assert scene.raw() == [new]
-
-
-def test_another_run_that_keeps_other_segments_is_not_overrun() -> None:
-    """It wrote its tombstone first: by ours, a segment that it keeps would go."""
-    scene, old, new = old_day()
-    rival = ExpireScene()
-    for minute in range(3):
-        rival.add(40, minute)
-    rival.publish(40)
-    rival.expire()
-    key = tombstone_key(PREFIX, day_of(40))
-
-    def expire_first(verb: str, asked: str) -> None:
-        if (verb, asked) == ("PUT", key):
-            scene.bucket.place(key, rival.bucket.body(key))
-
-    scene.store.before = expire_first
-    code, text = scene.expire()
-    assert (code, "another run" in text, scene.raw()) == (6, True, [*old, new])
-
-
-def test_a_delete_whose_answer_was_lost_is_sent_again() -> None:
-    """A key that is gone counts as deleted."""
-    scene, _, new = old_day()
-    failures = iter([True])
-
-    def lose(_: Sequence[str]) -> None:
-        if next(failures, False):
-            raise OutcomeUnknown("time-out")
-
-    scene.deleter.after = lose
-    assert scene.expire()[0] == 0
-    assert scene.raw() == [new]
-
-
-def test_an_object_that_came_after_the_tombstone_is_refused() -> None:
-    """It was never published."""
-    scene, _, _ = old_day()
-    scene.expire()
-    late = scene.add(40, 9)
-    code, text = scene.expire()
-    assert (code, late in text, late in scene.raw()) == (6, True, True)
-
-
-def test_a_day_published_anew_after_its_tombstone_is_refused() -> None:
-    """Another generation of an expired day can only be wrong."""
-    scene, _, _ = old_day()
-    scene.deleter.before = crash
-    with pytest.raises(KeyboardInterrupt):
-        scene.expire()
-    scene.deleter.before = None
-    scene.publish(40, generation="g2")
-    code, text = scene.expire()
-    assert (code, "anew" in text) == (6, True)
 
 
 def test_an_expired_day_is_silent() -> None:

@@ -16,8 +16,8 @@ from compaction.rewrite import CompactOptions, compact_day
 from consumer.expire.command import Archive, parse_age, run
 from consumer.stream.port import StreamIdentity
 from tests.corpus.auditing import job_context
-from tests.corpus.defects import truncated_object
 from tests.corpus.model import PREFIX, STREAM_ARN, Corpus
+from tests.corpus.object_defects import truncated_object
 from tests.fakes.clock import ManualClock
 
 DAY = Day.parse("2026-11-20")

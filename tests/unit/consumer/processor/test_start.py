@@ -7,11 +7,12 @@ import pytest
 from archive.errors import DeliveryDoubt, FormatError, SafetyRefusal, SettingsError, StreamRefused, StreamUnavailable
 from archive.format.metadata import ChainStart, Continuity
 from archive.format.position import Position
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import Lease
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.stream import ARN, DAY_MS
-from tests.fakes.world import PREFIX, World
+from tests.fakes.world import World
 
 START_KEY = f"{PREFIX}_shards/shardId-000000000000/start.json"
 APPLICATION_KEY = f"{PREFIX}_application.json"
