@@ -84,7 +84,8 @@ sparks: $(READY) .cache/spark-3.5/.ready .cache/spark-4.0/.ready ## test the nig
 	@touch $@
 
 catalogs: $(READY) .cache/iceberg-rest/.ready ## test --iceberg with a REST catalog, too (minutes)
-	@ICEBERG_REST_JARS=.cache/iceberg-rest $(BIN)/python -m pytest tests/integration/compaction/test_iceberg.py $(ARGS)
+	@ICEBERG_REST_JARS=.cache/iceberg-rest $(BIN)/python -m pytest tests/integration/compaction/test_iceberg.py \
+		tests/integration/compaction/test_iceberg_doubts.py $(ARGS)
 
 .cache/iceberg-rest/.ready: requirements/iceberg-rest/pom.xml
 	@rm -rf $(@D)

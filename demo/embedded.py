@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from botocore.config import Config
 
+from archive.aws import client_config
 from archive.clock import Clock, SystemClock
-from archive.store.s3 import s3_config
 from demo.bootstrap import ensure_kinesis_local, ensure_ministack
 from demo.child import Child
 
@@ -121,7 +121,7 @@ class EmbeddedAws:
 
     def s3_client(self) -> "S3Client":
         """Return a boto3 client with the settings of the archive's own."""
-        client: S3Client = self._client("s3", self.s3_endpoint, config=s3_config(path_style=True))
+        client: S3Client = self._client("s3", self.s3_endpoint, config=client_config(path_style=True))
         return client
 
     def dynamodb_client(self) -> "DynamoDBClient":
@@ -185,7 +185,7 @@ class EmbeddedAws:
             "SignedHeaders=host, Signature=00",
             "X-Amz-Date": "20260101T000000Z",
         }
-        return status(self.kinesis_endpoint, "POST", "/", "{}", headers) == 200  # noqa: PLR2004 - HTTP OK
+        return status(self.kinesis_endpoint, "POST", "/", body="{}", headers=headers) == 200  # noqa: PLR2004 - HTTP OK
 
     def _ministack_answers(self, name: str) -> bool:
         endpoint = f"http://{LOOPBACK}:{self._ports[name]}"
@@ -193,7 +193,7 @@ class EmbeddedAws:
 
 
 def status(
-    endpoint: str, method: str, path: str, body: str | None = None, headers: Mapping[str, str] | None = None
+    endpoint: str, method: str, path: str, *, body: str | None = None, headers: Mapping[str, str] | None = None
 ) -> int:
     """Return the HTTP status of one request; 0 when there is no answer."""
     connection = HTTPConnection(urlsplit(endpoint).netloc, timeout=5)

@@ -102,11 +102,12 @@ class Worker:
 
     def daemon(self) -> Process | None:
         """Return the running daemon."""
-        return next((one for one in descendants(self._child.pid) if _DAEMON in one.command), None)
+        return next((process for process in descendants(self._child.pid) if _DAEMON in process.command), None)
 
     def processors(self) -> list[Process]:
         """Return the running processors, one per shard."""
-        return [one for one in descendants(self._child.pid) if any(word.endswith(_PROCESSOR) for word in one.command)]
+        running = descendants(self._child.pid)
+        return [process for process in running if any(word.endswith(_PROCESSOR) for word in process.command)]
 
     def kill_daemon(self) -> None:
         """SIGKILL the daemon; the supervisor starts another."""

@@ -26,20 +26,20 @@ class PayloadPath:
         self._search = parsed.search if names is None else functools.partial(_follow, names)
 
     def value(self, payload: bytes) -> Any:  # noqa: ANN401 - whatever the producer wrote
-        """Return what the path finds; None where the payload is no JSON or holds nothing there."""
+        """Return what the path finds; None where the payload is not JSON or holds nothing there."""
         try:
             return self._search(_decode(payload))
         except (msgspec.MsgspecError, RecursionError, jmespath.exceptions.JMESPathError):
             return None
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            # jmespath compares and counts what it finds without looking: "a[?b > `1`]" meets a text. A producer
+            # jmespath compares and counts what it finds without looking: "a[?b > `1`]" finds a text. A producer
             # must not be able to stop a shard with one record.
             return None
 
     def text(self, payload: bytes) -> str | None:
         """Return the value as an id: JSON text of a string or a number, so that 1 and "1" stay apart.
 
-        Objects, arrays, booleans, null and the empty string are no ids. Long ids are replaced by their SHA-256:
+        Objects, arrays, booleans, null and the empty string are not ids. Long ids are replaced by their SHA-256:
         DynamoDB keys end at 2 KB.
         """
         value = self.value(payload)

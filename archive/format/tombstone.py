@@ -57,7 +57,7 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return {key for shard in self.shards.values() for key in shard.kept}
 
     def covers(self, shard_id: str, position: Position) -> bool:
-        """Tell whether the day held the record at `position`: a segment that names it as predecessor is no orphan."""
+        """Tell whether the day held the record at `position`: a segment that follows it is not an orphan."""
         shard = self.shards.get(shard_id)
         runs = shard.runs if shard else []
         return any(Position.parse(run.first) <= position <= Position.parse(run.last) for run in runs)

@@ -35,7 +35,7 @@ class _NotAggregatedError(ValueError):
 def user_records(partition_key: str, data: bytes) -> list[UserRecord]:
     """Take a Kinesis record apart.
 
-    What is no aggregate, or only begins like one, is a plain record: its payload is data, whatever it looks like.
+    What is not an aggregate, or only begins like one, is a plain record: its payload is data, whatever it looks like.
     """
     plain = [UserRecord(0, partition_key, data)]
     message, digest = data[len(MAGIC) : -_DIGEST_BYTES], data[-_DIGEST_BYTES:]

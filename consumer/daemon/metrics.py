@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from archive.errors import SettingsError
-from consumer.daemon.processor_events import FAILED, ProcessorEvent
+from consumer.daemon.processor_log import FAILED, ProcessorEvent
 
 if TYPE_CHECKING:
     from prometheus_client import Counter

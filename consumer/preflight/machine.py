@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from botocore.exceptions import BotoCoreError
 
-from archive.store.s3 import aws_session
+from archive.aws import aws_session
 from consumer.preflight.check import Check
 from consumer.preflight.java import find_jars, find_java, kcl_version
 
@@ -29,7 +29,9 @@ def check_credentials() -> Check:
         if credentials is not None:
             credentials.get_frozen_credentials()
     except BotoCoreError as exc:
-        return Check.failed("credentials", f"the credentials cannot be had: {exc}", next_step, 2)
+        return Check.failed(
+            "credentials", f"the credentials cannot be resolved: {exc}", next_step=next_step, exit_code=2
+        )
     if credentials is None:
-        return Check.failed("credentials", "no AWS credentials found", next_step, 2)
+        return Check.failed("credentials", "no AWS credentials found", next_step=next_step, exit_code=2)
     return Check.ok("credentials", f"found by {credentials.method}")

@@ -14,7 +14,7 @@ _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
 
 
 def count_user_records(data: bytes) -> int:
-    """Return how many user records KCL makes of a Kinesis record's payload: 1 when it is no aggregate."""
+    """Return how many user records KCL makes of a Kinesis record's payload: 1 when it is not an aggregate."""
     message, digest = data[len(MAGIC) : -_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if not data.startswith(MAGIC) or hashlib.md5(message, usedforsecurity=False).digest() != digest:
         return 1

@@ -9,16 +9,17 @@ from typing import Final
 from archive.clock import Clock, SystemClock
 from archive.errors import MinutebookError
 from demo.embedded import EmbeddedAws
+from demo.readback import compare, read_archive
 from tests.chaos.acts import BACKGROUND_DYNAMODB, BACKGROUND_S3, Acts, Play
 from tests.chaos.faults import CALM
 from tests.chaos.feeder import Feeder
-from tests.chaos.proxy import DYNAMODB, S3, FaultProxy
+from tests.chaos.proxy import FaultProxy
 from tests.chaos.report import Findings, table
 from tests.chaos.schedule import STRIKE_WORKERS, Act, Kind, schedule
 from tests.chaos.site import WORKERS, ChaosApplication, Site
 from tests.chaos.timeline import Timeline
+from tests.chaos.upstream import DYNAMODB, S3
 from tests.e2e.harness import PREFIX
-from tests.e2e.readback import compare, read_segments
 
 _TICK_SECONDS: Final = 0.1
 _BETWEEN_SECONDS: Final = 2.0
@@ -157,10 +158,10 @@ class Run:
         return codes
 
     def _look(self, stop_codes: list[int]) -> Findings:
-        segments = read_segments(self._site.app.store, PREFIX)
-        ends = {(one.metadata.shard_id, str(one.metadata.last)) for one in segments}
+        segments = read_archive(self._site.app.store, PREFIX)
+        ends = {(segment.metadata.shard_id, str(segment.metadata.last)) for segment in segments}
         findings = Findings(
-            verdict=compare(segments, self._site.app.producer.ledger),
+            verdict=compare(segments, self._site.app.producer.fingerprints()),
             strikes=self._timeline.strikes,
             skipped=self._timeline.skipped,
             injected={name: proxy.injected for name, proxy in self._proxies.items()},

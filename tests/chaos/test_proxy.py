@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.chaos.faults import IS_CARRIED_OUT, Dice, Fault, Rates, even
-from tests.chaos.proxy import DYNAMODB, S3, Dialect, FaultProxy
+from tests.chaos.proxy import FaultProxy
+from tests.chaos.upstream import DYNAMODB, S3, Dialect
 
 _BODY = b"the object"
 _ANSWERED = {

@@ -10,7 +10,7 @@ from archive.clock import SystemClock, new_id
 from archive.errors import FormatError, StoreRefused
 from archive.format.position import Position
 from archive.retry import Backoff, until_known
-from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, ShardTail, make_dynamodb_client
+from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, ShardTail, make_claims_client
 from consumer.dedupe.watermarks import Watermarks
 from demo.embedded import REGION, EmbeddedAws
 from tests.fakes.dedupe_table import MemoryDedupeTable
@@ -32,7 +32,7 @@ def table(request: pytest.FixtureRequest) -> Iterator[DedupeTable]:
         yield MemoryDedupeTable()
         return
     aws: EmbeddedAws = request.getfixturevalue("embedded_aws")
-    yield ready(DynamoDedupeTable(make_dynamodb_client(REGION, aws.dynamodb_endpoint), f"dedupe-{new_id()[:8]}"))
+    yield ready(DynamoDedupeTable(make_claims_client(REGION, aws.dynamodb_endpoint), f"dedupe-{new_id()[:8]}"))
 
 
 def test_the_first_claim_wins_and_keeps_winning(table: DedupeTable) -> None:
@@ -76,7 +76,7 @@ def test_a_tail_is_read_back(table: DedupeTable) -> None:
 
 def test_the_table_is_made_once_with_time_to_live(embedded_aws: EmbeddedAws) -> None:
     """On-demand billing, `expires` as time to live; asking again changes nothing."""
-    client = make_dynamodb_client(REGION, embedded_aws.dynamodb_endpoint)
+    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint)
     name = f"dedupe-{new_id()[:8]}"
     ready(DynamoDedupeTable(client, name))
     assert DynamoDedupeTable(client, name).ensure()
@@ -88,7 +88,7 @@ def test_the_table_is_made_once_with_time_to_live(embedded_aws: EmbeddedAws) -> 
 
 def test_a_foreign_item_is_an_error_that_names_it(embedded_aws: EmbeddedAws) -> None:
     """An item without an owner is nobody's claim: it must not pass for one."""
-    client = make_dynamodb_client(REGION, embedded_aws.dynamodb_endpoint)
+    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint)
     name = f"dedupe-{new_id()[:8]}"
     table = ready(DynamoDedupeTable(client, name))
     client.put_item(TableName=name, Item={"id": {"S": "e:x"}, "other": {"S": "1"}})
@@ -98,7 +98,7 @@ def test_a_foreign_item_is_an_error_that_names_it(embedded_aws: EmbeddedAws) -> 
 
 def test_a_missing_table_is_refused_with_the_next_step(embedded_aws: EmbeddedAws) -> None:
     """A table that was deleted under a running processor is no outage to wait for."""
-    client = make_dynamodb_client(REGION, embedded_aws.dynamodb_endpoint)
+    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint)
     with pytest.raises(StoreRefused) as caught:
         DynamoDedupeTable(client, "nobody-made-this").claim("x", "one", expires=100, now=1)
     assert caught.value.next_step

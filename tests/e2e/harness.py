@@ -14,10 +14,11 @@ from archive.store.s3 import S3Store
 from consumer.daemon.process import daemon_command
 from consumer.preflight.java import find_jars, find_java
 from demo.embedded import REGION, EmbeddedAws
+from demo.readback import StoredSegment, Verdict, compare, read_archive
 from tests.e2e.leases import LeaseRow, assign_lease, read_leases, seed_leases
-from tests.e2e.ledger import Producer
-from tests.e2e.readback import Segment, Verdict, compare, read_segments
-from tests.e2e.worker import Worker, wait_until
+from tests.e2e.worker import Worker
+from tests.witness.ledger import Producer
+from tests.witness.waiting import wait_until
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis.type_defs import ShardTypeDef
@@ -187,13 +188,13 @@ class Application:
         """Return a shard's end.json."""
         return self._marker(end_marker_key(PREFIX, shard_id), EndMarker)
 
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[StoredSegment]:
         """Read the archive."""
-        return read_segments(self.store, PREFIX)
+        return read_archive(self.store, PREFIX)
 
     def verdict(self) -> Verdict:
         """Compare the archive with the ledger."""
-        return compare(self.segments(), self.producer.ledger)
+        return compare(self.segments(), self.producer.fingerprints())
 
     def _marker(self, key: str, kind: type[M]) -> M:
         found = self.store.get(key)

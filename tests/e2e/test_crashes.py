@@ -16,11 +16,13 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.format.position import Position
-from tests.e2e.events import Event
+from demo.readback import Verdict
 from tests.e2e.harness import START_SECONDS, Application
 from tests.e2e.leases import LeaseRow
-from tests.e2e.readback import Verdict
-from tests.e2e.worker import Worker, is_running, kill, wait_until
+from tests.e2e.worker import Worker, is_running, kill
+from tests.witness.events import Event
+from tests.witness.readback import assert_exactly_once
+from tests.witness.waiting import wait_until
 
 if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
@@ -160,7 +162,7 @@ def refusal(rebirth: Rebirth, crashes: Crashes) -> Refusal:
 
 def test_every_record_is_archived_once(crashes: Crashes) -> None:
     """After both kills: nothing lost, nothing twice, every byte and every partition key right, whole chains."""
-    crashes.verdict.assert_exactly_once()
+    assert_exactly_once(crashes.verdict)
 
 
 def test_a_checkpoint_inside_an_aggregate_names_its_sub_sequence(crashes: Crashes) -> None:
@@ -213,7 +215,7 @@ def test_a_lost_lease_table_adds_nothing(crashes: Crashes, rebirth: Rebirth) -> 
 
 def test_the_archive_goes_on_after_a_lost_lease_table(rebirth: Rebirth) -> None:
     """New records follow the old chain; still nothing is lost or doubled."""
-    rebirth.verdict.assert_exactly_once()
+    assert_exactly_once(rebirth.verdict)
 
 
 def test_a_false_shard_end_is_not_believed(rebirth: Rebirth) -> None:

@@ -13,14 +13,14 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.format.position import Position
-from demo.ledger import Place as DemoPlace
-from demo.ledger import fingerprint
-from demo.readback import StoredSegment, Verdict, compare, read_archive
+from demo.ledger import RecordRef
+from demo.readback import StoredSegment, Verdict, compare
 from demo.retries import Mode, Retries, count_retries
-from tests.e2e.events import Event
-from tests.e2e.harness import PREFIX, START_SECONDS, Application
-from tests.e2e.ledger import Place, Sent
-from tests.e2e.worker import Worker, kill, wait_until
+from tests.e2e.harness import START_SECONDS, Application
+from tests.e2e.worker import Worker, kill
+from tests.witness.events import Event
+from tests.witness.ledger import Sent
+from tests.witness.waiting import wait_until
 
 if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
@@ -50,9 +50,9 @@ class Story:
         self.app = app
         self._dynamodb = aws.dynamodb_client()
         self._mode: Mode = mode
-        self._events: dict[Place, str] = {}
+        self._events: dict[RecordRef, str] = {}
 
-    def send(self, key: str, events: Iterable[tuple[str, bytes]]) -> list[Place]:
+    def send(self, key: str, events: Iterable[tuple[str, bytes]]) -> list[RecordRef]:
         """Put events (id, payload) under one partition key."""
         sent = list(events)
         places = self.app.producer.put(Sent(key, data) for _, data in sent)
@@ -69,17 +69,15 @@ class Story:
 
     def end(self, *, table_before: bool, commits: list[Event]) -> Life:
         """Read the archive back."""
-        segments = read_archive(self.app.store, PREFIX)
-        ledger = {DemoPlace(*place): fingerprint(sent.data) for place, sent in self.app.producer.ledger.items()}
-        events = {DemoPlace(*place): event_id for place, event_id in self._events.items()}
+        segments = self.app.segments()
         return Life(
             segments=segments,
-            verdict=compare(segments, ledger),
-            retries=count_retries(self._mode, self.app.name, segments, events),
+            verdict=compare(segments, self.app.producer.fingerprints()),
+            retries=count_retries(self._mode, self.app.name, segments, self._events),
             table_before=table_before,
             table_after=self.has_table(),
             commits_before_kill=commits,
-            kept=[events[record.place] for segment in segments for record in segment.records],
+            kept=[self._events[record.ref] for segment in segments for record in segment.records],
         )
 
     @property
@@ -214,7 +212,7 @@ def _kill_processors(worker: Worker) -> None:
         kill(process, signal.SIGKILL)
 
 
-def _await_commit(worker: Worker, place: Place, *, since: int) -> None:
+def _await_commit(worker: Worker, place: RecordRef, *, since: int) -> None:
     worker.events.wait(
         "segment_committed",
         since=since,

@@ -41,7 +41,7 @@ def test_a_demo_that_is_asked_to_stop_leaves_nothing(demo: subprocess.Popen[byte
 
 
 def test_a_demo_that_is_killed_leaves_nothing(demo: subprocess.Popen[bytes]) -> None:
-    """SIGKILL: every process is on a leash of its own, daemons have their grace."""
+    """SIGKILL: every process is tied to its own parent, daemons have their grace."""
     started = descendants(demo.pid)
     demo.kill()
     demo.wait()

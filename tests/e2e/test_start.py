@@ -11,11 +11,12 @@ import pytest
 from archive.clock import SystemClock
 from archive.format.keys import application_key
 from archive.format.markers import ApplicationRecord, decode_marker
-from tests.e2e.events import Event
+from demo.ledger import RecordRef
+from demo.readback import Verdict, compare
 from tests.e2e.harness import PREFIX, START_SECONDS, Application
-from tests.e2e.ledger import Place, Sent
-from tests.e2e.readback import Verdict, compare
-from tests.e2e.worker import wait_until
+from tests.witness.events import Event
+from tests.witness.readback import assert_exactly_once
+from tests.witness.waiting import wait_until
 
 if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
@@ -28,8 +29,8 @@ class Story:
     """What was seen."""
 
     application: ApplicationRecord
-    early: list[Place]
-    archived: set[Place]
+    early: list[RecordRef]
+    archived: set[RecordRef]
     opened: Event
     late: Verdict
     """The archive against what was put after the start."""
@@ -65,11 +66,11 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
     found = app.store.get(application_key(PREFIX))
     assert found is not None
     segments = app.segments()
-    late: dict[Place, Sent] = {place: sent for place, sent in app.producer.ledger.items() if place not in early}
+    late = {place: digest for place, digest in app.producer.fingerprints().items() if place not in early}
     return Story(
         application=decode_marker(found.body, ApplicationRecord, application_key(PREFIX)),
         early=early,
-        archived={Place(one.metadata.shard_id, position) for one in segments for position in one.records},
+        archived={record.ref for segment in segments for record in segment.records},
         opened=opened,
         late=compare(segments, late),
         warned=warned,
@@ -84,7 +85,7 @@ def test_now_leaves_out_what_was_there_before(story: Story) -> None:
 
 def test_everything_after_the_start_is_archived_once(story: Story) -> None:
     """Also what came between the settling of the start and the daemon's first read."""
-    story.late.assert_exactly_once()
+    assert_exactly_once(story.late)
 
 
 def test_the_chain_says_where_it_starts(story: Story) -> None:

@@ -14,10 +14,12 @@ import pytest
 
 from archive.format.position import Position
 from demo.processes import Frozen
-from tests.e2e.events import Event
+from demo.readback import Verdict
 from tests.e2e.harness import START_SECONDS, Application
-from tests.e2e.readback import Verdict
-from tests.e2e.worker import Worker, unread_bytes, wait_until
+from tests.e2e.worker import Worker, unread_bytes
+from tests.witness.events import Event
+from tests.witness.readback import assert_exactly_once
+from tests.witness.waiting import wait_until
 
 if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
@@ -125,7 +127,7 @@ def _freeze_and_take_over(app: Application, shard: str, zombie: Worker, other: W
 
 def test_every_record_is_archived_once(story: Story) -> None:
     """Nothing lost, nothing twice, whole chains, though two writers sent the same records."""
-    story.verdict.assert_exactly_once()
+    assert_exactly_once(story.verdict)
 
 
 def test_the_late_put_loses_the_slot(story: Story) -> None:

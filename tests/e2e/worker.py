@@ -6,15 +6,12 @@ import signal
 import subprocess
 import termios
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from archive.clock import SystemClock
 from demo.processes import Process, descendants, send
-from tests.e2e.events import EventLog
-
-_CLOCK = SystemClock()
+from tests.witness.events import EventLog
 
 
 class Worker:
@@ -81,18 +78,6 @@ class Worker:
         return [one for one in [own, *descendants(self.pid)] if _runs(one, word)]
 
 
-def wait_until(ready: Callable[[], bool], seconds: float, what: str) -> None:
-    """Poll a condition that no event announces.
-
-    Raises:
-        AssertionError: it did not become true in time.
-    """
-    deadline = _CLOCK.monotonic() + seconds
-    while not ready():
-        assert _CLOCK.monotonic() < deadline, f"{seconds:g} s without: {what}"
-        _CLOCK.sleep(0.05)
-
-
 def is_running(pid: int) -> bool:
     """Tell whether a process runs; one that waits to be reaped by init does not."""
     try:
@@ -119,8 +104,8 @@ def kill(process: Process, number: signal.Signals = signal.SIGKILL) -> None:
 
 
 def _runs(process: Process, word: str) -> bool:
-    """Tell whether it is the program itself: the leash, which becomes the program, names it only as an argument."""
-    return any(word in part for part in process.command) and "leash.py" not in " ".join(process.command)
+    """Tell whether it is the program itself; `parent_death`, which becomes it, names it only as an argument."""
+    return any(word in part for part in process.command) and "parent_death.py" not in " ".join(process.command)
 
 
 def _command_of(pid: int) -> tuple[str, ...]:

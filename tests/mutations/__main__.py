@@ -1,80 +1,66 @@
-"""Apply each mutation to a copy of the tree and demand that a test notices: `python -m tests.mutations [NAME...]`.
+"""Apply each mutation to a copy of the tree and demand that it is noticed: `python -m tests.mutations [NAME...]`.
 
-`--histories` runs the property ring on each mutation as well and only reports what it noticed. Exit code 1 when a
-mutation survives its named tests.
+By the tests that it names (`--by tests`), or by the simulation in its mode (`--by simulation`, which prints how many
+histories that took). `--by property` only reports what the property ring notices. Exit code 1 when one survives.
 """
 
 import argparse
-import os
-import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.mutations.catalogue import HISTORIES, MUTATIONS
+from tests.mutations.catalogue import MUTATIONS
 from tests.mutations.mutation import Mutation
-
-_ROOT = Path(__file__).resolve().parents[2]
-_PARTS = ("archive", "consumer", "compaction", "demo", "tests", "pyproject.toml", "minutebook.py", "properties")
-_TESTS_FAILED = 1
-"""pytest's exit code for failed tests; anything else (no test found, an import error) proves nothing."""
+from tests.mutations.noticing import Verdict, by_property, by_simulation, by_tests, pass_all
+from tests.mutations.tree import Tree
+from tests.simulation.modes import parse_modes
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the mutations whose names contain any of the arguments, all without arguments."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--histories", action="store_true", help="ask the property ring, too")
+    parser.add_argument("--by", choices=("tests", "property", "simulation"), default="tests")
+    parser.add_argument(
+        "--modes", type=parse_modes, default="all", metavar="MODE,...", help="of the simulation (all)"
+    )
+    parser.add_argument("--seeds", default="0..20000", metavar="A..B", help="of the simulation (0..20000)")
+    parser.add_argument("--workers", default="2", help="processes of the simulation (2)")
     options = parser.parse_args(arguments)
-    chosen = [one for one in MUTATIONS if not options.names or any(name in one.name for name in options.names)]
+    chosen = [
+        mutation
+        for mutation in MUTATIONS
+        if (not options.names or any(name in mutation.name for name in options.names)) and _is_for(mutation, options)
+    ]
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
-        tree = Path(folder) / "tree"
-        _copy(tree)
-        wanted = sorted({test for mutation in chosen for test in mutation.tests})
-        if _pytest(tree, wanted) != 0:
+        tree = Tree(Path(folder))
+        if options.by == "tests" and not pass_all(tree, chosen):
             sys.stdout.write("the tests fail without any mutation: mend that first\n")
             return 1
-        survivors = [mutation for mutation in chosen if not _is_noticed(tree, mutation, histories=options.histories)]
-    sys.stdout.write(f"{len(chosen)} mutations, {len(chosen) - len(survivors)} noticed\n")
-    return 1 if survivors or not chosen else 0
+        noticed = [_show(tree, mutation, _search(options)) for mutation in chosen]
+    sys.stdout.write(f"{len(chosen)} mutations, {sum(noticed)} noticed\n")
+    return 0 if options.by == "property" or (chosen and all(noticed)) else 1
 
 
-def _is_noticed(tree: Path, mutation: Mutation, *, histories: bool) -> bool:
-    target = tree / mutation.path
-    original = target.read_text()
-    target.write_text(original.replace(mutation.old, mutation.new))
-    try:
-        noticed = _pytest(tree, mutation.tests) == _TESTS_FAILED
-        by_histories = _pytest(tree, [HISTORIES], "--confcutdir=.") == _TESTS_FAILED if histories else None
-    finally:
-        target.write_text(original)
-    verdict = "noticed " if noticed else "SURVIVED"
-    remark = "" if by_histories is None else f"  (histories: {'noticed' if by_histories else 'not noticed'})"
-    sys.stdout.write(f"{verdict}  {mutation.name}{remark}\n")
+def _is_for(mutation: Mutation, options: argparse.Namespace) -> bool:
+    if options.by == "simulation":
+        return mutation.mode in options.modes
+    return bool(mutation.tests) or options.by == "property"
+
+
+def _search(options: argparse.Namespace) -> Callable[[Tree, Mutation], Verdict]:
+    if options.by == "simulation":
+        return lambda tree, mutation: by_simulation(tree, mutation, options.seeds, options.workers)
+    return by_tests if options.by == "tests" else by_property
+
+
+def _show(tree: Tree, mutation: Mutation, search: Callable[[Tree, Mutation], Verdict]) -> bool:
+    with tree.broken_by(mutation):
+        verdict = search(tree, mutation)
+    sys.stdout.write(f"{verdict.word:>9}  {mutation.name}  {verdict.remark}".rstrip() + "\n")
     sys.stdout.flush()
-    return noticed
-
-
-def _copy(tree: Path) -> None:
-    tree.mkdir()
-    for part in _PARTS:
-        source = _ROOT / part
-        if source.is_dir():
-            shutil.copytree(source, tree / part, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-        elif source.exists():
-            shutil.copy2(source, tree / part)
-
-
-def _pytest(tree: Path, tests: Sequence[str], configuration: str = "--noconftest") -> int:
-    # No bytecode: a mutation of equal size within one second would be served from the cache. Without conftest.py the
-    # tests start faster, and they need no server.
-    command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout=120"]
-    command += [configuration, *tests]
-    environment = {**os.environ, "MINUTEBOOK_SEARCH": "first"}
-    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, check=False, timeout=600)
-    return done.returncode
+    return verdict.noticed
 
 
 if __name__ == "__main__":

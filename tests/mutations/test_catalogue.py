@@ -1,24 +1,33 @@
-"""The catalogue stays true to the code."""
+"""The catalogue is true to the code."""
 
-from pathlib import Path
+from collections import Counter
 
 import pytest
 
 from tests.mutations.catalogue import MUTATIONS
 from tests.mutations.mutation import Mutation
+from tests.mutations.tree import ROOT
 
-_ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
-def test_a_mutation_changes_exactly_one_place(mutation: Mutation) -> None:
-    """Its old text stands once in its file."""
-    assert (_ROOT / mutation.path).read_text().count(mutation.old) == 1
+each_mutation = pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
-def test_the_tests_that_must_notice_exist(mutation: Mutation) -> None:
-    """Each is a function of its file."""
+@each_mutation
+def test_a_change_has_exactly_one_place(mutation: Mutation) -> None:
+    """Its old text occurs once in its file."""
+    for change in mutation.changes:
+        assert (ROOT / change.path).read_text().count(change.old) == 1
+
+
+@each_mutation
+def test_somebody_must_notice(mutation: Mutation) -> None:
+    """It names tests or a mode of the simulation, and each test is a function of its file."""
+    assert mutation.tests or mutation.mode
     for test in mutation.tests:
         path, _, name = test.partition("::")
-        assert f"def {name}(" in (_ROOT / path).read_text()
+        assert f"def {name}(" in (ROOT / path).read_text()
+
+
+def test_each_mutation_has_one_entry() -> None:
+    """No name, and no set of changes, occurs twice."""
+    assert max(Counter(mutation.name for mutation in MUTATIONS).values()) == 1
+    assert max(Counter(mutation.changes for mutation in MUTATIONS).values()) == 1

@@ -21,6 +21,11 @@ class Violation(AssertionError):  # noqa: N818 - what was found, not what went w
     """A promise was broken; the text says which."""
 
 
+def name(number: int | None) -> str:
+    """Return how the timeline calls a record, by its number in its shard."""
+    return f"#{number}"
+
+
 class World:
     """What all machines share. `now` is true time in epoch seconds; `trace` collects the timeline of a replay."""
 
@@ -50,8 +55,7 @@ class World:
     def happened(self, what: str, who: str = "") -> None:
         """Count something for the table of what really occurred."""
         self.tally[what] += 1
-        if self.trace is not None:
-            self.note(who or "-", what)
+        self.note(who or "-", what)
 
 
 class Task:
@@ -77,7 +81,7 @@ class Task:
         hub.switch()
 
     def kill(self) -> None:
-        """End it where it stands: nothing of it runs any more."""
+        """End it where it is: nothing of it runs any more."""
         if not self.dead:
             self._green.throw(GreenletExit)
             self.dead = True
@@ -126,17 +130,19 @@ class Host:
         self.point("waits")
         self.world.now = max(self.world.now, self.wake)
 
+    def note(self, what: str) -> None:
+        """Add a line of this machine to the timeline."""
+        self.world.note(self.name, what)
+
     def point(self, where: str) -> None:
-        """Stand at a place where this process may be held up."""
+        """Pass a place where this process may be held up."""
         world = self.world
         share = self.holdup if self.opened else self.holdup / 4
         if share and world.rng.random() < share and self.task is not None:
             world.tally[f"held up: {where}"] += 1
-            if world.trace is not None:
-                world.note(self.name, f"is held up: {where}")
+            self.note(f"is held up: {where}")
             self.task.hand_over(where)
-            if world.trace is not None:
-                world.note(self.name, f"goes on: {where}")
+            self.note(f"goes on: {where}")
 
     def request(self, verb: str) -> None:
         """Begin a request: a processor that lost its lease sends none."""

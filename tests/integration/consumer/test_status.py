@@ -66,7 +66,7 @@ def test_a_missing_bucket_is_a_sentence(
 def test_a_missing_stream_is_a_sentence(
     embedded_aws: EmbeddedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str], bucket: str
 ) -> None:
-    """Nothing else is known either, and still it is no stack trace."""
+    """Nothing else is known either, and still there is no stack trace."""
     code, found = report(embedded_aws, tmp_path, capsys, stream="no-such-stream", bucket=bucket)
     assert (code, found["shards"]) == (0, [])
     assert "ResourceNotFoundException" in found["problems"][0]["sentence"]

@@ -210,7 +210,7 @@ def test_both_streams_pass_through(start: Start) -> None:
 
 
 def test_a_stubborn_daemon_is_killed_after_its_grace(start: Start) -> None:
-    """A stop takes no longer than the grace, and is no success then."""
+    """A stop takes no longer than the grace, and is not a success then."""
     supervised = start("stubborn", TEST_GRACE_SECONDS="0.2")
     supervised.wait_for("fake_started")
     supervised.process.terminate()

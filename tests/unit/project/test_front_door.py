@@ -32,7 +32,7 @@ def test_a_wrong_file_is_code_2(name: str, tmp_path: Path) -> None:
     assert answer.stdout == ""
     assert answer.stderr.splitlines() == [
         f"minutebook: {path}: 2 errors in the settings",
-        "  - minutebook.buckt is no setting of KCL or Minutebook: did you mean minutebook.bucket?",
+        "  - minutebook.buckt is not a setting of KCL or Minutebook: did you mean minutebook.bucket?",
         "  - minutebook.bucket is missing",
         "next step: correct the lines named; properties/production.properties explains every name",
     ]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.stream.kpl import MAGIC, UserRecord, user_records
-from tests.e2e.aggregate import aggregate
+from tests.witness.aggregate import aggregate
 
 
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=20), st.binary(max_size=300)), min_size=1, max_size=20))

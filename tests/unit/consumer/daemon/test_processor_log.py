@@ -3,7 +3,7 @@
 import pytest
 
 from consumer.daemon.metrics import Metrics
-from consumer.daemon.processor_events import ProcessorEvent, read_event
+from consumer.daemon.processor_log import ProcessorEvent, read_event
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ _READ_ELSEWHERE = {
     "dynamoDBEndpoint",
     "initialPositionInStream",
 }
-"""Names that are no field: setters, and what MultiLangDaemonConfig reads itself."""
+"""Names that are not fields: setters, and what MultiLangDaemonConfig reads itself."""
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,97 @@
+"""The processors' log lines, which pass through the supervisor's hands on stderr, and what it learns from them.
+
+The daemon loses a child's exit code: it exits 1 whatever the child said. So the code is read from the child's own
+last line, `processor_failed`.
+
+When a processor dies, the daemon ends itself, and asks the others to commit and leave. It then waits out the whole
+`shutdownGraceMillis` for the dead one. Once no processor is left, nothing can come of that wait: their log lines tell
+which processors live.
+"""
+
+import os
+import select
+import threading
+from typing import Final
+
+import msgspec
+
+POLL_SECONDS: Final = 0.5
+STARTED: Final = "processor_started"
+ENDED: Final = "processor_ended"
+FAILED: Final = "processor_failed"
+_SILENT_POLLS: Final = 4
+"""A processor's last line takes its way through the daemon: so many polls long it may still come."""
+
+
+class ProcessorEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One log line of a processor; what the line does not say has its default."""
+
+    event: str
+    pid: int = 0
+    shard: str = ""
+    records: int = 0
+    payload_bytes: int = 0
+    body_bytes: int = 0
+    attempts: int = 0
+    exit_code: int = 1
+    error: str = ""
+    next_step: str = ""
+
+
+_DECODER: Final = msgspec.json.Decoder(ProcessorEvent)
+
+
+def read_event(line: bytes) -> ProcessorEvent | None:
+    """Return the event of a log line; None when the line is not one, for whatever reason it was printed."""
+    if not line.startswith(b"{"):
+        return None
+    try:
+        return _DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+class ProcessorWatch:
+    """The processors of one run of the daemon, known by their own log lines. Lines come from another thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._alive: dict[int, int] = {}
+        self._ended_well: set[int] = set()
+        self._silent: dict[int, int] = {}
+        self._one_died = False
+
+    def note(self, event: ProcessorEvent) -> None:
+        """Take a log line of a processor."""
+        with self._lock:
+            if event.event == STARTED and event.pid not in self._alive:
+                try:
+                    self._alive[event.pid] = os.pidfd_open(event.pid)
+                except ProcessLookupError:  # it is gone already, before we read its first line
+                    self._silent[event.pid] = 0
+            elif event.event == ENDED:
+                self._ended_well.add(event.pid)
+
+    def is_deserted(self) -> bool:
+        """Tell whether a processor has died, by a signal or an error, and none lives any more.
+
+        Ask every `POLL_SECONDS`: a processor has died when it is gone for some polls without having said good-bye.
+        """
+        with self._lock:
+            gone = select.select(list(self._alive.values()), [], [], 0)[0] if self._alive else []
+            for pid in [pid for pid, descriptor in self._alive.items() if descriptor in gone]:
+                os.close(self._alive.pop(pid))
+                self._silent[pid] = 0
+            for pid in list(self._silent):
+                self._silent[pid] += 1
+                if pid in self._ended_well:
+                    del self._silent[pid]
+                elif self._silent[pid] > _SILENT_POLLS:
+                    self._one_died = True
+            return self._one_died and not self._alive
+
+    def close(self) -> None:
+        """Let go of the processors."""
+        with self._lock:
+            while self._alive:
+                os.close(self._alive.popitem()[1])

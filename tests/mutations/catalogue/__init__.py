@@ -1,0 +1,23 @@
+"""Every mutation, by the rooms of the product that they break; the snippets are held true by a test beside."""
+
+from typing import Final
+
+from tests.mutations.catalogue.archive import ARCHIVE
+from tests.mutations.catalogue.claims import CLAIMS
+from tests.mutations.catalogue.nightly import NIGHTLY
+from tests.mutations.catalogue.operators import OPERATORS
+from tests.mutations.catalogue.processor import PROCESSOR
+from tests.mutations.catalogue.publishing import PUBLISHING
+from tests.mutations.catalogue.shards import SHARDS
+from tests.mutations.catalogue.watermarks import WATERMARKS
+
+MUTATIONS: Final = (
+    *ARCHIVE,
+    *PROCESSOR,
+    *SHARDS,
+    *CLAIMS,
+    *WATERMARKS,
+    *OPERATORS,
+    *NIGHTLY,
+    *PUBLISHING,
+)

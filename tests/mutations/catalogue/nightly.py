@@ -1,0 +1,129 @@
+"""Mutations of the nightly job: its reader, producers' copies, and lines that were dropped."""
+
+from typing import Final
+
+from tests.mutations.mutation import Change, Mutation
+
+_READING: Final = "compaction/tasks/reading.py"
+_EVENT_IDS: Final = "compaction/tasks/event_ids.py"
+_TASK_PLAN: Final = "compaction/tasks/plan.py"
+_DROPPED: Final = "compaction/audit/dropped.py"
+_DAY_BEFORE: Final = "compaction/producers/day_before.py"
+_COPIES: Final = "compaction/producers/copies.py"
+_FINDINGS: Final = "compaction/producers/findings.py"
+_REWRITE: Final = "compaction/rewrite.py"
+
+_FUZZ: Final = "tests/fuzz/test_fuzz_compaction.py"
+_LEFT_OUT: Final = "tests/unit/compaction/publish/test_left_out.py"
+_BROUGHT_BACK: Final = "tests/unit/compaction/publish/test_brought_back.py"
+_COPIES_HISTORIES: Final = "tests/property/test_producer_copies.py"
+_FINDINGS_TESTS: Final = "tests/unit/compaction/audit/test_producers.py"
+_IDS: Final = "tests/unit/compaction/tasks/test_event_ids.py"
+
+NIGHTLY: Final = (
+    Mutation(
+        "forget the line that a block ends in",
+        Change(
+            _READING,
+            "            _overwrite(buffer, 0, buffer[size - begun : size])\n            size = begun\n",
+            "            size = begun = 0\n",
+        ),
+        tests=(f"{_FUZZ}::test_blocks_of_any_lines_read_as_the_lines_do",),
+    ),
+    Mutation(
+        "forget the events of the day before",
+        Change(
+            _EVENT_IDS, "    if len(day) < len(known):\n        first = known[0]\n    elif day:\n", "    if day:\n"
+        ),
+        tests=(f"{_LEFT_OUT}::test_the_first_position_of_each_event_stays",),
+    ),
+    Mutation(
+        "keep the copy that arrived first, whatever its position",
+        Change(
+            _EVENT_IDS,
+            "first = min((next(group) for _, group in shards), key=lambda member: member.arrival_ms)",
+            "first = min(day, key=lambda one: (one.arrival_ms, bisect_right(layout.shards, one.number)))",
+        ),
+        tests=(f"{_COPIES_HISTORIES}::test_of_each_event_exactly_the_first_record_stays",),
+    ),
+    Mutation(
+        "let lines in doubt be originals",
+        Change(
+            _EVENT_IDS,
+            "known = [member for member in members if member.number not in layout.excluded]",
+            "known = list(members)",
+        ),
+        tests=(f"{_FINDINGS_TESTS}::test_an_object_in_doubt_is_nobodys_original",),
+    ),
+    Mutation(
+        "take null for an id",
+        Change(
+            _EVENT_IDS,
+            "            if event_id is None:\n                missing += 1\n                continue\n",
+            "            event_id = event_id or 'null'\n",
+        ),
+        tests=(f"{_IDS}::test_an_id_is_what_the_consumer_takes_for_one",),
+    ),
+    Mutation(
+        "count lines from the block instead of the object",
+        Change(_EVENT_IDS, "self._lines[key] = begin + len(payloads)", "self._lines[key] = 0"),
+        tests=(f"{_COPIES_HISTORIES}::test_of_each_event_exactly_the_first_record_stays",),
+    ),
+    Mutation(
+        "leave out the line after the copy",
+        Change(_EVENT_IDS, "keep[number - begin] = False", "keep[min(number - begin + 1, len(keep) - 1)] = False"),
+        tests=(f"{_LEFT_OUT}::test_the_first_position_of_each_event_stays",),
+    ),
+    Mutation(
+        "put a line back behind the others",
+        Change(
+            _TASK_PLAN,
+            "found.append(group._replace(merge=True, restored=lines) if lines else group)",
+            "found += [group, MergeGroup(group.objects[:1], merge=True, restored=lines)] if lines else [group]",
+        ),
+        tests=(f"{_BROUGHT_BACK}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
+    ),
+    Mutation(
+        "bring every copy of a lost record back",
+        Change(_DROPPED, "chosen.get(copy.original) == (segment.key, copy.position)", "copy.original in chosen"),
+        tests=(f"{_BROUGHT_BACK}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
+    ),
+    Mutation(
+        "pass over what the day before was published without",
+        Change(_DAY_BEFORE, "if manifest.removed:", "if not manifest:"),
+        tests=(f"{_LEFT_OUT}::test_an_expired_day_before_that_lacks_copies_is_doubt",),
+    ),
+    Mutation(
+        "pass over damage on the day before",
+        Change(_COPIES, 'if others else ""', 'if not facts else ""'),
+        tests=(f"{_FINDINGS_TESTS}::test_damage_on_the_day_before_is_doubt",),
+    ),
+    Mutation(
+        "call a path that finds no id a pass",
+        Change(_FINDINGS, '"unknown" if nothing else "pass"', '"pass"'),
+        tests=(f"{_FINDINGS_TESTS}::test_a_path_that_finds_no_id_at_all_proves_nothing",),
+    ),
+    Mutation(
+        "name the generation without the day before",
+        Change(
+            _REWRITE,
+            'f"without repeated {options.event_id}", before.digest)',
+            'f"without repeated {options.event_id}")',
+        ),
+        tests=(f"{_LEFT_OUT}::test_whatever_changes_the_rows_makes_a_generation",),
+    ),
+    Mutation(
+        "name the generation without the path of the id",
+        Change(_REWRITE, 'f"without repeated {options.event_id}"', '"without repeated"'),
+        tests=(f"{_LEFT_OUT}::test_whatever_changes_the_rows_makes_a_generation",),
+    ),
+    Mutation(
+        "hold a day that was repaired",
+        Change(
+            _REWRITE,
+            "left = [found for found in audit.findings if not found.repaired]",
+            "left = list(audit.findings)",
+        ),
+        tests=(f"{_BROUGHT_BACK}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
+    ),
+)

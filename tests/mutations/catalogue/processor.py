@@ -1,0 +1,143 @@
+"""Mutations of a shard's way from delivery to segment: runs, slots, LIST, and the rest of a lost run."""
+
+from typing import Final
+
+from tests.mutations.mutation import Change, Mutation
+
+_RUNS: Final = "tests/unit/consumer/processor/test_runs.py"
+_CLOCKS: Final = "tests/simulation/found/test_found_by_clocks.py"
+_PROTOCOL: Final = "consumer/processor/protocol.py"
+_PROCESSOR: Final = "consumer/processor/processor.py"
+_ARCHIVER: Final = "consumer/processor/archiver.py"
+_CUTTING: Final = "consumer/processor/cutting.py"
+_SEQUENCE_STORE: Final = "consumer/processor/sequence_store.py"
+_KEYS: Final = "archive/format/keys.py"
+
+_SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
+_BUFFER: Final = "tests/unit/consumer/processor/test_buffer.py"
+
+PROCESSOR: Final = (
+    Mutation(
+        "swallow an exception in process_records",
+        Change(
+            _PROTOCOL,
+            "                self.processor.process_records(Batch(records, behind, self.checkpointer))\n",
+            "                try:\n"
+            "                    self.processor.process_records(Batch(records, behind, self.checkpointer))\n"
+            "                except Exception as exc:\n"
+            "                    print(exc)\n",
+        ),
+        tests=(f"{_SLOTS}::test_an_outage_ends_the_process_without_a_checkpoint",),
+    ),
+    Mutation(
+        "sort by arrival time",
+        Change(_PROCESSOR, "take(records, ", "take(sorted(records, key=lambda record: record.arrival_ms), "),
+        tests=(f"{_BUFFER}::test_arrival_times_that_step_back_only_make_buffers_shorter",),
+        mode="plain",
+    ),
+    Mutation(
+        "LIST only after a start at a sentinel",
+        Change(
+            _ARCHIVER,
+            "            self._sequences.load_minute(minute, self.chain.archived_through)\n",
+            "            if isinstance(self.chain.tail, ChainStart):\n"
+            "                self._sequences.load_minute(minute, self.chain.archived_through)\n",
+        ),
+        tests=(f"{_SLOTS}::test_a_checkpoint_inside_a_stored_span_is_found_by_list",),
+        mode="plain",
+    ),
+    Mutation(
+        "drop the rest of a lost buffer",
+        Change(_ARCHIVER, "return self._recut(buffer, outcome.winner.last)", "return None"),
+        tests=(f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
+        mode="plain",
+    ),
+    Mutation(
+        "take records out of order",
+        Change(
+            _ARCHIVER,
+            "if self.delivered is not None and position <= self.delivered:",
+            "if self.delivered is None and position.sequence < 0:",
+        ),
+        tests=(f"{_SLOTS}::test_a_record_twice_in_one_consumer_stops_the_shard",),
+    ),
+    Mutation(
+        "LIST only after a start at a checkpoint",
+        Change(
+            _ARCHIVER,
+            "            self._sequences.load_minute(minute, self.chain.archived_through)\n",
+            "            if not isinstance(self.chain.tail, ChainStart):\n"
+            "                self._sequences.load_minute(minute, self.chain.archived_through)\n",
+        ),
+        mode="plain",
+        tests=(f"{_SLOTS}::test_a_restart_after_the_put_and_before_the_checkpoint_adds_nothing",),
+    ),
+    Mutation(
+        "reuse the writer id",
+        Change(_ARCHIVER, "writer=self._services.new_id(),", 'writer="writer-1",'),
+        mode="plain",
+        tests=(f"{_BUFFER}::test_each_commit_has_a_writer_of_its_own",),
+    ),
+    Mutation(
+        "ignore where the winner ended",
+        Change(_ARCHIVER, "self._adopt_tail(outcome.winner)", "self.chain.tail = metadata.last"),
+        mode="plain",
+        tests=(f"{_SLOTS}::test_a_slot_lost_to_a_longer_segment_skips_what_it_holds",),
+    ),
+    Mutation(
+        "cut buffers anywhere but at minutes",
+        Change("consumer/processor/buffer.py", "if minute != self.segment.minute:", "if minute < 0:"),
+        tests=(f"{_BUFFER}::test_a_minute_that_changes_inside_a_batch_cuts_it",),
+        mode="plain",
+    ),
+    Mutation(
+        "compare the winner's end by its sequence number alone",
+        Change(_CUTTING, "if at > position", "if at.sequence > position.sequence"),
+        tests=(f"{_SLOTS}::test_a_slot_is_lost_in_the_middle_of_an_aggregate",),
+    ),
+    Mutation(
+        "send the rest of a lost buffer whole",
+        Change(_CUTTING, "if at > position", "if at"),
+        tests=(f"{_SLOTS}::test_slots_are_lost_one_after_another",),
+        mode="plain",
+    ),
+    Mutation(
+        "never LIST",
+        Change(_SEQUENCE_STORE, "if minute in self._loaded or", "if minute >= 0 or"),
+        tests=(
+            f"{_SLOTS}::test_a_wiped_lease_table_adds_nothing",
+            f"{_BUFFER}::test_the_first_minutes_cost_one_list_each",
+        ),
+        mode="plain",
+    ),
+    Mutation(
+        "LIST every minute for ever",
+        Change(_SEQUENCE_STORE, "return start_ms < self._started_ms + SKEW_MS", "return True"),
+        tests=(f"{_BUFFER}::test_a_steady_shard_minute_costs_one_put_and_nothing_else",),
+        mode="plain",
+    ),
+    Mutation(
+        "LIST the first minute by the clock alone",
+        Change(
+            _SEQUENCE_STORE, "(self._loaded and not self._may_be_stored(minute))", "not self._may_be_stored(minute)"
+        ),
+        mode="plain",
+        tests=(f"{_CLOCKS}::test_a_clock_that_was_wrong_at_the_start_doubles_nothing",),
+    ),
+    Mutation(
+        "key from first and last",
+        Change(
+            _SEQUENCE_STORE,
+            "metadata.minute, metadata.first)\n",
+            "metadata.minute, metadata.first)\n"
+            '        slot = slot.replace(".jsonl", f"-L{metadata.last.sequence}_{metadata.last.sub}.jsonl")\n',
+        ),
+        Change(
+            _KEYS,
+            "    found = _SEGMENT.fullmatch(",
+            '    key = re.sub(r"-L[0-9_]+", "", key)\n    found = _SEGMENT.fullmatch(',
+        ),
+        mode="plain",
+        tests=(f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
+    ),
+)

@@ -1,0 +1,64 @@
+"""The three that may notice a mutation: the tests that it names, the property ring, and the simulation."""
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from tests.mutations.mutation import Mutation
+from tests.mutations.tree import Tree
+
+_PROPERTY_RING: Final = "tests/property/test_processor_histories.py"
+_TESTS_FAILED: Final = 1
+"""pytest's exit code for failed tests; anything else (no test found, an import error) proves nothing."""
+
+_FOUND: Final = re.compile(r"^seed (\d+) \(([^)]*)\): (.*)$", re.MULTILINE)
+_NO_CODE: Final = re.compile(r"\b(?:NameError|ImportError|ModuleNotFoundError|SyntaxError|UnboundLocalError): .*")
+"""What comes of a text that fits its place no more: whoever meets it has noticed nothing."""
+
+
+class Verdict(NamedTuple):
+    """Whether a mutation was noticed, and how that is shown: one word, and a remark."""
+
+    noticed: bool
+    word: str
+    remark: str = ""
+
+
+def pass_all(tree: Tree, mutations: Sequence[Mutation]) -> bool:
+    """Tell whether the tests that the mutations name pass without any of them."""
+    wanted = sorted({test for mutation in mutations for test in mutation.tests})
+    return _pytest(tree, "--noconftest", *wanted).noticed is False
+
+
+def by_tests(tree: Tree, mutation: Mutation) -> Verdict:
+    """Ask the tests that the mutation names; without conftest.py they start faster, and they need no server."""
+    return _pytest(tree, "--noconftest", *mutation.tests)
+
+
+def by_property(tree: Tree, _mutation: Mutation) -> Verdict:
+    """Ask the property ring, which need not know of any mutation."""
+    return _pytest(tree, "--confcutdir=.", _PROPERTY_RING)
+
+
+def by_simulation(tree: Tree, mutation: Mutation, seeds: str, workers: str) -> Verdict:
+    """Search histories of the mutation's mode until one breaks a promise; the word is how many that took."""
+    search = ("--seeds", seeds, "--until-found", "--every", "0", "--workers", workers)
+    done = tree.run("tests.simulation", "--modes", mutation.mode or "", *search)
+    found = [(int(seed), scenario, text) for seed, scenario, text in _FOUND.findall(done.stdout)]
+    if not found:
+        return Verdict(noticed=False, word="SURVIVED", remark=done.stderr[-300:])
+    seed, scenario, text = min(found)
+    if _NO_CODE.search(text):
+        return Verdict(noticed=False, word="NO CODE", remark=text)
+    return Verdict(noticed=True, word=f"{seed + 1:,}", remark=f"({scenario}: {text[:110]})")
+
+
+def _pytest(tree: Tree, *arguments: str) -> Verdict:
+    done = tree.run(
+        "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=line", "--timeout=120", *arguments, timeout=600
+    )
+    slip = _NO_CODE.search(done.stdout)
+    if slip is not None:
+        return Verdict(noticed=False, word="NO CODE", remark=slip.group())
+    noticed = done.returncode == _TESTS_FAILED
+    return Verdict(noticed=noticed, word="noticed" if noticed else "SURVIVED")

@@ -1,0 +1,59 @@
+"""A copy of the product and its tests, in which one mutation at a time is applied."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.mutations.mutation import Mutation
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+_PARTS: Final = (
+    "archive",
+    "consumer",
+    "compaction",
+    "demo",
+    "tests",
+    "pyproject.toml",
+    "minutebook.py",
+    "properties",
+)
+
+
+class Tree:
+    """The copy. `run` starts Python modules in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        for part in _PARTS:
+            source = ROOT / part
+            if source.is_dir():
+                shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+            else:
+                shutil.copy2(source, folder / part)
+
+    @contextmanager
+    def broken_by(self, mutation: Mutation) -> Iterator[None]:
+        """Apply a mutation, and take it back in the end."""
+        originals = {change.path: (self._folder / change.path).read_text() for change in mutation.changes}
+        try:
+            for change in mutation.changes:
+                target = self._folder / change.path
+                target.write_text(target.read_text().replace(change.old, change.new))
+            yield
+        finally:
+            for path, text in originals.items():
+                (self._folder / path).write_text(text)
+
+    def run(self, module: str, *arguments: str, timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a module of Python, and return what it wrote."""
+        # No bytecode: a mutation of equal size within one second would be served from the cache.
+        command = [sys.executable, "-B", "-m", module, *arguments]
+        environment = {**os.environ, "MINUTEBOOK_SEARCH": "first"}
+        return subprocess.run(
+            command, cwd=self._folder, env=environment, capture_output=True, text=True, check=False, timeout=timeout
+        )

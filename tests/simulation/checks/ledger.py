@@ -1,0 +1,244 @@
+"""What is promised: checked at every new object and checkpoint, and on the whole archive at the end.
+
+Independent of the consumer: only keys, metadata, bodies and the shard's own records are looked at.
+"""
+
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import msgspec
+
+from archive.format.keys import parse_segment_key
+from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
+from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
+from archive.format.minute import minute_of
+from archive.format.position import Position
+from archive.format.segment import read_records
+from tests.fakes.daemon_double import SHARD_END, Checkpoint
+from tests.simulation.services.bucket import PREFIX, Stored
+from tests.simulation.services.kinesis import HOUR, SimShard, SimStream
+from tests.simulation.world import Violation, World, name
+
+EDGE_SECONDS: Final = 1800
+"""A buffer may be 15 minutes old, and its PUT 15 minutes on its way: nearer to being trimmed nothing is promised."""
+
+
+class Segment(NamedTuple):
+    """One segment that was ever committed: the numbers of its first and last record, counted in the shard from 0."""
+
+    first: int
+    last: int
+    metadata: SegmentMetadata
+    body: bytes
+
+
+class Ledger:
+    """The truth about one stream, beside its archive.
+
+    `committed` tells for each record which segment holds it; `ends` the numbers of the records that end one.
+    `at_edge` are those that were delivered when retention was about to trim them (`near_retention`, at error level):
+    when it does so while they are buffered, and another start begins behind them, nothing is promised.
+
+    `given_up` are those that an operator gave up by `adoptCheckpoint` after a start was refused (`accepts_gap`): the
+    first segment behind them must say `unproven`.
+    """
+
+    def __init__(self, world: World, stream: SimStream) -> None:
+        self.world = world
+        self.stream = stream
+        self.shard: SimShard = stream.shard
+        self.segments: dict[str, Segment] = {}
+        self.committed: dict[int, str] = {}
+        self.ends: set[int] = set()
+        self.adopted: Position | None = None
+        self.start: StartMarker | None = None
+        self.end: EndMarker | None = None
+        self.application: ApplicationRecord | None = None
+        self.shard_end_written = False
+        self.at_edge: set[int] = set()
+        self.beyond_promise = False
+        self.accepts_gap = False
+        self.given_up: set[int] = set()
+        self.ended_empty = False
+
+    def created(self, key: str, stored: Stored) -> None:
+        """Look at a new object."""
+        if key.endswith("_application.json"):
+            self.application = decode_marker(stored.body, ApplicationRecord, key)
+        elif key.endswith("start.json"):
+            self.start = decode_marker(stored.body, StartMarker, key)
+        elif key.endswith("end.json"):
+            self.end = decode_marker(stored.body, EndMarker, key)
+            self.ended_empty = not self.segments and self.shard.trimmed == len(self.shard.everything)
+        else:
+            self._segment(key, stored)
+
+    def delivered(self, number: int) -> None:
+        """Note a delivery; records of one batch lie behind `number`."""
+        left = self.shard.put_at[number] + self.stream.retention_hours * HOUR - self.world.now
+        if left <= EDGE_SECONDS:
+            self.at_edge.add(number)
+
+    def checkpointed(self, checkpoint: Checkpoint) -> None:
+        """Look at a checkpoint at the moment it is stored: all before it is durable, and it ends a segment."""
+        if self.beyond_promise:
+            return
+        if checkpoint == SHARD_END:
+            self.shard_end_written = True
+            if not self.shard.closed:
+                raise Violation("SHARD_END was checkpointed for a shard that is open")
+            if self.end is None:
+                raise Violation("SHARD_END was checkpointed without end.json")
+            reach = len(self.shard.everything)
+        else:
+            assert isinstance(checkpoint, Position)
+            last = self.shard.index.get(checkpoint)
+            if last is None or last not in self.ends:
+                raise Violation(f"the checkpoint {name(last)} ends no segment")
+            reach = last + 1
+        for number in range(self.shard.trimmed, reach):
+            if number not in self.committed and not self._before_the_chain(number):
+                raise Violation(f"the checkpoint passes {name(number)}, which is not durable")
+
+    def _segment(self, key: str, stored: Stored) -> None:
+        metadata = SegmentMetadata.decode(stored.metadata)
+        parsed = parse_segment_key(PREFIX, key)
+        if (parsed.minute, parsed.first) != (metadata.minute, metadata.first):
+            raise Violation(f"{key} and its metadata name different segments")
+        first, last = self.shard.index.get(metadata.first), self.shard.index.get(metadata.last)
+        if first is None or last is None:
+            raise Violation(f"{key} holds records of another stream")
+        for number in range(first, last + 1):
+            if number in self.committed:
+                if first in self.at_edge or self.segments[self.committed[number]].first in self.at_edge:
+                    self.beyond_promise = True
+                    self.world.happened("beyond the promise: retention passed a writer's buffer")
+                    return
+                raise Violation(f"{name(number)} is archived twice: in {self.committed[number]} and in {key}")
+            self.committed[number] = key
+        if self.accepts_gap and self._begins_again(metadata):
+            self.given_up.update(range(max((end for end in self.ends if end < first), default=-1) + 1, first))
+            self.world.happened("checked: a gap that the operator accepted")
+        self.ends.add(last)
+        self.segments[key] = Segment(first, last, metadata, stored.body)
+
+    def _begins_again(self, metadata: SegmentMetadata) -> bool:
+        """Tell whether a segment follows a start, not the chain that there is, and says so."""
+        is_start = isinstance(metadata.after, ChainStart) and metadata.continuity is Continuity.UNPROVEN
+        return is_start and self.start is not None and self.start.first_position() != metadata.first
+
+    def _before_the_chain(self, number: int) -> bool:
+        """Tell whether a record lies before the first one that this application was to read, or was given up."""
+        if number in self.given_up:
+            return True
+        if self.adopted is not None and self.shard.everything[number].position <= self.adopted:
+            return True
+        if self.start is not None:
+            return number < self.shard.index[self.start.first_position()]
+        since = self.application.start_at_ms if self.application is not None else None
+        return since is not None and all(record.arrival_ms < since for record in self.shard.everything[: number + 1])
+
+    def check(self, *, drained: bool, may_break: bool) -> None:
+        """Look at the whole archive. `drained`: a healthy processor has read to the end of what is held.
+
+        `may_break`: something was trimmed, so the chain may have a break, which must be reported.
+        """
+        if self.beyond_promise:
+            return
+        chain = self.chain()
+        for segment in chain:
+            self._check_body(segment)
+        if chain:
+            self._check_first(chain[0])
+        for before, segment in pairwise(chain):
+            self._check_link(before, segment, may_break=may_break)
+        if drained:
+            for number in range(self.shard.trimmed, len(self.shard.everything)):
+                if number not in self.committed and not self._before_the_chain(number):
+                    raise Violation(f"{name(number)} was never archived")
+        self._check_end(chain)
+
+    def chain(self) -> list[Segment]:
+        """Return the segments in their order."""
+        return sorted(self.segments.values(), key=lambda segment: segment.first)
+
+    def _check_body(self, segment: Segment) -> None:
+        records = list(read_records(segment.body, self.shard.shard_id))
+        expected = self.shard.everything[segment.first : segment.last + 1]
+        metadata = segment.metadata
+        if len(records) != len(expected) or metadata.records != len(expected):
+            raise Violation(f"{name(segment.first)}..{name(segment.last)}: {len(records)} lines in the body")
+        for (position, record), truth in zip(records, expected, strict=True):
+            if (position, record.arrival_ms, record.partition_key, record.data) != truth:
+                raise Violation(f"{name(self.shard.index[truth.position])} is not archived byte for byte")
+            if minute_of(record.arrival_ms) != metadata.minute:
+                raise Violation(f"{name(self.shard.index[truth.position])} is archived under another minute")
+        arrivals = [truth.arrival_ms for truth in expected]
+        if (metadata.arrival_min_ms, metadata.arrival_max_ms) != (min(arrivals), max(arrivals)):
+            raise Violation(f"{name(segment.first)}: arrival times in the metadata are wrong")
+        if metadata.payload_bytes != sum(len(truth.data) for truth in expected):
+            raise Violation(f"{name(segment.first)}: payload-bytes is wrong")
+
+    def _check_first(self, segment: Segment) -> None:
+        if not isinstance(segment.metadata.after, ChainStart):
+            raise Violation(f"the chain begins with a link: {name(segment.first)} follows {segment.metadata.after}")
+        if self.start is None:
+            raise Violation("a segment without start.json")
+        if self.start.first_position() != segment.metadata.first:
+            begun = self.shard.index[self.start.first_position()]
+            if begun >= self.shard.trimmed or segment.metadata.continuity is Continuity.PROVEN:
+                raise Violation(f"start.json begins at {name(begun)}, the chain at {name(segment.first)}")
+
+    def _check_link(self, before: Segment, segment: Segment, *, may_break: bool) -> None:
+        lost = segment.first - before.last - 1
+        reported = segment.metadata.continuity is not Continuity.PROVEN
+        if lost and not reported:
+            raise Violation(
+                f"{lost} records before {name(segment.first)} are missing, and nothing in the archive says so"
+            )
+        if lost:
+            self.world.tally["checked: a break, reported"] += 1
+        elif reported:
+            self.world.tally["checked: a break reported, nothing was lost"] += 1
+        if reported and not may_break:
+            raise Violation(f"{name(segment.first)} reports a break although nothing was trimmed")
+        if segment.metadata.after != before.metadata.last and not reported:
+            raise Violation(f"{name(segment.first)} follows {segment.metadata.after}, not the segment before it")
+
+    def _check_end(self, chain: list[Segment]) -> None:
+        if self.end is None:
+            return
+        if not self.shard.closed:
+            raise Violation("end.json was written for an open shard")
+        last = chain[-1].last if chain else None
+        said = self.end.last_position()
+        if self.end.proof != "read":
+            self.world.tally["checked: an end that is not proven"] += 1
+            return
+        if self.ended_empty:
+            # Retention passed a zombie that held the shard's very first records (near_retention, at error level):
+            # nobody else can know that there ever were any.
+            self.world.tally["checked: an end before the first segment"] += 1
+            return
+        since_ms = self.application.start_at_ms if self.application is not None else None
+        if said is None and chain and since_ms is not None and chain[0].metadata.arrival_min_ms < since_ms:
+            # `consume` gave TRIM_HORIZON for a start that its clock took for trimmed: refused from then on (exit 6).
+            self.world.tally["checked: an end before the start was moved"] += 1
+            return
+        if said != (chain[-1].metadata.last if chain else self.adopted):
+            raise Violation(f"end.json says {said}, the chain ends at {name(last)}")
+        begun = len(self.shard.everything) if self.start is None and self.adopted is None else (last or 0) + 1
+        if self.adopted is not None and last is None:
+            begun = self.shard.index[self.adopted] + 1
+        if begun < len(self.shard.everything):
+            raise Violation(f"end.json calls the end proven, and {name(begun)} is missing")
+
+
+def describe_object(shard: SimShard, key: str, stored: Stored) -> str:
+    """Return one line about an object, for the timeline."""
+    if "first" not in stored.metadata:
+        return f"{key}: {msgspec.json.decode(stored.body)}"
+    metadata = SegmentMetadata.decode(stored.metadata)
+    first, last = shard.index.get(metadata.first), shard.index.get(metadata.last)
+    after = metadata.after if isinstance(metadata.after, ChainStart) else name(shard.index.get(metadata.after))
+    return f"segment {name(first)}..{name(last)} after {after}, continuity {metadata.continuity}: {key}"

@@ -1,0 +1,1 @@
+"""Defects that the simulation found, each as a test by itself."""

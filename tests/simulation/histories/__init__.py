@@ -1,0 +1,1 @@
+"""What happens, decided by a seed: scenarios, events, and how they are played on the services and checked."""

@@ -1,0 +1,110 @@
+"""What must have happened in the histories of each mode: what never does proves nothing."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tests.simulation.histories.scenarios import SCENARIOS
+from tests.simulation.histories.sharded_scenarios import SHARDED_SCENARIOS
+from tests.simulation.modes import Mode
+
+
+def missing(tally: Counter[str], modes: Sequence[Mode]) -> list[str]:
+    """Return what ought to have happened in these modes and never did."""
+    expected: set[str] = set()
+    for mode in modes:
+        scenarios = SCENARIOS if mode == "plain" else SHARDED_SCENARIOS[mode]
+        expected |= _EXPECTED[mode] | {f"scenario: {scenario.name}" for scenario in scenarios}
+    return sorted(what for what in expected if not tally[what])
+
+
+_TABLE: Final = {
+    *(
+        f"DynamoDB: PutItem {fault}"
+        for fault in ("throttled", "refused before", "answer lost", "500 after", "delayed")
+    ),
+    "DynamoDB: a delayed put arrives",
+    "checked: copies dropped",
+    "killed: after a request to DynamoDB was applied",
+    "killed: before a request to DynamoDB is applied",
+    "producer: sends an event again",
+    "stream: a shard is split",
+    "stream: two shards are merged",
+}
+_EXPECTED: Final[Mapping[Mode, set[str]]] = {
+    "plain": {
+        *(f"S3: PUT {fault}" for fault in ("refused before", "503 before", "409", "answer lost", "delayed")),
+        *(f"S3: {verb} {fault}" for verb in ("GET", "HEAD", "LIST") for fault in ("answer lost", "headers cut off")),
+        *(f"held up: before {verb} is applied" for verb in ("PUT", "HEAD", "LIST", "GET")),
+        *(f"held up: after {verb} was applied" for verb in ("PUT", "HEAD", "LIST", "GET")),
+        "S3: 412",
+        "S3: 403 RequestTimeTooSkewed",
+        "S3: a delayed PUT arrives and wins",
+        "S3: a segment is expired",
+        "KCL: a checkpoint is restored inside a span",
+        "KCL: a false shardEnded",
+        "KCL: a false shardEnded inside an aggregate of a closed shard",
+        "KCL: a graceful hand-over",
+        "KCL: a stale checkpoint is read",
+        "KCL: checkpoint fenced out",
+        "KCL: checkpoint throttled",
+        "KCL: leaseLost",
+        "KCL: shardEnded",
+        "KCL: the lease is stolen",
+        "KCL: the lease table is wiped",
+        "Kinesis: throttled",
+        "arrival times: step back",
+        "checked: a break, reported",
+        "checked: an end that is not proven",
+        "clock: a suspend",
+        "clock: a wall clock jumps",
+        "clock: an outage longer than the retention",
+        "died of: BufferTooOld",
+        "died of: SafetyRefusal",
+        "died of: SettingsError",
+        "died of: ShardEndUnproven",
+        "died of: StoreUnavailable",
+        "killed: after PUT was applied",
+        "killed: after a checkpoint was written",
+        "killed: before PUT is applied",
+        "killed: before a checkpoint is written",
+        "killed: the daemon alone",
+        "log: near_retention",
+        "log: slot_lost",
+        "log: stored_ranges_found",
+        "records: KPL aggregates",
+        "refused: consume, exit 6",
+        "stream: deleted and made again under its name",
+        "stream: retention trims",
+        "stream: the retention is changed",
+        "stream: the shard is closed",
+    },
+    "claims": _TABLE
+    | {
+        "DynamoDB: condition failed",
+        "DynamoDB: time to live deletes a claim",
+        "checked: an original that retention took",
+        "producer: an event without an id",
+        "stream: the retention is changed",
+    },
+    "watermark": _TABLE
+    | {
+        "DynamoDB: a tail row is lost",
+        "DynamoDB: the dedupe table is deleted",
+        "checked: a copy kept in doubt",
+        "log: watermarks_unproven",
+        "producer: a record fails and its successor is taken",
+        "producer: an event without a number",
+    },
+    "operations": {
+        "S3: a segment is expired",
+        "S3: an object beside a segment is expired",
+        "expire: SafetyRefusal",
+        "expire: exit 6",
+        "log: beside_expired",
+        "log: day_expired",
+        "nightly: a day is published",
+        "restore: SafetyRefusal",
+        "restore: went through",
+    },
+}

@@ -1,0 +1,51 @@
+"""What the nightly job would have published, as `minutebook expire` reads it."""
+
+import datetime as dt
+import gzip
+import json
+from typing import TYPE_CHECKING, Final
+
+from archive.store.objects import StoredObject
+from tests.simulation.services.bucket import PREFIX
+
+if TYPE_CHECKING:
+    from tests.simulation.histories.sharded_history import ShardedHistory
+
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class Published:
+    """The pointers and inventories of published days; `clean` holds the keys of each day whose verdict is clean."""
+
+    def __init__(self, history: "ShardedHistory") -> None:
+        self.clean: dict[str, set[str]] = {}
+        self._history = history
+        self._objects: dict[str, StoredObject] = {}
+        self._number = 0
+
+    def publish(self) -> None:
+        """Publish every day that is over, as the nightly job would; now and then its verdict is not clean."""
+        history = self._history
+        today = (_EPOCH + dt.timedelta(seconds=history.world.now)).date()
+        for day in sorted({key[len(PREFIX) :][:10] for key in history.bucket.objects if key[len(PREFIX)].isdigit()}):
+            date = dt.date(*map(int, day.split("/")))
+            keys = sorted(key for key in history.bucket.objects if key.startswith(f"{PREFIX}{day}/"))
+            if date >= today or not set(keys) - self.clean.get(day, set()):
+                continue
+            self._number += 1
+            verdict = "clean" if history.rng.random() < 0.85 else "unknown"
+            self._put(date, keys, verdict)
+            self.clean[day] = set(keys) if verdict == "clean" else set()
+            history.world.happened("nightly: a day is published")
+
+    def _put(self, date: dt.date, keys: list[str], verdict: str) -> None:
+        pointer = {"format": 1, "day": date.isoformat(), "generation": f"g{self._number}", "verdict": verdict}
+        rows = [[key, '"e"', len(self._history.bucket.objects[key].body), 0] for key in keys]
+        inventory = gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode(), 1)
+        folder = f"dt={date.isoformat()}/"
+        self._objects[f"{folder}_current.json"] = StoredObject(json.dumps(pointer).encode(), "e", {})
+        self._objects[f"{folder}_manifest/g{self._number}.inventory.jsonl.gz"] = StoredObject(inventory, "e", {})
+
+    def get(self, key: str) -> StoredObject | None:
+        """Read what is published."""
+        return self._objects.get(key)

@@ -1,0 +1,152 @@
+"""One stream with its lease table row and its ledger, and how its application is started."""
+
+import random
+from typing import ClassVar, Final
+
+from archive.format.markers import FORMAT, ApplicationRecord
+from archive.format.metadata import ChainStart
+from archive.retry import Backoff
+from archive.store.retrying import RetryingStore
+from archive.store.s3 import S3Store
+from consumer.archived.application import kcl_start, propose_start, settle_application
+from consumer.settings.settings import Settings
+from consumer.stream.port import StreamIdentity
+from tests.fakes.daemon_double import Lease
+from tests.fakes.shard import FIRST_SEQUENCE
+from tests.simulation.checks.ledger import Ledger
+from tests.simulation.services.bucket import PREFIX, Bucket, S3Client
+from tests.simulation.services.kinesis import ARN, HOUR, SimShard, SimStream
+from tests.simulation.world import Host, World
+
+_TAILS: Final = (b"", b"", b"", "é日".encode(), b"\xff\xfe", b'"\n\\', b"x" * 150)
+
+
+class Site:
+    """One stream of one shard, its application and its archive."""
+
+    lease_type: ClassVar[type[Lease]] = Lease
+    ledger_type: ClassVar[type[Ledger]] = Ledger
+
+    def __init__(
+        self, world: World, bucket: Bucket, number: int, *, created: float, start: str, shard: SimShard | None = None
+    ) -> None:
+        self.world = world
+        self.bucket = bucket
+        self.arn = ARN + ("" if number == 0 else str(number))
+        # The same numbers and the same shard id in every stream: the worst that two streams can have in common.
+        shard = shard or SimShard(first_sequence=FIRST_SEQUENCE)
+        self.stream = SimStream(world, shard, arn=self.arn, created=created, retention_hours=24)
+        self.start = start
+        self.lease = self.lease_type(shard, start="LATEST" if start == "latest" else "TRIM_HORIZON")
+        self.ledger = self.ledger_type(world, self.stream)
+        self.lease.on_write = self.ledger.checkpointed
+        self.recreated = False
+        self.record: ApplicationRecord | None = None
+        self.skew = 0.0
+
+    def put(self, rng: random.Random) -> None:
+        """Let a producer put some records; arrival times may step back, run ahead, or be late."""
+        for _ in range(rng.randint(1, 4)):
+            number = len(self.stream.shard.everything)
+            size = rng.randint(2, 5) if self.world.chance(0.25) else 1
+            payloads = [b"%d " % (number + at) + rng.choice(_TAILS) for at in range(size)]
+            off = rng.choice(_OFF_SECONDS)
+            if off < -1:
+                self.world.tally["arrival times: step back"] += 1
+            if size > 1:
+                self.world.tally["records: KPL aggregates"] += 1
+            self.stream.shard.put_now(
+                payloads,
+                int((self.world.now + off) * 1000),
+                rng.choice(("p1", "ключ")),
+                self.world.now,
+                rng.randint(1, 9),
+            )
+            self.world.now += rng.choice((0.01, 0.5, 3.0))
+        shard = self.stream.shard
+        self.world.note("producer", f"{self.arn[-9:]} holds #{shard.trimmed}..#{len(shard.everything) - 1}")
+
+    def settle_start(self) -> None:
+        """Give KCL its start, as `minutebook consume` does on each machine."""
+        if self.start in {"plain", "latest"}:
+            return
+        self.stream.trim()
+        world = self.world
+        host = Host(world, "consume", skew=self.skew, holdup=0, fault_rate=0)
+        identity = self.identity()
+        if self.record is None:
+            chosen: str | int = self.start
+            if self.start == "past":
+                chosen = int((world.now - 30) * 1000)
+            proposal = ApplicationRecord(
+                format=FORMAT,
+                stream_arn=identity.arn,
+                stream_created_ms=identity.created_ms,
+                application="simulated",
+                start=str(chosen),
+                start_at_ms=propose_start(chosen, identity, 900, host.now_ms()),
+                writer=world.new_id(),
+                written_at_ms=host.now_ms(),
+            )
+            store = S3Store(S3Client(self.bucket, host), "archive")  # type: ignore[arg-type] # the part of it that is used
+            backoff = Backoff(host, world.rng, budget_seconds=1)
+            self.record = settle_application(RetryingStore(store, lambda: backoff), PREFIX, identity, proposal)
+        at = kcl_start(self.record, identity, host.now_ms()).at_seconds
+        self.lease.start = "TRIM_HORIZON" if at is None else "AT_TIMESTAMP"
+        self.lease.at_timestamp_ms = None if at is None else at * 1000
+        if self.lease.checkpoint in {"TRIM_HORIZON", "AT_TIMESTAMP"}:
+            self.lease.checkpoint = self.lease.start
+
+    def identity(self) -> StreamIdentity:
+        """Return what the stream says of itself."""
+        stream = self.stream
+        return StreamIdentity(stream.arn, int(stream.created * 1000), stream.retention_hours * HOUR * 1000)
+
+    def recreate(self) -> None:
+        """Delete the stream and make it again under its name: other data under the same numbers."""
+        shard = SimShard(first_sequence=FIRST_SEQUENCE)
+        self.stream.shard = self.lease.shard = shard
+        self.stream.created = self.world.now
+        self.stream.closed_at = None
+        self.recreated = True
+        for number in range(3):
+            shard.put_now([b"new %d" % number], int(self.world.now * 1000), "p", self.world.now, 3)
+
+    def adopt(self, rng: random.Random) -> None:
+        """Begin with the checkpoint of another application, which archived to another place."""
+        everything = self.stream.shard.everything
+        position = everything[rng.randrange(len(everything))].position
+        self.lease.checkpoint = position
+        self.ledger.adopted = position
+
+    def chain_start(self) -> ChainStart | None:
+        """Return where the shard's chain was started from, as start.json says."""
+        return None if self.ledger.start is None else self.ledger.start.chain_start()
+
+
+def new_settings(rng: random.Random, *, adopt: bool) -> Settings:
+    """Return the settings of one processor: every one may cut differently."""
+    return Settings(
+        stream_name="flights",
+        application_name="simulated",
+        region="eu-central-1",
+        bucket="archive",
+        prefix=PREFIX,
+        checkpoint_interval_seconds=rng.choice((0, 5, 30)),
+        max_segment_bytes=rng.choice((1, 500, 1200, 10**6, 10**6)),
+        flush_seconds=rng.choice((None, None, 5)),
+        store_timeout_seconds=rng.choice((10, 60, 300)),
+        adopt_checkpoint=adopt,
+    )
+
+
+def describe_settings(settings: Settings) -> str:
+    """Return what differs from processor to processor, for the timeline."""
+    return (
+        f"segments <= {settings.max_segment_bytes} B, flush {settings.flush_seconds}, "
+        f"checkpoints every {settings.checkpoint_interval_seconds} s, "
+        f"gives up after {settings.store_timeout_seconds} s"
+    )
+
+
+_OFF_SECONDS: Final = (0, 0, 0, 0, 0, 0, 0, -0.5, -5, -70, -600, 2)

@@ -1,0 +1,16 @@
+"""The modes of histories: what is archived, and who acts on it."""
+
+from typing import Final, Literal, TypeAlias, get_args
+
+Mode: TypeAlias = Literal["plain", "claims", "watermark", "operations"]
+MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+
+
+def parse_modes(text: str) -> tuple[Mode, ...]:
+    """Return the modes that a text names, separated by commas; `all` names all.
+
+    Raises:
+        ValueError: a name is not a mode's.
+    """
+    names = MODES if text == "all" else text.split(",")
+    return tuple(MODES[MODES.index(name)] for name in names)

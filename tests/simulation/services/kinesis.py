@@ -1,0 +1,199 @@
+"""Kinesis as boto3 shows it: the real `consumer.stream.kinesis.KinesisStream` runs on this client.
+
+A shard remembers what was put when; retention trims from the oldest on. What Kinesis does with an iterator at a
+trimmed number is said in two ways, so a history takes one of them.
+"""
+
+import base64
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from botocore.exceptions import ClientError
+
+from archive.format.position import Position
+from tests.fakes.shard import SHARD, FakeShard, UserRecord
+from tests.simulation.world import Host, World
+from tests.witness.aggregate import aggregate
+
+HOUR: Final = 3600
+ARN: Final = "arn:aws:kinesis:eu-central-1:000000000000:stream/flights"
+
+
+class Moment(float):
+    """A time in epoch seconds that answers like a datetime."""
+
+    def timestamp(self) -> float:
+        """Return itself."""
+        return self
+
+
+class SimShard(FakeShard):
+    """A shard that knows when each record was put, and the number of each."""
+
+    def __init__(self, shard_id: str = SHARD, *, first_sequence: int) -> None:
+        super().__init__(shard_id, first_sequence=first_sequence)
+        self.index: dict[Position, int] = {}
+        self.put_at: list[float] = []
+        self.wire: list[bytes] = []
+
+    @property
+    def trimmed(self) -> int:
+        """How many records are gone; the index of the oldest held one."""
+        return self._trimmed
+
+    def put_now(self, payloads: Sequence[bytes], arrival_ms: int, key: str, now: float, gap: int) -> None:
+        """Append an aggregate, or a plain record when there is one payload."""
+        for record in self.put_aggregate(payloads, arrival_ms, key, gap=gap):
+            self.index[record.position] = len(self.put_at)
+            self.put_at.append(now)
+            self.wire.append(_wire(record))
+
+    def trim_before(self, moment: float) -> int:
+        """Let retention take whole aggregates put before `moment`; return how many records went."""
+        begin = end = self._trimmed
+        everything = self.everything
+        while end < len(everything) and self.put_at[end] < moment:
+            end += 1
+        if begin < end < len(everything) and everything[end].position.sub:
+            return 0
+        self._trimmed = end
+        return end - begin
+
+
+class SimStream:
+    """One stream, as seen from one of its shards."""
+
+    def __init__(self, world: World, shard: SimShard, *, arn: str, created: float, retention_hours: int) -> None:
+        self.world = world
+        self.shard = shard
+        self.arn = arn
+        self.created = created
+        self.retention_hours = retention_hours
+        self.listed = True
+        self.refuses_trimmed = world.chance(0.5)
+        self.fault_rate = 0.0
+        self.closed_at: float | None = None
+        self.shards: list[SimStream] = [self]
+        """One value of this class for each shard of the stream, this one included."""
+
+    def trim(self) -> int:
+        """Let retention do its work."""
+        horizon = self.world.now - self.retention_hours * HOUR
+        if self.closed_at is not None and self.closed_at < horizon:
+            self.listed = False
+        return self.shard.trim_before(horizon)
+
+
+class KinesisClient:
+    """One machine's client of the stream."""
+
+    def __init__(self, stream: SimStream, host: Host) -> None:
+        self._stream = stream
+        self._host = host
+
+    def describe_stream_summary(self, *, StreamName: str) -> dict[str, Any]:  # noqa: ARG002, N803 - boto3's names
+        """Name the stream."""
+        self._ask("DescribeStreamSummary")
+        stream = self._stream
+        return {
+            "StreamDescriptionSummary": {
+                "StreamARN": stream.arn,
+                "StreamCreationTimestamp": Moment(stream.created),
+                "RetentionPeriodHours": stream.retention_hours,
+            }
+        }
+
+    def list_shards(self, **_request: str) -> dict[str, Any]:
+        """List the shards that are still listed."""
+        self._ask("ListShards")
+        return {"Shards": [_row(stream.shard) for stream in self._stream.shards if stream.listed]}
+
+    def get_shard_iterator(
+        self,
+        *,
+        StreamName: str,  # noqa: ARG002, N803
+        ShardId: str,  # noqa: N803
+        ShardIteratorType: str,  # noqa: N803
+        StartingSequenceNumber: str = "0",  # noqa: N803
+        Timestamp: float = 0,  # noqa: N803
+    ) -> dict[str, Any]:
+        """Return the index of the first record that will be read."""
+        self._ask("GetShardIterator")
+        shard = next(stream.shard for stream in self._stream.shards if stream.shard.shard_id == ShardId)
+        if ShardIteratorType == "TRIM_HORIZON":
+            return {"ShardIterator": (shard.trimmed, shard)}
+        if ShardIteratorType == "AT_TIMESTAMP":
+            numbers = range(shard.trimmed, len(shard.everything))
+            since = (at for at in numbers if shard.everything[at].arrival_ms >= Timestamp * 1000)
+            return {"ShardIterator": (next(since, len(shard.everything)), shard)}
+        wanted, after = int(StartingSequenceNumber), ShardIteratorType == "AFTER_SEQUENCE_NUMBER"
+        known = shard.index.get(Position(wanted))
+        if known is None:
+            raise _error("InvalidArgumentException")
+        if known < shard.trimmed and self._stream.refuses_trimmed:
+            raise _error("InvalidArgumentException")
+        while after and known < len(shard.everything) and shard.everything[known].position.sequence == wanted:
+            known += 1
+        return {"ShardIterator": (known, shard)}
+
+    def get_records(self, *, ShardIterator: tuple[int, SimShard], Limit: int) -> dict[str, Any]:  # noqa: ARG002, N803
+        """Read one record, or now and then none although there are some."""
+        self._ask("GetRecords")
+        shard = ShardIterator[1]
+        at = max(ShardIterator[0], shard.trimmed)
+        left = shard.everything[at:]
+        if left and self._host.world.chance(0.1):
+            return {"Records": [], "MillisBehindLatest": 1000, "NextShardIterator": (at, shard)}
+        if not left:
+            following = None if shard.closed else (at, shard)
+            return {"Records": [], "MillisBehindLatest": 0, "NextShardIterator": following}
+        first = left[0]
+        users = [record for record in left if record.position.sequence == first.position.sequence]
+        size = len(users)
+        data = first.data if size == 1 else aggregate([(record.partition_key, record.data) for record in users])
+        return {
+            "Records": [{"SequenceNumber": str(first.position.sequence), "Data": data}],
+            "MillisBehindLatest": 0 if size == len(left) else 1000,
+            "NextShardIterator": (at + size, shard) if not shard.closed or size < len(left) else None,
+        }
+
+    def _ask(self, what: str) -> None:
+        self._host.request("Kinesis")
+        self._host.point("before a request to Kinesis")
+        if self._host.world.chance(self._stream.fault_rate):
+            self._host.world.happened("Kinesis: throttled", self._host.name)
+            raise _error(
+                "ProvisionedThroughputExceededException" if what == "GetRecords" else "LimitExceededException"
+            )
+
+
+def _row(shard: SimShard) -> dict[str, Any]:
+    numbers = {"StartingSequenceNumber": "0"} | ({"EndingSequenceNumber": str(2**63)} if shard.closed else {})
+    row: dict[str, Any] = {
+        "ShardId": shard.shard_id,
+        "HashKeyRange": {"StartingHashKey": "0", "EndingHashKey": "9"},
+        "SequenceNumberRange": numbers,
+    }
+    return row | dict(zip(("ParentShardId", "AdjacentParentShardId"), shard.parents, strict=False))
+
+
+def _error(code: str) -> ClientError:
+    return ClientError(
+        {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 400}},  # type: ignore[typeddict-item] # what our code reads of it
+        "simulated",
+    )
+
+
+def _wire(record: UserRecord) -> bytes:
+    """Return the record as KCL's daemon writes it."""
+    return msgspec.json.encode(
+        {
+            "action": "record",
+            "data": base64.b64encode(record.data).decode(),
+            "partitionKey": record.partition_key,
+            "sequenceNumber": str(record.position.sequence),
+            "subSequenceNumber": record.position.sub,
+            "approximateArrivalTimestamp": record.arrival_ms,
+        }
+    )
