@@ -85,8 +85,8 @@ def mark_days(mark: ReadMark, *, born_after_ms: int | None = None) -> list[Day]:
 
     A proven mark covers time backwards, so it lies under every day from `from` on; one that is not proven only begins
     something new and lies under the day of its `until` alone. The proof of an end lies under the day after, too: the
-    shard may have closed behind its `until`, and `end.json` is stored still later. `born_after_ms` is a time at which a shard that was
-    read from its birth did not exist yet; without it the mark lies under the day before its `until`, too.
+    shard may have closed behind its `until`, and `end.json` is stored still later. `born_after_ms` is a time at which
+    a shard that was read from its birth did not exist yet; without it the mark lies under the day before its `until`.
     """
     begin = mark.from_ms if mark.continuity is Continuity.PROVEN else mark.until_ms
     if begin == BIRTH:

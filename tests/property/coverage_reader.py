@@ -6,6 +6,7 @@ host may sleep in any of these pauses, and whoever drives it may never resume it
 
 import random
 from collections.abc import Generator
+from typing import TYPE_CHECKING
 
 from archive.coverage.continuity import (
     AFTER_MIDNIGHT_MS,
@@ -23,10 +24,12 @@ from archive.coverage.continuity import (
 from archive.coverage.evidence import Kind, Link
 from archive.format.continuity import Continuity
 from archive.format.metadata import ChainStart
-from archive.format.position import Position
 from archive.format.read_mark import BIRTH, MarkKind, ReadMark
 from tests.property.coverage_archive import ShardArchive
 from tests.property.coverage_stream import DAY, HOUR, MINUTE, Stream, StreamRecord, StreamShard
+
+if TYPE_CHECKING:
+    from archive.format.position import Position
 
 Step = Generator[int, int, int]
 _SIGNED = 15 * MINUTE
@@ -40,7 +43,13 @@ class Reader:
     """One run. `start` is the application's for a first shard, None for a child."""
 
     def __init__(
-        self, stream: Stream, shard: StreamShard, archives: dict[str, ShardArchive], start: int | None, run: str, seed: int
+        self,
+        stream: Stream,
+        shard: StreamShard,
+        archives: dict[str, ShardArchive],
+        start: int | None,
+        run: str,
+        seed: int,
     ) -> None:
         self._stream = stream
         self._shard = shard
@@ -59,6 +68,7 @@ class Reader:
         self._last_until: int | None = None
         self._last_attempt: int | None = None
         self._commits = 0
+        self._flushes = self._rng.choice([0.0, 0.2, 0.8])
         self.skipped: list[int] = []
         self.skips = False
         self.doomed: int | None = None
@@ -93,8 +103,9 @@ class Reader:
         wait = self._rng.randrange(10_000, 40 * MINUTE)
         if self._buffer:
             wait = self._rng.randrange(5_000, 2 * MINUTE)
-        elif index < len(self._shard.records) and self._rng.random() < 0.8:  # noqa: PLR2004
-            wait = min(wait, self._shard.records[index].at - time + self._rng.randrange(100, 2 * MINUTE))
+        elif index < len(self._shard.records) and self._rng.random() < 0.8:
+            near = self._rng.choice([2000, 20_000, 2 * MINUTE])
+            wait = min(wait, self._shard.records[index].at - time + self._rng.randrange(100, near))
         if is_mark_due(self._shard.shard_id, self._last_until, time, None):
             wait = min(wait, self._rng.randrange(20_000, RETRY_MS))
         return max(100, min(wait, after_midnight)) + self._moment()
@@ -113,7 +124,7 @@ class Reader:
         self._last_until = self._archive.base_until(self._tail, 0, finds_marks=True)
 
     def _take(self, batch: list[StreamRecord], time: int) -> Step:
-        if self.skips and batch and self.doomed is None and self._rng.random() < 0.003:  # noqa: PLR2004
+        if self.skips and batch and self.doomed is None and self._rng.random() < 0.003:
             self.skipped.append(time)
             self.doomed = time + self._rng.choice([0, 2 * MINUTE, 10 * MINUTE])
             return time
@@ -128,15 +139,19 @@ class Reader:
                 self._since = time
             self._buffer.append(record)
             self._delivered = time
-        if self._buffer and time > (self._buffer[0].stamp // MINUTE + 1) * MINUTE + 5000:
+        flushes = self._rng.random() < self._flushes  # where a segment is cut never matters
+        if self._buffer and (flushes or time > self._over()):
             time = yield from self._commit(time)
         return time
+
+    def _over(self) -> int:
+        return (self._buffer[0].stamp // MINUTE + 1) * MINUTE + 5000
 
     def _look_up(self, time: int) -> None:
         """Find what the next piece of evidence stands on."""
         if self._knows_base:
             return
-        found = self._archive.base_until(self._tail, time, finds_marks=self._rng.random() < 0.7)  # noqa: PLR2004
+        found = self._archive.base_until(self._tail, time, finds_marks=self._rng.random() < 0.7)
         until = self._start if found is None else found
         self._base = None if until is None else Base(until, self._tail)
         self._knows_base, self._is_own = True, False

@@ -3,6 +3,7 @@
 Times are milliseconds; the stream knows everything about itself, and gives readers what Kinesis would.
 """
 
+import itertools
 import random
 from bisect import bisect_right
 from typing import Final, NamedTuple
@@ -59,14 +60,21 @@ class StreamShard:
 class Stream:
     """A whole stream over some days."""
 
-    def __init__(self, rng: random.Random, days: int) -> None:
+    def __init__(self, rng: random.Random, days: int, pauses: list[tuple[int, int]]) -> None:
+        """Make one. `pauses` are times in which nobody may read: records come close to their ends, and reshards."""
         self._rng = rng
+        self._pauses = pauses
+        self._edges = [time for begin, end in pauses for time in (begin, end, end - DAY)]
         self.begin = FIRST_DAY
         self.end = FIRST_DAY + days * DAY
         self.shards: dict[str, StreamShard] = {}
         self._retention = self._changes()
         self._open_first()
-        for time in sorted(self._reshard_time() for _ in range(rng.choice([0, 1, 1, 2, 3]))):
+        times = [self._reshard_time() for _ in range(rng.choice([0, 1, 1, 2, 3]))]
+        if pauses and rng.random() < 0.4:  # a generation of shards that nobody sees
+            begin = rng.choice(pauses)[0]
+            times += [begin + rng.randrange(2 * HOUR), begin + rng.randrange(4 * HOUR)]
+        for time in sorted(times):
             self._reshard(time)
         for shard in self.shards.values():
             self._fill(shard)
@@ -82,7 +90,7 @@ class Stream:
 
     def _changes(self) -> list[tuple[int, int]]:
         """Return from when on which retention applies: 24 h, more, or more with dips."""
-        kind = self._rng.choice(["day", "day", "week", "dips", "raised"])
+        kind = self._rng.choice(["day", "day", "day", "week", "dips", "raised"])
         if kind == "day":
             return [(0, DAY)]
         if kind == "week":
@@ -105,9 +113,9 @@ class Stream:
 
     def _reshard_time(self) -> int:
         """Return a time that is often close to midnight."""
-        if self._rng.random() < 0.5:  # noqa: PLR2004
+        if self._rng.random() < 0.5:
             midnight = FIRST_DAY + self._rng.randrange(0, (self.end - self.begin) // DAY) * DAY
-            return midnight + self._rng.randrange(-3 * MINUTE, 3 * MINUTE)
+            return self._rng.choice([midnight, midnight, *self._edges]) + self._rng.randrange(-3 * MINUTE, 3 * MINUTE)
         return self._rng.randrange(self.begin, self.end)
 
     def _reshard(self, time: int) -> None:
@@ -118,8 +126,10 @@ class Stream:
         if not open_shards:
             return
         index = self._rng.randrange(len(open_shards))
+        if self._rng.random() < 0.5:
+            index = max(range(len(open_shards)), key=lambda number: open_shards[number].born)
         one = open_shards[index]
-        if index + 1 < len(open_shards) and self._rng.random() < 0.5:  # noqa: PLR2004
+        if index + 1 < len(open_shards) and self._rng.random() < 0.5:
             other = open_shards[index + 1]
             if other.keys.first == one.keys.last + 1:
                 self._close([one, other], time)
@@ -142,20 +152,21 @@ class Stream:
         times = []
         time = begin + self._rng.randrange(1, HOUR)
         while time < end:
-            every = self._rng.choice([5 * MINUTE, HOUR, 6 * HOUR, 30 * HOUR])
+            every = self._rng.choice([5 * MINUTE, HOUR, 6 * HOUR, 30 * HOUR, 100 * HOUR])
             until = time + self._rng.randrange(HOUR, DAY)
             while time < min(until, end):
                 times.append(time)
                 time += int(self._rng.expovariate(1 / every)) + 1
-        for edge in [*range(FIRST_DAY, self.end + 1, DAY), end, shard.born]:
-            if self._rng.random() < 0.4:  # noqa: PLR2004
-                times.append(edge + self._rng.randrange(-3 * MINUTE, 3 * MINUTE))
+        for edge in [*range(FIRST_DAY, self.end + 1, DAY), end, shard.born, *self._edges]:
+            if self._rng.random() < 0.5:
+                near = self._rng.choice([20_000, 90_000, 3 * MINUTE, 10 * MINUTE])
+                times += [edge + self._rng.randrange(-near, near) for _ in range(self._rng.choice([1, 3, 8]))]
         for number, at in enumerate(sorted(time for time in set(times) if begin < time < end)):
-            back = self._rng.choice([0, 0, 0, self._rng.randrange(_STEP_BACK)])
+            back = self._rng.choice([0, 0, self._rng.randrange(_STEP_BACK), _STEP_BACK])
             shard.records.append(StreamRecord(Position(number + 1), at - back, at))
 
     def _trim(self, shard: StreamShard) -> None:
-        lag = self._rng.choice([0, 0, self._rng.randrange(2 * HOUR)])
+        lag = self._rng.choice([0, 0, 0, self._rng.randrange(2 * HOUR)])
         latest = 0
         for record in shard.records:
             latest = max(latest, self._gone_at(record.stamp, lag))
@@ -163,7 +174,7 @@ class Stream:
 
     def _gone_at(self, stamp: int, lag: int) -> int:
         changes = [*self._retention, (1 << 60, 0)]
-        for (since, retention), (until, _) in zip(changes, changes[1:], strict=False):
+        for (since, retention), (until, _) in itertools.pairwise(changes):
             gone = max(stamp + retention + lag, since)
             if gone < until:
                 return gone
