@@ -85,8 +85,7 @@ class Link(NamedTuple):
 def segment_link(metadata: SegmentMetadata, stored_ms: int | None = None) -> Link:
     """Return the link of a segment. A proven continuity without its `evidence` is one that nobody stated."""
     minute_ms = metadata.minute * MINUTE_MS
-    from_ms: int | None = getattr(metadata, "evidence", None)
-    claim = None if metadata.continuity is None else Continuity(str(metadata.continuity))
+    claim, from_ms = metadata.continuity, metadata.evidence_ms
     return Link(
         Kind.SEGMENT,
         metadata.first,

@@ -1,7 +1,4 @@
-"""Whether anything may be missing before a piece of evidence: the one place that names the three values.
-
-Once `archive.format.metadata` holds this type, this module only hands it on.
-"""
+"""Whether anything may be missing before a piece of evidence: the one place that names the three values."""
 
 import enum
 

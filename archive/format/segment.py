@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from isal import isal_zlib
 
 from archive.errors import FormatError
-from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
+from archive.format.continuity import Continuity
+from archive.format.metadata import Predecessor, SegmentMetadata
 from archive.format.position import Position, SequenceRange
 from archive.format.record import Record, decode_dropped_line, decode_line, encode_dropped_line, encode_lines
 
@@ -111,7 +112,8 @@ class SegmentWriter:
         *,
         after: Predecessor,
         writer: str,
-        continuity: Continuity = Continuity.PROVEN,
+        continuity: Continuity | None = None,
+        evidence_ms: int | None = None,
         watermarks: str | None = None,
     ) -> SegmentMetadata:
         """Describe the segment. Raises FormatError when it is empty."""
@@ -129,6 +131,7 @@ class SegmentWriter:
             arrival_max_ms=self._arrival_max_ms,
             writer=writer,
             continuity=continuity,
+            evidence_ms=evidence_ms,
             watermarks=watermarks,
         )
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from archive.errors import DeliveryDoubt
-from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
+from archive.format.continuity import Continuity
+from archive.format.metadata import ChainStart, SegmentMetadata
 from archive.format.minute import minute_of, minute_text
 from archive.format.position import Position
 from archive.format.record import Record
@@ -197,7 +198,7 @@ class Archiver:
             segment,
             after=self.chain.tail,
             writer=self._services.new_id(),
-            continuity=self.chain.continuity,
+            continuity=None if self.chain.is_unbroken else self.chain.continuity,
             watermarks=None if self._dedupe is None else self._dedupe.watermarks(),
             budget_seconds=budget,
         )
@@ -215,7 +216,7 @@ class Archiver:
                 payload_bytes=metadata.payload_bytes,
                 body_bytes=len(segment.body()),
                 attempts=outcome.attempts,
-                continuity=metadata.continuity.stored,
+                continuity=metadata.continuity,
             )
             return None
         self._adopt_tail(outcome.winner)

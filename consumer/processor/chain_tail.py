@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from archive.format.metadata import ChainStart, Continuity, Predecessor
+from archive.format.continuity import Continuity
+from archive.format.metadata import ChainStart, Predecessor
 from archive.format.position import Position
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from archive.errors import FormatError
-from archive.format.metadata import Continuity, Predecessor
+from archive.format.continuity import Continuity
+from archive.format.metadata import Predecessor
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record
@@ -36,7 +37,7 @@ class Archive(MemoryScene):
         data: bytes | None = None,
         partition_key: str = "key",
         minute: int = MINUTE,
-        continuity: Continuity = Continuity.PROVEN,
+        continuity: Continuity | None = None,
     ) -> str:
         """Commit a segment with these records; returns its key."""
         begin_ms = MINUTE * MINUTE_MS

@@ -1,11 +1,10 @@
 """What one object says about a time."""
 
-from types import SimpleNamespace
-from typing import Any
-
+import msgspec
 import pytest
 
 from archive.coverage.evidence import (
+    Evidence,
     Kind,
     adopted_evidence,
     ended_by_ms,
@@ -38,12 +37,6 @@ METADATA = SegmentMetadata(
 )
 
 
-def stated(**fields: object) -> Any:  # noqa: ANN401 - metadata as a later version has it
-    """Return metadata with further fields."""
-    names = SegmentMetadata.__struct_fields__
-    return SimpleNamespace(**{name: getattr(METADATA, name) for name in names} | fields)
-
-
 def test_a_segment_reaches_to_a_minute_before_its_own() -> None:
     """Never to its greatest arrival time: stamps step back, so what lies behind it may be older."""
     assert segment_link(METADATA).until_ms == at(9, 59)
@@ -61,14 +54,14 @@ def test_what_a_segment_begins_opens_two_minutes_behind_the_start_of_its_own() -
         (PROVEN, None, None),
         (PROVEN, at(9), PROVEN),
         (UNPROVEN, None, UNPROVEN),
-        ("lost", at(9), LOST),
+        (LOST, at(9), LOST),
     ],
 )
 def test_a_segment_claims_what_its_metadata_states(
     continuity: Continuity | None, evidence: int | None, claim: Continuity | None
 ) -> None:
     """A proven continuity without its `from` states nothing."""
-    found = segment_link(stated(continuity=continuity, evidence=evidence))
+    found = segment_link(msgspec.structs.replace(METADATA, continuity=continuity, evidence_ms=evidence))
     assert (found.claim, found.from_ms) == (claim, evidence)
 
 
@@ -120,7 +113,9 @@ def test_an_expired_run_is_there_to_be_followed() -> None:
         ((piece(0, at(6), kind=Kind.END, continuity=UNPROVEN),), at(5), at(5, 1)),
     ],
 )
-def test_a_shard_had_ended_when_the_first_proof_says_so(pieces: Any, stored: int | None, ended: int) -> None:  # noqa: ANN401
+def test_a_shard_had_ended_when_the_first_proof_says_so(
+    pieces: tuple[Evidence, ...], stored: int | None, ended: int
+) -> None:
     """Or when S3 stored its end.json; a little later, because both clocks are others'."""
     assert ended_by_ms(pieces, stored) == ended
 
