@@ -19,7 +19,7 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from archive.coverage.evidence import STEP_BACK_MS, SURELY_HELD_MS
-from archive.format.continuity import Continuity
+from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.read_mark import BIRTH

@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from archive.errors import FormatError
-from archive.format.continuity import Continuity
 from archive.format.day import Day, day_of_ms
 from archive.format.keys import check_shard_id
+from archive.format.metadata import Continuity
 from archive.format.position import Position, is_sequence_number
 
 FORMAT: Final = 1

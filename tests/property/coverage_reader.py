@@ -22,8 +22,7 @@ from archive.coverage.continuity import (
     unborn_at,
 )
 from archive.coverage.evidence import Kind, Link
-from archive.format.continuity import Continuity
-from archive.format.metadata import ChainStart
+from archive.format.metadata import ChainStart, Continuity
 from archive.format.read_mark import BIRTH, MarkKind, ReadMark
 from tests.property.coverage_archive import ShardArchive
 from tests.property.coverage_stream import DAY, HOUR, MINUTE, Stream, StreamRecord, StreamShard
@@ -217,7 +216,7 @@ class Reader:
             until_ms=minute - MINUTE,
             begins_ms=minute + 2 * MINUTE,
             arrival_min_ms=min(record.stamp for record in self._buffer),
-            writer=f"{self._run}-{self._commits}",
+            run=self._run,
             claim=claim,
             from_ms=begin,
         )
