@@ -30,7 +30,7 @@ FOLDER: Final = "_read/"
 BIRTH: Final = 0
 """`from` of a child's first evidence: all that ever arrived on the shard. In keys and documents it reads `birth`."""
 
-_LAST_MS: Final = 253_402_300_800_000  # the year 10000
+_LAST_MS: Final = 253_370_764_800_000  # the year 9999: a mark may lie under the day after its own
 _BIRTH_TEXT: Final = "birth"
 _KEY: Final = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})/(?P<shard>[a-zA-Z0-9_.-]{1,128})/"

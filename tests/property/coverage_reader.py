@@ -150,7 +150,7 @@ class Reader:
         """Find what the next piece of evidence stands on."""
         if self._knows_base:
             return
-        found = self._archive.base_until(self._tail, time, finds_marks=self._rng.random() < 0.7)
+        found = self._archive.base_until(self._tail, time, finds_marks=self._rng.random() < 0.95)
         until = self._start if found is None else found
         self._base = None if until is None else Base(until, self._tail)
         self._knows_base, self._is_own = True, False
