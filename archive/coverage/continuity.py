@@ -126,6 +126,14 @@ def spread_of(shard_id: str) -> int:
     return zlib.crc32(shard_id.encode()) % SPREAD_MS
 
 
+def read_until(asked_ms: int, from_ms: int) -> int:
+    """Return the `until` of what was read to its tip. `asked_ms`: Date of an answer before the last request was sent.
+
+    Never before its `from`: what was proven by then lies at or before the same position.
+    """
+    return max(asked_ms - STEP_BACK_MS, from_ms)
+
+
 def first_from(base: Base | None) -> int:
     """Return the `from` of evidence that stands on `base`; None: a child that has none yet."""
     return BIRTH if base is None else base.until_ms

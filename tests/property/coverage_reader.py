@@ -18,6 +18,7 @@ from archive.coverage.continuity import (
     judge_birth,
     judge_continuity,
     must_state,
+    read_until,
     spread_of,
     unborn_at,
 )
@@ -231,7 +232,7 @@ class Reader:
         time = yield self._moment()
         mark = self._piece(MarkKind.READ, date, time)
         is_late = time - self._last_attempt > 4 * MINUTE
-        if is_late or mark.until_ms < mark.from_ms or (self._tail is None and self._archive.segments):
+        if is_late or (self._tail is None and self._archive.segments):
             return time
         put = yield self._moment()
         if put - time <= _SIGNED:
@@ -251,7 +252,7 @@ class Reader:
     def _piece(self, kind: MarkKind, date: int, time: int, *, is_listed: bool = True) -> ReadMark:
         continuity = self._judge(time, time) if is_listed else Continuity.UNPROVEN
         begin = BIRTH if self._base is None else self._base.until_ms
-        until = max(date - MINUTE, begin) if kind is MarkKind.END else date - MINUTE
+        until = read_until(date, begin)
         return ReadMark(self._shard.shard_id, kind, continuity, begin, until, self._tail, f"w{self._run}")
 
     def _end(self, time: int) -> Step:
