@@ -16,11 +16,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
-from archive.coverage.evidence import SURELY_HELD_MS, Evidence, Kind, Link, run_of
-from archive.coverage.intervals import Interval
-from archive.format.continuity import Continuity
-from archive.format.metadata import ChainStart
+from archive.coverage.evidence import SURELY_HELD_MS, Evidence, Kind, Link
+from archive.coverage.intervals import Interval, union
+from archive.format.metadata import ChainStart, Continuity
 from archive.format.position import Position
+from archive.format.read_mark import BIRTH
 
 
 class Reason(enum.StrEnum):
@@ -79,14 +79,15 @@ class ChainView(NamedTuple):
 
 
 class Node(NamedTuple):
-    """One link in its place.
+    """One link in its place, and what it proves there: everything from `from_ms` to `until_ms`, or nothing before.
 
     `floor_ms`: what arrived from then on lies behind the last place before it at which the chain is torn or in
     doubt; `torn_ms`: the same for tears alone. `until_ms` carries on what it stands on.
     """
 
     link: Link
-    evidence: Evidence
+    from_ms: int
+    until_ms: int
     floor_ms: int
     torn_ms: int
 
@@ -95,18 +96,43 @@ _ALWAYS: Final = 0
 
 
 class Chain:
-    """One shard's links in order, each with its evidence; `doubts` lie between them."""
+    """One shard's links in order, and what each proves; `doubts` lie between them.
 
-    def __init__(self, shard_id: str, view: ChainView) -> None:
+    Without `trusts_birth` a link that claims to reach back to the shard's birth proves nothing before its `until`.
+    """
+
+    def __init__(self, shard_id: str, view: ChainView, *, trusts_birth: bool = True) -> None:
         self.shard_id = shard_id
         self.nodes: list[Node] = []
         self.doubts: list[Doubt] = []
         self._view = view
+        self._trusts_birth = trusts_birth
         for link in sorted(view.links, key=lambda link: (link.first, link.last)):
             # A link inside the one before it is a double, which the audit reports: it carries nothing on.
             if not self.nodes or link.last > self.nodes[-1].link.last:
-                self._append(link)
+                self.nodes.append(self._join(self.nodes[-1] if self.nodes else None, link))
         self._lasts = [node.link.last for node in self.nodes]
+
+    @property
+    def intervals(self) -> tuple[Interval, ...]:
+        """What the links prove, disjoint and in order."""
+        return union(Interval(node.from_ms, node.until_ms) for node in self.nodes if node.from_ms < node.until_ms)
+
+    @property
+    def evidence(self) -> list[Evidence]:
+        """What each link proves."""
+        return [
+            Evidence(
+                self.shard_id,
+                node.link.kind,
+                node.from_ms,
+                node.until_ms,
+                node.link.last,
+                Continuity.PROVEN if node.from_ms < node.until_ms else Continuity.UNPROVEN,
+                node.link.stored_ms,
+            )
+            for node in self.nodes
+        ]
 
     def at(self, position: Position) -> Node | None:
         """Return the link that ends at `position`; None when none does."""
@@ -138,30 +164,21 @@ class Chain:
         unsearched = (before and not self._view.to_the_beginning) or (behind and not self._view.to_the_end)
         return Reason.NOT_SEEN if unsearched else Reason.BROKEN_CHAIN
 
-    def _append(self, link: Link) -> None:
-        before = self.nodes[-1] if self.nodes else None
+    def _join(self, before: Node | None, link: Link) -> Node:
         follows = link.after == before.link.last if before else self._is_start(link)
         reason = self._doubt(before, link) if follows else self._tear(before, link)
-        torn_ms = before.torn_ms if before else _ALWAYS
-        if reason in {Reason.BROKEN_CHAIN, Reason.NOT_SEEN}:
-            torn_ms = link.begins_ms
+        reached_ms, floor_ms, torn_ms = before[2:] if before else (_ALWAYS, _ALWAYS, _ALWAYS)
         if reason is None:
-            from_ms = self._from(before, link)
-            until_ms = max(link.until_ms, from_ms, before.evidence.until_ms if before else _ALWAYS)
-            evidence = self._evidence(link, from_ms, until_ms, Continuity.PROVEN)
-            floor_ms = before.floor_ms if before else _ALWAYS
-        else:
-            reached_ms = before.evidence.until_ms if before else _ALWAYS
-            begins_ms = max(link.begins_ms, reached_ms)
-            continuity = Continuity.LOST if reason is Reason.LOST else Continuity.UNPROVEN
-            evidence = self._evidence(link, reached_ms, begins_ms, continuity)
-            floor_ms = link.begins_ms
-            if link.kind is Kind.SEGMENT:
-                self.doubts.append(Doubt(reason, Interval(reached_ms, begins_ms), link.first))
-        self.nodes.append(Node(link, evidence, floor_ms, torn_ms))
-
-    def _evidence(self, link: Link, from_ms: int, until_ms: int, continuity: Continuity) -> Evidence:
-        return Evidence(self.shard_id, link.kind, from_ms, until_ms, link.last, continuity, link.stored_ms)
+            from_ms = reached_ms if link.from_ms is None else link.from_ms
+            until_ms = max(link.until_ms, from_ms, reached_ms)
+            if from_ms == BIRTH and not self._trusts_birth:
+                from_ms = until_ms
+            return Node(link, min(max(from_ms, floor_ms), until_ms), until_ms, floor_ms, torn_ms)
+        begins_ms = max(link.begins_ms, reached_ms)
+        if link.kind is Kind.SEGMENT:
+            self.doubts.append(Doubt(reason, Interval(reached_ms, begins_ms), link.first))
+        is_torn = reason in {Reason.BROKEN_CHAIN, Reason.NOT_SEEN}
+        return Node(link, begins_ms, begins_ms, link.begins_ms, link.begins_ms if is_torn else torn_ms)
 
     def _is_start(self, link: Link) -> bool:
         return isinstance(link.after, ChainStart) and link.first == self._view.begun_at
@@ -181,44 +198,33 @@ class Chain:
             return Reason.UNPROVEN
         if link.claim is Continuity.PROVEN:
             return None if link.from_ms is not None else Reason.UNDECIDED
-        if before is None or run_of(link.writer) is None or run_of(link.writer) != run_of(before.link.writer):
+        if before is None or link.run is None or link.run != before.link.run:
             return Reason.UNDECIDED
         # Its records cannot have been delivered before they arrived: so late, a segment must state its continuity.
-        if link.until_ms - before.evidence.until_ms >= SURELY_HELD_MS:
-            return Reason.UNDECIDED
-        return None
-
-    @staticmethod
-    def _from(before: Node | None, link: Link) -> int:
-        if link.claim is Continuity.PROVEN and link.from_ms is not None:
-            return link.from_ms
-        return before.evidence.until_ms if before else link.until_ms
+        return None if link.until_ms - before.until_ms < SURELY_HELD_MS else Reason.UNDECIDED
 
 
-def proven_by_chain(chain: Chain, pieces: Sequence[Evidence]) -> tuple[list[Evidence], list[Doubt]]:
-    """Return the evidence of segments, and of the `pieces` that the chain agrees with, cut to what it can carry.
+def footed(chain: Chain, pieces: Sequence[Evidence]) -> tuple[list[Evidence], list[Doubt]]:
+    """Return the pieces that the chain agrees with, cut to what it can carry, and what is in doubt about the others.
 
     A piece stands on the chain at its position: the chain must end a link there, and none of the links that follow
-    may hold what arrived by its `until`. It covers nothing from before the last tear behind it; a piece of level
-    `stream` compared records themselves, so doubt (but no tear) is none of its business.
+    may hold what arrived by its `until`. It covers nothing from before the last tear or doubt behind it; a piece of
+    level `stream` compared the records themselves, so for it only tears count.
     """
-    proven = [_cut(node.evidence, node.floor_ms) for node in chain.nodes]
-    doubts = list(chain.doubts)
+    proven: list[Evidence] = []
+    doubts: list[Doubt] = []
     adopted = {piece.position: piece.until_ms for piece in pieces if piece.kind is Kind.ADOPTED}
     for piece in pieces:
+        interval = Interval(piece.from_ms, piece.until_ms)
         reason, floor_ms = _footing(chain, piece, adopted)
         if reason is None:
-            proven.append(_cut(piece, floor_ms))
+            proven.append(piece._replace(from_ms=min(max(piece.from_ms, floor_ms), piece.until_ms)))
         else:
-            doubts.append(Doubt(reason, Interval(piece.from_ms, piece.until_ms), piece.position))
+            doubts.append(Doubt(reason, interval, piece.position))
         if piece.continuity is not Continuity.PROVEN and piece.kind in {Kind.READ, Kind.END}:
             reason = Reason.LOST if piece.continuity is Continuity.LOST else Reason.UNPROVEN
-            doubts.append(Doubt(reason, Interval(piece.from_ms, piece.until_ms), piece.position))
+            doubts.append(Doubt(reason, interval, piece.position))
     return proven, doubts
-
-
-def _cut(evidence: Evidence, floor_ms: int) -> Evidence:
-    return evidence._replace(from_ms=min(max(evidence.from_ms, floor_ms), evidence.until_ms))
 
 
 def _footing(chain: Chain, piece: Evidence, adopted: dict[Position | None, int]) -> tuple[Reason | None, int]:

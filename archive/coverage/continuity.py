@@ -19,7 +19,7 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from archive.coverage.evidence import STEP_BACK_MS, SURELY_HELD_MS
-from archive.format.continuity import Continuity
+from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.read_mark import BIRTH
@@ -124,6 +124,14 @@ def is_mark_due(shard_id: str, last_until_ms: int | None, service_ms: int, last_
 def spread_of(shard_id: str) -> int:
     """Return how much later than others this shard is marked: 0 to 10 minutes, the same in every process."""
     return zlib.crc32(shard_id.encode()) % SPREAD_MS
+
+
+def read_until(asked_ms: int, from_ms: int) -> int:
+    """Return the `until` of what was read to its tip. `asked_ms`: Date of an answer before the last request was sent.
+
+    Never before its `from`: what was proven by then lies at or before the same position.
+    """
+    return max(asked_ms - STEP_BACK_MS, from_ms)
 
 
 def first_from(base: Base | None) -> int:

@@ -17,8 +17,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from archive.coverage.intervals import FOREVER, Interval
-from archive.format.continuity import Continuity
-from archive.format.metadata import Predecessor, SegmentMetadata
+from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark
@@ -65,8 +64,9 @@ class Evidence(NamedTuple):
 class Link(NamedTuple):
     """A member of a shard's chain: a segment, or a run of segments that a tombstone stands for.
 
-    `until_ms` is what it proves by itself, `begins_ms` where an interval opens that it begins. `claim` is the
-    continuity that its metadata states, None where it states none; `from_ms` the `from` that goes with it.
+    `until_ms` is what it proves by itself, `begins_ms` where an interval opens that it begins. `run` is the processor
+    run that wrote it (None: its writer's id names none). `claim` is the continuity that its metadata states, None
+    where it states none; `from_ms` the `from` that goes with a proven one.
     """
 
     kind: Kind
@@ -76,16 +76,18 @@ class Link(NamedTuple):
     until_ms: int
     begins_ms: int
     arrival_min_ms: int
-    writer: str
+    run: str | None
     claim: Continuity | None = None
     from_ms: int | None = None
     stored_ms: int | None = None
 
 
 def segment_link(metadata: SegmentMetadata, stored_ms: int | None = None) -> Link:
-    """Return the link of a segment. A proven continuity without its `evidence` is one that nobody stated."""
+    """Return the link of a segment, with the time at which S3 stored it (LastModified)."""
     minute_ms = metadata.minute * MINUTE_MS
-    claim, from_ms = metadata.continuity, metadata.evidence_ms
+    from_ms = metadata.evidence_ms
+    # A proven continuity is stated by its `evidence`: without it nobody can tell what it covers.
+    claim = None if metadata.continuity is Continuity.PROVEN and from_ms is None else metadata.continuity
     return Link(
         Kind.SEGMENT,
         metadata.first,
@@ -94,15 +96,15 @@ def segment_link(metadata: SegmentMetadata, stored_ms: int | None = None) -> Lin
         until_ms=minute_ms - STEP_BACK_MS,
         begins_ms=minute_ms + MINUTE_MS + STEP_BACK_MS,
         arrival_min_ms=metadata.arrival_min_ms,
-        writer=metadata.writer,
-        claim=None if claim is Continuity.PROVEN and from_ms is None else claim,
-        from_ms=from_ms,
+        run=run_of(metadata.writer),
+        claim=claim,
+        from_ms=from_ms if claim is Continuity.PROVEN else None,
         stored_ms=stored_ms,
     )
 
 
-def expired_link(*, first: Position, last: Position, after: Predecessor, until_ms: int, writer: str) -> Link:
-    """Return the link of a tombstone's run. `until_ms` is that of its last segment, `writer` that segment's.
+def expired_link(*, first: Position, last: Position, after: Predecessor, until_ms: int, run: str | None) -> Link:
+    """Return the link of a tombstone's run. `until_ms` is that of its last segment, `run` the one that wrote that.
 
     What the run itself covered stands in the tombstone's intervals (`expired_evidence`): the link is there so that
     later ones can follow it.
@@ -115,7 +117,7 @@ def expired_link(*, first: Position, last: Position, after: Predecessor, until_m
         until_ms=until_ms,
         begins_ms=until_ms,
         arrival_min_ms=until_ms - _DAY_MS,
-        writer=writer,
+        run=run,
         claim=Continuity.UNPROVEN,
     )
 

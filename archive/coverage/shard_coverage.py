@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
-from archive.coverage.chain import Chain, ChainView, Doubt, Reason, proven_by_chain
+from archive.coverage.chain import Chain, ChainView, Doubt, Reason, footed
 from archive.coverage.evidence import STEP_BACK_MS, Evidence, Kind, ended_by_ms
 from archive.coverage.intervals import FOREVER, Interval, difference, gaps
-from archive.format.continuity import Continuity
+from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
 from archive.format.read_mark import BIRTH
 
@@ -48,35 +48,41 @@ class ShardCoverage:
     def __init__(self, facts: ShardFacts, *, trusts_birth: bool = True) -> None:
         self.shard_id = facts.shard_id
         self._facts = facts
-        chain = Chain(facts.shard_id, facts.chain)
-        # `birth` is a child's. Whoever claims it for a shard without a parent says nothing about the time before.
-        pieces = [
-            piece._replace(from_ms=piece.until_ms) if piece.from_ms == BIRTH and not trusts_birth else piece
-            for piece in facts.pieces
-        ]
-        self.evidence, self.doubts = proven_by_chain(chain, pieces)
+        self._chain = Chain(facts.shard_id, facts.chain, trusts_birth=trusts_birth)
+        pieces = facts.pieces
         if not trusts_birth:
-            self.evidence = [
-                piece._replace(from_ms=piece.until_ms) if piece.from_ms == BIRTH else piece for piece in self.evidence
-            ]
+            pieces = tuple(
+                piece._replace(from_ms=piece.until_ms) if piece.from_ms == BIRTH else piece for piece in pieces
+            )
+        self._pieces, doubts = footed(self._chain, pieces)
         skipped = [blocked for skip in facts.skips for blocked in self._skipped(skip)]
-        self.doubts += [Doubt(Reason.SKIPPED, interval) for interval in skipped]
-        self.covered = difference((piece.interval for piece in self.evidence), skipped)
-        opened = [node.link.until_ms for node in chain.nodes]
+        self.doubts = [*self._chain.doubts, *doubts, *(Doubt(Reason.SKIPPED, interval) for interval in skipped)]
+        proven = (*self._chain.intervals, *(piece.interval for piece in self._pieces))
+        self.covered = difference(proven, skipped)
+        opened = [node.link.until_ms for node in self._chain.nodes if node.link.kind is Kind.SEGMENT]
         opened += [piece.until_ms for piece in facts.pieces if piece.kind is Kind.READ]
         self.open_until_ms = max(opened, default=0)
         self.seen_open_ms = min(opened, default=None)
         self.ended_ms = ended_by_ms(facts.pieces, facts.end_stored_ms)
-        self.adopted_ms = self._adoption(chain)
+        self.adopted_ms = self._adoption()
+
+    @property
+    def evidence(self) -> list[Evidence]:
+        """Every piece of evidence that the chain can carry, segments first."""
+        return [*self._chain.evidence, *self._pieces]
 
     def without_birth(self) -> Self:
-        """Return the same without believing what claims to reach back to the shard's birth."""
-        return type(self)(self._facts, trusts_birth=False)
+        """Return the same without believing what claims to reach back to the shard's birth.
+
+        It is a child's to claim: for a shard without a parent it says nothing about the time before.
+        """
+        claims = (*(node.from_ms for node in self._chain.nodes), *(piece.from_ms for piece in self._facts.pieces))
+        return type(self)(self._facts, trusts_birth=False) if BIRTH in claims else self
 
     @property
     def is_empty(self) -> bool:
         """Tell whether nothing is known of the shard."""
-        return not self.evidence and not self._facts.pieces
+        return not self._chain.nodes and not self._facts.pieces
 
     def is_covered(self, from_ms: int, until_ms: int) -> bool:
         """Tell whether everything that arrived between the two times is proven to be archived."""
@@ -135,11 +141,11 @@ class ShardCoverage:
         blocked = Interval(max(older, default=BIRTH), skip.stored_ms + STEP_BACK_MS)
         return difference([blocked], cleared)
 
-    def _adoption(self, chain: Chain) -> int | None:
+    def _adoption(self) -> int | None:
         """Return when the shard was taken over from another application, if nothing of it was known before."""
         adoptions = (piece for piece in self._facts.pieces if piece.kind is Kind.ADOPTED)
         stored = [piece.stored_ms for piece in adoptions if piece.stored_ms is not None]
-        if not stored or (chain.nodes and chain.adopted is None):
+        if not stored or (self._chain.nodes and self._chain.adopted is None):
             return None
         taken_ms = min(stored) - STEP_BACK_MS
         earlier = (piece for piece in self.evidence if piece.kind is not Kind.ADOPTED)

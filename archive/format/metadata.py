@@ -4,6 +4,7 @@ All values are ASCII; together they stay below S3's limit of 2 KB of user metada
 that is missing or does not parse is an error that names it, never a default.
 """
 
+import enum
 import re
 from collections.abc import Mapping
 from operator import itemgetter
@@ -12,11 +13,9 @@ from typing import Final, Literal, NamedTuple, NoReturn, Self
 import msgspec
 
 from archive.errors import FormatError
-from archive.format.continuity import Continuity
 from archive.format.keys import check_shard_id
 from archive.format.minute import minute_text, parse_minute_text
 from archive.format.position import Position, SequenceRange
-from archive.format.read_mark import BIRTH, BIRTH_TEXT
 
 FORMAT: Final = "1"
 FORMAT_FIELD: Final = "minutebook-format"
@@ -28,6 +27,7 @@ _ALWAYS: Final = itemgetter(
     *(FORMAT_FIELD, "shard", "minute", "first", "last", "after", "records", "dropped"),
     *("payload-bytes", "arrival-min", "arrival-max", "writer"),
 )
+_BIRTH, _BIRTH_TEXT = 0, "birth"  # as in read marks
 _NUMBER: Final = "(0|[1-9][0-9]{0,18})"
 _POSITION: Final = f"(0|[1-9][0-9]{{0,128}}):{_NUMBER}"
 _PLAIN: Final = re.compile(
@@ -35,6 +35,14 @@ _PLAIN: Final = re.compile(
     re.ASCII,
 )
 """All fields at once, as nearly every segment has them: behind another segment. `.` takes no line break."""
+
+
+class Continuity(enum.StrEnum):
+    """Whether records may be missing between a piece of evidence and what it stands on."""
+
+    PROVEN = "proven"
+    UNPROVEN = "unproven"
+    LOST = "lost"
 
 
 class ChainStart(NamedTuple):
@@ -80,8 +88,9 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
     `continuity` says whether anything may be missing between `after` and `first`. It is None where the writer leaves
     it to the reader: behind a segment of the same processor run (the same prefix of `writer`) that is young enough
-    nothing is missing; elsewhere, and on archives of earlier versions, nothing was said. `evidence_ms` goes with it:
-    the time from which on everything that arrived is archived, `BIRTH` for a child shard from its first record on.
+    nothing is missing; elsewhere, and on archives of earlier versions, nothing was said. With a proven one goes
+    `evidence_ms`, the time from which on everything that arrived is archived: 0 (`birth`) for a child shard, from its
+    first record on.
     """
 
     shard_id: str
@@ -246,8 +255,8 @@ class _Fields:
 
     def evidence_ms(self) -> int | None:
         value = self._fields.get("evidence")
-        if value is None or value == BIRTH_TEXT:
-            return None if value is None else BIRTH
+        if value is None or value == _BIRTH_TEXT:
+            return None if value is None else _BIRTH
         return self.count("evidence") or _no_time()
 
 
@@ -256,7 +265,7 @@ def _no_time() -> NoReturn:
 
 
 def _evidence_text(evidence_ms: int) -> str:
-    return BIRTH_TEXT if evidence_ms == BIRTH else str(evidence_ms)
+    return _BIRTH_TEXT if evidence_ms == _BIRTH else str(evidence_ms)
 
 
 def is_ours(fields: Mapping[str, str]) -> bool:

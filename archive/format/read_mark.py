@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from archive.errors import FormatError
-from archive.format.continuity import Continuity
 from archive.format.day import Day, day_of_ms
 from archive.format.keys import check_shard_id
+from archive.format.metadata import Continuity
 from archive.format.position import Position, is_sequence_number
 
 FORMAT: Final = 1
@@ -30,8 +30,8 @@ FOLDER: Final = "_read/"
 BIRTH: Final = 0
 """`from` of a child's first evidence: all that ever arrived on the shard. In keys and documents it reads `birth`."""
 
-_LAST_MS: Final = 253_402_300_800_000  # the year 10000
-BIRTH_TEXT: Final = "birth"
+_LAST_MS: Final = 253_370_764_800_000  # the year 9999: a mark may lie under the day after its own
+_BIRTH_TEXT: Final = "birth"
 _KEY: Final = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})/(?P<shard>[a-zA-Z0-9_.-]{1,128})/"
     r"(?P<begin>birth|[1-9][0-9]{0,14})-(?P<until>[1-9][0-9]{0,14})-"
@@ -185,11 +185,11 @@ def _last_day(mark: ReadMark) -> Day:
 
 
 def _begin_text(mark: ReadMark) -> str:
-    return BIRTH_TEXT if mark.from_ms == BIRTH else str(mark.from_ms)
+    return _BIRTH_TEXT if mark.from_ms == BIRTH else str(mark.from_ms)
 
 
 def _begin(text: str) -> int:
-    return BIRTH if text == BIRTH_TEXT else int(text)
+    return BIRTH if text == _BIRTH_TEXT else int(text)
 
 
 def _check(mark: ReadMark, key: str) -> None:

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from isal import isal_zlib
 
 from archive.errors import FormatError
-from archive.format.continuity import Continuity
-from archive.format.metadata import Predecessor, SegmentMetadata
+from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
 from archive.format.position import Position, SequenceRange
 from archive.format.record import Record, decode_dropped_line, decode_line, encode_dropped_line, encode_lines
 

@@ -14,9 +14,8 @@ between neighbours in the order of positions:
 from collections import Counter
 from collections.abc import Sequence
 
-from archive.format.continuity import Continuity
 from archive.format.day import Day
-from archive.format.metadata import ChainStart
+from archive.format.metadata import ChainStart, Continuity
 from archive.format.minute import minute_text
 from archive.format.position import Position
 from compaction.audit.chain_end import prove_end

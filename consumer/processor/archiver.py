@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from archive.errors import DeliveryDoubt
-from archive.format.continuity import Continuity
-from archive.format.metadata import ChainStart, SegmentMetadata
+from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
 from archive.format.minute import minute_of, minute_text
 from archive.format.position import Position
 from archive.format.record import Record

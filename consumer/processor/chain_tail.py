@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from archive.format.continuity import Continuity
-from archive.format.metadata import ChainStart, Predecessor
+from archive.format.metadata import ChainStart, Continuity, Predecessor
 from archive.format.position import Position
 
 

@@ -9,9 +9,8 @@ from bisect import insort
 import structlog
 
 from archive.errors import StoreUnavailable
-from archive.format.continuity import Continuity
 from archive.format.keys import duplicates_key, minute_prefix, segment_key, watermarks_key
-from archive.format.metadata import Predecessor, SegmentMetadata
+from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS, minute_text
 from archive.format.position import Position
 from archive.format.segment import SegmentWriter

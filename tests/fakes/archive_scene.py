@@ -8,10 +8,9 @@ import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from archive.format.continuity import Continuity
 from archive.format.keys import application_key, duplicates_key, end_marker_key, segment_key, start_marker_key
 from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
-from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
+from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
-from archive.format.continuity import Continuity
+from archive.format.metadata import Continuity
 from archive.format.position import Position
 from consumer.leases.rows import Lease
 from consumer.status.command import iter_reports

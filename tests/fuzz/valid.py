@@ -5,9 +5,8 @@ from base64 import b64encode
 
 from hypothesis import strategies as st
 
-from archive.format.continuity import Continuity
 from archive.format.markers import ApplicationRecord, EndMarker, StartMarker
-from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
+from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
 from archive.format.position import Position
 from archive.format.record import Record
 from tests.fakes.clock import START_MS

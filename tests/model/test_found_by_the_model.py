@@ -3,7 +3,7 @@
 import pytest
 
 from archive.errors import DeliveryDoubt
-from archive.format.continuity import Continuity
+from archive.format.metadata import Continuity
 from tests.fakes.world import World
 
 

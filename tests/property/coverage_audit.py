@@ -66,15 +66,18 @@ class Audit:
             expired = Day(number) if self._view.expired and looked.is_covered and follows else None
 
     def _removed(self) -> set[tuple[str, Position]]:
-        """Choose segments that somebody deleted."""
+        """Choose segments that somebody deleted; often close to a midnight."""
         stored = [
-            (shard_id, segment.link.first)
+            (shard_id, segment.link)
             for shard_id, archive in self._history.archives.items()
             for segment in archive.segments
             if segment.stored <= self._time
         ]
+        edges = [one for one in stored if (one[1].arrival_min_ms + 5 * MINUTE) % DAY < 10 * MINUTE]
         rng = self._history.rng
-        return set(rng.sample(stored, min(len(stored), rng.choice([1, 1, 2, 5]))))
+        choices = edges if edges and rng.random() < 0.5 else stored
+        chosen = rng.sample(choices, min(len(choices), rng.choice([1, 1, 2, 5])))
+        return {(shard_id, link.first) for shard_id, link in chosen}
 
     def _facts(self, shard_id: str, day: Day, expired: Day | None) -> ShardFacts:
         archive = self._history.archives[shard_id]
@@ -108,11 +111,9 @@ class Audit:
                 kept += [node.link for node in run]
                 continue
             first, last = run[0].link, run[-1]
-            until_ms, writer = last.evidence.until_ms, last.link.writer
+            until_ms, run_id = last.until_ms, last.link.run
             kept.append(
-                expired_link(
-                    first=first.first, last=last.link.last, after=first.after, until_ms=until_ms, writer=writer
-                )
+                expired_link(first=first.first, last=last.link.last, after=first.after, until_ms=until_ms, run=run_id)
             )
         reaching = [interval for interval in before.covered if interval.from_ms < day.end_ms <= interval.until_ms]
         tail = kept[-1].last if kept else None

@@ -4,7 +4,7 @@ import itertools
 import random
 from typing import Final, NamedTuple
 
-from archive.format.continuity import Continuity
+from archive.format.metadata import Continuity
 from archive.format.read_mark import MarkKind, ReadMark
 from tests.property.coverage_archive import ShardArchive
 from tests.property.coverage_reader import Reader

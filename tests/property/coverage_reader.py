@@ -18,12 +18,12 @@ from archive.coverage.continuity import (
     judge_birth,
     judge_continuity,
     must_state,
+    read_until,
     spread_of,
     unborn_at,
 )
 from archive.coverage.evidence import Kind, Link
-from archive.format.continuity import Continuity
-from archive.format.metadata import ChainStart
+from archive.format.metadata import ChainStart, Continuity
 from archive.format.read_mark import BIRTH, MarkKind, ReadMark
 from tests.property.coverage_archive import ShardArchive
 from tests.property.coverage_stream import DAY, HOUR, MINUTE, Stream, StreamRecord, StreamShard
@@ -151,7 +151,7 @@ class Reader:
         """Find what the next piece of evidence stands on."""
         if self._knows_base:
             return
-        found = self._archive.base_until(self._tail, time, finds_marks=self._rng.random() < 0.7)
+        found = self._archive.base_until(self._tail, time, finds_marks=self._rng.random() < 0.95)
         until = self._start if found is None else found
         self._base = None if until is None else Base(until, self._tail)
         self._knows_base, self._is_own = True, False
@@ -217,7 +217,7 @@ class Reader:
             until_ms=minute - MINUTE,
             begins_ms=minute + 2 * MINUTE,
             arrival_min_ms=min(record.stamp for record in self._buffer),
-            writer=f"{self._run}-{self._commits}",
+            run=self._run,
             claim=claim,
             from_ms=begin,
         )
@@ -232,7 +232,7 @@ class Reader:
         time = yield self._moment()
         mark = self._piece(MarkKind.READ, date, time)
         is_late = time - self._last_attempt > 4 * MINUTE
-        if is_late or mark.until_ms < mark.from_ms or (self._tail is None and self._archive.segments):
+        if is_late or (self._tail is None and self._archive.segments):
             return time
         put = yield self._moment()
         if put - time <= _SIGNED:
@@ -252,7 +252,7 @@ class Reader:
     def _piece(self, kind: MarkKind, date: int, time: int, *, is_listed: bool = True) -> ReadMark:
         continuity = self._judge(time, time) if is_listed else Continuity.UNPROVEN
         begin = BIRTH if self._base is None else self._base.until_ms
-        until = max(date - MINUTE, begin) if kind is MarkKind.END else date - MINUTE
+        until = read_until(date, begin)
         return ReadMark(self._shard.shard_id, kind, continuity, begin, until, self._tail, f"w{self._run}")
 
     def _end(self, time: int) -> Step:

@@ -18,14 +18,14 @@ CHUNKS: Final = 4
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_no_day_that_misses_a_record_is_ever_covered(chunk: int) -> None:
-    """Whatever happened, and however the audit looks; and of the days that miss none, most are covered."""
+    """Whatever happened, and however the audit looks. Of the days that miss none, most are covered all the same."""
     found: Counter[tuple[bool, bool]] = Counter()
     for seed in range(chunk, HISTORIES, CHUNKS):
         for name, day, looked in audits(History(seed)):
             assert looked.missing == 0 or not looked.is_covered, (seed, name, str(day), looked.missing)
             found[looked.missing == 0, looked.is_covered] += 1
     assert found[False, False] > HISTORIES // CHUNKS
-    assert found[True, True] > 0.7 * (found[True, True] + found[True, False])
+    assert found[True, True] > found[True, False]
 
 
 def test_every_day_of_a_calm_history_is_covered_in_the_night_behind_it() -> None:

@@ -8,10 +8,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from archive.format.continuity import Continuity
 from archive.format.keys import parse_segment_key
 from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
-from archive.format.metadata import ChainStart, SegmentMetadata
+from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
 from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.segment import read_records

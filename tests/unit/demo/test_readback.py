@@ -3,8 +3,7 @@
 import pytest
 
 from archive.errors import FormatError
-from archive.format.continuity import Continuity
-from archive.format.metadata import Predecessor
+from archive.format.metadata import Continuity, Predecessor
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record

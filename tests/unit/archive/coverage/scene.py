@@ -5,9 +5,8 @@ from archive.coverage.evidence import Evidence, Kind, Link
 from archive.coverage.intervals import Interval
 from archive.coverage.shard_coverage import ShardCoverage, ShardFacts, Skip
 from archive.coverage.topology import ShardRow
-from archive.format.continuity import Continuity
 from archive.format.day import Day
-from archive.format.metadata import ChainStart, Predecessor
+from archive.format.metadata import ChainStart, Continuity, Predecessor
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.read_mark import BIRTH
@@ -34,7 +33,7 @@ def link(
     minute: int = 0,
     *,
     after: Predecessor | int | None = None,
-    run: str = "run",
+    run: str | None = "run",
     claim: Continuity | None = None,
     since: int | None = None,
 ) -> Link:
@@ -50,7 +49,7 @@ def link(
         until_ms=start - MINUTE_MS,
         begins_ms=start + 2 * MINUTE_MS,
         arrival_min_ms=start,
-        writer=f"{run}-{number}",
+        run=run,
         claim=claim,
         from_ms=since,
     )

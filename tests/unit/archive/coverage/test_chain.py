@@ -5,8 +5,7 @@ import pytest
 from archive.coverage.chain import Chain, ChainView, Reason
 from archive.coverage.evidence import Kind, Link, expired_link
 from archive.coverage.intervals import Interval
-from archive.format.continuity import Continuity
-from archive.format.metadata import ChainStart
+from archive.format.metadata import ChainStart, Continuity
 from archive.format.position import Position
 from archive.format.read_mark import BIRTH
 from tests.unit.archive.coverage.scene import (
@@ -46,7 +45,7 @@ def test_a_segment_that_steps_back_reaches_as_far_as_what_it_follows() -> None:
         (link(2, 5, claim=UNPROVEN), Reason.UNPROVEN),
         (link(2, 5, claim=LOST), Reason.LOST),
         (link(2, 5, run="other"), Reason.UNDECIDED),
-        (link(2, 5)._replace(writer="c0ffee"), Reason.UNDECIDED),
+        (link(2, 5, run=None), Reason.UNDECIDED),
         (link(2, 5, claim=PROVEN), Reason.UNDECIDED),
         (link(3, 5), Reason.BROKEN_CHAIN),
         (link(2, 5, after=START), Reason.BROKEN_CHAIN),
@@ -118,7 +117,7 @@ def test_a_double_carries_nothing_on() -> None:
 
 def expired(run: str = "run") -> Link:
     """Return the run of four segments that a tombstone stands for."""
-    return expired_link(first=Position(1), last=Position(4), after=START, until_ms=at(-1), writer=f"{run}-4")
+    return expired_link(first=Position(1), last=Position(4), after=START, until_ms=at(-1), run=run)
 
 
 def test_a_segment_may_follow_an_expired_one() -> None:

@@ -11,6 +11,7 @@ from archive.coverage.continuity import (
     judge_birth,
     judge_continuity,
     must_state,
+    read_until,
     spread_of,
     unborn_at,
     was_unborn,
@@ -145,3 +146,9 @@ def test_an_attempt_is_repeated_after_five_minutes(*, attempt: int | None, due: 
 def test_evidence_begins_where_its_base_ends() -> None:
     """A child's first at its birth."""
     assert (first_from(BASE), first_from(None)) == (at(0), BIRTH)
+
+
+@pytest.mark.parametrize(("since", "until"), [(BIRTH, at(8, 59)), (at(9, 1), at(9, 1))])
+def test_a_read_reaches_to_a_minute_before_it_was_asked_for(since: int, until: int) -> None:
+    """And no less far than what it stands on."""
+    assert read_until(at(9), since) == until

@@ -14,8 +14,7 @@ from archive.coverage.evidence import (
     segment_link,
 )
 from archive.coverage.intervals import FOREVER, Interval
-from archive.format.continuity import Continuity
-from archive.format.metadata import SegmentMetadata
+from archive.format.metadata import Continuity, SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark
@@ -54,13 +53,13 @@ def test_what_a_segment_begins_opens_two_minutes_behind_the_start_of_its_own() -
         (PROVEN, None, None),
         (PROVEN, at(9), PROVEN),
         (UNPROVEN, None, UNPROVEN),
-        (LOST, at(9), LOST),
+        (LOST, None, LOST),
     ],
 )
 def test_a_segment_claims_what_its_metadata_states(
     continuity: Continuity | None, evidence: int | None, claim: Continuity | None
 ) -> None:
-    """A proven continuity without its `from` states nothing."""
+    """A proven continuity without its `from` states nothing: nobody can tell what it covers."""
     found = segment_link(msgspec.structs.replace(METADATA, continuity=continuity, evidence_ms=evidence))
     assert (found.claim, found.from_ms) == (claim, evidence)
 
@@ -99,8 +98,8 @@ def test_an_adopted_checkpoint_begins_a_minute_before_its_write() -> None:
 
 def test_an_expired_run_is_there_to_be_followed() -> None:
     """By the run of its last segment's writer, from that segment's `until`."""
-    found = expired_link(first=Position(1), last=Position(9), after=Position(0), until_ms=at(-1), writer="run-7")
-    assert (found.until_ms, found.begins_ms, run_of(found.writer)) == (at(-1), at(-1), "run")
+    found = expired_link(first=Position(1), last=Position(9), after=Position(0), until_ms=at(-1), run="run")
+    assert (found.until_ms, found.begins_ms, found.run) == (at(-1), at(-1), "run")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from archive.errors import FormatError
-from archive.format.continuity import Continuity
-from archive.format.metadata import ChainStart, SegmentMetadata, is_ours
+from archive.format.metadata import ChainStart, Continuity, SegmentMetadata, is_ours
 from archive.format.position import Position
 from archive.format.read_mark import BIRTH
 

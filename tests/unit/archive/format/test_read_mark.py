@@ -5,8 +5,8 @@ import json
 import pytest
 
 from archive.errors import FormatError
-from archive.format.continuity import Continuity
 from archive.format.day import Day
+from archive.format.metadata import Continuity
 from archive.format.position import Position
 from archive.format.read_mark import (
     BIRTH,

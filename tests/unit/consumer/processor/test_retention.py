@@ -4,7 +4,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from archive.errors import BufferTooOld, DeliveryDoubt
-from archive.format.continuity import Continuity
+from archive.format.metadata import Continuity
 from archive.format.position import Position
 from tests.fakes.stream import DAY_MS
 from tests.fakes.world import Worker, World

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from archive.format.continuity import Continuity
+from archive.format.metadata import Continuity
 from archive.format.position import Position
 from consumer.leases.rows import Lease
 from consumer.status.command import iter_reports
