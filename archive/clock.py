@@ -3,6 +3,7 @@
 Everything else takes these values as arguments, so that a test, or a simulation with one seed, decides them.
 """
 
+import itertools
 import random
 import time
 import uuid
@@ -50,6 +51,11 @@ class SystemClock:
 def new_id() -> str:
     """Return a process-unique random id (32 hex digits)."""
     return uuid.uuid4().hex  # noqa: TID251 - this is the module that may
+
+
+def numbered_ids(run: str) -> IdSource:
+    """Return a source of ids of one process: `<run>-1`, `<run>-2`, and so on."""
+    return (f"{run}-{number}" for number in itertools.count(1)).__next__
 
 
 def new_random() -> random.Random:

@@ -79,10 +79,11 @@ def _run(protocol: BinaryIO) -> None:
     from archive.errors import SettingsError  # noqa: PLC0415 - after the guard
     from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
     from archive.store.s3 import S3Store  # noqa: PLC0415 - after the guard
+    from consumer.evidence.turn import FileTurn  # noqa: PLC0415 - after the guard
     from consumer.processor.dedupe_start import await_table, open_table  # noqa: PLC0415 - after the guard
     from consumer.processor.processor import ShardProcessor  # noqa: PLC0415 - after the guard
     from consumer.processor.protocol import run_process  # noqa: PLC0415 - after the guard
-    from consumer.processor.services import Services  # noqa: PLC0415 - after the guard
+    from consumer.services import Services  # noqa: PLC0415 - after the guard
     from consumer.settings.settings import PROPERTIES_VARIABLE, load_settings  # noqa: PLC0415 - after the guard
     from consumer.stream.kinesis import KinesisStream  # noqa: PLC0415 - after the guard
 
@@ -106,7 +107,7 @@ def _run(protocol: BinaryIO) -> None:
     table = open_table(settings)
     if table is not None:
         await_table(table, Services(settings, store, stream, clock, rng, new_id))
-    processor = ShardProcessor(settings, store, stream, clock, rng, new_id, table)
+    processor = ShardProcessor(settings, store, stream, clock, rng, new_id, table, turn=FileTurn(path))
     run_process(processor, sys.stdin.buffer, protocol)
 
 

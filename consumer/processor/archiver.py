@@ -15,11 +15,12 @@ from archive.format.position import Position
 from archive.format.record import Record
 from archive.store.commit import Committed
 from consumer.dedupe.deduplicator import Deduplicator
+from consumer.evidence.shard_evidence import Claim, ShardEvidence
 from consumer.processor.buffer import Buffer, Reason
 from consumer.processor.chain_tail import ChainTail
 from consumer.processor.cutting import Slice, find_slice, slices_behind
 from consumer.processor.sequence_store import SequenceStore
-from consumer.processor.services import Services
+from consumer.services import Services
 
 
 class Archiver:
@@ -35,6 +36,7 @@ class Archiver:
         shard_id: str,
         sequences: SequenceStore,
         chain: ChainTail,
+        evidence: ShardEvidence,
         *,
         dedupe: Deduplicator | None,
         on_chain_start: Callable[[Position, ChainStart, float], Continuity],
@@ -44,6 +46,7 @@ class Archiver:
         self.delivered: Position | None = None
         self._services = services
         self._sequences = sequences
+        self._evidence = evidence
         self._on_chain_start = on_chain_start
         self._dedupe = dedupe
         self._buffer: Buffer | None = None
@@ -55,6 +58,11 @@ class Archiver:
     def reached(self) -> Position | None:
         """The last position that was delivered, else the last one archived before; None while there is neither."""
         return self.delivered or self.chain.archived_through
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether nothing is held."""
+        return self._buffer is None
 
     def take(self, records: Sequence[Record], received_at: float) -> None:
         """Take a batch in the shard's order; commits the buffers that end in it.
@@ -78,6 +86,7 @@ class Archiver:
             if is_archived:
                 # A record of the archived part is still in the stream: nothing behind it has been trimmed.
                 self.chain.continuity = Continuity.PROVEN
+                self._evidence.saw_archived()
             else:
                 self._append(records[start : part.end], minute)
             self.delivered = part.last
@@ -143,12 +152,14 @@ class Archiver:
     def _extend_tail(self, metadata: SegmentMetadata) -> None:
         """Make our own segment the tail of the chain."""
         self.chain.tail = metadata.last
+        self._evidence.committed(metadata)
         if self._dedupe is not None:
             self._dedupe.committed(metadata)
 
     def _adopt_tail(self, other: SegmentMetadata) -> None:
         """Make another writer's segment the tail of the chain."""
         self.chain.tail = other.last
+        self._evidence.adopted(other)
         if self._dedupe is not None:
             self._dedupe.adopt(other, self._sequences.watermarks_of(other))
 
@@ -191,13 +202,12 @@ class Archiver:
         # The age bounds the retries too: a slot may have been expired once the buffer is older than that.
         budget = min(budget_seconds, buffer.seconds_left(now))
         segment = buffer.segment
-        if isinstance(self.chain.tail, ChainStart):
-            budget = self._begin_chain(buffer, self.chain.tail, now, budget)
+        claim, budget = self._claim(buffer, now, budget)
         key, metadata, outcome = self._sequences.commit(
             segment,
             after=self.chain.tail,
             writer=self._services.new_id(),
-            continuity=None if self.chain.is_unbroken else self.chain.continuity,
+            claim=claim,
             watermarks=None if self._dedupe is None else self._dedupe.watermarks(),
             budget_seconds=budget,
         )
@@ -226,13 +236,16 @@ class Archiver:
         )
         return self._recut(buffer, outcome.winner.last)
 
-    def _begin_chain(self, buffer: Buffer, chain_start: ChainStart, now: float, budget: float) -> float:
-        """Announce the first segment of the shard; returns what is left of the budget."""
-        self.chain.doubt(self._on_chain_start(buffer.segment.span.first, chain_start, budget))
+    def _claim(self, buffer: Buffer, now: float, budget: float) -> tuple[Claim, float]:
+        """Announce the shard's first segment, and decide what this one claims; returns what is left of the budget."""
+        tail = self.chain.tail
+        if isinstance(tail, ChainStart):
+            self.chain.doubt(self._on_chain_start(buffer.segment.span.first, tail, budget))
+        claim = self._evidence.claim(tail, self.chain.continuity, budget_seconds=budget)
         # Its requests may have taken a day of a suspended machine: nothing may come between guard and PUT.
         later = self._services.clock.monotonic()
         buffer.check_age(later)
-        return budget - (later - now)
+        return claim, budget - (later - now)
 
     def _recut(self, buffer: Buffer, winner_last: Position) -> Buffer | None:
         """Return the part of a buffer behind the winner's end, judged again behind it; None when there is none."""

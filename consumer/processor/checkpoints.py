@@ -13,7 +13,7 @@ from archive.format.metadata import Predecessor
 from archive.format.position import Position
 from archive.retry import Backoff
 from consumer.processor.protocol import Checkpointer
-from consumer.processor.services import Services
+from consumer.services import Services
 
 _RETRYABLE = frozenset({"ThrottlingException", "KinesisClientLibDependencyException"})
 _LEASE_LOST = "ShutdownException"

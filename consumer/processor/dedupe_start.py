@@ -21,7 +21,7 @@ from consumer.dedupe.deduplicator import DAY_SECONDS, ClaimMap, Claims, Deduplic
 from consumer.dedupe.stored_watermarks import load_watermarks
 from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
 from consumer.dedupe.watermarks import Watermarks
-from consumer.processor.services import Services
+from consumer.services import Services
 from consumer.settings.settings import Settings
 
 _TABLE_SECONDS = 120

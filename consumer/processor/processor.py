@@ -1,7 +1,7 @@
 """The record processor of one shard: KCL's callbacks, in the order that exactly-once needs.
 
     initialize          check where the chain ends
-    process_records     take records, commit what is due, then perhaps checkpoint
+    process_records     take records, commit what is due, then perhaps checkpoint; or mark a quiet shard as read
     shutdown_requested  commit what is held, checkpoint
     shard_ended         commit what is held, prove the end, mark it, checkpoint SHARD_END
     lease_lost          fall silent: no request to any service, now or later
@@ -15,12 +15,14 @@ from dataclasses import dataclass
 
 import structlog
 
-from archive.clock import Clock, IdSource
+from archive.clock import Clock, IdSource, numbered_ids
 from archive.errors import DeliveryDoubt, LeaseLost
 from archive.format.keys import check_shard_id
 from archive.store.objects import ObjectStore
 from consumer.dedupe.deduplicator import ClaimMap
 from consumer.dedupe.table import DedupeTable
+from consumer.evidence.read_marks import ReadMarks
+from consumer.evidence.turn import FreeTurn, Turn
 from consumer.processor.archiver import Archiver
 from consumer.processor.checkpoints import IntervalCheckpoints
 from consumer.processor.dedupe_start import DedupeStarter
@@ -28,9 +30,9 @@ from consumer.processor.protocol import Batch, Initialize, ShutdownInput
 from consumer.processor.protocol import LeaseLost as LeaseLostMessage
 from consumer.processor.retention import RetentionGuard, TimeLeft
 from consumer.processor.sequence_store import SequenceStore
-from consumer.processor.services import Services
 from consumer.processor.shard_end import ShardEndProof
 from consumer.processor.shard_start import ShardStarter
+from consumer.services import Services
 from consumer.settings.settings import Settings
 from consumer.stream.port import Stream
 
@@ -55,10 +57,13 @@ class ShardProcessor:
         new_id: IdSource,
         dedupe_table: DedupeTable | None = None,
         map_claims: ClaimMap | None = None,
+        turn: Turn | None = None,
     ) -> None:
+        self._turn = turn or FreeTurn()
         self._dedupe_table = dedupe_table
         self._map_claims = map_claims
-        self._services = Services(settings, store, stream, clock, rng, new_id)
+        # One process serves one shard once: whoever reads a segment sees by its writer who wrote the one before.
+        self._services = Services(settings, store, stream, clock, rng, numbered_ids(new_id()))
         self._shard: _Shard | None = None
         self._silent = False
 
@@ -70,7 +75,9 @@ class ShardProcessor:
         asked_at = services.clock.monotonic()
         start = starter.start(initialize_input.sequence_number, initialize_input.sub_sequence_number or 0)
         sequences = SequenceStore(services, shard_id)
-        retention = RetentionGuard(services, shard_id, start.identity, asked_at=asked_at)
+        retention = RetentionGuard(
+            services, shard_id, start.identity, asked_at=asked_at, is_young=start.evidence.is_young
+        )
         dedupe = None
         if self._dedupe_table is not None:
             opener = DedupeStarter(
@@ -78,10 +85,19 @@ class ShardProcessor:
             )
             dedupe = opener.open(start.chain.tail)
         self._shard = _Shard(
-            Archiver(services, shard_id, sequences, start.chain, dedupe=dedupe, on_chain_start=starter.mark_start),
+            Archiver(
+                services,
+                shard_id,
+                sequences,
+                start.chain,
+                start.evidence,
+                dedupe=dedupe,
+                on_chain_start=starter.mark_start,
+            ),
             IntervalCheckpoints(services, shard_id, last=start.chain.archived_through),
             ShardEndProof(services, shard_id),
             retention,
+            ReadMarks(services, start.evidence, self._turn),
         )
         structlog.get_logger().info(
             "shard_opened",
@@ -115,6 +131,11 @@ class ShardProcessor:
             shard.checkpoints.offer(process_records_input.checkpointer, archiver.chain.tail, archiver.delivered)
         except LeaseLost as exc:
             self._fall_silent(str(exc))
+            return
+        if records or not archiver.is_empty:
+            shard.read_marks.stop()
+        else:
+            shard.read_marks.tick(archiver.chain.tail)
 
     def lease_lost(self, _lease_lost_input: LeaseLostMessage) -> None:
         """Drop what is held. The new owner reads it again from the checkpoint."""
@@ -184,6 +205,7 @@ class _Shard:
     checkpoints: IntervalCheckpoints
     end_proof: ShardEndProof
     retention: RetentionGuard
+    read_marks: ReadMarks
     warned_at: float | None = None
 
     def warn(self, left: TimeLeft, now: float) -> None:

@@ -1,6 +1,7 @@
 """The guard against retention: Kinesis trims what nobody has read, without a word to the reader."""
 
 import math
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import structlog
@@ -9,7 +10,7 @@ from archive.errors import DeliveryDoubt, StreamUnavailable
 from archive.format.minute import MINUTE_MS, minute_of
 from archive.format.position import Position
 from archive.format.record import Record
-from consumer.processor.services import Services
+from consumer.services import Services
 from consumer.stream.port import SURELY_KEPT_MS, StreamIdentity
 
 RETENTION_MARGIN_SECONDS: Final = 300.0
@@ -37,10 +38,20 @@ class RetentionGuard:
     A writer's buffer must be younger than what has been trimmed already: else its slot's records could be
     re-read by nobody. Close to the edge every call commits what it brought. `retention_ms` is the stream's retention
     as it was an hour of work ago at most; `asked_at` is when `identity` was asked for, on the monotonic clock.
+    `is_young` tells whether nothing behind the shard's last evidence can have been trimmed, by the service's time.
     """
 
-    def __init__(self, services: Services, shard_id: str, identity: StreamIdentity, *, asked_at: float) -> None:
+    def __init__(
+        self,
+        services: Services,
+        shard_id: str,
+        identity: StreamIdentity,
+        *,
+        asked_at: float,
+        is_young: Callable[[], bool],
+    ) -> None:
         self._stream = services.stream
+        self._is_young = is_young
         self._clock = clock = services.clock
         self.retention_ms = identity.retention_ms
         margin_seconds = services.settings.max_segment_age_seconds + FLIGHT_SECONDS + RETENTION_MARGIN_SECONDS
@@ -82,7 +93,7 @@ class RetentionGuard:
     def is_unbroken(self, delivered: Position | None) -> bool:
         """Tell whether nothing behind `delivered` can have been trimmed unread; asks the stream only in doubt."""
         unread_seconds = self._clock.monotonic() - self._read_up_to
-        if delivered is None or unread_seconds * 1000 <= SURELY_KEPT_MS - self._margin_ms:
+        if delivered is None or unread_seconds * 1000 <= SURELY_KEPT_MS - self._margin_ms or self._is_young():
             return True
         # A record that was held a moment ago, and is known to be far from its end, holds everything behind it for a
         # while. So a reader that catches up over days asks every few minutes, not with every batch.

@@ -10,14 +10,15 @@ import structlog
 
 from archive.errors import StoreUnavailable
 from archive.format.keys import duplicates_key, minute_prefix, segment_key, watermarks_key
-from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
+from archive.format.metadata import Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS, minute_text
 from archive.format.position import Position
 from archive.format.segment import SegmentWriter
 from archive.store.commit import BODY_TYPE, AlreadyStored, Committed, commit_segment, stored_segment
 from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE, load_watermarks, store_watermarks
 from consumer.dedupe.watermarks import Watermarks
-from consumer.processor.services import Services
+from consumer.evidence.shard_evidence import Claim
+from consumer.services import Services
 
 SKEW_MS = 5 * MINUTE_MS
 """How far the clocks of two writers may be apart: minutes that began later than this need no LIST."""
@@ -81,7 +82,7 @@ class SequenceStore:
         *,
         after: Predecessor,
         writer: str,
-        continuity: Continuity | None,
+        claim: Claim,
         watermarks: Watermarks | None,
         budget_seconds: float,
     ) -> tuple[str, SegmentMetadata, Committed | AlreadyStored]:
@@ -107,7 +108,13 @@ class SequenceStore:
                 f"what goes with the segment {first} of {self._shard_id} took its whole time",
                 next_step="nothing was checkpointed, the records come again; look for pauses of this host",
             )
-        metadata = segment.metadata(after=after, writer=writer, continuity=continuity, watermarks=text)
+        metadata = segment.metadata(
+            after=after,
+            writer=writer,
+            continuity=claim.continuity,
+            evidence_ms=claim.evidence_ms,
+            watermarks=text,
+        )
         slot = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)
         return slot, metadata, commit_segment(store.raw, slot, segment.body(), metadata, backoff)
 

@@ -23,7 +23,7 @@ from archive.format.metadata import ChainStart, Predecessor
 from archive.format.minute import iso_time
 from archive.format.position import Position
 from consumer.archived.application import check_stream, read_application
-from consumer.processor.services import Services
+from consumer.services import Services
 from consumer.stream.port import ShardInfo
 
 _STEP = "nothing was checkpointed; after a restart KCL asks the stream again"

@@ -20,16 +20,19 @@ from archive.format.metadata import ChainStart, Continuity, Predecessor
 from archive.format.minute import iso_time
 from archive.format.position import Position, is_sequence_number
 from consumer.archived.application import read_application, settle_application
+from consumer.evidence.birth import ShardOrigin
+from consumer.evidence.shard_evidence import ShardEvidence
 from consumer.processor.chain_tail import ChainTail
-from consumer.processor.services import Services
-from consumer.stream.port import StreamIdentity
+from consumer.services import Services
+from consumer.stream.port import ShardInfo, StreamIdentity
 
 
 class ShardStart(NamedTuple):
-    """The stream, and the end of the chain when the processor takes over."""
+    """The stream, the end of the chain when the processor takes over, and the evidence that it stands on."""
 
     identity: StreamIdentity
     chain: ChainTail
+    evidence: ShardEvidence
 
 
 class ShardStarter:
@@ -38,6 +41,7 @@ class ShardStarter:
     def __init__(self, services: Services, shard_id: str) -> None:
         self._services = services
         self._shard_id = shard_id
+        self._info: ShardInfo | None = None
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def start(self, sequence_number: str, sub_sequence_number: int) -> ShardStart:
@@ -54,18 +58,21 @@ class ShardStarter:
                 next_step="set minutebook.start=now and start with minutebook consume, which fixes the time once",
             )
         identity = self._services.stream.describe()
-        self._check_application(identity, sequence_number)
+        application = self._check_application(identity, sequence_number)
+        self._info = self._services.stream.shard(self._shard_id)
+        evidence = ShardEvidence(self._services, ShardOrigin(self._shard_id, self._info, application))
         if not is_sequence_number(sequence_number):
             try:
-                return ShardStart(identity, ChainTail(ChainStart.parse(sequence_number), Continuity.PROVEN))
+                chain = ChainTail(ChainStart.parse(sequence_number), Continuity.PROVEN)
             except FormatError as exc:
                 raise DeliveryDoubt(
                     f"KCL starts the shard at {sequence_number!r}, which is not a position",
                     next_step="look at the shard's row in the lease table",
                 ) from exc
+            return ShardStart(identity, chain, evidence)
         checkpoint = Position(int(sequence_number), sub_sequence_number)
         tail = self._resumed_tail(checkpoint)
-        return ShardStart(identity, ChainTail(tail, self._continuity(identity, checkpoint)))
+        return ShardStart(identity, ChainTail(tail, self._continuity(identity, tail, evidence)), evidence)
 
     def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity:
         """Write start.json before the shard's first segment, within the budget; compare when one is there.
@@ -76,7 +83,7 @@ class ShardStarter:
             SafetyRefusal: the chain was begun at another record.
         """
         key = start_marker_key(self._services.settings.prefix, self._shard_id)
-        info = self._services.stream.shard(self._shard_id)
+        info = self._info
         marker = StartMarker(
             format=FORMAT,
             shard=self._shard_id,
@@ -112,7 +119,7 @@ class ShardStarter:
             "minutebook.adoptCheckpoint=true",
         )
 
-    def _check_application(self, identity: StreamIdentity, sequence_number: str) -> None:
+    def _check_application(self, identity: StreamIdentity, sequence_number: str) -> ApplicationRecord:
         if sequence_number == "AT_TIMESTAMP" and self._application() is None:
             raise SafetyRefusal(
                 "KCL starts at a timestamp that is not stored beside the archive, so another start may differ",
@@ -128,7 +135,8 @@ class ShardStarter:
             writer=self._services.new_id(),
             written_at_ms=self._services.clock.now_ms(),
         )
-        settle_application(self._services.store_within(), self._services.settings.prefix, identity, proposal)
+        store = self._services.store_within()
+        return settle_application(store, self._services.settings.prefix, identity, proposal)
 
     def _application(self) -> ApplicationRecord | None:
         return read_application(self._services.store, self._services.settings.prefix)
@@ -152,14 +160,17 @@ class ShardStarter:
             "minutebook.adoptCheckpoint=true",
         )
 
-    def _continuity(self, identity: StreamIdentity, checkpoint: Position) -> Continuity:
+    def _continuity(self, identity: StreamIdentity, tail: Predecessor, evidence: ShardEvidence) -> Continuity:
         if not identity.may_have_trimmed(self._services.clock.now_ms()):
             return Continuity.PROVEN
-        if self._services.stream.holds(self._shard_id, checkpoint):
+        if evidence.look_up(tail):
             return Continuity.PROVEN
+        if evidence.young_mark is not None:
+            # What is missing behind the tail, if anything, marks tell; what comes next stands on the last one.
+            return Continuity.UNPROVEN
         self._log.error(
             "resumed_past_retention",
-            position=str(checkpoint),
+            position=str(tail),
             next_step="records between this position and the oldest retained one may be gone; the audit will say "
             "unknown for this shard; raise the stream's retention above the longest outage",
         )

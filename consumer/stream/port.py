@@ -1,9 +1,10 @@
 """The stream port: what the processor asks Kinesis itself, beside what KCL delivers.
 
-Used at the start of a shard and at its end only; never between.
+Used at the start of a shard and at its end, and now and then where a shard is quiet.
 """
 
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Final, NamedTuple, Protocol, Self
 
 from archive.format.position import Position
 
@@ -40,14 +41,52 @@ class ShardInfo(NamedTuple):
     closed: bool
 
 
-class Stream(Protocol):
-    """Kinesis as the processor sees it.
+class HeldRecord(NamedTuple):
+    """One Kinesis record as the stream holds it: an aggregate is not taken apart."""
+
+    sequence: int
+    arrival_ms: int
+    partition_key: str
+    data: bytes
+
+
+class Beginning(NamedTuple):
+    """Where reading begins: at a sequence number, else at a time, else at the oldest record that is held."""
+
+    sequence: int | None = None
+    since_ms: int | None = None
+
+
+class Answer(NamedTuple):
+    """What Kinesis answered, to GetShardIterator or to GetRecords.
+
+    `date_ms` is the service's time by the answer's Date header, None where it had none. Without an `iterator` the
+    shard's end was reached.
+    """
+
+    iterator: str | None
+    date_ms: int | None
+    records: tuple[HeldRecord, ...] = ()
+    behind_ms: int | None = None
+
+    @property
+    def is_tip(self) -> bool:
+        """Tell whether nothing is left to read: an empty answer before the tip is normal."""
+        return not self.records and (self.iterator is None or self.behind_ms == 0)
+
+
+class StreamFacts(Protocol):
+    """What the processor asks about the stream.
 
     Every method raises `StreamUnavailable` once its retries are spent, or `StreamRefused` for good.
     """
 
     def describe(self) -> StreamIdentity:
         """Return the stream's identity and its present retention."""
+        ...
+
+    def all_shards(self, *, at_ms: int | None = None, since_ms: int | None = None) -> Mapping[str, ShardInfo]:
+        """Return the shards that the stream lists, by id: all, those open at a time, or those open since a time."""
         ...
 
     def shard(self, shard_id: str) -> ShardInfo | None:
@@ -68,3 +107,27 @@ class Stream(Protocol):
         True only when a null iterator is reached without a record on the way.
         """
         ...
+
+
+class StreamReader(Protocol):
+    """How the processor reads a shard itself. Errors as in `StreamFacts`."""
+
+    def open(self, shard_id: str, beginning: Beginning) -> Answer | None:
+        """Ask for an iterator; None where Kinesis refuses one, because the sequence number is trimmed."""
+        ...
+
+    def read(self, shard_id: str, iterator: str) -> Answer:
+        """Read on from an iterator. An answer may be empty although there are records."""
+        ...
+
+    def service_ms(self) -> int | None:
+        """Return the service's time, rather late than early; None while no answer has named one."""
+        ...
+
+    def within(self, budget_seconds: float) -> Self:
+        """Return the same stream, asked with another budget for retries; 0 means once."""
+        ...
+
+
+class Stream(StreamFacts, StreamReader, Protocol):
+    """Kinesis as the processor sees it."""

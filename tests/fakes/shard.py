@@ -6,7 +6,9 @@ Shared by the stream double and by the daemon doubles, which deliver from it.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from archive.format.aggregate import EVERY_HASH_KEY
 from archive.format.position import Position
+from consumer.stream.port import HeldRecord
 
 SHARD = "shardId-000000000000"
 FIRST_SEQUENCE = 49_680_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000
@@ -30,9 +32,18 @@ class FakeShard:
         self.closed = False
         self.children: tuple[str, ...] = ()
         self.parents: tuple[str, ...] = ()
+        self.hash_range = EVERY_HASH_KEY
+        self.born_ms = 0
+        self.closed_ms: int | None = None
+        self.undelivered: list[HeldRecord] = []
         self._records: list[UserRecord] = []
         self._trimmed = 0
         self._next = first_sequence
+
+    @property
+    def next(self) -> int:
+        """The sequence number of the next record."""
+        return self._next
 
     @property
     def everything(self) -> Sequence[UserRecord]:
@@ -60,6 +71,12 @@ class FakeShard:
         ]
         self._records.extend(added)
         return added
+
+    def put_undelivered(self, data: bytes, arrival_ms: int, partition_key: str = "p1") -> HeldRecord:
+        """Append a Kinesis record of which KCL delivers nothing: an aggregate that is empty or another shard's."""
+        sequence, self._next = self._next, self._next + 7
+        self.undelivered.append(HeldRecord(sequence, arrival_ms, partition_key, data))
+        return self.undelivered[-1]
 
     def close(self, *children: str) -> None:
         """End the shard, as a split or a merge does."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from archive.clock import Clock
 from archive.format.metadata import SegmentMetadata
+from consumer.evidence.turn import Turn
 from consumer.processor.processor import ShardProcessor
 from consumer.settings.settings import Settings
 from demo.readback import StoredSegment
@@ -36,7 +37,7 @@ class World:
         self.clock = ManualClock()
         self.bucket = MemoryBucket(self.clock)
         self.shard = FakeShard()
-        self.stream = FakeStream(self.shard)
+        self.stream = FakeStream(self.shard, clock=self.clock)
         self.lease = Lease(self.shard, start=start, at_timestamp_ms=at_timestamp_ms)
         self.table: Any = None
         self.settings: dict[str, Any] = {}
@@ -54,6 +55,7 @@ class World:
         faults: Faults | None = None,
         clock: Clock | None = None,
         seed: int = 1,
+        turn: Turn | None = None,
         **changes: Any,  # noqa: ANN401 - any setting
     ) -> Worker:
         """Make a worker that takes the lease; it is not started yet. `changes` are settings."""
@@ -67,6 +69,7 @@ class World:
             random.Random(seed),
             self.new_id,
             self.table,
+            turn=turn,
         )
         return Worker(DaemonDouble(self.lease, processor), store, own_clock)
 

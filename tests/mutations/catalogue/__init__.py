@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.mutations.catalogue.archive import ARCHIVE
 from tests.mutations.catalogue.claims import CLAIMS
+from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.nightly import NIGHTLY
 from tests.mutations.catalogue.operators import OPERATORS
 from tests.mutations.catalogue.processor import PROCESSOR
@@ -15,6 +16,7 @@ MUTATIONS: Final = (
     *ARCHIVE,
     *PROCESSOR,
     *SHARDS,
+    *EVIDENCE,
     *CLAIMS,
     *WATERMARKS,
     *OPERATORS,

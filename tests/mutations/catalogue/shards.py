@@ -69,9 +69,7 @@ SHARDS: Final = (
     ),
     Mutation(
         "no start marker",
-        Change(
-            _ARCHIVER, "self._on_chain_start(buffer.segment.span.first, chain_start, budget)", "Continuity.PROVEN"
-        ),
+        Change(_ARCHIVER, "self._on_chain_start(buffer.segment.span.first, tail, budget)", "Continuity.PROVEN"),
         tests=(f"{_STARTS}::test_the_start_marker_comes_before_the_first_segment",),
         mode="plain",
     ),
@@ -136,6 +134,11 @@ SHARDS: Final = (
             _SHARD_START,
             "        return Continuity.UNPROVEN\n\n    def _read_marker",
             "        return Continuity.PROVEN\n\n    def _read_marker",
+        ),
+        Change(
+            "archive/coverage/continuity.py",
+            "    if is_young(base.until_ms, answered_ms) or _is_base_held(base, held):\n",
+            "    if base is not held:\n",
         ),
         tests=(f"{_STARTS}::test_a_resume_past_retention_is_marked",),
         mode="plain",

@@ -8,17 +8,20 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from archive.coverage.evidence import segment_link
 from archive.format.keys import parse_segment_key
 from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
 from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
 from archive.format.minute import minute_of
 from archive.format.position import Position
+from archive.format.read_mark import MarkKind, decode_read_mark
 from archive.format.segment import read_records
 from tests.fakes.daemon_double import SHARD_END, Checkpoint
 from tests.simulation.services.bucket import PREFIX, Stored
 from tests.simulation.services.kinesis import HOUR, SimShard, SimStream
 from tests.simulation.world import Violation, World, name
 
+CLAIM_MARGIN_MS: Final = 660_000
 EDGE_SECONDS: Final = 1800
 """A buffer may be 15 minutes old, and its PUT 15 minutes on its way: nearer to being trimmed nothing is promised."""
 
@@ -70,7 +73,9 @@ class Ledger:
         elif key.endswith("end.json"):
             self.end = decode_marker(stored.body, EndMarker, key)
             self.ended_empty = not self.segments and self.shard.trimmed == len(self.shard.everything)
-        else:
+        elif key.startswith(f"{PREFIX}_read/"):
+            self._mark(key, stored)
+        elif not key.startswith((f"{PREFIX}_undelivered/", f"{PREFIX}_shards/")):
             self._segment(key, stored)
 
     def delivered(self, number: int) -> None:
@@ -121,6 +126,41 @@ class Ledger:
             self.world.happened("checked: a gap that the operator accepted")
         self.ends.add(last)
         self.segments[key] = Segment(first, last, metadata, stored.body)
+        if metadata.continuity is not None:
+            self.world.tally[f"segments: {metadata.continuity}"] += 1
+        if metadata.continuity is Continuity.PROVEN:
+            assert metadata.evidence_ms is not None
+            self._check_claim(key, metadata.evidence_ms, segment_link(metadata).until_ms, last)
+
+    def _mark(self, key: str, stored: Stored) -> None:
+        """Look at a read mark: it names the end of a segment, and what it claims is true."""
+        mark = decode_read_mark(stored.body, PREFIX, key)
+        last = None if mark.position is None else self.shard.index.get(mark.position)
+        if mark.position is not None and mark.position != self.adopted and last not in self.ends:
+            raise Violation(f"{key} names {name(last)}, which ends no segment")
+        if mark.kind is MarkKind.READ and self.shard.closed and mark.until_ms > self._closed_ms():
+            raise Violation(f"{key} calls a closed shard open")
+        self.world.tally[f"read marks: {mark.kind}, {mark.continuity}"] += 1
+        if mark.continuity is Continuity.PROVEN:
+            self._check_claim(key, mark.from_ms, mark.until_ms, last)
+
+    def _closed_ms(self) -> float:
+        return (self.stream.closed_at or self.world.now) * 1000
+
+    def _check_claim(self, key: str, from_ms: int, until_ms: int, last: int | None) -> None:
+        """Check that everything that was put between the two times lies at or before `last`, and is archived.
+
+        Stamps of these histories step back by ten minutes, ten times what evidence allows for: so much is left out.
+        """
+        for number, put_at in enumerate(self.shard.put_at):
+            if not from_ms + CLAIM_MARGIN_MS < put_at * 1000 <= until_ms - CLAIM_MARGIN_MS:
+                continue
+            is_archived = number in self.committed or self._before_the_chain(number)
+            if not is_archived or (number > (-1 if last is None else last) and not self._before_the_chain(number)):
+                raise Violation(
+                    f"{key} covers {name(number)}, which is {'behind it' if is_archived else 'not archived'}"
+                )
+            self.world.tally["checked: a record that evidence covers"] += 1
 
     def _begins_again(self, metadata: SegmentMetadata) -> bool:
         """Tell whether a segment follows a start, not the chain that there is, and says so."""

@@ -118,6 +118,7 @@ class ShardedHistory(History):
         for span in spans:
             child = self._add(parents, created=parents[0].stream.created, start="plain")
             child.span = span
+            child.stream.born = self.world.now
             self.sites.append(child)
         self.world.happened("stream: two shards are merged" if merges else "stream: a shard is split")
 

@@ -12,7 +12,7 @@ from archive.store.s3 import S3Store
 from consumer.processor.dedupe_start import await_table
 from consumer.processor.processor import ShardProcessor
 from consumer.processor.protocol import run_process
-from consumer.processor.services import Services
+from consumer.services import Services
 from consumer.settings.settings import Settings
 from consumer.stream.kinesis import KinesisStream
 from tests.fakes.daemon_double import DaemonDouble, Lease, ProtocolViolationError

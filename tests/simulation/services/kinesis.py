@@ -5,7 +5,9 @@ trimmed number is said in two ways, so a history takes one of them.
 """
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from email.utils import formatdate
+from itertools import groupby
 from typing import Any, Final
 
 import msgspec
@@ -71,6 +73,9 @@ class SimStream:
         self.created = created
         self.retention_hours = retention_hours
         self.listed = True
+        self.born = created
+        self.knows_filters = not world.chance(0.2)
+        self.names_dates = not world.chance(0.1)
         self.refuses_trimmed = world.chance(0.5)
         self.fault_rate = 0.0
         self.closed_at: float | None = None
@@ -96,7 +101,7 @@ class KinesisClient:
         """Name the stream."""
         self._ask("DescribeStreamSummary")
         stream = self._stream
-        return {
+        return self._dated() | {
             "StreamDescriptionSummary": {
                 "StreamARN": stream.arn,
                 "StreamCreationTimestamp": Moment(stream.created),
@@ -104,10 +109,20 @@ class KinesisClient:
             }
         }
 
-    def list_shards(self, **_request: str) -> dict[str, Any]:
-        """List the shards that are still listed."""
+    def list_shards(
+        self,
+        *,
+        StreamName: str,  # noqa: ARG002, N803
+        ShardFilter: Mapping[str, Any] | None = None,  # noqa: N803
+    ) -> dict[str, Any]:
+        """List the shards that are still listed, of them those that were open at a time or since."""
         self._ask("ListShards")
-        return {"Shards": [_row(stream.shard) for stream in self._stream.shards if stream.listed]}
+        listed = [stream for stream in self._stream.shards if stream.listed]
+        if ShardFilter is not None and self._stream.shards[0].knows_filters:
+            moment, is_at = ShardFilter["Timestamp"], ShardFilter["Type"] == "AT_TIMESTAMP"
+            listed = [stream for stream in listed if stream.closed_at is None or stream.closed_at >= moment]
+            listed = [stream for stream in listed if not is_at or stream.born <= moment]
+        return self._dated() | {"Shards": [_row(stream.shard) for stream in listed]}
 
     def get_shard_iterator(
         self,
@@ -122,11 +137,11 @@ class KinesisClient:
         self._ask("GetShardIterator")
         shard = next(stream.shard for stream in self._stream.shards if stream.shard.shard_id == ShardId)
         if ShardIteratorType == "TRIM_HORIZON":
-            return {"ShardIterator": (shard.trimmed, shard)}
+            return self._dated() | {"ShardIterator": (shard.trimmed, shard)}
         if ShardIteratorType == "AT_TIMESTAMP":
             numbers = range(shard.trimmed, len(shard.everything))
             since = (at for at in numbers if shard.everything[at].arrival_ms >= Timestamp * 1000)
-            return {"ShardIterator": (next(since, len(shard.everything)), shard)}
+            return self._dated() | {"ShardIterator": (next(since, len(shard.everything)), shard)}
         wanted, after = int(StartingSequenceNumber), ShardIteratorType == "AFTER_SEQUENCE_NUMBER"
         known = shard.index.get(Position(wanted))
         if known is None:
@@ -135,28 +150,31 @@ class KinesisClient:
             raise _error("InvalidArgumentException")
         while after and known < len(shard.everything) and shard.everything[known].position.sequence == wanted:
             known += 1
-        return {"ShardIterator": (known, shard)}
+        return self._dated() | {"ShardIterator": (known, shard)}
 
-    def get_records(self, *, ShardIterator: tuple[int, SimShard], Limit: int) -> dict[str, Any]:  # noqa: ARG002, N803
-        """Read one record, or now and then none although there are some."""
+    def get_records(self, *, ShardIterator: tuple[int, SimShard], Limit: int) -> dict[str, Any]:  # noqa: N803
+        """Read some records, or now and then none although there are some."""
         self._ask("GetRecords")
         shard = ShardIterator[1]
         at = max(ShardIterator[0], shard.trimmed)
         left = shard.everything[at:]
         if left and self._host.world.chance(0.1):
-            return {"Records": [], "MillisBehindLatest": 1000, "NextShardIterator": (at, shard)}
-        if not left:
-            following = None if shard.closed else (at, shard)
-            return {"Records": [], "MillisBehindLatest": 0, "NextShardIterator": following}
-        first = left[0]
-        users = [record for record in left if record.position.sequence == first.position.sequence]
-        size = len(users)
-        data = first.data if size == 1 else aggregate([(record.partition_key, record.data) for record in users])
-        return {
-            "Records": [{"SequenceNumber": str(first.position.sequence), "Data": data}],
+            return self._dated() | {"Records": [], "MillisBehindLatest": 1000, "NextShardIterator": (at, shard)}
+        aggregates = [list(users) for _, users in groupby(left, key=lambda user: user.position.sequence)][:Limit]
+        size = sum(map(len, aggregates))
+        ends = shard.closed and size == len(left)
+        return self._dated() | {
+            "Records": [_record(users) for users in aggregates],
             "MillisBehindLatest": 0 if size == len(left) else 1000,
-            "NextShardIterator": (at + size, shard) if not shard.closed or size < len(left) else None,
+            "NextShardIterator": None if ends else (at + size, shard),
         }
+
+    def _dated(self) -> dict[str, Any]:
+        """Return what every answer carries: the service's own time."""
+        stream = self._stream.shards[0]
+        date = formatdate(int(stream.world.now), usegmt=True)
+        self._host.point("after a request to Kinesis was answered")
+        return {"ResponseMetadata": {"HTTPHeaders": {"date": date} if stream.names_dates else {}}}
 
     def _ask(self, what: str) -> None:
         self._host.request("Kinesis")
@@ -168,11 +186,22 @@ class KinesisClient:
             )
 
 
+def _record(users: Sequence[UserRecord]) -> dict[str, Any]:
+    first = users[0]
+    size = len(users)
+    return {
+        "SequenceNumber": str(first.position.sequence),
+        "ApproximateArrivalTimestamp": Moment(first.arrival_ms / 1000),
+        "PartitionKey": first.partition_key,
+        "Data": first.data if size == 1 else aggregate([(user.partition_key, user.data) for user in users]),
+    }
+
+
 def _row(shard: SimShard) -> dict[str, Any]:
     numbers = {"StartingSequenceNumber": "0"} | ({"EndingSequenceNumber": str(2**63)} if shard.closed else {})
     row: dict[str, Any] = {
         "ShardId": shard.shard_id,
-        "HashKeyRange": {"StartingHashKey": "0", "EndingHashKey": "9"},
+        "HashKeyRange": {"StartingHashKey": "0", "EndingHashKey": str(2**128 - 1)},
         "SequenceNumberRange": numbers,
     }
     return row | dict(zip(("ParentShardId", "AdjacentParentShardId"), shard.parents, strict=False))

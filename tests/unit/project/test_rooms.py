@@ -28,8 +28,10 @@ DIRECTIONS: Final = {
     "consumer.status": "archived leases settings stream",
     "consumer.restore": "archived leases settings stream",
     "consumer.expire": "archived settings stream",
-    "consumer.processor": "archived dedupe settings stream",
-    "consumer.main": "processor settings stream",
+    "consumer.services": "settings stream",
+    "consumer.evidence": "archived services settings stream",
+    "consumer.processor": "archived dedupe evidence services settings stream",
+    "consumer.main": "evidence processor services settings stream",
 }
 _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
     "command",

@@ -1,6 +1,7 @@
 """What the parts of a processor reach the world with, in one value."""
 
 import random
+from dataclasses import replace
 from typing import NamedTuple
 
 from archive.clock import Clock, IdSource
@@ -30,6 +31,11 @@ class Services(NamedTuple):
     def store(self) -> RetryingStore:
         """The archive's store; each request has `storeTimeoutSeconds` of its own."""
         return RetryingStore(self.raw_store, self.backoff)
+
+    def within(self, budget_seconds: float) -> "Services":
+        """Return the same services, each of whose requests has this budget for retries; 0 means once."""
+        settings = replace(self.settings, store_timeout_seconds=budget_seconds)
+        return self._replace(settings=settings, stream=self.stream.within(budget_seconds))
 
     def store_within(self, budget_seconds: float | None = None) -> RetryingStore:
         """Return the store for several requests that share one budget."""

@@ -1,0 +1,1 @@
+"""What a processor may claim about times, and how it is told. Imports `archived`, `settings` and `stream`."""

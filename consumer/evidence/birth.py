@@ -1,0 +1,84 @@
+"""How a shard came to be: with the application, or as a child of a shard that the application knows."""
+
+from typing import NamedTuple
+
+from archive.coverage.continuity import judge_birth, unborn_at, was_unborn
+from archive.format.coverage_markers import SHARDS, FirstShards, decode_coverage_marker, first_shards_key
+from archive.format.keys import end_marker_key
+from archive.format.markers import ApplicationRecord, EndMarker, decode_marker
+from archive.format.metadata import Continuity
+from archive.store.retrying import RetryingStore
+from consumer.services import Services
+from consumer.stream.port import ShardInfo
+
+
+class ShardOrigin(NamedTuple):
+    """One shard: its row in ListShards (None: not listed any more), and the application that it belongs to."""
+
+    shard_id: str
+    info: ShardInfo | None
+    application: ApplicationRecord
+
+    @property
+    def begin_ms(self) -> int:
+        """When the application began: its timestamp, or the stream's creation where it began at the oldest record."""
+        start_ms = self.application.start_at_ms
+        return self.application.stream_created_ms if start_ms is None else start_ms
+
+
+def is_child(services: Services, origin: ShardOrigin) -> bool:
+    """Tell whether the application knows a parent of the shard.
+
+    Whether it names any decides nothing: on a stream that was resharded before, every shard does.
+
+    Raises:
+        FormatError, StoreUnavailable, StoreRefused, StreamUnavailable, StreamRefused: a source.
+    """
+    parents = set() if origin.info is None else set(origin.info.parents)
+    if not parents:
+        return False
+    first = read_first_shards(services.store, services.settings.prefix)
+    # An archive that was begun before there was such a list knows what is listed, and what has markers.
+    named = services.stream.all_shards() if first is None else {shard.shard for shard in first.shards}
+    return any(parent in named or _has_marker(services, parent) for parent in parents)
+
+
+def read_first_shards(store: RetryingStore, prefix: str) -> FirstShards | None:
+    """Return the shards that the application began with; None for an archive that was begun without the list."""
+    key = first_shards_key(prefix)
+    found = store.get(key)
+    return None if found is None else decode_coverage_marker(found.body, FirstShards, key)
+
+
+def prove_birth(services: Services, origin: ShardOrigin) -> Continuity:
+    """Judge the first evidence of a child: may anything of it have been trimmed since its birth? Ask after the read.
+
+    Raises:
+        FormatError, StoreUnavailable, StoreRefused, StreamUnavailable, StreamRefused: a source.
+    """
+    stream = services.stream
+    asked_ms = stream.service_ms()
+    if asked_ms is None:
+        return Continuity.UNPROVEN
+    unborn_ms = unborn_at(asked_ms)
+    created_ms = origin.application.stream_created_ms
+    if created_ms > unborn_ms:
+        return judge_birth(asked_ms, unborn_ms=created_ms)
+    named_then = stream.all_shards(at_ms=unborn_ms)
+    if was_unborn(origin.shard_id, named_then, stream.all_shards()):
+        # By a later Date: the answers may have taken their time.
+        return judge_birth(stream.service_ms() or asked_ms, unborn_ms=unborn_ms)
+    held = any(_is_end_held(services, parent) for parent in (origin.info.parents if origin.info else ()))
+    return Continuity.PROVEN if held else Continuity.UNPROVEN
+
+
+def _has_marker(services: Services, shard_id: str) -> bool:
+    return bool(services.store.first_objects(f"{services.settings.prefix}{SHARDS}{shard_id}/", 1))
+
+
+def _is_end_held(services: Services, parent: str) -> bool:
+    """Tell whether a parent's last record is still held: then none of its children's has been trimmed."""
+    key = end_marker_key(services.settings.prefix, parent)
+    found = services.store.get(key)
+    last = None if found is None else decode_marker(found.body, EndMarker, key).last_position()
+    return last is not None and services.stream.holds(parent, last)

@@ -1,0 +1,39 @@
+"""What the stream still holds of a shard: the record at a position, and the oldest one."""
+
+from typing import Final
+
+from archive.coverage.continuity import OldestHeld
+from archive.format.position import Position
+from consumer.services import Services
+from consumer.stream.port import Beginning, HeldRecord
+
+_PAUSE_SECONDS: Final = 1.0
+_MAX_CALLS: Final = 20
+
+
+def record_at(services: Services, shard_id: str, position: Position) -> HeldRecord | None:
+    """Return the Kinesis record at a position; None when it is trimmed.
+
+    Raises:
+        StreamUnavailable, StreamRefused: Kinesis.
+    """
+    found = _first_record(services, shard_id, Beginning(position.sequence))
+    return found if found is not None and found.sequence == position.sequence else None
+
+
+def oldest_record(services: Services, shard_id: str) -> OldestHeld | None:
+    """Return the oldest record that the shard holds; None when it holds none. Raises as `record_at`."""
+    found = _first_record(services, shard_id, Beginning())
+    return None if found is None else OldestHeld(Position(found.sequence), found.arrival_ms)
+
+
+def _first_record(services: Services, shard_id: str, beginning: Beginning) -> HeldRecord | None:
+    answer = services.stream.open(shard_id, beginning)
+    for _ in range(_MAX_CALLS):
+        if answer is None or answer.iterator is None:
+            return None
+        answer = services.stream.read(shard_id, answer.iterator)
+        if answer.records or answer.is_tip:
+            return answer.records[0] if answer.records else None
+        services.clock.sleep(_PAUSE_SECONDS)
+    return None

@@ -1,0 +1,184 @@
+"""Read marks, which a processor writes while its shard is quiet: it was read to its tip, and held nothing more.
+
+A walk goes on from tick to tick, with one request to GetRecords in each. The daemon waits for the answer to one
+message before it sends the next, so nothing ever waits on the pipe for longer than that request. Whatever goes wrong
+costs the mark and nothing else; it is tried again in five minutes.
+"""
+
+from typing import Final
+
+import structlog
+
+from archive.coverage.continuity import Held, first_from, is_mark_due, read_until
+from archive.coverage.evidence import STEP_BACK_MS
+from archive.errors import MinutebookError
+from archive.format.keys import start_marker_key
+from archive.format.metadata import Continuity, Predecessor
+from archive.format.position import Position
+from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
+from consumer.evidence.held import oldest_record
+from consumer.evidence.shard_evidence import ShardEvidence, position_of
+from consumer.evidence.tip_walk import Reached, TipWalk, hash_range_of
+from consumer.evidence.turn import Turn
+from consumer.evidence.undelivered import keep_undelivered
+from consumer.services import Services
+from consumer.stream.port import Answer, Beginning
+
+_CALL_SECONDS: Final = 1.0
+_MAX_CALLS: Final = 20
+_MAX_WALK_SECONDS: Final = 240.0
+"""An iterator lives for five minutes."""
+
+
+class ReadMarks:
+    """Writes the read marks of one shard."""
+
+    def __init__(self, services: Services, evidence: ShardEvidence, turn: Turn) -> None:
+        self._services = services.within(0)
+        self._evidence = evidence
+        self._shard_id = evidence.origin.shard_id
+        self._turn = turn
+        self._attempt_ms: int | None = None
+        self._walk: _Walk | None = None
+        self._log = structlog.get_logger().bind(shard=self._shard_id)
+
+    def stop(self) -> None:
+        """Give a walk up: there is something to archive."""
+        self._walk = None
+
+    def tick(self, tail: Predecessor) -> None:
+        """Do what a quiet moment allows for: nothing, mostly. Nothing is held and nothing delivered behind `tail`."""
+        try:
+            if self._may_ask(tail) and self._turn.take():
+                try:
+                    self._ask(tail)
+                finally:
+                    self._turn.release()
+        except MinutebookError as exc:
+            self._walk = None
+            self._log.warning(
+                "read_mark_failed",
+                error=str(exc),
+                next_step="nothing is lost, it is tried again in five minutes; until one is written the audit may "
+                "answer unknown for this shard",
+            )
+
+    def _may_ask(self, tail: Predecessor) -> bool:
+        if self._walk is not None and self._walk.tail == tail:
+            return self._services.clock.monotonic() - self._walk.called_at >= _CALL_SECONDS
+        self._walk = None
+        return self._is_due()
+
+    def _is_due(self) -> bool:
+        now_ms = self._services.stream.service_ms()
+        return now_ms is not None and is_mark_due(self._shard_id, self._evidence.until_ms, now_ms, self._attempt_ms)
+
+    def _ask(self, tail: Predecessor) -> None:
+        if self._walk is None:
+            self._attempt_ms = self._services.stream.service_ms()
+            self._walk = self._open(tail)
+        walk, clock = self._walk, self._services.clock
+        walk.calls += 1
+        if walk.calls > _MAX_CALLS or clock.monotonic() - walk.began_at > _MAX_WALK_SECONDS or not walk.iterator:
+            self._walk = None
+            return
+        answer = self._services.stream.read(self._shard_id, walk.iterator)
+        walk.called_at = clock.monotonic()
+        reached = walk.take(answer)
+        if reached is not None:
+            self._walk = None
+        if not self._is_still_due(walk):
+            self._walk = self._attempt_ms = None
+        elif reached is Reached.TIP:
+            self._mark(walk)
+
+    def _is_still_due(self, walk: "_Walk") -> bool:
+        """Look again once the tail tells how far the shard's last segment reaches: a restart does not know that."""
+        if self._evidence.until_ms is not None or walk.record is None or not isinstance(walk.tail, Position):
+            return True
+        self._evidence.found_tail(walk.tail, walk.record.arrival_ms)
+        attempt_ms, self._attempt_ms = self._attempt_ms, None
+        is_due = self._is_due()
+        self._attempt_ms = attempt_ms
+        return is_due
+
+    def _open(self, tail: Predecessor) -> "_Walk":
+        mark, position = self._evidence.young_mark, position_of(tail)
+        start_ms = self._evidence.origin.application.start_at_ms if str(tail) == "AT_TIMESTAMP" else None
+        if mark is not None:
+            # The mark before saw to the aggregate that the tail lies in.
+            beginning = Beginning(since_ms=max(mark.until_ms - STEP_BACK_MS, start_ms or 0))
+        else:
+            beginning = Beginning(None if position is None else position.sequence, start_ms)
+        opened = self._services.stream.open(self._shard_id, beginning)
+        if opened is None:
+            opened = self._services.stream.open(self._shard_id, Beginning())
+        return _Walk(tail, self._evidence, opened or Answer(None, None), self._services.clock.monotonic())
+
+    def _mark(self, walk: "_Walk") -> None:
+        """Write what the walk has proven."""
+        evidence, services = self._evidence, self._services
+        evidence.look_up_beyond(walk.tail, services)
+        asked_ms, position = walk.asked_ms, position_of(walk.tail)
+        if asked_ms is None or walk.answered_ms is None or (position is None and self._is_begun()):
+            return
+        continuity = self._judge(walk)
+        if continuity is None:
+            return
+        from_ms = first_from(evidence.base) if evidence.is_founded else asked_ms - STEP_BACK_MS
+        until_ms = read_until(asked_ms, from_ms)
+        if until_ms > walk.answered_ms or services.clock.monotonic() - walk.began_at > _MAX_WALK_SECONDS:
+            return
+        undelivered = keep_undelivered(services, self._shard_id, walk.withheld)
+        mark = ReadMark(
+            self._shard_id,
+            MarkKind.READ,
+            continuity,
+            from_ms,
+            until_ms,
+            position,
+            services.new_id(),
+            undelivered,
+        )
+        for day in mark_days(mark):
+            key = read_mark_key(services.settings.prefix, day, mark)
+            services.store.put_if_absent(key, encode_read_mark(mark))
+        evidence.marked(mark)
+        self._attempt_ms = None
+        self._log.info(
+            "read_mark_written",
+            position=str(position),
+            continuity=str(continuity),
+            until_ms=until_ms,
+            from_ms=from_ms,
+        )
+
+    def _judge(self, walk: "_Walk") -> Continuity | None:
+        """Judge the walk by the Date of its last answer; None: begin again at the tail."""
+        evidence, services = self._evidence, self._services
+        position = position_of(walk.tail)
+        if evidence.is_young() or evidence.base is None:
+            if position is not None and walk.record is None and not walk.stands_on_mark:
+                return Continuity.UNPROVEN  # the tail is trimmed, and may not end its aggregate
+            return evidence.judge(Held(), services)
+        if walk.stands_on_mark:
+            return None
+        if position is None:
+            return evidence.judge(Held(oldest=oldest_record(services, self._shard_id)), services)
+        return evidence.judge(Held(tail=walk.record is not None), services)
+
+    def _is_begun(self) -> bool:
+        """Tell whether somebody has begun to archive the shard: then its chain has an end that is not known here."""
+        key = start_marker_key(self._services.settings.prefix, self._shard_id)
+        return self._services.store.get(key) is not None
+
+
+class _Walk(TipWalk):
+    """A walk behind a chain's tail, and when it began and last asked, on the monotonic clock."""
+
+    def __init__(self, tail: Predecessor, evidence: ShardEvidence, opened: Answer, began_at: float) -> None:
+        super().__init__(position_of(tail), hash_range_of(evidence.origin.info), opened)
+        self.tail = tail
+        self.began_at = self.called_at = began_at
+        self.calls = 0
+        self.stands_on_mark = evidence.young_mark is not None

@@ -1,0 +1,218 @@
+"""What the next piece of evidence of a shard stands on, and what it may claim (docs/decisions/0016).
+
+    segment of this run ....... what it says: the next segment leaves its continuity to the reader
+    segment of another one .... its minute; after a lost slot, or a stored range that was found by LIST
+    read mark ................. its `until`
+    nothing known yet ......... is the record at the chain's tail still held? its minute. Else the newest read mark of
+                                today and yesterday at that position. Else, for a shard without a segment, the
+                                application's start or the shard's birth; for others nothing: the claim is unproven
+
+Claims are judged after the records were delivered, by the service's time (`archive.coverage.continuity`).
+"""
+
+from typing import NamedTuple
+
+import structlog
+
+from archive.coverage.continuity import Base, Held, first_from, is_young, judge_continuity, must_state
+from archive.coverage.evidence import STEP_BACK_MS, SURELY_HELD_MS, adopted_evidence, segment_link
+from archive.format.coverage_markers import AdoptedMarker, adopted_marker_key, decode_coverage_marker
+from archive.format.day import day_of_ms
+from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
+from archive.format.minute import MINUTE_MS, minute_of
+from archive.format.position import Position
+from archive.format.read_mark import ReadMark, parse_read_mark_key, read_mark_folder
+from consumer.evidence.birth import ShardOrigin, is_child, prove_birth
+from consumer.evidence.held import oldest_record, record_at
+from consumer.services import Services
+
+
+class Claim(NamedTuple):
+    """What a segment states: None leaves it to the reader. `evidence_ms` goes with a proven continuity."""
+
+    continuity: Continuity | None
+    evidence_ms: int | None = None
+
+
+class ShardEvidence:
+    """The evidence of one shard, as far as this processor knows it.
+
+    `until_ms` is how far the last durable piece reaches; None while nothing is known.
+    """
+
+    def __init__(self, services: Services, origin: ShardOrigin) -> None:
+        self.origin = origin
+        self.until_ms: int | None = None
+        self.is_doubt_told = False
+        self._services = services
+        self._base: Base | None = None
+        self._is_known = False
+        self._is_child = False
+        self._is_own = False
+        self._is_mark = False
+        self._is_seen = False
+        self._log = structlog.get_logger().bind(shard=origin.shard_id)
+
+    # What happened
+
+    def committed(self, metadata: SegmentMetadata) -> None:
+        """Take our own segment."""
+        base = None if metadata.continuity in {Continuity.UNPROVEN, Continuity.LOST} else self._base
+        self._stand_on_segment(metadata, base)
+        self._is_own = True
+
+    def adopted(self, metadata: SegmentMetadata) -> None:
+        """Take another writer's segment, which became the chain's tail."""
+        self._stand_on_segment(metadata, None)
+
+    def marked(self, mark: ReadMark) -> None:
+        """Take a read mark of ours."""
+        self._stand_on(Base(mark.until_ms, mark.position), mark.until_ms)
+        self._is_mark = self.is_doubt_told = True
+
+    def saw_archived(self) -> None:
+        """Note that a record of the archived part was delivered: nothing behind it had been trimmed."""
+        self._is_seen = True
+
+    def found_tail(self, position: Position, arrival_ms: int) -> None:
+        """Take the record at the chain's tail, which the stream still holds, unless something newer is known."""
+        if not self._is_known:
+            until_ms = minute_of(arrival_ms) * MINUTE_MS - STEP_BACK_MS
+            self._stand_on(Base(until_ms, position), until_ms)
+
+    def _stand_on_segment(self, metadata: SegmentMetadata, base: Base | None) -> None:
+        link = segment_link(metadata)
+        until_ms = link.begins_ms if metadata.is_doubtful else max(link.until_ms, base.until_ms if base else 0)
+        self._stand_on(Base(until_ms, metadata.last), until_ms)
+
+    def _stand_on(self, base: Base | None, until_ms: int | None) -> None:
+        self._base, self.until_ms = base, until_ms
+        self._is_known = True
+        self._is_child = self._is_own = self._is_mark = self._is_seen = self.is_doubt_told = False
+
+    # What is known
+
+    @property
+    def base(self) -> Base | None:
+        """What the next piece stands on; None: nothing is known, or a child has nothing yet."""
+        return self._base
+
+    @property
+    def is_founded(self) -> bool:
+        """Tell whether it is known what the next piece stands on: its `from` is the base's `until`, or the birth."""
+        return self._base is not None or self._is_child
+
+    @property
+    def young_mark(self) -> Base | None:
+        """The read mark that the next piece stands on, if nothing behind it can have been trimmed."""
+        return self._base if self._is_mark and self.is_young() else None
+
+    def is_young(self) -> bool:
+        """Tell whether nothing behind what is known can have been trimmed."""
+        now_ms = self._services.stream.service_ms()
+        return self._base is not None and now_ms is not None and is_young(self._base.until_ms, now_ms)
+
+    def look_up(self, tail: Predecessor, services: Services | None = None) -> bool:
+        """Find what the next piece stands on, once; `services` may have less patience than ours.
+
+        Returns whether the stream was found to hold the record at the chain's tail.
+
+        Raises:
+            FormatError, StoreUnavailable, StoreRefused, StreamUnavailable, StreamRefused: a source.
+        """
+        services = services or self._services
+        if self._is_known:
+            return False
+        position = position_of(tail)
+        record = None if position is None else record_at(services, self.origin.shard_id, position)
+        if isinstance(tail, Position) and record is not None:
+            self.found_tail(tail, record.arrival_ms)
+        else:
+            self.look_up_beyond(tail, services)
+        return record is not None
+
+    def look_up_beyond(self, tail: Predecessor, services: Services) -> None:
+        """Find what it stands on where no record at the chain's tail is held. Raises as `look_up`."""
+        if self._is_known:
+            return
+        position = position_of(tail)
+        # Today's and yesterday's: nothing older is worth a search.
+        untils = [mark.until_ms for mark in self._recent_marks(services) if mark.position == position]
+        if untils:
+            self._stand_on(Base(max(untils), position), max(untils))
+            self._is_mark = self.is_doubt_told = True
+        elif isinstance(tail, ChainStart) and position is None:
+            self._stand_on_beginning(services)
+        else:
+            self._stand_on(self._adoption(position, services) if isinstance(tail, ChainStart) else None, None)
+
+    def _stand_on_beginning(self, services: Services) -> None:
+        is_born_later = is_child(services, self.origin)
+        self._stand_on(None if is_born_later else Base(self.origin.begin_ms), None)
+        self._is_child = is_born_later
+
+    def _adoption(self, position: Position | None, services: Services) -> Base | None:
+        """Return what an adopted checkpoint is worth: the time at which S3 stored that it was taken over."""
+        key = adopted_marker_key(services.settings.prefix, self.origin.shard_id)
+        head, found = services.store.head(key), services.store.get(key)
+        if head is None or found is None or position is None:
+            return None
+        marker = decode_coverage_marker(found.body, AdoptedMarker, key)
+        if marker.adopted_position() != position:
+            return None
+        shard_id, stored_ms = self.origin.shard_id, head.last_modified_ms
+        return Base(adopted_evidence(shard_id, position, stored_ms=stored_ms, held=marker.held).until_ms, position)
+
+    def _recent_marks(self, services: Services) -> list[ReadMark]:
+        now_ms = services.stream.service_ms()
+        if now_ms is None:
+            return []
+        prefix, today = services.settings.prefix, day_of_ms(now_ms)
+        folders = (f"{read_mark_folder(prefix, day)}{self.origin.shard_id}/" for day in (today, today.shift(-1)))
+        return [parse_read_mark_key(prefix, key)[1] for folder in folders for key in services.store.keys(folder)]
+
+    # What may be claimed
+
+    def claim(self, tail: Predecessor, continuity: Continuity, *, budget_seconds: float) -> Claim:
+        """Return what a segment behind `tail` states, whose records were delivered.
+
+        `continuity` is what is known of the chain: a doubt that no mark has told yet is stated.
+
+        Raises:
+            FormatError, StoreUnavailable, StoreRefused, StreamUnavailable, StreamRefused: a source.
+        """
+        if continuity is not Continuity.PROVEN and not self.is_doubt_told:
+            return Claim(continuity)
+        services = self._services.within(budget_seconds)
+        self.look_up(tail, services)
+        now_ms = services.stream.service_ms()
+        if self._is_own and self._base is not None:
+            asked_ms = self._base.until_ms if now_ms is None else now_ms
+            if not must_state(self._base, asked_ms, follows_own_segment=True):
+                return Claim(None)
+        is_clear = self._base is None or self._is_seen or self.is_young()
+        judged = self.judge(Held(tail=self._is_seen) if is_clear else self._ask_held(tail, services), services)
+        return Claim(judged, first_from(self._base) if judged is Continuity.PROVEN else None)
+
+    def judge(self, held: Held, services: Services) -> Continuity:
+        """Judge the next piece after its read, by what was then found to be held.
+
+        Raises:
+            FormatError, StoreUnavailable, StoreRefused, StreamUnavailable, StreamRefused: a source.
+        """
+        if self._base is None:
+            return prove_birth(services, self.origin) if self._is_child else Continuity.UNPROVEN
+        now_ms = services.stream.service_ms()
+        # Where the service names no time, nothing counts as young.
+        return judge_continuity(self._base, self._base.until_ms + SURELY_HELD_MS if now_ms is None else now_ms, held)
+
+    def _ask_held(self, tail: Predecessor, services: Services) -> Held:
+        position = position_of(tail)
+        if position is None:
+            return Held(oldest=oldest_record(services, self.origin.shard_id))
+        return Held(tail=record_at(services, self.origin.shard_id, position) is not None)
+
+
+def position_of(tail: Predecessor) -> Position | None:
+    """Return the position that a chain's end stands at; None for a shard of which nothing is archived."""
+    return tail if isinstance(tail, Position) else tail.adopted

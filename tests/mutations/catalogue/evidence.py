@@ -1,0 +1,88 @@
+"""Mutations of what a processor claims about times, and of the marks and markers that say so."""
+
+from typing import Final
+
+from tests.mutations.mutation import Change, Mutation
+
+_CONTINUITY: Final = "archive/coverage/continuity.py"
+_SHARD_EVIDENCE: Final = "consumer/evidence/shard_evidence.py"
+_READ_MARKS: Final = "consumer/evidence/read_marks.py"
+_TIP_WALK: Final = "consumer/evidence/tip_walk.py"
+_BIRTH: Final = "consumer/evidence/birth.py"
+
+_CLAIMS: Final = "tests/unit/consumer/evidence/test_claims.py"
+_MARKS: Final = "tests/unit/consumer/evidence/test_read_marks.py"
+
+EVIDENCE: Final = (
+    Mutation(
+        "take evidence of any age for young",
+        Change(_CONTINUITY, "return answered_ms - until_ms < SURELY_HELD_MS", "return until_ms <= answered_ms"),
+        tests=(f"{_MARKS}::test_a_mark_from_more_than_a_day_ago_proves_nothing",),
+        mode="plain",
+    ),
+    Mutation(
+        "leave what follows another run to the reader",
+        Change(
+            _SHARD_EVIDENCE,
+            "        if self._is_own and self._base is not None:",
+            "        if self._base is not None:",
+        ),
+        tests=(f"{_CLAIMS}::test_another_run_states_since_when_nothing_is_missing",),
+    ),
+    Mutation(
+        "stand on the winner of a slot as on a segment of one's own",
+        Change(
+            _SHARD_EVIDENCE,
+            "        self._stand_on_segment(metadata, None)\n",
+            "        self._stand_on_segment(metadata, None)\n        self._is_own = True\n",
+        ),
+        tests=(f"{_CLAIMS}::test_a_segment_behind_a_lost_slot_states_it",),
+    ),
+    Mutation(
+        "take every shard that names parents for a child",
+        Change(
+            _BIRTH,
+            "    return any(parent in named or _has_marker(services, parent) for parent in parents)",
+            "    return True",
+        ),
+        tests=(f"{_CLAIMS}::test_a_shard_whose_parents_nobody_knows_began_with_the_application",),
+    ),
+    Mutation(
+        "mark a shard as read that holds more",
+        Change(
+            _TIP_WALK, "            if self._is_behind(record):", "            if self._is_behind(record) is None:"
+        ),
+        tests=(f"{_MARKS}::test_what_waits_behind_the_tail_is_no_tip",),
+        mode="plain",
+    ),
+    Mutation(
+        "forget the rest of the aggregate that the tail lies in",
+        Change(
+            _TIP_WALK, "self.record, archived = record, self._position.sub", "self.record, archived = record, 1 << 60"
+        ),
+        tests=(f"{_MARKS}::test_the_rest_of_the_aggregate_that_the_tail_lies_in_is_no_tip",),
+    ),
+    Mutation(
+        "take an empty answer for the tip",
+        Change(
+            "consumer/stream/port.py",
+            "return not self.records and (self.iterator is None or self.behind_ms == 0)",
+            "return not self.records",
+        ),
+        tests=(f"{_MARKS}::test_an_answer_that_is_empty_on_the_way_is_no_tip",),
+    ),
+    Mutation(
+        "mark up to the last answer's time",
+        Change(
+            _READ_MARKS,
+            "asked_ms, position = walk.asked_ms,",
+            "asked_ms, position = (walk.answered_ms or 0) + 60_000,",
+        ),
+        tests=(f"{_MARKS}::test_a_quiet_shard_is_marked_once_an_hour",),
+    ),
+    Mutation(
+        "mark no position although the shard was begun",
+        Change(_READ_MARKS, "(position is None and self._is_begun())", "position is self"),
+        tests=(f"{_MARKS}::test_no_position_is_marked_once_the_shard_was_begun",),
+    ),
+)
