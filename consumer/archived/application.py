@@ -18,6 +18,8 @@ from consumer.stream.port import StreamIdentity
 
 START_MARGIN_MS: Final = 5 * 60_000
 """How far beyond the age of a buffer a start keeps away from the trim horizon, which moves."""
+_LEAST_MARGIN_MS: Final = 60 * 60_000
+"""So that a record from before the start is still held when the first one behind it is judged."""
 
 
 class KclStart(NamedTuple):
@@ -33,7 +35,8 @@ def propose_start(
 
     None means TRIM_HORIZON: right for "oldest" while the stream is younger than its retention, because nothing
     has been trimmed. Later the trim horizon moves, so the start is put inside the retained part, by the age that
-    a buffer may reach plus five minutes. The result is whole seconds: KCL takes no finer timestamp.
+    a buffer may reach plus five minutes, and by an hour at least. The result is whole seconds: KCL takes no finer
+    timestamp.
     """
     if start == "now":
         return now_ms // 1000 * 1000
@@ -41,7 +44,7 @@ def propose_start(
         return start // 1000 * 1000
     if now_ms - identity.created_ms < identity.retention_ms:
         return None
-    margin_ms = int(max_segment_age_seconds * 1000) + START_MARGIN_MS
+    margin_ms = max(_LEAST_MARGIN_MS, int(max_segment_age_seconds * 1000) + START_MARGIN_MS)
     return -(-(now_ms - identity.retention_ms + margin_ms) // 1000) * 1000
 
 

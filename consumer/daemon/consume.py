@@ -17,6 +17,7 @@ from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
 from consumer.archived.application import KclStart, kcl_start, propose_start, settle_application
+from consumer.archived.first_shards import settle_first_shards
 from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import daemon_command
 from consumer.daemon.properties import PRESETS, effective_properties, processor_command, write_effective
@@ -90,7 +91,9 @@ def settle_start(settings: Settings, clock: Clock) -> KclStart:
         written_at_ms=now_ms,
     )
     backoff = Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds)
-    record = settle_application(RetryingStore(store, lambda: backoff), settings.prefix, identity, proposal)
+    retrying = RetryingStore(store, lambda: backoff)
+    record = settle_application(retrying, settings.prefix, identity, proposal)
+    settle_first_shards(retrying, settings.prefix, stream, record, clock, new_id, service_ms=stream.service_ms())
     start = kcl_start(record, identity, now_ms)
     log = structlog.get_logger()
     if record.start != proposal.start:

@@ -21,6 +21,7 @@ from archive.format.minute import iso_time
 from archive.format.position import Position, is_sequence_number
 from consumer.archived.application import read_application, settle_application
 from consumer.evidence.birth import ShardOrigin
+from consumer.evidence.opening import is_adopted, mark_adopted, mark_opened
 from consumer.evidence.shard_evidence import ShardEvidence
 from consumer.processor.chain_tail import ChainTail
 from consumer.services import Services
@@ -69,9 +70,11 @@ class ShardStarter:
                     f"KCL starts the shard at {sequence_number!r}, which is not a position",
                     next_step="look at the shard's row in the lease table",
                 ) from exc
+            mark_opened(self._services, self._shard_id, self._info, chain.tail)
             return ShardStart(identity, chain, evidence)
         checkpoint = Position(int(sequence_number), sub_sequence_number)
         tail = self._resumed_tail(checkpoint)
+        mark_opened(self._services, self._shard_id, self._info, tail)
         return ShardStart(identity, ChainTail(tail, self._continuity(identity, tail, evidence)), evidence)
 
     def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity:
@@ -147,7 +150,10 @@ class ShardStarter:
             begun_after = marker.chain_start()
             # Perhaps nobody came further than start.json: the first segment still has to name what it follows.
             return begun_after if begun_after.adopted == checkpoint else checkpoint
+        if is_adopted(self._services, self._shard_id, checkpoint):
+            return ChainStart("AFTER_SEQUENCE", checkpoint)
         if self._services.settings.adopt_checkpoint:
+            mark_adopted(self._services, self._shard_id, checkpoint)
             self._log.warning(
                 "checkpoint_adopted",
                 position=str(checkpoint),

@@ -35,6 +35,7 @@ class World:
 
     def __init__(self, *, start: str = "TRIM_HORIZON", at_timestamp_ms: int | None = None) -> None:
         self.clock = ManualClock()
+        self.rng = random.Random(1)
         self.bucket = MemoryBucket(self.clock)
         self.shard = FakeShard()
         self.stream = FakeStream(self.shard, clock=self.clock)

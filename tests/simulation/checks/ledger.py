@@ -63,6 +63,7 @@ class Ledger:
         self.accepts_gap = False
         self.given_up: set[int] = set()
         self.ended_empty = False
+        self.doubted: set[Position | None] = set()
 
     def created(self, key: str, stored: Stored) -> None:
         """Look at a new object."""
@@ -141,7 +142,9 @@ class Ledger:
         if mark.kind is MarkKind.READ and self.shard.closed and mark.until_ms > self._closed_ms():
             raise Violation(f"{key} calls a closed shard open")
         self.world.tally[f"read marks: {mark.kind}, {mark.continuity}"] += 1
-        if mark.continuity is Continuity.PROVEN:
+        if mark.continuity is not Continuity.PROVEN:
+            self.doubted.add(mark.position)
+        else:
             self._check_claim(key, mark.from_ms, mark.until_ms, last)
 
     def _closed_ms(self) -> float:
@@ -231,7 +234,8 @@ class Ledger:
 
     def _check_link(self, before: Segment, segment: Segment, *, may_break: bool) -> None:
         lost = segment.first - before.last - 1
-        reported = segment.metadata.is_doubtful
+        # What a mark has told of the same link, the segment behind it need not tell again: it stands on the mark.
+        reported = segment.metadata.is_doubtful or before.metadata.last in self.doubted
         if lost and not reported:
             raise Violation(
                 f"{lost} records before {name(segment.first)} are missing, and nothing in the archive says so"
@@ -240,7 +244,7 @@ class Ledger:
             self.world.tally["checked: a break, reported"] += 1
         elif reported:
             self.world.tally["checked: a break reported, nothing was lost"] += 1
-        if reported and not may_break:
+        if segment.metadata.is_doubtful and not may_break:
             raise Violation(f"{name(segment.first)} reports a break although nothing was trimmed")
         if segment.metadata.after != before.metadata.last and not reported:
             raise Violation(f"{name(segment.first)} follows {segment.metadata.after}, not the segment before it")

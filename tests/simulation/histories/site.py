@@ -9,13 +9,15 @@ from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
 from consumer.archived.application import kcl_start, propose_start, settle_application
+from consumer.archived.first_shards import settle_first_shards
 from consumer.settings.settings import Settings
+from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import StreamIdentity
 from tests.fakes.daemon_double import Lease
 from tests.fakes.shard import FIRST_SEQUENCE
 from tests.simulation.checks.ledger import Ledger
 from tests.simulation.services.bucket import PREFIX, Bucket, S3Client
-from tests.simulation.services.kinesis import ARN, HOUR, SimShard, SimStream
+from tests.simulation.services.kinesis import ARN, HOUR, KinesisClient, SimShard, SimStream
 from tests.simulation.world import Host, World
 
 _TAILS: Final = (b"", b"", b"", "é日".encode(), b"\xff\xfe", b'"\n\\', b"x" * 150)
@@ -90,7 +92,13 @@ class Site:
             )
             store = S3Store(S3Client(self.bucket, host), "archive")  # type: ignore[arg-type] # the part of it that is used
             backoff = Backoff(host, world.rng, budget_seconds=1)
-            self.record = settle_application(RetryingStore(store, lambda: backoff), PREFIX, identity, proposal)
+            retrying = RetryingStore(store, lambda: backoff)
+            self.record = settle_application(retrying, PREFIX, identity, proposal)
+            client = KinesisClient(self.stream, host)
+            stream = KinesisStream(lambda: client, "flights", host, world.rng)  # type: ignore[arg-type,return-value] # the part of it that is used
+            settle_first_shards(
+                retrying, PREFIX, stream, self.record, host, world.new_id, service_ms=int(world.now * 1000)
+            )
         at = kcl_start(self.record, identity, host.now_ms()).at_seconds
         self.lease.start = "TRIM_HORIZON" if at is None else "AT_TIMESTAMP"
         self.lease.at_timestamp_ms = None if at is None else at * 1000

@@ -71,7 +71,7 @@ def test_a_shard_without_a_record_gets_no_start_marker() -> None:
     worker = world.started()
     worker.daemon.tick()
     worker.daemon.request_shutdown()
-    assert world.bucket.keys(f"{PREFIX}_shards/") == []
+    assert world.bucket.keys(START_KEY) == []
 
 
 def test_two_starts_of_one_shard_agree_on_its_marker(world: World) -> None:

@@ -1,0 +1,79 @@
+"""What is stored when a processor is given a shard: that it was opened, and an adopted checkpoint before that."""
+
+from archive.errors import SafetyRefusal
+from archive.format.coverage_markers import (
+    FORMAT,
+    AdoptedMarker,
+    OpenedMarker,
+    adopted_marker_key,
+    decode_coverage_marker,
+    encode_coverage_marker,
+    opened_marker_key,
+)
+from archive.format.metadata import Predecessor
+from archive.format.minute import iso_time
+from archive.format.position import Position
+from consumer.services import Services
+from consumer.stream.port import ShardInfo
+
+
+def mark_opened(services: Services, shard_id: str, info: ShardInfo | None, tail: Predecessor) -> None:
+    """Store `opened.json` unless it is there; for older archives, too.
+
+    Raises:
+        SafetyRefusal: it names other hash keys or other parents: that was another shard.
+        FormatError, StoreUnavailable, StoreRefused, ObjectVanished: the store.
+    """
+    key = opened_marker_key(services.settings.prefix, shard_id)
+    marker = OpenedMarker(
+        format=FORMAT,
+        shard=shard_id,
+        sentinel=f"AFTER_SEQUENCE:{tail}" if isinstance(tail, Position) else str(tail),
+        starting_hash_key=info.starting_hash_key if info else "",
+        ending_hash_key=info.ending_hash_key if info else "",
+        parents=sorted(info.parents) if info else [],
+        writer=services.new_id(),
+        opened_at=iso_time(services.clock.now_ms()),
+    )
+    found = services.store.get(key) or services.store.put_or_read(key, encode_coverage_marker(marker))
+    if found is None or info is None:
+        return
+    stored = decode_coverage_marker(found.body, OpenedMarker, key)
+    if stored.starting_hash_key and _shape(stored) != _shape(marker):
+        raise SafetyRefusal(
+            f"{key} names hash keys {stored.starting_hash_key} to {stored.ending_hash_key} and parents "
+            f"{stored.parents}; the stream says {marker.starting_hash_key} to {marker.ending_hash_key} and "
+            f"{marker.parents}",
+            next_step="this is another shard under the same name: use a new prefix for this stream",
+        )
+
+
+def mark_adopted(services: Services, shard_id: str, position: Position) -> None:
+    """Store `adopted.json` unless it is there: from its time on, the shard is this application's.
+
+    Raises:
+        StoreUnavailable, StoreRefused, StreamUnavailable, StreamRefused: a service.
+    """
+    marker = AdoptedMarker(
+        format=FORMAT,
+        shard=shard_id,
+        position=str(position),
+        held=services.stream.holds(shard_id, position),
+        writer=services.new_id(),
+        written_at=iso_time(services.clock.now_ms()),
+    )
+    key = adopted_marker_key(services.settings.prefix, shard_id)
+    services.store.put_if_absent(key, encode_coverage_marker(marker))
+
+
+def is_adopted(services: Services, shard_id: str, position: Position) -> bool:
+    """Tell whether this very checkpoint was adopted before; raises FormatError, StoreUnavailable, StoreRefused."""
+    key = adopted_marker_key(services.settings.prefix, shard_id)
+    found = services.store.get(key)
+    if found is None:
+        return False
+    return decode_coverage_marker(found.body, AdoptedMarker, key).adopted_position() == position
+
+
+def _shape(marker: OpenedMarker) -> tuple[str, str, list[str]]:
+    return marker.starting_hash_key, marker.ending_hash_key, sorted(marker.parents)
