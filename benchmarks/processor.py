@@ -15,7 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from amazon_kclpy import dispatch
 
@@ -26,7 +26,7 @@ from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredOb
 from consumer.processor.processor import ShardProcessor
 from consumer.processor.protocol import run_process
 from consumer.settings.settings import Settings
-from consumer.stream.port import ShardInfo, StreamIdentity
+from consumer.stream.port import Answer, Beginning, ShardInfo, StreamIdentity
 
 SHARD = "shardId-000000000000"
 FIRST = 49680430009993180326445188721472315949130085524050018306
@@ -67,8 +67,20 @@ class _NullStream:
     def holds(self, shard_id: str, position: Position) -> bool:  # noqa: ARG002 - the port's shape
         return True
 
-    def ends_after(self, shard_id: str, position: Position | None) -> bool:  # noqa: ARG002 - the port's shape
-        return False
+    def all_shards(self, *, at_ms: int | None = None, since_ms: int | None = None) -> Mapping[str, ShardInfo]:  # noqa: ARG002 - the port's shape
+        return {}
+
+    def open(self, shard_id: str, beginning: Beginning) -> Answer | None:  # noqa: ARG002 - the port's shape
+        return None
+
+    def read(self, shard_id: str, iterator: str) -> Answer:  # noqa: ARG002 - the port's shape
+        return Answer(None, None)
+
+    def service_ms(self) -> int | None:
+        return None
+
+    def within(self, budget_seconds: float) -> Self:  # noqa: ARG002 - the port's shape
+        return self
 
 
 def make_lines(payload_bytes: int, total_bytes: int) -> list[bytes]:

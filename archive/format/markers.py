@@ -60,12 +60,13 @@ class StartMarker(msgspec.Struct, frozen=True, kw_only=True):
         return Position.parse(self.first)
 
 
-class EndMarker(msgspec.Struct, frozen=True, kw_only=True):
+class EndMarker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`end.json`: written once the end of a shard is proven.
 
     `last` is the last archived position, None for a shard without a record. `proof` is "read" when the shard was
     read to its null iterator, "expired" when the stream no longer lists it or the reader may have missed records that
-    were trimmed.
+    were trimmed. `undelivered` are the sequence numbers of the records behind `last` that KCL would not deliver; the
+    field is left out when there are none, for readers from before it.
     """
 
     format: int
@@ -75,6 +76,7 @@ class EndMarker(msgspec.Struct, frozen=True, kw_only=True):
     proof: Literal["read", "expired"]
     writer: str
     written_at: str
+    undelivered: list[str] = []
 
     def last_position(self) -> Position | None:
         """Return the last archived position; raises FormatError."""

@@ -9,14 +9,13 @@ from typing import Final
 
 import structlog
 
-from archive.coverage.continuity import Held, first_from, is_mark_due, read_until
+from archive.coverage.continuity import first_from, is_mark_due, read_until
 from archive.coverage.evidence import STEP_BACK_MS
 from archive.errors import MinutebookError
 from archive.format.keys import start_marker_key
-from archive.format.metadata import Continuity, Predecessor
+from archive.format.metadata import Predecessor
 from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
-from consumer.evidence.held import oldest_record
 from consumer.evidence.shard_evidence import ShardEvidence, position_of
 from consumer.evidence.tip_walk import Reached, TipWalk, hash_range_of
 from consumer.evidence.turn import Turn
@@ -122,9 +121,9 @@ class ReadMarks:
         asked_ms, position = walk.asked_ms, position_of(walk.tail)
         if asked_ms is None or walk.answered_ms is None or (position is None and self._is_begun()):
             return
-        continuity = self._judge(walk)
-        if continuity is None:
-            return
+        if walk.stands_on_mark and not evidence.is_young():
+            return  # it aged on the way: the next attempt begins at the tail
+        continuity = evidence.judge_walk(walk.tail, walk, services)
         from_ms = first_from(evidence.base) if evidence.is_founded else asked_ms - STEP_BACK_MS
         until_ms = read_until(asked_ms, from_ms)
         if until_ms > walk.answered_ms or services.clock.monotonic() - walk.began_at > _MAX_WALK_SECONDS:
@@ -140,9 +139,7 @@ class ReadMarks:
             services.new_id(),
             undelivered,
         )
-        for day in mark_days(mark):
-            key = read_mark_key(services.settings.prefix, day, mark)
-            services.store.put_if_absent(key, encode_read_mark(mark))
+        store_mark(services, mark)
         evidence.marked(mark)
         self._attempt_ms = None
         self._log.info(
@@ -153,24 +150,17 @@ class ReadMarks:
             from_ms=from_ms,
         )
 
-    def _judge(self, walk: "_Walk") -> Continuity | None:
-        """Judge the walk by the Date of its last answer; None: begin again at the tail."""
-        evidence, services = self._evidence, self._services
-        position = position_of(walk.tail)
-        if evidence.is_young() or evidence.base is None:
-            if position is not None and walk.record is None and not walk.stands_on_mark:
-                return Continuity.UNPROVEN  # the tail is trimmed, and may not end its aggregate
-            return evidence.judge(Held(), services)
-        if walk.stands_on_mark:
-            return None
-        if position is None:
-            return evidence.judge(Held(oldest=oldest_record(services, self._shard_id)), services)
-        return evidence.judge(Held(tail=walk.record is not None), services)
-
     def _is_begun(self) -> bool:
         """Tell whether somebody has begun to archive the shard: then its chain has an end that is not known here."""
         key = start_marker_key(self._services.settings.prefix, self._shard_id)
         return self._services.store.get(key) is not None
+
+
+def store_mark(services: Services, mark: ReadMark) -> None:
+    """Store a mark under every day that its interval touches; raises StoreUnavailable, StoreRefused."""
+    for day in mark_days(mark):
+        # The key is ours alone: when it exists already, an earlier attempt of this very request was applied.
+        services.store.put_if_absent(read_mark_key(services.settings.prefix, day, mark), encode_read_mark(mark))
 
 
 class _Walk(TipWalk):

@@ -24,6 +24,7 @@ from archive.format.position import Position
 from archive.format.read_mark import ReadMark, parse_read_mark_key, read_mark_folder
 from consumer.evidence.birth import ShardOrigin, is_child, prove_birth
 from consumer.evidence.held import oldest_record, record_at
+from consumer.evidence.tip_walk import TipWalk
 from consumer.services import Services
 
 
@@ -205,6 +206,17 @@ class ShardEvidence:
         now_ms = services.stream.service_ms()
         # Where the service names no time, nothing counts as young.
         return judge_continuity(self._base, self._base.until_ms + SURELY_HELD_MS if now_ms is None else now_ms, held)
+
+    def judge_walk(self, tail: Predecessor, walk: TipWalk, services: Services) -> Continuity:
+        """Judge a walk behind `tail` that came to its tip, or to the shard's end. Raises as `judge`."""
+        if position_of(tail) is None:
+            is_clear = self._base is None or self.is_young()
+            held = Held() if is_clear else Held(oldest=oldest_record(services, self.origin.shard_id))
+            return self.judge(held, services)
+        if walk.record is None and not self._is_mark:
+            # The tail is trimmed, and may not end its aggregate; a mark would have seen to that.
+            return Continuity.UNPROVEN
+        return self.judge(Held(tail=walk.record is not None), services)
 
     def _ask_held(self, tail: Predecessor, services: Services) -> Held:
         position = position_of(tail)

@@ -95,7 +95,7 @@ class ShardProcessor:
                 on_chain_start=starter.mark_start,
             ),
             IntervalCheckpoints(services, shard_id, last=start.chain.archived_through),
-            ShardEndProof(services, shard_id),
+            ShardEndProof(services, start.evidence),
             retention,
             ReadMarks(services, start.evidence, self._turn),
         )
@@ -163,19 +163,20 @@ class ShardProcessor:
     def shard_ended(self, shard_ended_input: ShutdownInput) -> None:
         """Commit what is held, prove the end, write its marker, checkpoint SHARD_END.
 
-        Answering without that checkpoint would make KCL ask for ever, so whatever prevents it is raised.
+        Answering without that checkpoint would make KCL ask for ever, so whatever prevents it is raised. But for a
+        lease that is lost: its new owner ends the shard, and KCL asks no more once it has seen that.
         """
-        shard = self._opened()
         if self._silent:
-            raise DeliveryDoubt(
-                "KCL reports the end of a shard whose lease is lost",
-                next_step="nothing was checkpointed; the owner of the lease ends the shard",
-            )
+            return
+        shard = self._opened()
         shard.archiver.commit("shard_end")
         archiver = shard.archiver
         unbroken = archiver.chain.is_unbroken and shard.retention.is_unbroken(archiver.reached)
         shard.end_proof.mark_end(archiver.chain.tail, unbroken=unbroken)
-        shard.checkpoints.shard_end(shard_ended_input.checkpointer, budget_seconds=SHARD_END_BUDGET_SECONDS)
+        try:
+            shard.checkpoints.shard_end(shard_ended_input.checkpointer, budget_seconds=SHARD_END_BUDGET_SECONDS)
+        except LeaseLost as exc:
+            self._fall_silent(str(exc))
 
     def _opened(self) -> "_Shard":
         if self._shard is None:

@@ -6,23 +6,33 @@ is believed only when
 
 1. the stream is the one that owns the prefix,
 2. ListShards calls the shard closed, and
-3. GetRecords behind our last position reaches the null iterator without meeting a record or an aggregate's rest.
+3. GetRecords behind our last position reaches the null iterator without meeting a record or an aggregate's rest that
+   KCL would deliver; what it would not is kept beside the archive, and named.
 
+Each writer stores its own proof among the read marks, so that any one that is proven suffices. Then comes end.json.
 A shard that the same stream no longer lists was closed longer ago than its retention; and a reader that retention
-overtook cannot tell what it missed before the end. The marker then says `expired`, and the audit answers unknown.
+overtook cannot tell what it missed before the end. The marker then says `expired`, for readers that know no proofs.
 """
 
 from typing import Literal
 
 import structlog
 
+from archive.coverage.continuity import first_from, read_until
+from archive.coverage.evidence import STEP_BACK_MS
 from archive.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
 from archive.format.keys import application_key, end_marker_key, start_marker_key
 from archive.format.markers import FORMAT, ApplicationRecord, EndMarker, decode_marker, encode_marker
-from archive.format.metadata import ChainStart, Predecessor
+from archive.format.metadata import Continuity, Predecessor
 from archive.format.minute import iso_time
 from archive.format.position import Position
+from archive.format.read_mark import MarkKind, ReadMark
 from consumer.archived.application import check_stream, read_application
+from consumer.evidence.end_walk import walk_to_end
+from consumer.evidence.read_marks import store_mark
+from consumer.evidence.shard_evidence import ShardEvidence, position_of
+from consumer.evidence.tip_walk import TipWalk, hash_range_of
+from consumer.evidence.undelivered import keep_undelivered
 from consumer.services import Services
 from consumer.stream.port import ShardInfo
 
@@ -32,9 +42,10 @@ _STEP = "nothing was checkpointed; after a restart KCL asks the stream again"
 class ShardEndProof:
     """Proves the end of one shard and writes its end marker."""
 
-    def __init__(self, services: Services, shard_id: str) -> None:
+    def __init__(self, services: Services, evidence: ShardEvidence) -> None:
         self._services = services
-        self._shard_id = shard_id
+        self._evidence = evidence
+        self._shard_id = shard_id = evidence.origin.shard_id
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def mark_end(self, tail: Predecessor, *, unbroken: bool) -> None:
@@ -46,46 +57,80 @@ class ShardEndProof:
             ShardEndUnproven: the stream does not confirm the end.
             SafetyRefusal: another stream, or an end at another position was recorded before.
         """
-        last = tail.adopted if isinstance(tail, ChainStart) else tail
-        info, proof = self._prove(tail, last, unbroken=unbroken)
-        key = end_marker_key(self._services.settings.prefix, self._shard_id)
+        services, last = self._services, position_of(tail)
+        record = self._check_identity()
+        info = services.stream.shard(self._shard_id)
+        walk = None if info is None else self._read_to_end(record, info, tail)
+        is_known = last is not None or not self._is_begun()
+        undelivered = () if walk is None else keep_undelivered(services, self._shard_id, walk.withheld)
+        is_covered = is_known and self._store_piece(tail, walk, undelivered)
+        proof: Literal["read", "expired"] = "read" if info is not None and unbroken and is_known else "expired"
+        if proof == "expired" and not is_covered:
+            self._log.error(
+                "shard_end_expired",
+                last=str(last),
+                next_step="records before the end may have been trimmed: the audit will say unknown for this shard",
+            )
+        key = end_marker_key(services.settings.prefix, self._shard_id)
         marker = EndMarker(
             format=FORMAT,
             shard=self._shard_id,
             last=None if last is None else str(last),
             children=list(info.children) if info else [],
             proof=proof,
-            writer=self._services.new_id(),
-            written_at=iso_time(self._services.clock.now_ms()),
+            writer=services.new_id(),
+            written_at=iso_time(services.clock.now_ms()),
+            undelivered=[str(sequence) for sequence in undelivered],
         )
-        found = self._services.store.put_or_read(key, encode_marker(marker))
+        found = services.store.put_or_read(key, encode_marker(marker))
         if found is not None:
             _compare(decode_marker(found.body, EndMarker, key), key, last, proof)
         self._log.info("shard_end_proven", last=marker.last, proof=proof, children=marker.children)
 
-    def _prove(
-        self, tail: Predecessor, last: Position | None, *, unbroken: bool
-    ) -> tuple[ShardInfo | None, Literal["read", "expired"]]:
-        record = self._check_identity()
-        info = self._services.stream.shard(self._shard_id)
-        if info is not None and not info.closed:
+    def _read_to_end(self, record: ApplicationRecord, info: ShardInfo, tail: Predecessor) -> TipWalk:
+        if not info.closed:
             raise ShardEndUnproven(
                 f"KCL reports the end of {self._shard_id}, and ListShards says it is open", next_step=_STEP
             )
-        # A shard that was started at a timestamp may hold older records: they were never to be read.
-        since_ms = record.start_at_ms if str(tail) == "AT_TIMESTAMP" else None
-        if info is not None and not self._services.stream.ends_after(self._shard_id, last, since_ms):
+        last = position_of(tail)
+        walk = walk_to_end(
+            self._services.stream,
+            self._services.clock,
+            self._shard_id,
+            last,
+            # A shard that was started at a timestamp may hold older records: they were never to be read.
+            since_ms=record.start_at_ms if str(tail) == "AT_TIMESTAMP" else None,
+            hash_range=hash_range_of(info),
+        )
+        if walk is None:
             raise ShardEndUnproven(
                 f"KCL reports the end of {self._shard_id}, and records are left after {last}", next_step=_STEP
             )
-        if info is not None and unbroken and (last is not None or not self._is_begun()):
-            return info, "read"
-        self._log.error(
-            "shard_end_expired",
-            last=str(last),
-            next_step="records before the end may have been trimmed: the audit will answer unknown for this shard",
+        return walk
+
+    def _store_piece(self, tail: Predecessor, walk: TipWalk | None, undelivered: tuple[int, ...]) -> bool:
+        """Store this writer's own proof of the end; return whether it proves that nothing is missing before it."""
+        evidence, services = self._evidence, self._services
+        asked_ms = services.stream.service_ms() if walk is None else walk.asked_ms
+        if asked_ms is None:
+            return False
+        if walk is not None and walk.record is not None and isinstance(tail, Position):
+            evidence.found_tail(tail, walk.record.arrival_ms)
+        evidence.look_up_beyond(tail, services)
+        continuity = Continuity.UNPROVEN if walk is None else evidence.judge_walk(tail, walk, services)
+        from_ms = first_from(evidence.base) if evidence.is_founded else asked_ms - STEP_BACK_MS
+        piece = ReadMark(
+            self._shard_id,
+            MarkKind.END,
+            continuity,
+            from_ms,
+            read_until(asked_ms, from_ms),
+            position_of(tail),
+            services.new_id(),
+            undelivered,
         )
-        return info, "expired"
+        store_mark(services, piece)
+        return continuity is Continuity.PROVEN
 
     def _is_begun(self) -> bool:
         """Tell whether somebody has begun to archive the shard."""

@@ -15,13 +15,12 @@ from archive.clock import Clock
 from archive.errors import StreamRefused
 from archive.format.position import Position
 from archive.retry import Backoff
-from consumer.stream.aggregates import count_user_records
 from consumer.stream.port import Answer, Beginning, HeldRecord, ShardInfo, StreamIdentity
 from consumer.stream.service_time import ServiceTime, epoch_ms
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
-    from mypy_boto3_kinesis.type_defs import GetRecordsOutputTypeDef, RecordTypeDef, ShardTypeDef
+    from mypy_boto3_kinesis.type_defs import GetRecordsOutputTypeDef, ShardTypeDef
 
 T = TypeVar("T")
 
@@ -166,44 +165,12 @@ class KinesisStream:
             answer.get("NextShardIterator"), epoch_ms(_date(answer)), records, answer.get("MillisBehindLatest")
         )
 
-    def ends_after(self, shard_id: str, position: Position | None, since_ms: int | None = None) -> bool:
-        """Read on until a record or the null iterator; see `Stream`.
-
-        Where Kinesis refuses an iterator at a position that is trimmed, whatever is left lies behind it.
-        """
-        try:
-            return self._reaches_end(shard_id, position, since_ms)
-        except StreamRefused as exc:
-            if position is None or error_code(exc.__cause__) not in _TRIMMED_CODES:
-                raise
-            return self._reaches_end(shard_id, None, None)
-
-    def _reaches_end(self, shard_id: str, position: Position | None, since_ms: int | None) -> bool:
-        """Read on from the record at `position`: it may be an aggregate with user records behind the position.
-
-        An answer without records and with an iterator proves nothing: Kinesis gives such on the way. A shard that is
-        caught up with and still has an iterator is open.
-        """
-        empty_at_tip = 0
-        for answer in self._read(shard_id, position, since_ms):
-            if any(not _lies_within(record, position) for record in answer["Records"]):
-                return False
-            if not answer.get("NextShardIterator"):
-                return True
-            empty_at_tip = empty_at_tip + 1 if answer["MillisBehindLatest"] == 0 else 0
-            if empty_at_tip > 40:  # noqa: PLR2004 - ten seconds at the tip of a shard that ListShards calls closed
-                return False
-        return True
-
     @property
     def _client(self) -> "KinesisClient":
         return self._make_client()
 
-    def _read(
-        self, shard_id: str, position: Position | None, since_ms: int | None = None
-    ) -> Iterator["GetRecordsOutputTypeDef"]:
-        sequence = None if position is None else position.sequence
-        request = _iterator_request(self._name, shard_id, Beginning(sequence, since_ms))
+    def _read(self, shard_id: str, position: Position) -> Iterator["GetRecordsOutputTypeDef"]:
+        request = _iterator_request(self._name, shard_id, Beginning(position.sequence))
         found = self._ask(lambda: self._client.get_shard_iterator(**request), f"GetShardIterator of {shard_id}")
         iterator: str | None = found["ShardIterator"]
         while iterator:
@@ -241,15 +208,6 @@ def _date(answer: object) -> str | None:
     metadata = answer.get("ResponseMetadata", {}) if isinstance(answer, dict) else {}
     found = metadata.get("HTTPHeaders", {}).get("date")
     return found if isinstance(found, str) else None
-
-
-def _lies_within(record: "RecordTypeDef", position: Position | None) -> bool:
-    """Tell whether a Kinesis record holds nothing behind `position`."""
-    return (
-        position is not None
-        and int(record["SequenceNumber"]) == position.sequence
-        and count_user_records(record["Data"]) <= position.sub + 1
-    )
 
 
 def _parents(row: "ShardTypeDef") -> tuple[str, ...]:

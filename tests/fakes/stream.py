@@ -139,15 +139,6 @@ class FakeStream:
         self._ask("holds")
         return any(record.position == position for record in self.shards[shard_id].records)
 
-    def ends_after(self, shard_id: str, position: Position | None, since_ms: int | None = None) -> bool:
-        """Read on after `position`, as GetRecords does."""
-        self._ask("ends_after")
-        shard = self.shards[shard_id]
-        left = shard.after(position)
-        if position is None and since_ms is not None:
-            left = [record for record in left if record.arrival_ms >= since_ms]
-        return (shard.closed or self.false_ends) and not left
-
     def recreate(self, created_ms: int) -> None:
         """Delete the stream and make it again under the same name: empty shards, another creation time."""
         self.created_ms = created_ms

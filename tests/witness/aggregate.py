@@ -8,6 +8,7 @@ Format: aws/amazon-kinesis-producer, aggregation-format.md: 4 magic bytes, a pro
 
 import hashlib
 from collections.abc import Sequence
+from typing import Final
 
 MAGIC = b"\xf3\x89\x9a\xc2"
 _LENGTH_DELIMITED = 2
@@ -20,11 +21,15 @@ def aggregate(records: Sequence[tuple[str, bytes]]) -> bytes:
     message += b"".join(
         _field(3, _varint(1 << 3) + _varint(keys.index(key)) + _field(3, data)) for key, data in records
     )
-    return MAGIC + message + hashlib.md5(message, usedforsecurity=False).digest()
+    return _seal(message)
 
 
 def _field(number: int, value: bytes) -> bytes:
     return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(value)) + value
+
+
+def _seal(message: bytes) -> bytes:
+    return MAGIC + message + hashlib.md5(message, usedforsecurity=False).digest()
 
 
 def _varint(value: int) -> bytes:
@@ -33,3 +38,7 @@ def _varint(value: int) -> bytes:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     return bytes([*out, value])
+
+
+EMPTY: Final = _seal(_field(1, b"k"))
+"""An aggregate with a table of keys and no user record: KCL delivers nothing of it."""

@@ -56,13 +56,6 @@ EVIDENCE: Final = (
         mode="plain",
     ),
     Mutation(
-        "forget the rest of the aggregate that the tail lies in",
-        Change(
-            _TIP_WALK, "self.record, archived = record, self._position.sub", "self.record, archived = record, 1 << 60"
-        ),
-        tests=(f"{_MARKS}::test_the_rest_of_the_aggregate_that_the_tail_lies_in_is_no_tip",),
-    ),
-    Mutation(
         "take an empty answer for the tip",
         Change(
             "consumer/stream/port.py",

@@ -14,13 +14,14 @@ _SHARD_START: Final = "consumer/processor/shard_start.py"
 _CHECKPOINTS: Final = "consumer/processor/checkpoints.py"
 _RETENTION: Final = "consumer/processor/retention.py"
 _SHARD_END: Final = "consumer/processor/shard_end.py"
-_KINESIS: Final = "consumer/stream/kinesis.py"
+_END_WALK: Final = "consumer/evidence/end_walk.py"
 
 _CHECKPOINT_TESTS: Final = "tests/unit/consumer/processor/test_checkpoints.py"
 _BUFFER: Final = "tests/unit/consumer/processor/test_buffer.py"
 _ENDS: Final = "tests/unit/consumer/processor/test_end.py"
 _SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
 _STARTS: Final = "tests/unit/consumer/processor/test_start.py"
+_READ_MARKS: Final = "tests/unit/consumer/evidence/test_read_marks.py"
 _RETENTION_TESTS: Final = "tests/unit/consumer/processor/test_retention.py"
 
 SHARDS: Final = (
@@ -187,7 +188,11 @@ SHARDS: Final = (
     ),
     Mutation(
         "answer a false end with records left",
-        Change(_SHARD_END, "not self._services.stream.ends_after(", "None is self._services.stream.ends_after("),
+        Change(
+            _END_WALK,
+            "        if reached is Reached.MORE:\n            return None\n",
+            "        if reached:\n            return walk\n",
+        ),
         tests=(f"{_ENDS}::test_a_closed_shard_with_records_left_is_not_at_its_end",),
         mode="plain",
     ),
@@ -195,20 +200,31 @@ SHARDS: Final = (
     Mutation(
         "answer a false end of an open shard",
         Change(_SHARD_END, "not info.closed:", "info.closed is None:"),
-        Change(_SHARD_END, "not self._services.stream.ends_after(", "None is self._services.stream.ends_after("),
+        Change(
+            _END_WALK,
+            "        if reached is Reached.MORE:\n            return None\n",
+            "        if reached:\n            return walk\n",
+        ),
         mode="plain",
         tests=(f"{_ENDS}::test_the_end_of_an_open_shard_is_not_believed",),
     ),
     Mutation(
         "call every end proven",
-        Change(_SHARD_END, "and unbroken and (last is not None or not self._is_begun()):", ":"),
+        Change(_SHARD_END, "and unbroken and is_known else", "else"),
         mode="plain",
         tests=(f"{_AT_THE_END}::test_an_end_reached_past_retention_is_not_proven",),
     ),
     Mutation(
-        "end a shard behind whole aggregates",
-        Change(_KINESIS, '        and count_user_records(record["Data"]) <= position.sub + 1\n', ""),
+        "end a shard behind whole aggregates, or mark it as read there",
+        Change(
+            "consumer/evidence/tip_walk.py",
+            "self.record, archived = record, self._position.sub",
+            "self.record, archived = record, 1 << 60",
+        ),
         mode="plain",
-        tests=(f"{_AT_THE_END}::test_the_rest_of_an_aggregate_is_not_skipped_at_a_false_end",),
+        tests=(
+            f"{_AT_THE_END}::test_the_rest_of_an_aggregate_is_not_skipped_at_a_false_end",
+            f"{_READ_MARKS}::test_the_rest_of_the_aggregate_that_the_tail_lies_in_is_no_tip",
+        ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from archive.errors import BufferTooOld, DeliveryDoubt, LeaseLost, MinutebookError, SafetyRefusal, StoreRefused
+from archive.errors import BufferTooOld, DeliveryDoubt, MinutebookError, SafetyRefusal, StoreRefused
 from tests.simulation.world import Violation
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ def _has_cause(history: "History", error: MinutebookError, consumer: "Consumer",
     if isinstance(error, DeliveryDoubt):
         overtaken = scenario.trims and consumer.shard.trimmed > 0 and pending == "processRecords"
         return consumer.orphan or overtaken or history.site_of(consumer).recreated
-    if isinstance(error, LeaseLost):
-        return pending == "shardEnded" and not consumer.owns_lease
     if isinstance(error, SafetyRefusal):
         return history.refusal_is_right(consumer)
     if isinstance(error, StoreRefused):

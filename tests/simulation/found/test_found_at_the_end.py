@@ -10,6 +10,7 @@ from archive.errors import SafetyRefusal
 from archive.format.keys import end_marker_key
 from archive.format.markers import EndMarker, decode_marker, encode_marker
 from archive.format.position import Position
+from consumer.evidence.end_walk import walk_to_end
 from consumer.stream.kinesis import KinesisStream
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
@@ -53,11 +54,11 @@ def sim_world() -> SimWorld:
     return SimWorld(random.Random(1), 1_795_000_000.0, Counter(), traced=False)
 
 
-def stream_port(world: SimWorld, stream: SimStream) -> KinesisStream:
-    """Return the consumer's own port on the simulated Kinesis."""
+def stream_port(world: SimWorld, stream: SimStream) -> tuple[KinesisStream, Host]:
+    """Return the consumer's own port on the simulated Kinesis, and its clock."""
     host = Host(world, "worker", skew=0, holdup=0, fault_rate=0)
     client = KinesisClient(stream, host)
-    return KinesisStream(lambda: client, "flights", host, world.rng)  # type: ignore[arg-type,return-value] # what is used of it
+    return KinesisStream(lambda: client, "flights", host, world.rng), host  # type: ignore[arg-type,return-value] # what is used of it
 
 
 @pytest.mark.parametrize("refuses", [True, False])
@@ -73,7 +74,7 @@ def test_a_trimmed_position_does_not_keep_a_shard_from_ending(*, refuses: bool) 
     stream.shard.close()
     world.now += 25 * HOUR
     stream.trim()
-    assert stream_port(world, stream).ends_after(stream.shard.shard_id, Position(5))
+    assert walk_to_end(*stream_port(world, stream), stream.shard.shard_id, Position(5)) is not None
 
 
 def test_an_end_reached_past_retention_is_not_proven() -> None:
@@ -152,8 +153,8 @@ def test_the_rest_of_an_aggregate_is_not_skipped_at_a_false_end() -> None:
     stream.shard.put_now([b"a", b"b", b"c"], int(world.now * 1000), "p", world.now, 1)
     stream.shard.close()
     asked = stream_port(world, stream)
-    assert not asked.ends_after(stream.shard.shard_id, Position(5, 1))
-    assert asked.ends_after(stream.shard.shard_id, Position(5, 2))
+    assert walk_to_end(*asked, stream.shard.shard_id, Position(5, 1)) is None
+    assert walk_to_end(*asked, stream.shard.shard_id, Position(5, 2)) is not None
 
 
 def test_an_end_that_comes_long_after_the_start_is_not_proven() -> None:

@@ -1,6 +1,5 @@
 """Read marks: when a quiet shard gets one, what it says, and what keeps it from being written."""
 
-import hashlib
 from typing import NamedTuple
 
 import pytest
@@ -16,12 +15,9 @@ from tests.fakes.memory_store import EndlessFault, Fault
 from tests.fakes.shard import SHARD
 from tests.fakes.stream import DAY_MS
 from tests.fakes.world import Worker, World
-from tests.witness.aggregate import MAGIC
+from tests.witness.aggregate import EMPTY
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
-_KEYS_ALONE = b"\n\x01k"
-EMPTY = MAGIC + _KEYS_ALONE + hashlib.md5(_KEYS_ALONE, usedforsecurity=False).digest()
-"""An aggregate with a table of keys and no user record."""
 
 
 class Tried(NamedTuple):

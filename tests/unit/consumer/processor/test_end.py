@@ -6,17 +6,19 @@ import pytest
 
 from archive.errors import (
     CheckpointFailed,
-    LeaseLost,
-    MinutebookError,
     SafetyRefusal,
     ShardEndUnproven,
     StoreUnavailable,
     StreamUnavailable,
 )
+from archive.format.aggregate import HashRange
+from archive.format.metadata import Continuity
+from archive.format.read_mark import MarkKind, ReadMark, decode_read_mark
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.memory_store import EndlessFault, Fault, PlannedFaults
 from tests.fakes.world import Worker, World
+from tests.witness.aggregate import EMPTY, aggregate
 
 END_KEY = f"{PREFIX}_shards/shardId-000000000000/end.json"
 SHARD = "shardId-000000000000"
@@ -45,10 +47,12 @@ def nothing_ended(world: World) -> None:
 
 
 def test_an_end_is_committed_marked_and_checkpointed_in_this_order(world: World) -> None:
-    """The segment, end.json, then SHARD_END."""
+    """The segment, the proof under each of its days, end.json, then SHARD_END."""
     worker = at_the_end(world)
     worker.daemon.end_shard()
-    assert [key for verb, key in worker.store.log if verb == "PUT"][-2:] == [world.chain()[0].key, END_KEY]
+    puts = [key for verb, key in worker.store.log if verb == "PUT"]
+    proofs = world.bucket.keys(f"{PREFIX}_read/")
+    assert puts[puts.index(world.chain()[0].key) :] == [world.chain()[0].key, *proofs, END_KEY]
     assert world.lease.checkpoint == SHARD_END
     world.check_everything_archived()
 
@@ -173,13 +177,15 @@ def test_an_end_that_cannot_be_checkpointed_ends_the_process(world: World) -> No
         worker.daemon.end_shard()
 
 
-def test_an_end_of_a_lost_lease_ends_the_process(world: World) -> None:
-    """The lease was lost at the last moment: the error leaves the process, the owner ends the shard."""
+def test_an_end_of_a_lost_lease_is_a_lost_lease(world: World) -> None:
+    """The lease was lost at the last moment: the processor falls silent, the owner ends the shard."""
     worker = at_the_end(world)
     world.lease.take()
-    with pytest.raises((LeaseLost, MinutebookError)):
-        worker.daemon.end_shard()
+    worker.daemon.end_shard()
     assert world.lease.checkpoint != SHARD_END
+    worker.store.requests.clear()
+    worker.daemon.end_shard()
+    assert not worker.store.requests
 
 
 def test_the_checkpoint_at_the_end_has_no_arguments(world: World) -> None:
@@ -212,3 +218,64 @@ def test_an_outage_at_the_end_ends_the_process(world: World) -> None:
     with pytest.raises(StoreUnavailable):
         worker.daemon.end_shard()
     nothing_ended(world)
+
+
+def proofs(world: World) -> list[ReadMark]:
+    """Return the proofs of the end, each once."""
+    keys = world.bucket.keys(f"{PREFIX}_read/")
+    return sorted({decode_read_mark(world.bucket.body(key), PREFIX, key) for key in keys})
+
+
+def test_each_writer_stores_a_proof_of_its_own(world: World) -> None:
+    """Proven: nothing came behind the tail, and nothing before it is missing since the segment that it stands on."""
+    at_the_end(world).daemon.end_shard()
+    [proof] = proofs(world)
+    assert (proof.kind, proof.continuity, proof.position) == (
+        MarkKind.END,
+        Continuity.PROVEN,
+        world.shard.everything[3].position,
+    )
+    assert proof.from_ms <= proof.until_ms < world.clock.now_ms()
+    world.lease.wipe()
+    again = world.started()
+    again.daemon.deliver()
+    again.daemon.end_shard()
+    assert [proof.continuity for proof in proofs(world)] == [Continuity.PROVEN] * 2
+
+
+def test_the_end_of_a_shard_that_is_not_listed_any_more_is_not_proven(world: World) -> None:
+    """Nobody can read it again."""
+    worker = at_the_end(world)
+    del world.stream.shards[SHARD]
+    worker.daemon.end_shard()
+    assert [proof.continuity for proof in proofs(world)] == [Continuity.UNPROVEN]
+
+
+def test_an_end_without_a_date_has_no_proof(world: World) -> None:
+    """The marker stays, for those that know no proofs."""
+    world.stream.clock = None
+    at_the_end(world).daemon.end_shard()
+    assert proofs(world) == []
+    assert json.loads(world.bucket.body(END_KEY))["proof"] == "read"
+
+
+def test_what_kcl_would_not_deliver_does_not_keep_a_shard_from_ending(world: World) -> None:
+    """Any producer can send an aggregate of nothing, or one for another shard: kept, named, and passed over."""
+    worker = world.started()
+    worker.daemon.deliver()
+    record = world.shard.put_undelivered(EMPTY, world.clock.now_ms())
+    world.shard.hash_range = HashRange(0, 0)
+    stray = world.shard.put_undelivered(aggregate([("p1", b"a"), ("p2", b"b")]), world.clock.now_ms())
+    world.shard.close()
+    worker.daemon.end_shard()
+    assert world.lease.checkpoint == SHARD_END
+    assert json.loads(world.bucket.body(END_KEY))["undelivered"] == [str(record.sequence), str(stray.sequence)]
+    assert proofs(world)[0].undelivered == (record.sequence, stray.sequence)
+    kept = [json.loads(world.bucket.body(key)) for key in world.bucket.keys(f"{PREFIX}_undelivered/")]
+    assert [one["reason"] for one in kept] == ["empty", "outside_hash_range"]
+
+
+def test_an_end_with_nothing_undelivered_reads_as_before(world: World) -> None:
+    """Earlier versions know no such field."""
+    at_the_end(world).daemon.end_shard()
+    assert "undelivered" not in json.loads(world.bucket.body(END_KEY))
