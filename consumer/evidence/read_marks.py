@@ -25,6 +25,8 @@ from consumer.stream.port import Answer, Beginning
 
 _CALL_SECONDS: Final = 1.0
 _MAX_CALLS: Final = 20
+_DATE_MS: Final = 1000
+"""A Date names whole seconds."""
 _MAX_WALK_SECONDS: Final = 240.0
 """An iterator lives for five minutes."""
 
@@ -126,7 +128,7 @@ class ReadMarks:
         continuity = evidence.judge_walk(walk.tail, walk, services)
         from_ms = first_from(evidence.base) if evidence.is_founded else asked_ms - STEP_BACK_MS
         until_ms = read_until(asked_ms, from_ms)
-        if until_ms > walk.answered_ms or services.clock.monotonic() - walk.began_at > _MAX_WALK_SECONDS:
+        if until_ms > walk.answered_ms + _DATE_MS or services.clock.monotonic() - walk.began_at > _MAX_WALK_SECONDS:
             return
         undelivered = keep_undelivered(services, self._shard_id, walk.withheld)
         mark = ReadMark(

@@ -4,8 +4,8 @@
     segment of another one .... its minute; after a lost slot, or a stored range that was found by LIST
     read mark ................. its `until`
     nothing known yet ......... is the record at the chain's tail still held? its minute. Else the newest read mark of
-                                today and yesterday at that position. Else, for a shard without a segment, the
-                                application's start or the shard's birth; for others nothing: the claim is unproven
+                                today and yesterday at that position. Else the application's start, or the birth of
+                                a shard without a segment: mostly too long ago to prove anything
 
 Claims are judged after the records were delivered, by the service's time (`archive.coverage.continuity`).
 """
@@ -144,8 +144,11 @@ class ShardEvidence:
             self._is_mark = self.is_doubt_told = True
         elif isinstance(tail, ChainStart) and position is None:
             self._stand_on_beginning(services)
+        elif isinstance(tail, ChainStart):
+            self._stand_on(self._adoption(position, services), None)
         else:
-            self._stand_on(self._adoption(position, services) if isinstance(tail, ChainStart) else None, None)
+            # Of an application that began within the last day nothing has been trimmed; else this proves nothing.
+            self._stand_on(Base(self.origin.begin_ms, position), None)
 
     def _stand_on_beginning(self, services: Services) -> None:
         is_born_later = is_child(services, self.origin)
