@@ -187,6 +187,7 @@ class Publisher:
             writer=writer,
             written_at=written_at,
             rules=manifest.rules,
+            until=manifest.until,
         )
         body = msgspec.json.format(msgspec.json.encode(pointer), indent=2) + b"\n"
         if self._replace(self.folder.pointer, body, seen.etag, JSON_TYPE):
