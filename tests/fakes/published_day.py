@@ -4,7 +4,7 @@ import gzip
 import json
 from collections.abc import Iterable
 
-from archive.store.published import FORMAT, RULES, digest_of
+from archive.store.published import FORMAT, GENERATION, RULES, digest_of
 
 PARQUET = b"PAR1 a few rows PAR1"
 
@@ -23,7 +23,7 @@ def published_objects(
     rows = sorted(raw)
     folder = f"{root}dt={day}/"
     manifest = f"{folder}_manifest/{generation}-w"
-    part = f"{folder}gen={generation}/part-0.parquet"
+    part = f"{folder}{GENERATION}{generation}/part-0.parquet"
     lines = "".join(json.dumps([*row, 0]) + "\n" for row in rows).encode()
     said = {
         "format": FORMAT,
