@@ -177,6 +177,11 @@ PUBLISHING: Final = (
         tests=(f"{_ICEBERG}::test_a_run_with_an_older_view_never_brings_an_older_generation_back",),
     ),
     Mutation(
+        "leave a generation in the table that was replaced during its commit",
+        Change(_ICEBERG_COMMIT, "if now is None or now.manifest != pointer.manifest:", "if now is None:"),
+        tests=(f"{_ICEBERG}::test_a_pointer_that_moves_during_a_commit_is_followed",),
+    ),
+    Mutation(
         "give a table files without a mark",
         Change(
             _ICEBERG_COMMIT,
