@@ -11,7 +11,8 @@ import structlog
 from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, SystemClock, new_id, new_random
 from archive.errors import SettingsError
-from archive.format.markers import FORMAT, ApplicationRecord
+from archive.format.document import FORMAT
+from archive.format.markers import ApplicationRecord
 from archive.logs import configure_logging
 from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
