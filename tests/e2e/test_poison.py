@@ -1,0 +1,82 @@
+"""Aggregates that no KPL wrote, among good records: nothing good is lost, and the shard goes on.
+
+KCL takes aggregates apart in Java, out of our sight: docs/decisions/0015-poison-aggregates.md.
+"""
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from archive.format.aggregate import Delivery, Fault
+from tests.e2e.events import EventLog
+from tests.e2e.harness import START_SECONDS, Application
+from tests.e2e.readback import Verdict
+from tests.fakes.aggregates import poison_aggregate, random_aggregate
+
+if TYPE_CHECKING:
+    from demo.embedded import EmbeddedAws
+
+MALFORMED = 1_000
+_ROUNDS = 20
+
+
+@dataclass(kw_only=True)
+class Story:
+    """What was seen."""
+
+    aggregates: list[Delivery]
+    events: EventLog
+    exit_code: int
+    verdict: Verdict
+
+
+@pytest.fixture(scope="module")
+def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """Put it all before the daemon starts, so that good and bad records share every batch; then some more."""
+    app = Application(embedded_aws, tmp_path_factory.mktemp("poison"), flushSeconds=1, checkpointIntervalSeconds=1)
+    (shard,) = app.open_shards()
+    rng = random.Random(15)
+    aggregates: list[Delivery] = []
+    for _ in range(_ROUNDS):
+        app.producer.put_numbered(50)
+        for draw in (lambda: poison_aggregate(rng, "poison"), lambda: random_aggregate(rng)):
+            batch = [("outer", draw()) for _ in range(MALFORMED // _ROUNDS // 2)]
+            aggregates += app.producer.put_undeclared(batch)
+    app.producer.put_numbered(50)
+    app.seed_leases({shard: "w1"})
+    with app.consume() as worker:
+        worker.events.wait("shard_opened", shard=shard, seconds=START_SECONDS)
+        for _ in range(2):
+            position = str(app.producer.last()[shard])
+            worker.events.wait("checkpoint_written", shard=shard, position=position, seconds=60)
+            app.producer.put_numbered(50)
+        position = str(app.producer.last()[shard])
+        worker.events.wait("checkpoint_written", shard=shard, position=position, seconds=60)
+        worker.terminate()
+        code = worker.wait(40)
+    return Story(
+        aggregates=aggregates,
+        events=worker.events,
+        exit_code=code,
+        verdict=app.verdict(),
+    )
+
+
+def test_no_good_record_is_lost(story: Story) -> None:
+    """Every plain record is archived once, and of every aggregate what can be delivered."""
+    story.verdict.assert_exactly_once()
+
+
+def test_the_daemon_goes_on(story: Story) -> None:
+    """Without a restart: a poison aggregate costs nobody else anything."""
+    assert (story.exit_code, len(story.events.all("daemon_started"))) == (0, 1)
+
+
+def test_each_rest_that_kcl_drops_is_told(story: Story) -> None:
+    """Once, with the record that holds it."""
+    malformed = [one for one in story.aggregates if one.fault is Fault.MALFORMED]
+    told = story.events.all("kcl_skipped", skipped="aggregate_rest", level="error")
+    assert len({event["sequence_number"] for event in told}) == len(told) == len(malformed) > MALFORMED // 2
+    assert story.events.all("kcl_skipped", skipped="batch") == []
