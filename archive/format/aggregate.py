@@ -8,9 +8,11 @@ Format (awslabs/amazon-kinesis-producer, aggregation-format.md): 4 magic bytes, 
                        required bytes data = 3; repeated Tag tags = 4; }
     Tag              { required string key = 1; optional string value = 2; }
 
-What KCL delivers (AggregatorUtil.java, protobuf-java 4.27; each line is a shape in tests/data/kpl/answers.json):
+What the daemon delivers (KCL's AggregatorUtil.java, protobuf-java 4.27; shapes with KCL's own answers are in
+tests/data/kpl/answers.json):
 
     no magic, wrong digest, not the message above ........ the record as it is, under sub-sequence number 0
+    user records that would cost more than 32 MiB ........ the same: consumer/daemon/classes/minutebook, not KCL
     an index beyond its table, a hash key not a number ... the user records before that one
     a hash key outside the shard's range ................. nothing
     anything else ........................................ every user record, numbered from 0
@@ -38,6 +40,10 @@ _VARINT, _FIXED64, _BYTES, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _FIXED_SIZES: Final = {_FIXED64: 8, _FIXED32: 4}
 _DEEPEST: Final = 100
 """protobuf-java's limit for messages and groups in each other."""
+_MAX_COST: Final = 32 << 20
+_RECORD_COST: Final = 256
+_HASH_KEY_FACTOR: Final = 64
+"""BoundedAggregatorUtil.java: what keys become when they are repeated with each of their user records."""
 _KEYS, _HASH_KEYS, _RECORDS = 1, 2, 3
 _KEY_INDEX, _HASH_KEY_INDEX, _DATA, _TAGS = 1, 2, 3, 4
 
@@ -92,6 +98,8 @@ def deaggregate(partition_key: str, data: bytes, hash_range: HashRange = EVERY_H
         aggregate = _parse(message)
     except _NotAnAggregateError:
         return Delivery([UserRecord(0, partition_key, data)], [])
+    if aggregate.cost() > _MAX_COST:
+        return Delivery([UserRecord(0, partition_key, data)], [])
     users = [
         UserRecord(sub, aggregate.key_of(record, partition_key), record.data)
         for sub, record in enumerate(aggregate.records)
@@ -120,11 +128,26 @@ class _Record(NamedTuple):
 class _Aggregate:
     """A message whose shape is right. Keys are hashed once, however many records share them."""
 
-    def __init__(self, keys: list[str], hash_keys: list[str], records: list[_Record]) -> None:
-        self._keys = keys
-        self._hash_keys = hash_keys
+    def __init__(self, keys: list[bytes], hash_keys: list[bytes], records: list[_Record]) -> None:
+        self._key_sizes = [len(key) for key in keys]
+        self._hash_key_sizes = [len(key) for key in hash_keys]
+        self._keys = [_text(key) for key in keys]
+        self._hash_keys = [_text(key) for key in hash_keys]
         self.records = records
         self._hashes: dict[tuple[int, int | None], int | None] = {}
+
+    def cost(self) -> int:
+        """Return what delivering the user records would cost, up to the first that KCL cannot deliver."""
+        cost = 0
+        for record in self.records:
+            if not 0 <= record.key < len(self._keys):
+                break
+            if record.hash_key is not None:
+                if not 0 <= record.hash_key < len(self._hash_keys):
+                    break
+                cost += _HASH_KEY_FACTOR * self._hash_key_sizes[record.hash_key]
+            cost += _RECORD_COST + len(record.data) + self._key_sizes[record.key]
+        return cost
 
     def key_of(self, record: _Record, otherwise: str) -> str:
         return self._keys[record.key] if 0 <= record.key < len(self._keys) else otherwise
@@ -155,16 +178,16 @@ def _number(text: str) -> int | None:
 
 
 def _parse(message: bytes) -> _Aggregate:
-    keys: list[str] = []
-    hash_keys: list[str] = []
+    keys: list[bytes] = []
+    hash_keys: list[bytes] = []
     records: list[_Record] = []
     for number, value in _fields(message, depth=0):
         if not isinstance(value, bytes):
             continue
         if number == _KEYS:
-            keys.append(_text(value))
+            keys.append(value)
         elif number == _HASH_KEYS:
-            hash_keys.append(_text(value))
+            hash_keys.append(value)
         elif number == _RECORDS:
             records.append(_record(value))
     return _Aggregate(keys, hash_keys, records)

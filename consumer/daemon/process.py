@@ -11,7 +11,8 @@ from typing import IO, BinaryIO, Final
 from consumer.daemon.parent_death import leashed
 from consumer.preflight.java import find_shims
 
-MAIN_CLASS: Final = "software.amazon.kinesis.multilang.MultiLangDaemon"
+MAIN_CLASS: Final = "software.amazon.kinesis.multilang.BoundedMultiLangDaemon"
+"""KCL's MultiLangDaemon, with a bound on what one aggregate may become; in `consumer/daemon/classes`."""
 _LINE_LIMIT: Final = 32 << 20
 """KCL logs a malformed aggregate of 1 MiB in a line of up to 20 MB; a longer line comes in pieces."""
 _DRAIN_SECONDS: Final = 5

@@ -62,15 +62,16 @@ def find_jars() -> tuple[Path, ...]:
 
 
 def find_shims() -> Path:
-    """Return the folder of the classes that KCL needs and Java has no more.
+    """Return the folder of our own Java classes: what KCL needs and Java has no more, and bounds that KCL lacks.
 
     Without them one malformed aggregate costs a whole batch: docs/decisions/0015-poison-aggregates.md.
 
     Raises:
-        SettingsError: they are missing.
+        SettingsError: a class is missing.
     """
-    if not (_SHIMS / "javax" / "xml" / "bind" / "DatatypeConverter.class").is_file():
-        raise SettingsError(f"{_SHIMS} lacks its class files", next_step="install the package minutebook again")
+    sources = list(_SHIMS.rglob("*.java"))
+    if not sources or not all(source.with_suffix(".class").is_file() for source in sources):
+        raise SettingsError(f"{_SHIMS} lacks class files", next_step="install the package minutebook again")
     return _SHIMS
 
 

@@ -13,12 +13,16 @@ from archive.format.aggregate import Delivery, Fault
 from tests.e2e.events import EventLog
 from tests.e2e.harness import START_SECONDS, Application
 from tests.e2e.readback import Verdict
-from tests.fakes.aggregates import poison_aggregate, random_aggregate
+from tests.fakes.aggregates import field, poison_aggregate, random_aggregate, record, seal
 
 if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
 
 MALFORMED = 1_000
+BOMB = seal(field(1, b"k" * 300_000) + record(b"") * 60_000)
+"""0.7 MB that KCL alone would make 18 GB of."""
+_LARGE = seal(field(1, b"k" * 20_000) + b"".join(record(b"%d" % number) for number in range(1_000)))
+"""Below our bound, and more than one slice."""
 _ROUNDS = 20
 
 
@@ -34,7 +38,10 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory) -> Story:
-    """Put it all before the daemon starts, so that good and bad records share every batch; then some more."""
+    """Put it all before the daemon starts, so that good and bad records share every batch; then some more.
+
+    The daemon gets the memory that a small container gives it.
+    """
     app = Application(embedded_aws, tmp_path_factory.mktemp("poison"), flushSeconds=1, checkpointIntervalSeconds=1)
     (shard,) = app.open_shards()
     rng = random.Random(15)
@@ -44,9 +51,10 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
         for draw in (lambda: poison_aggregate(rng, "poison"), lambda: random_aggregate(rng)):
             batch = [("outer", draw()) for _ in range(MALFORMED // _ROUNDS // 2)]
             aggregates += app.producer.put_undeclared(batch)
+    app.producer.put_undeclared([("outer", BOMB), ("outer", _LARGE)])
     app.producer.put_numbered(50)
     app.seed_leases({shard: "w1"})
-    with app.consume() as worker:
+    with app.consume(environment={"JAVA_TOOL_OPTIONS": "-Xmx512m"}) as worker:
         worker.events.wait("shard_opened", shard=shard, seconds=START_SECONDS)
         for _ in range(2):
             position = str(app.producer.last()[shard])

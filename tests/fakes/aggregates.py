@@ -63,6 +63,12 @@ def _among(odd: bytes) -> bytes:
     return seal(_KEY + record(b"before") + odd + record(b"after"))
 
 
+def _costing(cost: int) -> bytes:
+    """Return an aggregate of 64 records that cost this much, by `BoundedAggregatorUtil`."""
+    size, rest = divmod(cost - 64 * 256, 64)
+    return seal(field(1, b"k" * size) + record(b"") * 63 + record(b"x" * rest))
+
+
 _KEY: Final = field(1, b"k")
 _TWO: Final = _KEY + record(b"a") + record(b"b")
 _HALF: Final = LARGEST_HASH_KEY // 2
@@ -177,6 +183,15 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "no number, then a hash key outside": Shape(_hashed("100", "x", "201"), 100, 200),
     "key in the lower half": Shape(seal(_TWO), 0, _HALF),
     "key in the upper half": Shape(seal(_TWO), _HALF + 1, LARGEST_HASH_KEY),
+    # what would become too large: delivered whole
+    "as large as it may become": Shape(_costing(32 << 20)),
+    "larger than it may become": Shape(_costing((32 << 20) + 1)),
+    "larger than it may become behind a wrong index": Shape(
+        seal(field(1, b"k" * 100_000) + record() * 200 + record(key=1) + record() * 200)
+    ),
+    "hash key of 500,000 zeros": Shape(_hashed("0" * 500_000)),
+    "hash key of 525,000 zeros": Shape(_hashed("0" * 525_000)),
+    "unused hash key of 525,000 zeros": Shape(seal(_TWO + field(2, b"0" * 525_000))),
     # keys that are no UTF-8
     **{
         f"key {key.hex()}": Shape(_keyed(key))

@@ -11,11 +11,12 @@ import java.util.List;
 import software.amazon.kinesis.retrieval.AggregatorUtil;
 import software.amazon.kinesis.retrieval.KinesisClientRecord;
 
-/** Asks KCL's own AggregatorUtil: a line "base64 of the data, first hash key, last hash key" in, its answer out. */
+/** Asks the AggregatorUtil that is named first, KCL's or ours: "data in base64, first hash key, last hash key" a line. */
 final class KclAnswers {
     public static void main(String[] arguments) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
         PrintStream out = new PrintStream(System.out, false, "US-ASCII");
+        AggregatorUtil util = (AggregatorUtil) Class.forName(arguments[0]).getDeclaredConstructor().newInstance();
         Base64.Encoder base64 = Base64.getEncoder();
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] parts = line.split(" ");
@@ -27,7 +28,7 @@ final class KclAnswers {
             try {
                 List<KinesisClientRecord> given = new ArrayList<>();
                 given.add(record);
-                for (KinesisClientRecord user : new AggregatorUtil().deaggregate(
+                for (KinesisClientRecord user : util.deaggregate(
                         given, new BigInteger(parts[1]), new BigInteger(parts[2]))) {
                     byte[] data = new byte[user.data().remaining()];
                     user.data().get(data);

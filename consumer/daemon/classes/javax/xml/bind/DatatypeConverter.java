@@ -8,7 +8,7 @@ import java.util.Base64;
  * docs/decisions/0015-poison-aggregates.md.
  *
  * <p>The class file beside this source is what the daemon gets, behind KCL's jars: a real jaxb-api wins.
- * {@code javac --release 11 DatatypeConverter.java} makes it.
+ * {@code make classes} compiles it.
  */
 public final class DatatypeConverter {
     private DatatypeConverter() {}
