@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from archive.clock import SystemClock
+from consumer.daemon.process import MAIN_CLASS
 from demo.processes import Process, descendants
 
 pytestmark = pytest.mark.e2e
 
 MINUTEBOOK = Path(sys.executable).with_name("minutebook")
-_DAEMON = "software.amazon.kinesis.multilang.MultiLangDaemon"
+_DAEMON = MAIN_CLASS
 
 
 @pytest.fixture
