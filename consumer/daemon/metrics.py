@@ -30,6 +30,7 @@ class Metrics:
         self._body_bytes = counter("body_bytes", "Bytes of segment bodies written to S3", "shard")
         self._puts = counter("put_attempts", "PUTs that the committed segments took", "shard")
         self._slots_lost = counter("slots_lost", "Slots that another writer held already", "shard")
+        self._id_conflicts = counter("id_conflicts", "Records kept that name the id of another event", "shard")
         self._checkpoints = counter("checkpoints", "Checkpoints written", "shard")
         self._failures = counter("processor_failures", "Processors that ended with an error", "exit_code")
         self._skipped = counter("kcl_skipped", "Batches and aggregates' rests that KCL gave up on", "skipped")
@@ -46,6 +47,8 @@ class Metrics:
                 self._puts.labels(event.shard).inc(event.attempts)
             case "slot_lost":
                 self._slots_lost.labels(event.shard).inc()
+            case "id_conflict":
+                self._id_conflicts.labels(event.shard).inc(event.records)
             case "checkpoint_written":
                 self._checkpoints.labels(event.shard).inc()
             case name if name == FAILED:
