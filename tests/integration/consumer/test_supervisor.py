@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.witness.waiting import PATIENCE_SECONDS
+
 ROOT = Path(__file__).parents[3]
 SUPERVISE = ROOT / "tests" / "fakes" / "supervise.py"
-WAIT_SECONDS = 20
 
 
 class Supervised:
@@ -43,7 +44,7 @@ class Supervised:
 
     def finish(self) -> int:
         """Read the rest of its lines and return its exit code."""
-        stdout, stderr = self.process.communicate(timeout=WAIT_SECONDS)
+        stdout, stderr = self.process.communicate(timeout=PATIENCE_SECONDS)
         self.stdout = stdout.decode()
         self.events += [json.loads(line) for line in stderr.splitlines() if line.startswith(b"{")]
         return self.process.returncode
@@ -97,7 +98,7 @@ def has_gone(pid: int) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([descriptor], [], [], WAIT_SECONDS)[0])
+        return bool(select.select([descriptor], [], [], PATIENCE_SECONDS)[0])
     finally:
         os.close(descriptor)
 
