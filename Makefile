@@ -26,7 +26,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
-.PHONY: help setup demo test test-fast e2e chaos model simulate fuzz sparks catalogs lint type format bench lock clean
+.PHONY: help setup demo test test-fast e2e chaos model simulate fuzz sparks catalogs classes lint type format bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,13 +84,18 @@ sparks: $(READY) .cache/spark-3.5/.ready .cache/spark-4.0/.ready ## test the nig
 	@touch $@
 
 catalogs: $(READY) .cache/iceberg-rest/.ready ## test --iceberg with a REST catalog, too (minutes)
-	@ICEBERG_REST_JARS=.cache/iceberg-rest $(BIN)/python -m pytest tests/integration/compaction/test_iceberg.py $(ARGS)
+	@ICEBERG_REST_JARS=.cache/iceberg-rest $(BIN)/python -m pytest tests/integration/compaction/test_iceberg.py \
+		tests/integration/compaction/test_iceberg_doubts.py $(ARGS)
 
 .cache/iceberg-rest/.ready: requirements/iceberg-rest/pom.xml
 	@rm -rf $(@D)
 	@mvn --quiet --batch-mode --file $< org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
 		-DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
+
+classes: $(READY) ## compile our Java classes beside their sources (needs javac)
+	@javac --release 11 -g:lines -Xlint:-options -cp "$$(echo $(VENV)/lib/python3.*/site-packages/amazon_kclpy/jars)/*" \
+		-d consumer/daemon/classes $$(find consumer/daemon/classes -name '*.java')
 
 bench: $(READY) ## measure speed and size (minutes)
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -169,7 +169,18 @@ def audit(
     from compaction.job.request import AuditRequest  # noqa: PLC0415 - same
 
     request = AuditRequest(
-        file, date, first, last, level, shard, lookback, report, as_json, master, event_id, published
+        file=file,
+        date=date,
+        first=first,
+        last=last,
+        level=level,
+        shard=shard,
+        lookback_days=lookback,
+        report=report,
+        as_json=as_json,
+        master=master,
+        event_id=event_id,
+        published=published,
     )
     raise typer.Exit(run(request, os.environ))
 
@@ -188,7 +199,7 @@ def compact(
     report: ReportFolder = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; write nothing.")] = False,
     accept_defects: Annotated[
-        bool, typer.Option("--accept-defects", help="Publish also what the audit stands against; its verdict stays.")
+        bool, typer.Option("--accept-defects", help="Publish a day that its audit forbids; its verdict stays.")
     ] = False,
     as_json: AsJson = False,
     lookback: Lookback = 14,
@@ -210,21 +221,21 @@ def compact(
     from compaction.job.request import CompactRequest  # noqa: PLC0415 - same
 
     request = CompactRequest(
-        file,
-        date,
-        first,
-        last,
-        out,
-        report,
-        lookback,
-        dry_run,
-        accept_defects,
-        as_json,
-        master,
-        event_id,
-        drop_producer_duplicates,
-        iceberg,
-        iceberg_catalog,
+        file=file,
+        date=date,
+        first=first,
+        last=last,
+        out=out,
+        report=report,
+        lookback_days=lookback,
+        dry_run=dry_run,
+        accept_defects=accept_defects,
+        as_json=as_json,
+        master=master,
+        event_id=event_id,
+        drop_producer_duplicates=drop_producer_duplicates,
+        iceberg=iceberg,
+        iceberg_catalog=iceberg_catalog,
     )
     raise typer.Exit(run(request, os.environ))
 

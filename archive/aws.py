@@ -1,36 +1,196 @@
-"""Sending a Kinesis request until its answer is known: one loop for the consumer and the nightly job."""
+"""AWS, once: how a client is made, which errors pass, and requests that are sent until they are answered.
 
+botocore's own retries are off in every client unless a caller says otherwise: each attempt is ours, so that a 412
+after a retry is never mistaken for a lost race, and every request is counted.
+"""
+
+import functools
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    FlexibleChecksumError,
+    HTTPClientError,
+    IncompleteReadError,
+    ResponseStreamingError,
+)
+from botocore.exceptions import (
+    ConnectionError as BotoConnectionError,
+)
+from botocore.parsers import ResponseParserError
 
-from archive.errors import StreamRefused, StreamUnavailable
+from archive.errors import MinutebookError, StreamRefused, StreamUnavailable, TableRefused, TableUnavailable
 from archive.retry import Backoff
 
+if TYPE_CHECKING:
+    from boto3.session import Session
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_kinesis import KinesisClient
+    from mypy_boto3_s3 import S3Client
+
 T = TypeVar("T")
-Passing = Callable[[ClientError | BotoCoreError], bool]
-"""Tells whether an error may be gone when the request is sent again."""
+
+# Judged by the service's error code, not by the HTTP status alone ("Error responses", S3 API reference; "Common
+# errors", Kinesis and DynamoDB API references): none of these says whether the request was applied, and all pass.
+_PASSING_CODES: Final = frozenset(
+    {
+        "400",  # a HEAD has no body to name its code: an expired token looks like this
+        "BadDigest",
+        "BandwidthLimitExceeded",
+        "ConditionalRequestConflict",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteBody",
+        "InternalError",
+        "InternalFailure",
+        "InternalServerError",
+        "InvalidSignatureException",  # DynamoDB and Kinesis: a request that waited until its signature had expired
+        "KMSThrottlingException",
+        "LimitExceededException",
+        "OperationAborted",
+        "ProvisionedThroughputExceededException",
+        "ReplicatedWriteConflictException",
+        "RequestExpired",
+        "RequestLimitExceeded",
+        "RequestTimeTooSkewed",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ResourceInUseException",
+        "ServiceUnavailable",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequests",
+        "TooManyRequestsException",
+        "TransactionConflictException",
+        "XAmzContentChecksumMismatch",
+    }
+)
+_PASSING_STATUS: Final = frozenset({408, 409, 425, 429})
+_PASSING_KINDS: Final = (
+    BotoConnectionError,
+    HTTPClientError,
+    IncompleteReadError,
+    ResponseStreamingError,
+    ResponseParserError,
+    FlexibleChecksumError,  # damaged on the way; an object that is damaged for good exhausts the budget
+    CredentialRetrievalError,
+    ValueError,  # botocore's own, for a date that was cut off
+)
+_SERVER_ERROR: Final = 500
 
 
-def ask(request: Callable[[], T], what: str, backoff: Backoff, is_passing: Passing) -> T:
-    """Return the answer; `what` names request and stream in errors.
+@functools.cache
+def aws_session() -> "Session":
+    """Return the process's one boto3 session: a second one would parse botocore's data again, 10 MB of it."""
+    import boto3  # noqa: PLC0415 - costs 20 MB; only who talks to AWS pays
+
+    return boto3.session.Session()
+
+
+def client_config(
+    *,
+    attempts: int = 1,
+    read_timeout: float = 60,
+    connections: int = 16,
+    validate: bool = True,
+    path_style: bool = False,
+) -> Config:
+    """Return the botocore settings of a client. Times are seconds; `path_style` matters to S3 alone."""
+    return Config(
+        retries={"total_max_attempts": attempts, "mode": "standard"},
+        connect_timeout=5,
+        read_timeout=read_timeout,
+        max_pool_connections=connections,
+        parameter_validation=validate,
+        s3={"addressing_style": "path" if path_style else "auto"},
+    )
+
+
+def make_s3_client(region: str, endpoint: str | None) -> "S3Client":
+    """Return a client for AWS, or for `endpoint` (path-style addresses, as local servers want them)."""
+    config = client_config(path_style=endpoint is not None)
+    return aws_session().client("s3", region_name=region, endpoint_url=endpoint, config=config)
+
+
+def make_kinesis_client(region: str, endpoint: str | None, config: Config | None = None) -> "KinesisClient":
+    """Return a client for AWS, or for `endpoint`."""
+    return aws_session().client(
+        "kinesis", region_name=region, endpoint_url=endpoint, config=config or client_config()
+    )
+
+
+def make_dynamodb_client(region: str, endpoint: str | None, config: Config | None = None) -> "DynamoDBClient":
+    """Return a client for AWS, or for `endpoint`."""
+    return aws_session().client(
+        "dynamodb", region_name=region, endpoint_url=endpoint, config=config or client_config(read_timeout=30)
+    )
+
+
+def error_code(error: BaseException | None) -> str:
+    """Return the service's code of an error; empty when no service answered."""
+    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
+
+
+def http_status(error: ClientError) -> int:
+    """Return the HTTP status of an error answer; 0 when there is none."""
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def is_passing_code(code: str) -> bool:
+    """Tell whether an error of this code may be gone when the request is sent again."""
+    return code in _PASSING_CODES or code.startswith("KMS.Throttling")
+
+
+def is_passing(error: Exception) -> bool:
+    """Tell whether an error may be gone when the request is sent again: its outcome is unknown."""
+    if not isinstance(error, ClientError):
+        return isinstance(error, _PASSING_KINDS)
+    code, status = error_code(error), http_status(error)
+    return (
+        is_passing_code(code) or status in _PASSING_STATUS or (status >= _SERVER_ERROR and code != "NotImplemented")
+    )
+
+
+class Service(NamedTuple):
+    """How a service's failures are told: the errors, and the next steps they name."""
+
+    refused: type[MinutebookError]
+    refused_step: str
+    unavailable: type[MinutebookError]
+    unavailable_step: str
+
+
+KINESIS: Final = Service(
+    StreamRefused,
+    "look at streamName, regionName and the permissions in docs/operations.md",
+    StreamUnavailable,
+    "look at the health of Kinesis and at the read limits of the shard",
+)
+DYNAMODB: Final = Service(
+    TableRefused,
+    "look at dynamoDBEndpoint, regionName and the permissions in docs/operations.md",
+    TableUnavailable,
+    "look at the health of DynamoDB, then run again",
+)
+
+
+def ask(request: Callable[[], T], what: str, backoff: Backoff, service: Service) -> T:
+    """Send a request until it is answered; `what` names it in errors. For requests that are safe to repeat.
 
     Raises:
-        StreamRefused: an error that does not pass.
-        StreamUnavailable: the backoff's budget is spent.
+        The service's `refused`: an error that does not pass.
+        The service's `unavailable`: the backoff's budget is spent.
     """
     while True:
         try:
             return request()
         except (ClientError, BotoCoreError) as exc:
             if not is_passing(exc):
-                raise StreamRefused(
-                    f"{what}: {exc}",
-                    next_step="look at streamName, regionName and the permissions in docs/operations.md",
-                ) from exc
+                raise service.refused(f"{what}: {exc}", next_step=service.refused_step) from exc
             if not backoff.wait():
-                raise StreamUnavailable(
-                    f"{what} kept failing: {exc}",
-                    next_step="look at the health of Kinesis and at the read limits of the shard",
-                ) from exc
+                raise service.unavailable(f"{what} kept failing: {exc}", next_step=service.unavailable_step) from exc

@@ -14,7 +14,7 @@ _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class PropertiesFile(NamedTuple):
-    """What a file says: values by name, and the sentences about lines that cannot be taken as they stand."""
+    """What a file says: values by name, and the sentences about lines that cannot be taken as they are."""
 
     values: Mapping[str, str]
     errors: tuple[str, ...]
@@ -27,7 +27,7 @@ def read_properties(path: Path) -> PropertiesFile:
     (java.util.Properties.load). Whoever wrote the file meant none of these three, so each is an error here.
 
     Raises:
-        SettingsError: the file cannot be read, or is no properties file at all.
+        SettingsError: the file cannot be read, or is not a properties file at all.
     """
     try:
         text = path.read_bytes().decode("latin-1")

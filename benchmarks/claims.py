@@ -20,7 +20,7 @@ from archive.format.record import Record
 from archive.logs import configure_logging
 from archive.retry import Backoff
 from consumer.dedupe.deduplicator import Claims
-from consumer.dedupe.table import DynamoDedupeTable, make_dynamodb_client
+from consumer.dedupe.table import DynamoDedupeTable, make_claims_client
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY
 
 STRETCH = 1000
@@ -46,7 +46,7 @@ def main(argv: list[str]) -> int:
     configure_logging("warning")
     os.environ.setdefault("AWS_ACCESS_KEY_ID", ACCESS_KEY)
     os.environ.setdefault("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
-    client = make_dynamodb_client(REGION, "http://127.0.0.1:9")
+    client = make_claims_client(REGION, "http://127.0.0.1:9")
     client.meta.events.register("before-send.dynamodb.PutItem", _answer)
     clock, rng = SystemClock(), random.Random(1)  # noqa: S311 - jitter
     claims = Claims(

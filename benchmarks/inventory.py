@@ -22,12 +22,13 @@ from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectHead, StoredObject
-from archive.store.places import Place
-from archive.store.storage import Address, Level
+from archive.store.places import StorePrefix
+from archive.store.retrying import RetryingStorage
+from archive.store.storage import Address, Listing
 from benchmarks.archives import APPLICATION, FIRST, PREFIX, start_marker
 from compaction.audit.audit import audit_day
 from compaction.inventory.checkpoints import Checkpoints
-from compaction.job.context import AuditOptions, Ports
+from compaction.job.context import AuditOptions, JobContext
 from compaction.verdict.audit_document import encode_audit
 
 T = TypeVar("T")
@@ -50,13 +51,15 @@ class _Listing:
     def uri(self, key: str) -> str:
         return f"s3://bench/{key}"
 
-    def list_level(self, folder: str) -> Level:
+    def list_level(self, folder: str) -> Listing:
         if folder.startswith(f"{PREFIX}_"):
-            return Level((), ())
+            return Listing((), ())
         if folder == self._day.path(PREFIX):
-            return Level(tuple(hour for hour in sorted(self._hours) if "_" not in hour), ())
+            return Listing(tuple(hour for hour in sorted(self._hours) if "_" not in hour), ())
         parts = self._day.path(PREFIX).removeprefix(folder).split("/")
-        return Level((f"{folder}{parts[0]}/",), ()) if self._day.path(PREFIX).startswith(folder) else Level((), ())
+        return (
+            Listing((f"{folder}{parts[0]}/",), ()) if self._day.path(PREFIX).startswith(folder) else Listing((), ())
+        )
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         return iter(self._timed(lambda: list(self._hours.get(prefix, ()))))
@@ -118,10 +121,12 @@ def main(arguments: list[str]) -> int:
     day = Day.parse("2026-11-20")
     listing = _Listing(day, options.shards)
     clock, rng = SystemClock(), new_random()
-    ports = Ports(
-        archive=listing,  # type: ignore[arg-type]  # only what an audit by inventory asks
-        place=Place(Address("bench"), PREFIX),
-        waits=lambda: Backoff(clock, rng, budget_seconds=1),
+    context = JobContext(
+        archive=RetryingStorage(
+            listing,  # type: ignore[arg-type]  # only what an audit by inventory asks
+            lambda: Backoff(clock, rng, budget_seconds=1),
+        ),
+        place=StorePrefix(Address("bench"), PREFIX),
         clock=clock,
         new_id=new_id,
         engine=lambda orders: [],  # noqa: ARG005 - no line is read
@@ -131,7 +136,7 @@ def main(arguments: list[str]) -> int:
     for number in range(options.runs):
         listing.seconds = 0.0
         begin, worked = time.perf_counter(), time.process_time()
-        audit = audit_day(ports, day, AuditOptions(level="inventory")).audit
+        audit = audit_day(context, day, AuditOptions(level="inventory")).audit
         seconds, worked = time.perf_counter() - begin, time.process_time() - worked
         size = len(encode_audit(audit))
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

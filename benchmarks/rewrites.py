@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 from archive.clock import SystemClock, new_id, new_random
 from archive.retry import Backoff
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
+from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from benchmarks.archives import DAY, PREFIX
 from benchmarks.processes import cpu_seconds
 from compaction.inventory.checkpoints import Checkpoints
-from compaction.job.context import AuditOptions, Ports
+from compaction.job.context import AuditOptions, JobContext
 from compaction.rewrite import CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
 
@@ -48,22 +49,21 @@ class _Clock:
 
 def by_minutebook(folder: Path) -> Took:
     """Run the whole nightly job on `local[2]`: list, read and check every line, write, audit, publish."""
-    place = Place(Address(None, str(folder / "raw")), PREFIX)
-    out = Place(Address(None, str(folder / "out")), "")
+    place = StorePrefix(Address(None, str(folder / "raw")), PREFIX)
+    out = StorePrefix(Address(None, str(folder / "out")), "")
     clock, rng = SystemClock(), new_random()
     with SparkEngine(f"local[{CORES}]") as engine:
         watch = _Clock()
-        ports = Ports(
-            archive=open_storage(place.address),
+        context = JobContext(
+            archive=RetryingStorage(open_storage(place.address), lambda: Backoff(clock, rng, budget_seconds=10)),
             place=place,
-            waits=lambda: Backoff(clock, rng, budget_seconds=10),
             clock=clock,
             new_id=new_id,
             engine=engine,
             checkpoints=lambda: Checkpoints({}),
             version="bench",
         )
-        done = compact_day(ports, open_storage(out.address), DAY, CompactOptions(AuditOptions(), out))
+        done = compact_day(context, context.open(out.address), DAY, CompactOptions(AuditOptions(), out))
         return watch.took(f"verdict {done.verdict}")
 
 

@@ -1,7 +1,7 @@
 """The nightly side: the audit that proves a day of the archive, and its rewrite to Parquet.
 
-Imports `archive`, never `consumer`: the two sides agree on the format alone. Everything but `storage`, `leases`,
-`spark` and the tasks is plain values in and plain values out.
+Imports `archive`, never `consumer`: the two sides agree on the format alone. Each room says who may import it.
+`command` reads the settings and wires, `rewrite` tells the story of a night, `spark_submit` is what platforms start.
 """
 
 import os

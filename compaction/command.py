@@ -10,18 +10,19 @@ from typing import Final
 
 from rich.console import Console
 
+from archive.aws import client_config, make_dynamodb_client, make_kinesis_client
 from archive.clock import SystemClock, new_id, new_random
 from archive.format.day import Day, day_of_ms
 from archive.logs import configure_logging
 from archive.retry import Backoff
-from archive.store.places import Place, open_storage, parse_place
+from archive.store.places import StorePrefix, open_storage, parse_place
+from archive.store.retrying import RetryingStorage
 from compaction.audit.audit import audit_day
 from compaction.audit.conclusion import DayResult
 from compaction.iceberg.catalog import opened_table
-from compaction.inventory.checkpoints import Checkpoints, make_dynamodb_client, read_checkpoints
+from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
 from compaction.inventory.inventory import list_day
-from compaction.job.context import AuditOptions, Ports
-from compaction.job.exchange import Exchanged
+from compaction.job.context import AuditOptions, JobContext, Shuffled
 from compaction.job.request import AuditRequest, CompactRequest
 from compaction.job.settings import JobSettings, load_job_settings
 from compaction.producers.day_before import look_back
@@ -30,9 +31,9 @@ from compaction.publish.publisher import Publisher
 from compaction.report.screen import progress_bar, show_audit
 from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
 from compaction.spark.engine import SparkEngine
-from compaction.stream.kinesis import StreamReader, make_kinesis_client
-from compaction.tasks.plan import plan_tasks, single_units
-from compaction.tasks.task import Order, Outcome
+from compaction.stream.kinesis import StreamReader
+from compaction.tasks.plan import plan_tasks, raw_objects, single_groups
+from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import EXIT_CODES, Verdict, encode_audit
 
 _STORE_BUDGET_SECONDS: Final = 120
@@ -59,9 +60,9 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
         published=_published(settings, request.published),
     )
     verdicts: list[Verdict] = []
-    with _ports(settings, "audit", request.master) as ports:
+    with _context(settings, "audit", request.master) as context:
         for day in days:
-            result = audit_day(ports, day, options)
+            result = audit_day(context, day, options)
             verdicts.append(result.audit.verdict)
             _show(result, request.report, as_json=request.as_json)
     return worst(verdicts)
@@ -92,12 +93,12 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     options = CompactOptions(audit_options, out, accept_defects=request.accept_defects)
     verdicts: list[Verdict] = []
     opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
-    with _ports(settings, "compact", request.master) as ports, opened as day_table:
+    with _context(settings, "compact", request.master) as context, opened as day_table:
         for day in days:
             if request.dry_run:
-                _show_plan(ports, day, audit_options, out)
+                _show_plan(context, day, audit_options, out)
                 continue
-            done = compact_day(ports._replace(table=day_table), open_storage(out.address), day, options)
+            done = compact_day(context._replace(table=day_table), context.open(out.address), day, options)
             verdicts.append(done.verdict)
             if done.result is not None:
                 _show(done.result, request.report, as_json=request.as_json)
@@ -126,14 +127,14 @@ class _LazySpark:
         self._master = master
         self._engine: SparkEngine | None = None
 
-    def __call__(self, orders: Sequence[Order]) -> list[Outcome]:
+    def __call__(self, orders: Sequence[Order]) -> list[TaskResult]:
         if not orders:
             return []
         return self._started()(orders)
 
-    def exchange(self, orders: Sequence[Order]) -> Exchanged:
+    def shuffle(self, orders: Sequence[Order]) -> Shuffled:
         """Run tasks that ask for ids."""
-        return self._started().exchange(orders)
+        return self._started().shuffle(orders)
 
     def _started(self) -> SparkEngine:
         if self._engine is None:
@@ -143,35 +144,41 @@ class _LazySpark:
 
 
 @contextmanager
-def _ports(settings: JobSettings, what: str, master: str) -> Iterator[Ports]:
+def _context(settings: JobSettings, what: str, master: str) -> Iterator[JobContext]:
     clock, rng = SystemClock(), new_random()
     with ExitStack() as stack:
         engine = _LazySpark(stack, what, master)
-        yield Ports(
-            archive=open_storage(settings.archive.address),
+        yield JobContext(
+            archive=RetryingStorage(
+                open_storage(settings.archive.address),
+                lambda: Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS),
+            ),
             place=settings.archive,
-            waits=lambda: Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS),
             clock=clock,
             new_id=new_id,
             engine=engine,
-            exchange=engine.exchange,
+            shuffle=engine.shuffle,
             checkpoints=lambda: _checkpoints(settings),
             version=importlib.metadata.version("minutebook"),
             stream=lambda: StreamReader(
-                make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
+                make_kinesis_client(settings.region, settings.kinesis_endpoint, client_config(connections=32)),
+                settings.stream_name,
+                clock,
+                rng,
             ),
         )
 
 
-def _published(settings: JobSettings, uri: str | None) -> Place:
+def _published(settings: JobSettings, uri: str | None) -> StorePrefix:
     """Return where days are published: `_parquet/` beside the archive unless it was said."""
     if uri is not None:
         return parse_place(uri, settings.region, settings.s3_endpoint)
-    return Place(settings.archive.address, f"{settings.archive.prefix}{_FOLDER}/")
+    return StorePrefix(settings.archive.address, f"{settings.archive.prefix}{_FOLDER}/")
 
 
 def _checkpoints(settings: JobSettings) -> Checkpoints:
-    client = make_dynamodb_client(settings.region, settings.dynamodb_endpoint)
+    # Reads are safe to repeat, and an audit goes on without the table: botocore's own retries are enough.
+    client = make_dynamodb_client(settings.region, settings.dynamodb_endpoint, client_config(attempts=5))
     return read_checkpoints(client, settings.application_name)
 
 
@@ -193,15 +200,14 @@ def _show(result: DayResult, report: Path | None, *, as_json: bool) -> None:
         Console().print(f"report: {base.with_suffix('.html').absolute()}", highlight=False, soft_wrap=True)
 
 
-def _show_outcome(done: Compacted, day: Day, out: Place, *, quiet: bool) -> None:
+def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -> None:
     if quiet:
         return
     address = open_storage(out.address).uri(DayFolder(out.prefix, day).path)
     console = Console()
     if done.manifest is None:
         console.print(
-            f"{day} is not published: the audit stands against it (--accept-defects publishes it without what is "
-            "wrong)",
+            f"{day} is not published: its audit forbids it (--accept-defects publishes it without what is wrong)",
             highlight=False,
         )
         return
@@ -217,14 +223,12 @@ def _show_outcome(done: Compacted, day: Day, out: Place, *, quiet: bool) -> None
         console.print(f"table {done.table.table}: {state}", highlight=False, soft_wrap=True)
 
 
-def _show_plan(ports: Ports, day: Day, options: AuditOptions, out: Place) -> None:
+def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StorePrefix) -> None:
     """Print what a run would do; reads names only."""
-    from compaction.audit.chains import pieces_of  # noqa: PLC0415 - beside its one use
-
-    inventory = list_day(ports.archive, day, ports.place.prefix, ports.waits)
-    tasks = plan_tasks(single_units(pieces_of(inventory)))
-    pointer = Publisher(open_storage(out.address), DayFolder(out.prefix, day), ports.waits).current().pointer
-    before = look_back(ports, day, options) if options.drop_producer_duplicates else None
+    inventory = list_day(context.archive, day, context.place.prefix)
+    tasks = plan_tasks(single_groups(raw_objects(inventory)))
+    pointer = Publisher(context.open(out.address), DayFolder(out.prefix, day)).current().pointer
+    before = look_back(context, day, options) if options.drop_producer_duplicates else None
     generation = generation_of(inventory, options, before)
     state = "not published" if pointer is None else f"published as {pointer.generation}, verdict {pointer.verdict}"
     action = "nothing to do" if pointer is not None and pointer.generation == generation else "would be rewritten"

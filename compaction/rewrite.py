@@ -1,6 +1,6 @@
 """The rewrite of one day: read, audit, publish. After a crash anywhere, running it again finishes the day."""
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 import structlog
@@ -8,15 +8,15 @@ import structlog
 from archive.errors import SafetyRefusal
 from archive.format.day import Day
 from archive.format.minute import minute_text
-from archive.store.places import Place
-from archive.store.storage import Storage
+from archive.store.places import StorePrefix
+from archive.store.retrying import RetryingStorage
 from compaction.audit.audit import Writing, examine
 from compaction.audit.conclusion import DayResult, conclude
 from compaction.iceberg.commit import TableCommit, TableCommitter
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.inventory import Inventory, list_day
 from compaction.inventory.tombstones import is_expired
-from compaction.job.context import AuditOptions, Ports, iso_time
+from compaction.job.context import AuditOptions, JobContext
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.publish.generation import Current, DayFolder, Manifest, files_of
 from compaction.publish.publisher import Publisher
@@ -36,18 +36,18 @@ class CompactOptions(NamedTuple):
     """What is asked of a compaction; see the command's help."""
 
     audit: AuditOptions
-    out: Place
+    out: StorePrefix
     accept_defects: bool = False
 
 
 class Compacted(NamedTuple):
-    """What a compaction did: `published`, `already` (nothing was to do), `held` (the audit stands against it).
+    """What a compaction did: `published`, `already` (nothing was to do), `held` (its audit forbids it).
 
     `result` is None when the day was not read again. `swept` counts old files that were deleted. `table` says what
     became of the day in an Iceberg table, where one was asked for.
     """
 
-    state: str
+    state: Literal["published", "already", "held"]
     manifest: Manifest | None
     result: DayResult | None
     verdict: Verdict
@@ -55,14 +55,14 @@ class Compacted(NamedTuple):
     table: TableCommit | None = None
 
 
-def compact_day(ports: Ports, out: Storage, day: Day, options: CompactOptions) -> Compacted:
+def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions) -> Compacted:
     """Rewrite, audit and publish one day.
 
     Raises:
         SafetyRefusal: the raw objects of the day were expired; or the day changes as fast as it is rewritten.
         StoreError: the archive or the output.
     """
-    run = _Run(ports, out, day, options)
+    run = _Run(context, out, day, options)
     for _ in range(_PUBLISH_ATTEMPTS):
         done = run.attempt()
         if done is not None:
@@ -95,23 +95,22 @@ class _View(NamedTuple):
 
 
 class _Run:
-    def __init__(self, ports: Ports, out: Storage, day: Day, options: CompactOptions) -> None:
-        self._ports = ports
-        self._out = out
+    def __init__(self, context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions) -> None:
+        self._context = context
         self._day = day
         self._options = options
         self._folder = DayFolder(options.out.prefix, day)
-        self._publisher = Publisher(out, self._folder, ports.waits)
+        self._publisher = Publisher(out, self._folder)
         self._log = structlog.get_logger().bind(day=str(day))
 
     def attempt(self) -> Compacted | None:
         """Look, work, publish; None when another run published meanwhile."""
-        if is_expired(self._ports.archive, self._ports.place.prefix, self._day, self._ports.waits):
+        if is_expired(self._context.archive, self._context.place.prefix, self._day):
             return self._as_published()
         view = self._look()
         pointer = view.seen.pointer
         if pointer is not None and pointer.generation == view.generation:
-            self._publisher.link()
+            self._publisher.write_symlinks()
             verdict = self._proven_since(view)
             return Compacted("already", self._publisher.manifest(view.generation), None, verdict, *self._settle())
         manifest, result = self._stored(view.generation), None
@@ -122,35 +121,34 @@ class _Run:
         if result is not None:
             self._keep(view, result.audit)
             manifest = self._publisher.put_manifest(manifest)
-        if not self._publisher.swap(manifest, view.seen, self._ports.new_id(), self._now()):
+        if not self._publisher.swap_pointer(manifest, view.seen, self._context.new_id(), self._context.now()):
             self._log.warning(
                 "publish_lost",
                 generation=view.generation,
-                next_step="expected when two runs meet; the day is listed again",
+                next_step="expected when two runs work at once; the day is listed again",
             )
             return None
-        self._publisher.link()
+        self._publisher.write_symlinks()
         self._log.info("day_published", generation=view.generation, rows=manifest.rows, files=len(manifest.files))
         return Compacted("published", manifest, result, manifest.verdict, *self._settle())
 
     def _as_published(self) -> Compacted:
         """Never rewrite an expired day from what is left of it; what was published can still go into a table."""
-        pointer = self._publisher.current().pointer
-        if self._ports.table is None or pointer is None:
+        pointer, manifest = self._publisher.published()
+        if self._context.table is None or pointer is None:
             raise SafetyRefusal(
                 f"the raw objects of {self._day} were expired: the published Parquet is all there is of them",
                 next_step="read the published day; it must not be rewritten from what is left",
             )
-        manifest = self._publisher.manifest(pointer.generation)
         return Compacted("already", manifest, None, pointer.verdict, *self._settle())
 
     def _look(self) -> _View:
         """Read the pointer first: If-Match then refuses whoever has an older view of the day."""
         seen = self._publisher.current()
-        checkpoints = self._ports.checkpoints()
-        inventory = list_day(self._ports.archive, self._day, self._ports.place.prefix, self._ports.waits)
+        checkpoints = self._context.checkpoints()
+        inventory = list_day(self._context.archive, self._day, self._context.place.prefix)
         audit = self._options.audit
-        before = None if audit.event_id is None else look_back(self._ports, self._day, audit)
+        before = None if audit.event_id is None else look_back(self._context, self._day, audit)
         return _View(seen, checkpoints, inventory, generation_of(inventory, audit, before), before)
 
     def _proven_since(self, view: _View) -> Verdict:
@@ -164,11 +162,11 @@ class _Run:
         if verdict != "unknown" or manifest is None or not self._depends_on_links(view.generation):
             return verdict
         options = self._options.audit._replace(level="inventory")
-        examined = examine(self._ports, view.inventory, view.checkpoints, options, None)
-        if conclude(self._ports, examined, options, None).verdict != "clean":
+        examined = examine(self._context, view.inventory, view.checkpoints, options, None)
+        if conclude(self._context, examined, options, None).verdict != "clean":
             return verdict
         proven = msgspec.structs.replace(manifest, verdict="clean")
-        self._publisher.swap(proven, view.seen, self._ports.new_id(), self._now())
+        self._publisher.swap_pointer(proven, view.seen, self._context.new_id(), self._context.now())
         return "clean"
 
     def _depends_on_links(self, generation: str) -> bool:
@@ -177,7 +175,7 @@ class _Run:
         if body is None:
             return False
         audit = decode_audit(body)
-        left = [one.code for one in audit.findings if one.severity == "unknown"]
+        left = [found.code for found in audit.findings if found.severity == "unknown"]
         ids = any(check.id == "event_ids" and check.status == "unknown" for check in audit.checks)
         return not ids and all(code in _BY_LINKS for code in left)
 
@@ -190,9 +188,9 @@ class _Run:
         folder = self._folder.generation(view.generation)
         options = self._options.audit
         writing = Writing(self._options.out, folder)
-        examined = examine(self._ports, view.inventory, view.checkpoints, options, writing, view.before)
+        examined = examine(self._context, view.inventory, view.checkpoints, options, writing, view.before)
         rows = sum(part.rows for part in examined.parts)
-        audit = conclude(self._ports, examined, options, rows, self._late(view))
+        audit = conclude(self._context, examined, options, rows, self._late(view))
         manifest = Manifest(
             format=1,
             day=str(self._day),
@@ -203,8 +201,8 @@ class _Run:
             verdict=audit.verdict,
             audit=self._folder.audit(view.generation),
             ends={shard.shard: shard.last for shard in audit.shards if shard.last is not None},
-            writer=self._ports.new_id(),
-            written_at=self._now(),
+            writer=self._context.new_id(),
+            written_at=self._context.now(),
             removed=audit.equation.removed,
             restored=audit.equation.restored,
             event_id=options.event_id,
@@ -249,17 +247,15 @@ class _Run:
 
     def _settle(self) -> tuple[int, TableCommit | None]:
         """Bring the table into step before anything is swept: it may name the generation that was replaced."""
-        table, clock = self._ports.table, self._ports.clock
-        done = None if table is None else TableCommitter(table, self._publisher, self._ports.waits, clock).commit()
+        table, clock = self._context.table, self._context.clock
+        done = None if table is None else TableCommitter(table, self._publisher, clock).commit()
         return len(self._publisher.sweep(clock.now_ms())), done
-
-    def _now(self) -> str:
-        return iso_time(self._ports.clock.now_ms())
 
 
 def publishable(audit: Audit) -> bool:
     """Tell whether each row of the rewrite is right: no defect that it did not repair, all read, balanced numbers."""
-    left = [one for one in audit.findings if not one.repaired]
-    blocking = [one for one in left if one.severity != "warning" and one.code not in _ONLY_UNPROVEN]
-    defects = [one for one in left if one.severity == "defect"]
-    return not blocking and not defects and audit.equation.balanced
+    left = [found for found in audit.findings if not found.repaired]
+    return audit.equation.balanced and not any(
+        found.severity == "defect" or (found.severity == "unknown" and found.code not in _ONLY_UNPROVEN)
+        for found in left
+    )

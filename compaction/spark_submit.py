@@ -1,6 +1,6 @@
 """What `spark-submit` gets: the same commands as on the command line, on the platform's session.
 
-    spark-submit --py-files minutebook.whl job.py compact FILE.properties --date 2026-11-20
+    spark-submit --py-files minutebook.whl spark_submit.py compact FILE.properties --date 2026-11-20
 
 docs/spark.md has tested arguments for platforms.
 """

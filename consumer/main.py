@@ -74,16 +74,17 @@ def _serve(protocol: BinaryIO) -> int:
 def _run(protocol: BinaryIO) -> None:
     from functools import partial  # noqa: PLC0415 - after the guard
 
+    from archive.aws import make_kinesis_client, make_s3_client  # noqa: PLC0415 - after the guard
     from archive.clock import SystemClock, new_id, new_random  # noqa: PLC0415 - after the guard
     from archive.errors import SettingsError  # noqa: PLC0415 - after the guard
     from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
-    from archive.store.s3 import S3Store, make_s3_client  # noqa: PLC0415 - after the guard
+    from archive.store.s3 import S3Store  # noqa: PLC0415 - after the guard
     from consumer.processor.dedupe_start import await_table, open_table  # noqa: PLC0415 - after the guard
     from consumer.processor.processor import ShardProcessor  # noqa: PLC0415 - after the guard
     from consumer.processor.protocol import run_process  # noqa: PLC0415 - after the guard
-    from consumer.processor.services import Ports  # noqa: PLC0415 - after the guard
+    from consumer.processor.services import Services  # noqa: PLC0415 - after the guard
     from consumer.settings.settings import PROPERTIES_VARIABLE, load_settings  # noqa: PLC0415 - after the guard
-    from consumer.stream.kinesis import KinesisStream, make_kinesis_client  # noqa: PLC0415 - after the guard
+    from consumer.stream.kinesis import KinesisStream  # noqa: PLC0415 - after the guard
 
     path = sys.argv[1] if len(sys.argv) > 1 else os.environ.get(PROPERTIES_VARIABLE)
     if not path:
@@ -104,7 +105,7 @@ def _run(protocol: BinaryIO) -> None:
     )
     table = open_table(settings)
     if table is not None:
-        await_table(table, Ports(settings, store, stream, clock, rng, new_id))
+        await_table(table, Services(settings, store, stream, clock, rng, new_id))
     processor = ShardProcessor(settings, store, stream, clock, rng, new_id, table)
     run_process(processor, sys.stdin.buffer, protocol)
 

@@ -1,4 +1,4 @@
-"""A child process on a leash: its log in a file, started, watched and reaped here."""
+"""A child process that dies with its parent: its log in a file, started, watched and reaped here."""
 
 import signal
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from archive.clock import Clock
 from archive.errors import MinutebookError
-from consumer.daemon.parent_death import leashed
+from consumer.daemon.parent_death import tied_to_parent
 
 _LOG_TAIL_BYTES = 2000
 
@@ -35,7 +35,7 @@ class Child:
         self._last_words = last_words or _tail
         with log.open("ab") as sink:
             self._process = subprocess.Popen(
-                leashed(command, signal.SIGKILL),
+                tied_to_parent(command, signal.SIGKILL),
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=subprocess.STDOUT,

@@ -13,8 +13,8 @@ from archive.format.position import Position
 from demo.flights import Event
 
 
-class Place(NamedTuple):
-    """Where a record stands in the stream."""
+class RecordRef(NamedTuple):
+    """Which record of the stream: its shard, and its position there."""
 
     shard_id: str
     position: Position
@@ -33,12 +33,12 @@ class LedgerTotals(NamedTuple):
 
 
 class Ledger:
-    """Places and fingerprints of all acknowledged records. Written by the feeder's thread, read by others."""
+    """Positions and fingerprints of all acknowledged records. Written by the feeder's thread, read by others."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._fingerprints: dict[Place, bytes] = {}
-        self._events: dict[Place, str] = {}
+        self._fingerprints: dict[RecordRef, bytes] = {}
+        self._events: dict[RecordRef, str] = {}
         self._retries = 0
 
     def add(self, shard_id: str, sequence_number: str, event: Event, *, is_retry: bool) -> None:
@@ -47,12 +47,12 @@ class Ledger:
         Raises:
             MinutebookError: the stream returned a position twice, which makes every count below worthless.
         """
-        place = Place(shard_id, Position(int(sequence_number)))
+        ref = RecordRef(shard_id, Position(int(sequence_number)))
         with self._lock:
-            if place in self._fingerprints:
-                raise MinutebookError(f"the stream returned {place.shard_id} {place.position} twice")
-            self._fingerprints[place] = fingerprint(event.data)
-            self._events[place] = event.event_id
+            if ref in self._fingerprints:
+                raise MinutebookError(f"the stream returned {ref.shard_id} {ref.position} twice")
+            self._fingerprints[ref] = fingerprint(event.partition_key, event.data)
+            self._events[ref] = event.event_id
             self._retries += is_retry
 
     def totals(self) -> LedgerTotals:
@@ -60,17 +60,18 @@ class Ledger:
         with self._lock:
             return LedgerTotals(len(self._fingerprints), self._retries)
 
-    def records(self) -> dict[Place, bytes]:
-        """Return a copy: place -> fingerprint of the payload."""
+    def records(self) -> dict[RecordRef, bytes]:
+        """Return a copy: record -> fingerprint of key and payload."""
         with self._lock:
             return dict(self._fingerprints)
 
-    def events(self) -> dict[Place, str]:
-        """Return a copy: place -> event id; a retry has the id of its event."""
+    def events(self) -> dict[RecordRef, str]:
+        """Return a copy: record -> event id; a retry has the id of its event."""
         with self._lock:
             return dict(self._events)
 
 
-def fingerprint(data: bytes) -> bytes:
-    """Return 16 bytes that stand for a payload."""
-    return hashlib.blake2b(data, digest_size=16).digest()
+def fingerprint(partition_key: str, data: bytes) -> bytes:
+    """Return 16 bytes that identify a partition key and a payload."""
+    key = partition_key.encode()
+    return hashlib.blake2b(b"%d:%b%b" % (len(key), key, data), digest_size=16).digest()

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError, HTTPClientError
 
+from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import SystemClock, new_random
 from archive.errors import MinutebookError, StoreUnavailable
 from archive.retry import Backoff
-from archive.store.s3 import make_s3_client
 from consumer.settings.settings import Settings, load_settings
-from consumer.stream.kinesis import make_kinesis_client
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

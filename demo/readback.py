@@ -11,20 +11,20 @@ from typing import NamedTuple
 
 from archive.errors import FormatError, ObjectVanished
 from archive.format.keys import duplicates_key, parse_segment_key
-from archive.format.metadata import ChainStart, SegmentMetadata
+from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
 from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import read_dropped, read_records
 from archive.store.commit import segment_metadata
 from archive.store.objects import ListedObject, ObjectHead, ObjectStore
-from demo.ledger import Place, fingerprint
+from demo.ledger import RecordRef, fingerprint
 
 
 class StoredRecord(NamedTuple):
-    """One line: place, fingerprint of the payload, arrival; a producer duplicate also says of what."""
+    """One line: which record, fingerprint of key and payload, arrival; a producer duplicate also says of what."""
 
-    place: Place
+    ref: RecordRef
     digest: bytes
     arrival_ms: int
     duplicate_of: str = ""
@@ -42,7 +42,7 @@ class StoredSegment(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The archive against the ledger. Places are listed, so that a failure can be looked at.
+    """The archive against the ledger. Records are listed, so that a failure can be looked at.
 
     A record is accounted for by a line of a segment, or by a producer duplicate that a segment left out.
     `lost`: acknowledged and in neither. `duplicated`: accounted for more than once. `altered`: with other bytes.
@@ -51,10 +51,10 @@ class Verdict:
 
     sent: int
     archived: int
-    lost: list[Place] = field(default_factory=list)
-    duplicated: list[Place] = field(default_factory=list)
-    altered: list[Place] = field(default_factory=list)
-    unknown: list[Place] = field(default_factory=list)
+    lost: list[RecordRef] = field(default_factory=list)
+    duplicated: list[RecordRef] = field(default_factory=list)
+    altered: list[RecordRef] = field(default_factory=list)
+    unknown: list[RecordRef] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
 
     @property
@@ -88,18 +88,19 @@ def read_archive(store: ObjectStore, prefix: str) -> list[StoredSegment]:
     return [_read_segment(store, prefix, row) for row in rows]
 
 
-def compare(segments: Sequence[StoredSegment], ledger: Mapping[Place, bytes]) -> Verdict:
+def compare(segments: Sequence[StoredSegment], ledger: Mapping[RecordRef, bytes]) -> Verdict:
     """Compare the archive with the ledger."""
     records = [record for segment in segments for record in (*segment.records, *segment.dropped)]
-    times = Counter(record.place for record in records)
+    chains = [segment.metadata for segment in segments]
+    times = Counter(record.ref for record in records)
     return Verdict(
         sent=len(ledger),
         archived=len(times),
         lost=sorted(ledger.keys() - times.keys()),
-        duplicated=sorted(place for place, count in times.items() if count > 1),
-        altered=sorted({one.place for one in records if ledger.get(one.place, one.digest) != one.digest}),
+        duplicated=sorted(ref for ref, count in times.items() if count > 1),
+        altered=sorted({record.ref for record in records if ledger.get(record.ref, record.digest) != record.digest}),
         unknown=sorted(times.keys() - ledger.keys()),
-        broken=broken_links(segment.metadata for segment in segments),
+        broken=[*broken_links(chains), *doubtful_links(chains)],
     )
 
 
@@ -111,15 +112,22 @@ def broken_links(segments: Iterable[SegmentMetadata]) -> list[str]:
     wrong: list[str] = []
     for shard_id, chain in sorted(chains.items()):
         previous: Position | None = None
-        for metadata in sorted(chain, key=lambda one: one.first):
+        for metadata in sorted(chain, key=lambda segment: segment.first):
             expected = str(previous) if previous is not None else "the start of the chain"
             starts = isinstance(metadata.after, ChainStart)
             if metadata.after != previous and not (previous is None and starts):
                 wrong.append(f"{shard_id} {metadata.first}: follows {metadata.after}, expected {expected}")
-            if metadata.continuity is not None:
-                wrong.append(f"{shard_id} {metadata.first}: continuity {metadata.continuity}")
             previous = metadata.last
     return wrong
+
+
+def doubtful_links(segments: Iterable[SegmentMetadata]) -> list[str]:
+    """Return the links that their writer could not prove, in words."""
+    return [
+        f"{metadata.shard_id} {metadata.first}: continuity {metadata.continuity}"
+        for metadata in segments
+        if metadata.continuity is not Continuity.PROVEN
+    ]
 
 
 def _is_segment(prefix: str, key: str) -> bool:
@@ -149,7 +157,8 @@ def _read_segment(store: ObjectStore, prefix: str, row: ListedObject) -> StoredS
 
 
 def _record(shard_id: str, record: Record, duplicate_of: str = "") -> StoredRecord:
-    return StoredRecord(Place(shard_id, record.position), fingerprint(record.data), record.arrival_ms, duplicate_of)
+    digest = fingerprint(record.partition_key, record.data)
+    return StoredRecord(RecordRef(shard_id, record.position), digest, record.arrival_ms, duplicate_of)
 
 
 def _read_dropped(store: ObjectStore, prefix: str, metadata: SegmentMetadata) -> list[tuple[Position, Record, str]]:
@@ -177,5 +186,7 @@ def _check_bodies(
     if not positions or (positions[0], positions[-1]) != (metadata.first, metadata.last):
         raise FormatError(f"{key}: the ends of the bodies are not the ends of the span")
     arrivals = [record.arrival_ms for _, record in records] + [record.arrival_ms for _, record, _ in dropped]
-    if {minute_of(arrival_ms) for arrival_ms in arrivals} - {metadata.minute}:
+    if {minute_of(arrival_ms) for arrival_ms in arrivals} != {metadata.minute}:
         raise FormatError(f"{key} holds records of another minute")
+    if (min(arrivals), max(arrivals)) != (metadata.arrival_min_ms, metadata.arrival_max_ms):
+        raise FormatError(f"{key}: the arrival times are not those of the metadata")

@@ -42,14 +42,14 @@ class Findings:
         """Tell whether the archive is right by both witnesses, and the scenario proved what it should."""
         is_archived = self.verdict.is_clean and self.retries.is_right
         is_told = self.outcome.fenced > 0 and self.retries.is_telling
-        return is_archived and is_told and self.is_compacted and all(one.is_named for one in self.tampered)
+        return is_archived and is_told and self.is_compacted and all(copy.is_named for copy in self.tampered)
 
     @property
     def is_compacted(self) -> bool:
         """Tell whether the nightly job, if it ran, found the day clean and wrote the row of each line."""
         if self.nightly is None:
             return True
-        lines = Counter(record.place.shard_id for segment in self.segments for record in segment.records)
+        lines = Counter(record.ref.shard_id for segment in self.segments for record in segment.records)
         return self.nightly.is_clean and self.nightly.rows == dict(lines)
 
 
@@ -70,9 +70,9 @@ def print_report(console: Console, findings: Findings) -> None:
         ("altered", verdict.altered),
         ("unknown", verdict.unknown),
     )
-    for name, places in wrong:
-        for place in places[:_SAMPLES]:
-            console.print(f"[red]{name}: {place.shard_id} {place.position}[/]", highlight=False, soft_wrap=True)
+    for name, refs in wrong:
+        for ref in refs[:_SAMPLES]:
+            console.print(f"[red]{name}: {ref.shard_id} {ref.position}[/]", highlight=False, soft_wrap=True)
     for name, texts in (("lost event", findings.retries.lost), ("misnamed", findings.retries.misnamed)):
         for text in texts[:_SAMPLES]:
             console.print(f"[red]{name}: {text}[/]", highlight=False, soft_wrap=True)
@@ -101,7 +101,7 @@ def print_nightly(console: Console, nightly: Nightly) -> None:
 
 def _rows(findings: Findings) -> list[tuple[str, str]]:
     verdict, outcome = findings.verdict, findings.outcome
-    per_minute = Counter((one.metadata.shard_id, one.metadata.minute) for one in findings.segments)
+    per_minute = Counter((segment.metadata.shard_id, segment.metadata.minute) for segment in findings.segments)
     return [
         ("sent (acknowledged by the stream)", f"{verdict.sent:,}"),
         ("  of these, producer retries", f"{findings.retries.sent:,}"),
@@ -116,7 +116,7 @@ def _rows(findings: Findings) -> list[tuple[str, str]]:
         ("PUTs per shard and minute", f"{findings.puts / max(1, len(per_minute)):.2f}"),
         ("late PUTs of the frozen worker, all refused", f"{outcome.fenced}"),
         ("its shards taken over after", f"{outcome.takeover_seconds:.0f} s"),
-        *((f"{one.what}: back after", f"{one.seconds:.0f} s") for one in outcome.recoveries),
+        *((f"{recovery.what}: back after", f"{recovery.seconds:.0f} s") for recovery in outcome.recoveries),
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from demo.ledger import Place
+from demo.ledger import RecordRef
 from demo.readback import StoredRecord, StoredSegment
 from demo.scenario import Recovery
 
@@ -32,7 +32,7 @@ _DELIVERY_MS = 500
 class Retries:
     """The count.
 
-    Of the removed: how many stood in another shard than the record that was kept, came more than a minute after it,
+    Of the removed: how many were in another shard than the record that was kept, came more than a minute after it,
     or were delivered before a SIGKILL and archived after it.
     `lost` are events of which no copy is in a segment. `misnamed`: what is wrong with `duplicate_of`, in words.
     """
@@ -66,29 +66,29 @@ def count_retries(
     mode: Mode | None,
     stream: str,
     segments: Sequence[StoredSegment],
-    events: Mapping[Place, str],
+    events: Mapping[RecordRef, str],
     recoveries: Sequence[Recovery] = (),
 ) -> Retries:
-    """Compare the archive with the ledger's events (place -> event id).
+    """Compare the archive with the ledger's events (record -> event id).
 
     In mode `watermark` an event id is `<producer>#<number>`.
     """
     copies: dict[str, list[StoredRecord]] = {event_id: [] for event_id in events.values()}
     for record in _records(segments):
-        if record.place in events:
-            copies[events[record.place]].append(record)
+        if record.ref in events:
+            copies[events[record.ref]].append(record)
     kinds: Counter[str] = Counter()
     misnamed: list[str] = []
     for segment in segments:
         for record in segment.dropped:
-            event_id = events.get(record.place)
+            event_id = events.get(record.ref)
             kept = copies[event_id][:1] if event_id is not None else []
             if event_id is None or not kept:
                 continue  # the verdict names the one, `lost` the other
-            expected = _expected(mode, stream, event_id, kept[0].place)
+            expected = _expected(mode, stream, event_id, kept[0].ref)
             if record.duplicate_of != expected:
-                misnamed.append(f"{record.place} is called a duplicate of {record.duplicate_of}, not of {expected}")
-            kinds["shards"] += record.place.shard_id != kept[0].place.shard_id
+                misnamed.append(f"{record.ref} is called a duplicate of {record.duplicate_of}, not of {expected}")
+            kinds["shards"] += record.ref.shard_id != kept[0].ref.shard_id
             kinds["minute"] += record.arrival_ms - kept[0].arrival_ms > _MINUTE_MS
             kinds["crash"] += any(_is_replayed(record, segment, crash) for crash in recoveries)
     return Retries(
@@ -109,7 +109,7 @@ def _records(segments: Iterable[StoredSegment]) -> Iterable[StoredRecord]:
     return (record for segment in segments for record in segment.records)
 
 
-def _expected(mode: Mode | None, stream: str, event_id: str, kept: Place) -> str:
+def _expected(mode: Mode | None, stream: str, event_id: str, kept: RecordRef) -> str:
     """Return what `duplicate_of` must say: the claim's owner, or the producer's own number."""
     if mode == "claims":
         return f"{stream}/{kept.shard_id}/{kept.position}"
@@ -120,7 +120,7 @@ def _expected(mode: Mode | None, stream: str, event_id: str, kept: Place) -> str
 def _is_replayed(record: StoredRecord, segment: StoredSegment, crash: Recovery) -> bool:
     """Tell whether a record was delivered before a SIGKILL of its worker, and its segment stored after it."""
     return (
-        record.place.shard_id in crash.shards
+        record.ref.shard_id in crash.shards
         and record.arrival_ms <= crash.at_ms - _DELIVERY_MS
         and segment.stored_at_ms > crash.at_ms
     )

@@ -97,7 +97,7 @@ class Scenario:
         self._screen.act(f"worker B freezes (SIGSTOP), and with it {_names(shards)}")
         others = {worker: worker.mark() for worker in self._stage.workers.values() if worker is not zombie}
         begun = self._clock.monotonic()
-        pids = [one.pid for one in zombie.processors()]
+        pids = [process.pid for process in zombie.processors()]
         with Frozen(pids) as hands:
             self._wait(zombie, lambda: all(map(has_unread_input, pids)), _FENCE_SECONDS)
             with Frozen([daemon.pid]) as head:
@@ -148,7 +148,7 @@ class Scenario:
         self._screen.act(f"{what} of worker {worker.name.upper()}, which holds {_names(shards)}")
         self._retry()
         self._clock.sleep(_DELIVERY_SECONDS)
-        marks = {one: one.mark() for one in self._stage.workers.values()}
+        marks = {other: other.mark() for other in self._stage.workers.values()}
         at_ms = self._clock.now_ms()
         begun = self._clock.monotonic()
         kill()

@@ -37,7 +37,7 @@ class Tampered(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Tell whether the audit stood against the copy, under the right name."""
+        """Tell whether the audit refused the copy, under the right name."""
         if self.expected == "":
             return self.exit_code == _UNKNOWN
         return self.exit_code == _DEFECTS and self.expected in self.found
@@ -46,7 +46,7 @@ class Tampered(NamedTuple):
 class _Copy:
     """One copy of the archive, and the segment in it that is tampered with."""
 
-    def __init__(self, client: "S3Client", bucket: str, prefix: str, copy: str, victim: str) -> None:
+    def __init__(self, client: "S3Client", bucket: str, *, prefix: str, copy: str, victim: str) -> None:
         self._client = client
         self._bucket = bucket
         self._copy = copy
@@ -132,7 +132,7 @@ def tamper(
     done = []
     for number, attack in enumerate(_ATTACKS):
         place = f"tampered-{number}/"
-        attack.act(_Copy(client, bucket, prefix, place, victim.key))
+        attack.act(_Copy(client, bucket, prefix=prefix, copy=place, victim=victim.key))
         code, text = audit({"MINUTEBOOK_PREFIX": place, **attack.overrides})
         done.append(Tampered(attack.what, attack.expected, code, _codes(text)))
     return done
@@ -156,17 +156,17 @@ def print_tampered(console: Console, results: list[Tampered]) -> None:
     table = Table(title="The same archive after tampering, audited again")
     for name in ("done to a copy", "exit", "findings"):
         table.add_column(name)
-    for one in results:
-        colour = "green" if one.is_named else "red"
-        found = ", ".join(sorted(one.found)) or ("could not prove" if one.exit_code == _UNKNOWN else "")
-        table.add_row(one.what, f"[{colour}]{one.exit_code}[/]", found)
+    for copy in results:
+        colour = "green" if copy.is_named else "red"
+        found = ", ".join(sorted(copy.found)) or ("could not prove" if copy.exit_code == _UNKNOWN else "")
+        table.add_row(copy.what, f"[{colour}]{copy.exit_code}[/]", found)
     console.print(table)
 
 
 def _victim(segments: list[StoredSegment]) -> StoredSegment:
     """Return a segment in the middle of its shard's chain: what is done to it has a neighbour on each side."""
     chains: dict[str, list[StoredSegment]] = {}
-    for segment in sorted(segments, key=lambda one: one.metadata.first):
+    for segment in sorted(segments, key=lambda segment: segment.metadata.first):
         chains.setdefault(segment.metadata.shard_id, []).append(segment)
     for _, chain in sorted(chains.items()):
         for segment in chain[1:-1]:
@@ -180,6 +180,6 @@ def _codes(text: str) -> frozenset[str]:
     codes = set[str]()
     while text := text.lstrip():
         audit, end = json.JSONDecoder().raw_decode(text)
-        codes.update(str(one["code"]) for one in audit["findings"])
+        codes.update(str(finding["code"]) for finding in audit["findings"])
         text = text[end:]
     return frozenset(codes)

@@ -11,11 +11,12 @@ import msgspec
 
 from archive.clock import Clock
 from archive.errors import MinutebookError
+from consumer.daemon.process import MAIN_CLASS
 from demo.child import Child
 from demo.processes import Process, descendants, send
 
 _PROCESSOR = "minutebook-processor"
-_DAEMON = "software.amazon.kinesis.multilang.MultiLangDaemon"
+_DAEMON = MAIN_CLASS
 _STOP_SECONDS = 45
 
 
@@ -102,11 +103,12 @@ class Worker:
 
     def daemon(self) -> Process | None:
         """Return the running daemon."""
-        return next((one for one in descendants(self._child.pid) if _DAEMON in one.command), None)
+        return next((process for process in descendants(self._child.pid) if _DAEMON in process.command), None)
 
     def processors(self) -> list[Process]:
         """Return the running processors, one per shard."""
-        return [one for one in descendants(self._child.pid) if any(word.endswith(_PROCESSOR) for word in one.command)]
+        running = descendants(self._child.pid)
+        return [process for process in running if any(word.endswith(_PROCESSOR) for word in process.command)]
 
     def kill_daemon(self) -> None:
         """SIGKILL the daemon; the supervisor starts another."""

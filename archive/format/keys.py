@@ -1,7 +1,7 @@
 """Object keys of the archive: how they are made, and how they are read back.
 
 A segment's key is a function of its **first** record alone. Two writers that start at the same record and cut
-differently therefore meet at one key, and the store's conditional write lets one of them win
+differently therefore arrive at one key, and the store's conditional write lets one of them win
 (docs/decisions/0002-object-naming.md).
 """
 
@@ -44,7 +44,7 @@ class SegmentKey(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def check_shard_id(shard_id: str) -> str:
-    """Return `shard_id`, or raise FormatError when it is no shard id of Kinesis."""
+    """Return `shard_id`, or raise FormatError when it is not a shard id of Kinesis."""
     if _SHARD_ID.fullmatch(shard_id) is None or not shard_id.strip("."):
         raise FormatError(f"not a shard id: {shard_id!r}")
     return shard_id

@@ -6,6 +6,7 @@ that is missing or does not parse is an error that names it, never a default.
 
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from operator import itemgetter
 from typing import Final, Literal, NamedTuple, Self
 
@@ -21,7 +22,6 @@ FORMAT_FIELD: Final = "minutebook-format"
 LIMIT_BYTES: Final = 2048
 
 Sentinel = Literal["TRIM_HORIZON", "AT_TIMESTAMP"]
-Continuity = Literal["unproven", "lost"]
 _AFTER_SEQUENCE: Final = "AFTER_SEQUENCE:"
 _ALWAYS: Final = itemgetter(
     *(FORMAT_FIELD, "shard", "minute", "first", "last", "after", "records", "dropped"),
@@ -34,11 +34,23 @@ _PLAIN: Final = re.compile(
     re.ASCII,
 )
 """All fields at once, as nearly every segment has them: behind another segment. `.` takes no line break."""
-_CONTINUITIES: Final[Mapping[str, Continuity]] = {"unproven": "unproven", "lost": "lost"}
+
+
+class Continuity(StrEnum):
+    """Whether records may be missing between a segment and what it follows."""
+
+    PROVEN = "proven"
+    UNPROVEN = "unproven"
+    LOST = "lost"
+
+    @property
+    def stored(self) -> str | None:
+        """The metadata's field; a proven continuity is not written."""
+        return None if self is Continuity.PROVEN else self.value
 
 
 class ChainStart(NamedTuple):
-    """What stands in `after` of a chain's first segment: where the shard was started from.
+    """What `after` of a chain's first segment says: where the shard was started from.
 
     `adopted` is the checkpoint of another application, when the user chose to go on from it
     (`minutebook.adoptCheckpoint`); its `sentinel` is then "AFTER_SEQUENCE".
@@ -90,12 +102,12 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
     arrival_min_ms: int
     arrival_max_ms: int
     writer: str
-    continuity: Continuity | None = None
+    continuity: Continuity = Continuity.PROVEN
     watermarks: str | None = None
 
     @property
     def span(self) -> SequenceRange:
-        """The closed interval of positions this segment stands for."""
+        """The closed interval of positions that this segment covers."""
         return SequenceRange(self.first, self.last)
 
     def encode(self) -> dict[str, str]:
@@ -118,10 +130,8 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
             "arrival-max": str(self.arrival_max_ms),
             "writer": self.writer,
         }
-        if self.continuity is not None:
-            fields["continuity"] = self.continuity
-        if self.watermarks is not None:
-            fields["watermarks"] = self.watermarks
+        optional = {"continuity": self.continuity.stored, "watermarks": self.watermarks}
+        fields |= {name: value for name, value in optional.items() if value is not None}
         size = sum(len(name) + len(value) for name, value in fields.items())
         if size >= LIMIT_BYTES or not all(value.isascii() for value in fields.values()):
             raise FormatError(
@@ -200,7 +210,7 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
         if self.arrival_max_ms < self.arrival_min_ms:
             raise FormatError("metadata: arrival-max lies before arrival-min")
         if self.records + self.dropped < 1:
-            raise FormatError("metadata: a segment stands for at least one record")
+            raise FormatError("metadata: a segment covers at least one record")
 
 
 class _Fields:
@@ -221,10 +231,11 @@ class _Fields:
             raise FormatError(f"metadata: field {name!r} is not a count: {value!r}")
         return int(value)
 
-    def continuity(self) -> Continuity | None:
+    def continuity(self) -> Continuity:
         value = self._fields.get("continuity")
-        if value is None or value in _CONTINUITIES:
-            return _CONTINUITIES.get(value or "")
+        for continuity in Continuity:
+            if value == continuity.stored:
+                return continuity
         raise FormatError(f"metadata: field 'continuity' is {value!r}, neither 'unproven' nor 'lost'")
 
 

@@ -56,6 +56,11 @@ def parse_minute_text(text: str) -> int:
     return _parse(_TEXT, text)
 
 
+def iso_time(epoch_ms: int) -> str:
+    """Return UTC in ISO 8601 with milliseconds, as `2026-11-21T10:16:00.000Z`."""
+    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 @functools.lru_cache(maxsize=_CACHED)
 def _parse(pattern: re.Pattern[str], text: str) -> int:
     found = pattern.fullmatch(text)

@@ -1,4 +1,4 @@
-"""Positions: where a record stands in its shard.
+"""Positions: where a record is in its shard.
 
 A position is the pair (sequence number, sub-sequence number) as integers. Sub-sequence numbers count the user
 records inside one KPL-aggregated record; plain records have 0. Positions are comparable only within one shard

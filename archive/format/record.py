@@ -1,6 +1,6 @@
 r"""A record as the stream delivered it, and its line in a segment.
 
-A line is lossless for any bytes: a payload that is valid UTF-8 stands in `data` as text, any other in
+A line is lossless for any bytes: a payload that is valid UTF-8 is stored in `data` as text, any other in
 `data_base64`. The line break is `\n` alone; JSON escapes every control character, so no payload can break a
 line.
 """
@@ -65,7 +65,7 @@ class _BinaryLine(msgspec.Struct, gc=False):
 
 
 class Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A line as it stands: what its position says and which payload field it has are not judged yet."""
+    """A line as it is read: what its position says and which payload field it has are not judged yet."""
 
     shard_id: str
     sequence_number: str
@@ -160,10 +160,10 @@ def decode_block(buffer: bytes | bytearray, size: int) -> list[Line] | None:
     least one, and as many objects as lines means one in each.
     """
     find, last, count = buffer.find, size - 1, 1
-    # The first line must not be empty: nothing stands in front of its break.
+    # The first line must not be empty: nothing comes before its break.
     if buffer.startswith(b"\n") or not buffer.endswith(b"}\n", 0, size):
         return None
-    at = find(b"\n", 0, last)  # a loop of `find` is four times as fast as to count what stands in front of breaks
+    at = find(b"\n", 0, last)  # a loop of `find` is four times as fast as to count what comes before breaks
     while at >= 0:
         if buffer[at - 1] != _CLOSE:
             return None

@@ -56,7 +56,7 @@ class SegmentWriter:
 
     Holds the compressed stream, not the records. `extend` and `drop` take records in ascending position order;
     the caller checks the order, because it knows what it delivered before. Dropped producer duplicates belong to
-    the span and stand in a stream of their own.
+    the span and are written to a stream of their own.
     """
 
     def __init__(self, shard_id: str, minute: int) -> None:
@@ -93,7 +93,7 @@ class SegmentWriter:
 
     @property
     def span(self) -> SequenceRange:
-        """The closed interval that the segment stands for. Raises FormatError when it is empty."""
+        """The closed interval that the segment covers. Raises FormatError when it is empty."""
         if self._first is None or self._last is None:
             raise FormatError("an empty segment has no span")
         return SequenceRange(self._first, self._last)
@@ -111,7 +111,7 @@ class SegmentWriter:
         *,
         after: Predecessor,
         writer: str,
-        continuity: Continuity | None = None,
+        continuity: Continuity = Continuity.PROVEN,
         watermarks: str | None = None,
     ) -> SegmentMetadata:
         """Describe the segment. Raises FormatError when it is empty."""
@@ -155,7 +155,7 @@ def inflate(chunks: Iterable[bytes], *, max_line_bytes: int = MAX_LINE_BYTES) ->
     Checks the CRC and length of the gzip trailer. Other writers' bodies of several gzip members are read too.
 
     Raises:
-        FormatError: damaged, cut short, followed by something that is no gzip member, or a line without end.
+        FormatError: damaged, cut short, followed by something that is not a gzip member, or a line without end.
     """
     partial: list[bytes] = []
     partial_bytes = 0
@@ -179,7 +179,7 @@ def inflate_blocks(chunks: Iterable[bytes], block_bytes: int = _READ_BYTES) -> I
     """Yield the decompressed bytes in blocks of at most `block_bytes`, however well they were compressed.
 
     Raises:
-        FormatError: damaged, cut short, or followed by something that is no gzip member.
+        FormatError: damaged, cut short, or followed by something that is not a gzip member.
     """
     decoder = isal_zlib.decompressobj(wbits=_GZIP_WBITS)
     for piece in _pieces(chunks):

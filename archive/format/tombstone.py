@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from archive.errors import FormatError
+from archive.format.document import decode_document, encode_document
 from archive.format.position import Position
 
 FORMAT: Final = 1
@@ -57,7 +57,7 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return {key for shard in self.shards.values() for key in shard.kept}
 
     def covers(self, shard_id: str, position: Position) -> bool:
-        """Tell whether the day held the record at `position`: a segment that names it as predecessor is no orphan."""
+        """Tell whether the day held the record at `position`: a segment that follows it is not an orphan."""
         shard = self.shards.get(shard_id)
         runs = shard.runs if shard else []
         return any(Position.parse(run.first) <= position <= Position.parse(run.last) for run in runs)
@@ -69,18 +69,10 @@ def tombstone_key(prefix: str, day: dt.date) -> str:
 
 
 def encode_tombstone(tombstone: Tombstone) -> bytes:
-    """Return the object's body: JSON, indented for human readers."""
-    return msgspec.json.format(msgspec.json.encode(tombstone), indent=2) + b"\n"
+    """Return the object's body."""
+    return encode_document(tombstone)
 
 
 def decode_tombstone(body: bytes, key: str) -> Tombstone:
-    """Read an object's body; raises FormatError naming `key`."""
-    try:
-        found = msgspec.json.decode(body, type=Tombstone)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise FormatError(
-            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
-        ) from exc
-    if found.format != FORMAT:
-        raise FormatError(f"{key}: format {found.format} is not known here", next_step="upgrade Minutebook")
-    return found
+    """Read an object's body; raises FormatError that names `key`."""
+    return decode_document(body, Tombstone, key)

@@ -20,6 +20,7 @@ from archive.format.keys import parse_segment_key
 from archive.format.metadata import SegmentMetadata, is_ours
 from archive.retry import Backoff, until_known
 from archive.store.objects import ObjectHead, ObjectStore, PutOutcome
+from archive.store.retrying import RetryingStore
 
 BODY_TYPE = "application/gzip"
 
@@ -91,7 +92,7 @@ def segment_metadata(head: ObjectHead) -> SegmentMetadata:
         raise FormatError(f"{head.key}: {exc}", next_step=exc.next_step or "run minutebook audit") from exc
 
 
-def stored_segment(store: ObjectStore, prefix: str, key: str, backoff: Backoff) -> SegmentMetadata:
+def stored_segment(store: RetryingStore, prefix: str, key: str) -> SegmentMetadata:
     """HEAD a listed segment and check that key and metadata agree.
 
     Raises:
@@ -99,7 +100,7 @@ def stored_segment(store: ObjectStore, prefix: str, key: str, backoff: Backoff) 
         ForeignObject, FormatError: it is not what its key says.
     """
     parsed = parse_segment_key(prefix, key)
-    head = until_known(lambda: store.head(key), backoff, f"HEAD {key}")
+    head = store.head(key)
     if head is None:
         raise ObjectVanished(
             f"{key} was listed and is gone",

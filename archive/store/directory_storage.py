@@ -1,6 +1,6 @@
 """A local directory as a `Storage`: the output of a run on a laptop, and archives that were copied down.
 
-A file's user metadata stands beside it in `<name>.metadata.json`, because file systems have none. One process
+A file's user metadata is kept beside it in `<name>.metadata.json`, because file systems have none. One process
 writes at a time: the conditional writes hold against other processes by the file system's own exclusive create and
 by a lock file, not against tools that do not know them.
 """
@@ -16,7 +16,7 @@ from typing import Final
 
 from archive.errors import StoreRefused
 from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
-from archive.store.storage import Body, Level, ObjectChanged, Tail
+from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail
 
 METADATA_SUFFIX: Final = ".metadata.json"
 _LOCK: Final = ".minutebook.lock"
@@ -67,23 +67,24 @@ class DirectoryStorage:
     def get(self, key: str) -> StoredObject | None:
         """Return the whole file."""
         path = self._path(key)
-        if not path.is_file():
-            return None
-        return StoredObject(path.read_bytes(), _etag(path), _metadata(path))
+        try:
+            return StoredObject(path.read_bytes(), _etag(path), _metadata(path)) if path.is_file() else None
+        except OSError as exc:
+            raise StoreRefused(f"{key}: {exc}", next_step="look at the permissions of the directory") from exc
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """List the files whose key begins with `prefix`, in the order of keys."""
-        folder = self.root / prefix.rpartition("/")[0]
+        folder = self._path(prefix.rpartition("/")[0])
         paths = folder.rglob("*") if folder.is_dir() else ()
         rows = [self._row(path) for path in paths if _is_object(path)]
         yield from sorted((row for row in rows if row.key.startswith(prefix)), key=lambda row: row.key.encode())
 
-    def list_level(self, folder: str) -> Level:
+    def list_level(self, folder: str) -> Listing:
         """List what lies directly below a folder."""
-        path = self.root / folder
+        path = self._path(folder)
         entries = sorted(path.iterdir()) if path.is_dir() else []
         folders = tuple(f"{folder}{entry.name}/" for entry in entries if entry.is_dir())
-        return Level(folders, tuple(self._row(entry) for entry in entries if _is_object(entry)))
+        return Listing(folders, tuple(self._row(entry) for entry in entries if _is_object(entry)))
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the files and the folders that they leave empty."""
@@ -96,12 +97,12 @@ class DirectoryStorage:
                 folder.rmdir()
                 folder = folder.parent
 
-    def open_read(self, key: str, etag: str | None) -> Body:
+    def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Read a file in chunks."""
         path = self._path(key)
         if not path.is_file() or (etag is not None and _etag(path) != etag):
             raise ObjectChanged(f"{key} is not the file that was listed")
-        return Body(_metadata(path), _chunks(path))
+        return ObjectBody(_metadata(path), _chunks(path))
 
     def read_tail(self, key: str, count: int) -> Tail:
         """Read the end of a file."""
@@ -122,10 +123,12 @@ class DirectoryStorage:
         )
 
     def _path(self, key: str) -> Path:
-        path = self.root / key
-        if ".." in path.parts:
-            raise StoreRefused(f"{key} leads out of {self.root}")
-        return path
+        if key.startswith("/") or ".." in key.split("/"):
+            raise StoreRefused(
+                f"{key!r} leads out of {self.root}",
+                next_step="find out who wrote this name: keys are relative to the store's root",
+            )
+        return self.root / key
 
     @contextmanager
     def _lock(self) -> Iterator[None]:

@@ -1,24 +1,24 @@
-"""Addresses of stores: how `--out` and the settings name one, and how a process opens it, once."""
+"""Addresses of stores: how options and settings name one, and how a process opens it, once."""
 
 import functools
 from pathlib import Path
 from typing import NamedTuple
 
+from archive.aws import make_s3_client
 from archive.errors import SettingsError
 from archive.store.directory_storage import DirectoryStorage
-from archive.store.s3 import make_s3_client
 from archive.store.s3_storage import S3Storage
 from archive.store.storage import Address, Storage
 
 
-class Place(NamedTuple):
+class StorePrefix(NamedTuple):
     """A store and the part of its keys that is ours: `prefix` is empty or ends in `/`."""
 
     address: Address
     prefix: str
 
 
-def parse_place(text: str, region: str, endpoint: str | None) -> Place:
+def parse_place(text: str, region: str, endpoint: str | None) -> StorePrefix:
     """Read `s3://bucket/folder` (or `s3a://`, `s3n://`), or the path of a local directory.
 
     Raises:
@@ -27,15 +27,17 @@ def parse_place(text: str, region: str, endpoint: str | None) -> Place:
     scheme, separator, rest = text.partition("://")
     if not separator:
         if not text:
-            raise SettingsError("--out is empty", next_step="name a directory, or s3://bucket/folder")
-        return Place(Address(None, str(Path(text).absolute())), "")
+            raise SettingsError("the address is empty", next_step="name a directory, or s3://bucket/folder")
+        return StorePrefix(Address(None, str(Path(text).absolute())), "")
     if scheme == "file":
-        return Place(Address(None, str(Path(rest).absolute())), "")
+        return StorePrefix(Address(None, str(Path(rest).absolute())), "")
     bucket, _, folder = rest.partition("/")
     if scheme not in {"s3", "s3a", "s3n"} or not bucket:
-        raise SettingsError(f"cannot write to {text!r}", next_step="name a directory, or s3://bucket/folder")
+        raise SettingsError(
+            f"not an address of objects: {text!r}", next_step="name a directory, or s3://bucket/folder"
+        )
     folder = folder.strip("/")
-    return Place(Address(bucket, region=region, endpoint=endpoint), f"{folder}/" if folder else "")
+    return StorePrefix(Address(bucket, region=region, endpoint=endpoint), f"{folder}/" if folder else "")
 
 
 @functools.lru_cache(maxsize=8)

@@ -8,26 +8,18 @@ Only these two are read, and fields that are not needed may be added to them.
 
 import datetime as dt
 import zlib
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
 from archive.errors import FormatError
+from archive.format.document import decode_document
 from archive.format.segment import inflate
-from archive.retry import Backoff, until_known
-from archive.store.objects import StoredObject
+from archive.store.retrying import RetryingStore
 
-FORMAT: Final = 1
+_COMPACT: Final = "run minutebook compact for the day"
 CLEAN: Final = "clean"
-
-
-class Reader(Protocol):
-    """Where the nightly job publishes: a bucket, or a directory."""
-
-    def get(self, key: str) -> StoredObject | None:
-        """Return a whole object; None when there is none. Raises `OutcomeUnknown` or `StoreRefused`."""
-        ...
 
 
 class PublishedDay(NamedTuple):
@@ -45,7 +37,7 @@ class _Pointer(msgspec.Struct):
     verdict: str
 
 
-def read_published(reader: Reader, root: str, day: dt.date, waits: Callable[[], Backoff]) -> PublishedDay | None:
+def read_published(store: RetryingStore, root: str, day: dt.date) -> PublishedDay | None:
     """Return what is published of `day` below `root` (empty, or ending in `/`); None when nothing is.
 
     Raises:
@@ -54,27 +46,22 @@ def read_published(reader: Reader, root: str, day: dt.date, waits: Callable[[], 
     """
     folder = f"{root}dt={day.isoformat()}/"
     key = f"{folder}_current.json"
-    stored = until_known(lambda: reader.get(key), waits(), f"GET {key}")
+    stored = store.get(key)
     if stored is None:
         return None
-    try:
-        pointer = msgspec.json.decode(stored.body, type=_Pointer)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
-        raise FormatError(f"{key} does not parse: {exc}", next_step="run minutebook compact for the day") from exc
-    if pointer.format != FORMAT or pointer.day != day.isoformat():
-        raise FormatError(
-            f"{key} is of format {pointer.format} and day {pointer.day}", next_step="upgrade Minutebook"
-        )
-    inventory = _read_inventory(reader, f"{folder}_manifest/{pointer.generation}.inventory.jsonl.gz", waits)
+    pointer = decode_document(stored.body, _Pointer, key, next_step=_COMPACT)
+    if pointer.day != day.isoformat():
+        raise FormatError(f"{key} is of day {pointer.day}", next_step=_COMPACT)
+    inventory = _read_inventory(store, f"{folder}_manifest/{pointer.generation}.inventory.jsonl.gz")
     return PublishedDay(pointer.generation, pointer.verdict, inventory)
 
 
-def _read_inventory(reader: Reader, key: str, waits: Callable[[], Backoff]) -> dict[str, tuple[str, int]]:
-    stored = until_known(lambda: reader.get(key), waits(), f"GET {key}")
+def _read_inventory(store: RetryingStore, key: str) -> dict[str, tuple[str, int]]:
+    stored = store.get(key)
     if stored is None:
-        raise FormatError(f"{key} is missing", next_step="run minutebook compact for the day")
+        raise FormatError(f"{key} is missing", next_step=_COMPACT)
     try:
         rows = [msgspec.json.decode(line, type=tuple[str, str, int, int]) for line in inflate([stored.body])]
     except (msgspec.MsgspecError, UnicodeDecodeError, zlib.error) as exc:
-        raise FormatError(f"{key} does not parse: {exc}", next_step="run minutebook compact for the day") from exc
+        raise FormatError(f"{key} does not parse: {exc}", next_step=_COMPACT) from exc
     return {row[0]: (row[1], row[2]) for row in rows}

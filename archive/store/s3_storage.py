@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.errors import OutcomeUnknown
+from archive.aws import error_code, http_status, is_passing_code
+from archive.errors import OutcomeUnknown, StoreRefused
 from archive.store.objects import ListedObject
 from archive.store.s3 import S3Store, translate
-from archive.store.storage import Body, Level, ObjectChanged, Tail
+from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -34,7 +35,7 @@ class S3Storage(S3Store):
         """Return `s3://bucket/key`."""
         return f"s3://{self.bucket}/{key}"
 
-    def list_level(self, folder: str) -> Level:
+    def list_level(self, folder: str) -> Listing:
         """List with the delimiter `/`; see `Storage`."""
         folders: list[str] = []
         objects: list[ListedObject] = []
@@ -47,7 +48,7 @@ class S3Storage(S3Store):
                     objects.append(ListedObject(row["Key"], row["Size"], row["ETag"], modified_ms))
         except (ClientError, BotoCoreError) as exc:
             raise translate(exc, f"LIST {folder}") from exc
-        return Level(tuple(folders), tuple(objects))
+        return Listing(tuple(folders), tuple(objects))
 
     def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
         """Send one PUT with `If-Match`, or `If-None-Match: *` where there must be nothing; see `Storage`.
@@ -64,8 +65,8 @@ class S3Storage(S3Store):
             else:
                 self._s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type, IfMatch=etag)
         except ClientError as exc:
-            if exc.response["ResponseMetadata"]["HTTPStatusCode"] in {_PRECONDITION_FAILED, _NOT_FOUND}:
-                if exc.response["Error"]["Code"] == "NoSuchBucket":
+            if http_status(exc) in {_PRECONDITION_FAILED, _NOT_FOUND}:
+                if error_code(exc) == "NoSuchBucket":
                     raise translate(exc, f"PUT {key}") from exc
                 return False
             raise translate(exc, f"PUT {key}") from exc
@@ -85,9 +86,14 @@ class S3Storage(S3Store):
             except (ClientError, BotoCoreError) as exc:
                 raise translate(exc, f"DELETE {batch[0]}") from exc
             for failed in answer.get("Errors", []):
-                raise OutcomeUnknown(f"DELETE {failed.get('Key')}: {failed.get('Code')} {failed.get('Message')}")
+                message = f"DELETE {failed.get('Key')}: {failed.get('Code')} {failed.get('Message')}"
+                if is_passing_code(failed.get("Code", "")):
+                    raise OutcomeUnknown(message)
+                raise StoreRefused(
+                    message, next_step="grant s3:DeleteObject below this prefix to whoever runs this command"
+                )
 
-    def open_read(self, key: str, etag: str | None) -> Body:
+    def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Send one GET with `If-Match`; the body is read while the caller works on it; see `Storage`."""
         try:
             if etag is None:
@@ -95,14 +101,14 @@ class S3Storage(S3Store):
             else:
                 answer = self._s3.get_object(Bucket=self.bucket, Key=key, IfMatch=etag)
         except ClientError as exc:
-            code = exc.response["Error"]["Code"]
+            code = error_code(exc)
             if code in {"PreconditionFailed", "412", "NoSuchKey", "404"}:
                 raise ObjectChanged(f"{key} is not the object that was listed ({code})") from exc
             raise translate(exc, f"GET {key}") from exc
         except BotoCoreError as exc:
             raise translate(exc, f"GET {key}") from exc
         metadata = {name.lower(): value for name, value in answer["Metadata"].items()}
-        return Body(metadata, self._chunks(key, answer["Body"]))
+        return ObjectBody(metadata, self._chunks(key, answer["Body"]))
 
     def _chunks(self, key: str, stream: object) -> Iterator[bytes]:
         try:

@@ -1,4 +1,4 @@
-"""Where the nightly job reads and writes: the archive's store, and what publishing needs beside it.
+"""An object store that files are published to: the port of the protocol, and what publishing needs beside it.
 
 `ObjectStore` is what the commit protocol needs. Publishing swaps a pointer (`put_if_match`), writes large files
 piece by piece (`open_write`), reads bodies as they stream in (`open_read`), and removes what nobody points to.
@@ -15,14 +15,14 @@ class ObjectChanged(StoreError):  # noqa: N818 - the name says what happened, as
     """The object is no longer the one that was listed: somebody writes to or deletes from the day."""
 
 
-class Level(NamedTuple):
+class Listing(NamedTuple):
     """What lies directly below a folder: the folders (each ends in `/`) and the objects."""
 
     folders: tuple[str, ...]
     objects: tuple[ListedObject, ...]
 
 
-class Body(NamedTuple):
+class ObjectBody(NamedTuple):
     """An object that is being read: its user metadata, and its bytes in chunks."""
 
     metadata: Mapping[str, str]
@@ -67,7 +67,7 @@ class Sink(Protocol):
 
 
 class Storage(ObjectStore, Protocol):
-    """An object store with what the nightly job needs beside the commit protocol.
+    """An object store with what publishing and expiring need beside the commit protocol.
 
     Every method raises `OutcomeUnknown` (ask again) or `StoreRefused` (do not).
     """
@@ -76,7 +76,7 @@ class Storage(ObjectStore, Protocol):
         """Return the address of a key as other tools write it."""
         ...
 
-    def list_level(self, folder: str) -> Level:
+    def list_level(self, folder: str) -> Listing:
         """List what lies directly below `folder`, which is empty or ends in `/`."""
         ...
 
@@ -88,7 +88,7 @@ class Storage(ObjectStore, Protocol):
         """Delete the objects; a key that is not there counts as deleted."""
         ...
 
-    def open_read(self, key: str, etag: str | None) -> Body:
+    def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Read an object as it streams in.
 
         Raises:

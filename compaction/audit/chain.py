@@ -7,7 +7,7 @@ between neighbours in the order of positions:
     after == before.last ................ fine
     after is a start, continuity unproven  unproven_continuity   (adopted gap)
     after == another segment's after ..... forked_chain
-    after == an earlier segment's last .... fine                  (what stands between is reported where it forks)
+    after == an earlier segment's last .... fine                  (what lies between is reported where it forks)
     anything else ....................... broken_chain           (a segment between the two is missing)
 """
 
@@ -15,11 +15,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from archive.format.day import Day
-from archive.format.metadata import ChainStart
+from archive.format.metadata import ChainStart, Continuity
 from archive.format.minute import minute_text
 from archive.format.position import Position
 from compaction.audit.chain_end import prove_end
-from compaction.audit.evidence import ChainResult, Link, ShardContext, ShardProof
+from compaction.audit.evidence import ChainResult, EndProof, ShardContext, ShardProof, StartProof
+from compaction.inventory.neighbours import Link
 from compaction.verdict.findings import Code, Finding, finding
 
 
@@ -53,7 +54,7 @@ class _Check:
         self._claims = Counter(link.metadata.after for link in chain)
         self._ends = {link.metadata.last for link in chain}
         self._findings: list[Finding] = []
-        self._start = ""
+        self._start: StartProof = ""
 
     def joint(self, before: Link | None, link: Link) -> None:
         if before is None:
@@ -62,7 +63,7 @@ class _Check:
             self._overlap(before, link)
         elif link.metadata.after == before.metadata.last:
             self._start = self._start or "link"
-        elif isinstance(link.metadata.after, ChainStart) and link.metadata.continuity is not None:
+        elif isinstance(link.metadata.after, ChainStart) and link.metadata.continuity is not Continuity.PROVEN:
             pass  # an adopted gap: the continuity below says so
         elif self._claims[link.metadata.after] > 1:
             self._fork(link)
@@ -85,7 +86,7 @@ class _Check:
             return
         if (marker.first_position(), marker.chain_start()) == (link.metadata.first, after):
             self._start = "start.json"
-        elif link.metadata.continuity is None:
+        elif link.metadata.continuity is Continuity.PROVEN:
             self._add(
                 Code.MISSING_START,
                 f"start.json begins at {marker.first} ({marker.sentinel}), the first segment at "
@@ -152,9 +153,9 @@ class _Check:
         )
 
     def _continuity(self, link: Link) -> None:
-        if not _concerns(self._day, link) or link.metadata.continuity is None:
+        if not _concerns(self._day, link) or link.metadata.continuity is Continuity.PROVEN:
             return
-        if link.metadata.continuity == "lost":
+        if link.metadata.continuity is Continuity.LOST:
             self._add(
                 Code.BROKEN_CHAIN,
                 f"records between {link.metadata.after} and this segment were trimmed before they were read",
@@ -179,6 +180,7 @@ class _Check:
             key=lambda link: link.metadata.last,
             default=None,
         )
+        proof: EndProof
         if tail is None and later:
             proof = self._begins_later(later[0])
         elif tail is not None and later and later[-1].metadata.first > tail.metadata.last:
@@ -188,7 +190,7 @@ class _Check:
             self._findings += found
         return ChainResult(tuple(self._findings), ShardProof(self._start, proof))
 
-    def _begins_later(self, link: Link) -> str:
+    def _begins_later(self, link: Link) -> EndProof:
         """Judge a day before the first known segment: the shard had not begun, or something is missing."""
         if isinstance(link.metadata.after, Position):
             self._no_predecessor(link, link.metadata.after)

@@ -5,14 +5,15 @@ from typing import NamedTuple
 from archive.format.markers import EndMarker
 from archive.format.minute import minute_text
 from archive.format.position import Position
-from compaction.audit.evidence import Link, ShardContext
+from compaction.audit.evidence import EndProof, ShardContext
+from compaction.inventory.neighbours import Link
 from compaction.verdict.findings import Code, Finding, Severity, finding
 
 
 class End(NamedTuple):
-    """What proves that nothing is missing behind the tail ('' when nothing does), and what is wrong with it."""
+    """What proves the end, and what is wrong with it."""
 
-    proof: str
+    proof: EndProof
     findings: tuple[Finding, ...] = ()
 
 
@@ -48,17 +49,17 @@ def _by_checkpoint(tail: Link | None, context: ShardContext) -> End:
     return _unproven(tail, context, "no later segment, no end.json, and no checkpoint of KCL at this position")
 
 
-def _gap(tail: Link | None, context: ShardContext, witness: str, named: Position | None) -> End:
+def _gap(tail: Link | None, context: ShardContext, source: str, named: Position | None) -> End:
     reach = context.reach
     if not reach.to_the_end or (tail is None and not reach.to_the_beginning):
-        message = f"{witness} names {named}, which was not found in the days that were searched"
+        message = f"{source} names {named}, which was not found in the days that were searched"
         return _unproven(tail, context, message)
-    message = f"{witness} names {named}, and the last segment ends at {_last(tail)}: what lies between is missing"
-    return _open(tail, context, Code.BROKEN_CHAIN, message, "defect", named)
+    message = f"{source} names {named}, and the last segment ends at {_last(tail)}: what lies between is missing"
+    return _open(tail, context, Code.BROKEN_CHAIN, message, severity="defect", named=named)
 
 
 def _unproven(tail: Link | None, context: ShardContext, why: str) -> End:
-    return _open(tail, context, Code.UNPROVEN_END, why, "unknown")
+    return _open(tail, context, Code.UNPROVEN_END, why, severity="unknown")
 
 
 def _open(
@@ -66,6 +67,7 @@ def _open(
     context: ShardContext,
     code: Code,
     message: str,
+    *,
     severity: Severity,
     named: Position | None = None,
 ) -> End:

@@ -8,16 +8,20 @@ import msgspec
 
 from archive.errors import StoreError
 from archive.format.day import Day
-from compaction.audit.chains import Chains, Rows, Witnesses, all_findings, balance, shard_rows
+from archive.format.minute import iso_time
+from compaction.audit.chains import Chains, shard_rows
+from compaction.audit.equation import Rows, balance
+from compaction.audit.evidence import Evidence
+from compaction.audit.lines import check_lines, repeat_findings
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.inventory import Inventory
 from compaction.inventory.segments import Described
-from compaction.job.context import AuditOptions, Ports, iso_time
+from compaction.job.context import AuditOptions, JobContext
 from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.merging import Repeat
 from compaction.tasks.task import Part
-from compaction.verdict.audit_document import SCHEMA, Audit, Check, Equation, Scope, judge
-from compaction.verdict.findings import Code, Finding, ordered
+from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, judge
+from compaction.verdict.findings import Code, Finding, Severity, ordered
 
 _BY_LINES: Final = frozenset(
     {
@@ -31,6 +35,8 @@ _BY_LINES: Final = frozenset(
 )
 _BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
 _ELSEWHERE: Final = frozenset({Code.LATE_MINUTES})
+_STATUS: Final[dict[Severity, CheckStatus]] = {"defect": "fail", "unknown": "unknown", "warning": "warning"}
+"""What the worst finding makes of a check, the worst first."""
 
 
 class DayResult(NamedTuple):
@@ -44,7 +50,7 @@ class ProducerDuplicates(NamedTuple):
     """What was found when the user named the event id. `removed` counts lines that the Parquet files lack."""
 
     findings: tuple[Finding, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[AuditCheck, ...] = ()
     removed: int = 0
 
 
@@ -54,7 +60,7 @@ class Examined(NamedTuple):
     inventory: Inventory
     described: Described
     chains: Chains
-    witnesses: Witnesses
+    evidence: Evidence
     checkpoints: Checkpoints
     facts: Mapping[str, SegmentFacts] | None
     repeats: tuple[Repeat, ...] = ()
@@ -70,38 +76,33 @@ class Examined(NamedTuple):
 
 
 def conclude(
-    ports: Ports,
+    context: JobContext,
     examined: Examined,
     options: AuditOptions,
     compacted: int | None,
     further: Sequence[Finding] = (),
-    further_checks: Sequence[Check] = (),
+    further_checks: Sequence[AuditCheck] = (),
 ) -> Audit:
-    """Write the verdict down; `further` is what the caller found beside the examination."""
+    """Write the verdict down; `further` is what the caller found besides."""
     inventory = examined.inventory
-    found = [
-        *all_findings(examined.described, examined.chains, examined.witnesses, examined.facts, examined.repeats),
-        *examined.dropped,
-        *examined.producers.findings,
-        *further,
-    ]
+    found = [*_findings(examined), *further]
     rows = Rows(compacted, examined.producers.removed, examined.restored)
     equation = balance(examined.described, examined.facts, examined.repeated, rows)
-    now_ms = ports.clock.now_ms()
+    now_ms = context.clock.now_ms()
     day_is_over = now_ms >= inventory.day.end_ms
-    beside = [*examined.producers.checks, *further_checks]
-    checks = [*_checks(options, examined, found, equation, further_checks), *beside]
+    checks = _checks(options, examined, found, equation, further_checks)
+    checks += [*examined.producers.checks, *further_checks]
     if not day_is_over:
         message = "the day is not over: later records are not judged"
-        checks.append(Check(id="day_is_over", status="warning", message=message))
-    findings = tuple(_reproducible(one, inventory.day, options) for one in ordered(found))
+        checks.append(AuditCheck(id="day_is_over", status="warning", message=message))
+    findings = tuple(_reproducible(about, inventory.day, options) for about in ordered(found))
     return Audit(
         schema=SCHEMA,
-        version=ports.version,
+        version=context.version,
         audited_at=iso_time(now_ms),
         level=options.level,
         verdict=judge(findings, checks),
-        scope=_scope(ports, inventory, options, now_ms),
+        scope=_scope(context, inventory, options, now_ms),
         equation=equation,
         shards=tuple(shard_rows(examined.described, examined.chains)),
         checks=tuple(checks),
@@ -109,18 +110,29 @@ def conclude(
     )
 
 
-def unreadable(ports: Ports, day: Day, options: AuditOptions, error: StoreError) -> DayResult:
+def _findings(examined: Examined) -> list[Finding]:
+    """Collect what every step of the examination found."""
+    found = [*examined.described.findings, *examined.evidence.markers.findings]
+    for result in examined.chains.results.values():
+        found += result.findings
+    if examined.facts is not None:
+        found += check_lines(examined.described.segments, examined.facts)
+        found += repeat_findings(examined.repeats)
+    return [*found, *examined.dropped, *examined.producers.findings]
+
+
+def unreadable(context: JobContext, day: Day, options: AuditOptions, error: StoreError) -> DayResult:
     """Return the verdict on an archive that could not be read: unknown."""
-    now_ms = ports.clock.now_ms()
-    check = Check(id="archive_readable", status="unknown", message=str(error))
-    inventory = Inventory(day, ports.place.prefix, ())
+    now_ms = context.clock.now_ms()
+    check = AuditCheck(id="archive_readable", status="unknown", message=str(error))
+    inventory = Inventory(day, context.place.prefix, ())
     audit = Audit(
         schema=SCHEMA,
-        version=ports.version,
+        version=context.version,
         audited_at=iso_time(now_ms),
         level=options.level,
         verdict="unknown",
-        scope=_scope(ports, inventory, options, now_ms),
+        scope=_scope(context, inventory, options, now_ms),
         equation=Equation(raw=0, unique=0, duplicates=0, rejected=0, compacted=None, removed=0, balanced=True),
         shards=(),
         checks=(check,),
@@ -129,11 +141,11 @@ def unreadable(ports: Ports, day: Day, options: AuditOptions, error: StoreError)
     return DayResult(audit, Described((), {}, frozenset(), ()))
 
 
-def _scope(ports: Ports, inventory: Inventory, options: AuditOptions, now_ms: int) -> Scope:
+def _scope(context: JobContext, inventory: Inventory, options: AuditOptions, now_ms: int) -> Scope:
     return Scope(
         stream=options.stream,
         application=options.application,
-        archive=ports.archive.uri(ports.place.prefix),
+        archive=context.archive.uri(context.place.prefix),
         day=str(inventory.day),
         day_is_over=now_ms >= inventory.day.end_ms,
         objects=len(inventory.rows),
@@ -148,12 +160,12 @@ def _checks(
     examined: Examined,
     found: Sequence[Finding],
     equation: Equation,
-    further: Sequence[Check],
-) -> list[Check]:
+    further: Sequence[AuditCheck],
+) -> list[AuditCheck]:
     was_compared = any(check.id == "stream_compared" for check in further)
     checks = []
     for code in Code:
-        hits = [one for one in found if one.code == code.value]
+        hits = [hit for hit in found if hit.code == code.value]
         asked = not (
             (code in _BY_LINES and options.level == "inventory")
             or (code in _BY_STREAM and not was_compared)
@@ -162,7 +174,7 @@ def _checks(
         )
         checks.append(_check(code, hits, asked=asked))
     checks.append(
-        Check(
+        AuditCheck(
             id="equation",
             status="pass" if equation.balanced else "fail",
             message=f"raw {equation.raw} = unique {equation.unique} + duplicates {equation.duplicates} "
@@ -171,28 +183,25 @@ def _checks(
     )
     if not examined.chains.results:
         message = "no shard is known here that could have lived on this day: is this the right bucket and prefix?"
-        checks.append(Check(id="shards_known", status="unknown", message=message))
+        checks.append(AuditCheck(id="shards_known", status="unknown", message=message))
     if examined.checkpoints.error:
-        checks.append(Check(id="lease_table", status="warning", message=examined.checkpoints.error))
+        checks.append(AuditCheck(id="lease_table", status="warning", message=examined.checkpoints.error))
     return checks
 
 
-def _check(code: Code, hits: Sequence[Finding], *, asked: bool) -> Check:
-    severities = {one.severity for one in hits}
-    if "defect" in severities:
-        return Check(id=code.value, status="fail", message=f"{len(hits)} finding(s)")
-    if "unknown" in severities:
-        return Check(id=code.value, status="unknown", message=f"{len(hits)} finding(s)")
-    if "warning" in severities:
-        return Check(id=code.value, status="warning", message=f"{len(hits)} finding(s)")
-    return Check(id=code.value, status="pass" if asked else "not_asked")
+def _check(code: Code, hits: Sequence[Finding], *, asked: bool) -> AuditCheck:
+    severities = {hit.severity for hit in hits}
+    for severity, status in _STATUS.items():
+        if severity in severities:
+            return AuditCheck(id=code.value, status=status, message=f"{len(hits)} finding(s)")
+    return AuditCheck(id=code.value, status="pass" if asked else "not_asked")
 
 
-def _reproducible(one: Finding, day: Day, options: AuditOptions) -> Finding:
+def _reproducible(found: Finding, day: Day, options: AuditOptions) -> Finding:
     words = [options.command, "--date", str(day), "--level", options.level]
-    # A copy's original may stand in another shard: that finding comes again only when all shards are read.
-    if one.shard and one.code != Code.PRODUCER_DUPLICATE:
-        words += ["--shard", one.shard]
-    if one.code == Code.PRODUCER_DUPLICATE and options.event_id is not None:
+    # A copy's original may be in another shard: that finding comes again only when all shards are read.
+    if found.shard and found.code != Code.PRODUCER_DUPLICATE:
+        words += ["--shard", found.shard]
+    if found.code == Code.PRODUCER_DUPLICATE and options.event_id is not None:
         words += ["--event-id", shlex.quote(options.event_id)]
-    return msgspec.structs.replace(one, reproduce=" ".join(words))
+    return msgspec.structs.replace(found, reproduce=" ".join(words))

@@ -4,7 +4,7 @@ Claims name a position; watermarks name a producer's number, which no position b
 followed.
 
 Where the record that was kept is missing, the event would be lost: one of its copies comes back, the first of the
-day. The others stay dropped, or the event would stand there twice.
+day. The others stay dropped, or the event would be there twice.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,16 +16,15 @@ from archive.format.keys import duplicates_key
 from archive.format.position import Position, SequenceRange
 from archive.format.record import decode_dropped_line
 from archive.format.segment import inflate
-from archive.retry import until_known
-from archive.store.storage import Storage
-from compaction.inventory.inventory import Waits, in_parallel
+from archive.store.retrying import RetryingStorage
+from compaction.inventory.inventory import in_parallel
 from compaction.inventory.segments import Segment, segment_finding
-from compaction.tasks.plan import Back
+from compaction.tasks.plan import RestoredLines
 from compaction.verdict.findings import Code, Finding
 
 
 class Dropped(NamedTuple):
-    """One dropped record: where it stood, and where its original stands (None: a producer's number)."""
+    """One dropped record: its position, and the shard and position of its original (None: a producer's number)."""
 
     position: Position
     original: tuple[str, Position] | None
@@ -33,23 +32,22 @@ class Dropped(NamedTuple):
 
 
 class DroppedRecords(NamedTuple):
-    """What was found of a day's dropped records. `back` holds, by segment, the lines that come back."""
+    """What was found of a day's dropped records. `lines` holds, by segment, those that come back."""
 
     findings: tuple[Finding, ...] = ()
-    back: Mapping[str, Back] = {}
+    lines: Mapping[str, RestoredLines] = {}
 
     @property
     def restored(self) -> int:
         """Lines that come back."""
-        return sum(len(one.positions) for one in self.back.values())
+        return sum(len(restored.positions) for restored in self.lines.values())
 
 
 def check_dropped(
-    storage: Storage,
+    storage: RetryingStorage,
     prefix: str,
     segments: Sequence[Segment],
     spans: Mapping[str, Sequence[SequenceRange]],
-    waits: Waits,
     *,
     writable: Collection[str] = (),
 ) -> DroppedRecords:
@@ -60,18 +58,20 @@ def check_dropped(
     come back into segments that are `writable`; none do when the day is only audited.
     """
     concerned = [segment for segment in segments if segment.metadata.dropped]
-    outcomes = in_parallel(lambda segment: _read(storage, prefix, segment, waits), concerned)
+    outcomes = in_parallel(lambda segment: _read(storage, prefix, segment), concerned)
     findings = [outcome for outcome in outcomes if isinstance(outcome, Finding)]
-    read = [(one, outcome) for one, outcome in zip(concerned, outcomes, strict=True) if isinstance(outcome, list)]
-    chosen = _first_copies([(one, dropped) for one, dropped in read if one.key in writable], spans)
-    back = {
-        segment.key: Back(_key(prefix, segment), tuple(sorted(positions)))
+    read = [
+        (segment, outcome) for segment, outcome in zip(concerned, outcomes, strict=True) if isinstance(outcome, list)
+    ]
+    chosen = _first_copies([(segment, dropped) for segment, dropped in read if segment.key in writable], spans)
+    lines = {
+        segment.key: RestoredLines(_key(prefix, segment), tuple(sorted(positions)))
         for segment, dropped in read
-        if (positions := [one.position for one in dropped if chosen.get(one.original) == (segment.key, one.position)])
+        if (positions := [copy.position for copy in dropped if _is_chosen(copy, segment, chosen)])
     }
     for segment, dropped in read:
         findings += _judge(segment, dropped, spans, chosen)
-    return DroppedRecords(tuple(findings), back)
+    return DroppedRecords(tuple(findings), lines)
 
 
 _Original = tuple[str, Position] | None
@@ -83,12 +83,16 @@ def _first_copies(
     """Return, for each original that is missing, the segment and position of its first copy: by arrival."""
     found: dict[_Original, tuple[int, str, Position, str]] = {}
     for segment, dropped in read:
-        for one in dropped:
-            if one.original is None or not _is_missing(spans.get(one.original[0], ()), one.original[1]):
+        for copy in dropped:
+            if copy.original is None or not _is_missing(spans.get(copy.original[0], ()), copy.original[1]):
                 continue
-            rank = (one.arrival_ms, segment.metadata.shard_id, one.position, segment.key)
-            found[one.original] = min(found.get(one.original, rank), rank)
+            rank = (copy.arrival_ms, segment.metadata.shard_id, copy.position, segment.key)
+            found[copy.original] = min(found.get(copy.original, rank), rank)
     return {original: (key, position) for original, (_, _, position, key) in found.items()}
+
+
+def _is_chosen(copy: Dropped, segment: Segment, chosen: Mapping[_Original, tuple[str, Position]]) -> bool:
+    return chosen.get(copy.original) == (segment.key, copy.position)
 
 
 def _key(prefix: str, segment: Segment) -> str:
@@ -96,14 +100,14 @@ def _key(prefix: str, segment: Segment) -> str:
     return duplicates_key(prefix, metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
 
 
-def _read(storage: Storage, prefix: str, segment: Segment, waits: Waits) -> list[Dropped] | Finding:
+def _read(storage: RetryingStorage, prefix: str, segment: Segment) -> list[Dropped] | Finding:
     metadata = segment.metadata
     key = _key(prefix, segment)
 
     def lacking(message: str) -> Finding:
         return segment_finding(Code.DROPPED_WITHOUT_ORIGINAL, segment, message, count=metadata.dropped)
 
-    stored = until_known(lambda: storage.get(key), waits(), f"GET {key}")
+    stored = storage.get(key)
     if stored is None:
         return lacking(f"the {metadata.dropped} records that were dropped are not kept: {key} is missing")
     try:
@@ -111,10 +115,11 @@ def _read(storage: Storage, prefix: str, segment: Segment, waits: Waits) -> list
     except FormatError as exc:
         message = f"{key} cannot be read: {exc}"
         return segment_finding(Code.UNREADABLE_OBJECT, segment, message, count=metadata.dropped)
-    inside = {one.position for one in dropped if one.position in metadata.span}
-    if len(inside) != metadata.dropped:
-        return lacking(f"{key} keeps {len(inside)} of {metadata.dropped} dropped records")
-    return [one for one in dropped if one.position in metadata.span]
+    inside = [copy for copy in dropped if copy.position in metadata.span]
+    kept = len({copy.position for copy in inside})
+    if kept != metadata.dropped:
+        return lacking(f"{key} keeps {kept} of {metadata.dropped} dropped records")
+    return inside
 
 
 def _dropped(line: bytes) -> Dropped:
@@ -130,9 +135,9 @@ def _judge(
 ) -> list[Finding]:
     def select(wanted: Callable[[Sequence[SequenceRange], Position], bool]) -> list[Dropped]:
         return [
-            one
-            for one in dropped
-            if one.original is not None and wanted(spans.get(one.original[0], ()), one.original[1])
+            copy
+            for copy in dropped
+            if copy.original is not None and wanted(spans.get(copy.original[0], ()), copy.original[1])
         ]
 
     def about(records: Sequence[Dropped], message: str, *, unknown: bool = False, repaired: bool = False) -> Finding:
@@ -140,7 +145,7 @@ def _judge(
             Code.DROPPED_WITHOUT_ORIGINAL,
             segment,
             message,
-            positions=[one.position for one in records],
+            positions=[copy.position for copy in records],
             count=len(records),
             unknown=unknown,
             repaired=repaired,
@@ -150,7 +155,7 @@ def _judge(
     findings = []
     if missing:
         message = "the records that were kept instead of these are not archived"
-        repaired = all(one.original in chosen for one in missing)
+        repaired = all(copy.original in chosen for copy in missing)
         if repaired:
             message += "; the first copy of each is brought back into the Parquet files"
         findings.append(about(missing, message, repaired=repaired))

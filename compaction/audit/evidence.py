@@ -1,32 +1,32 @@
-"""What the chain of one shard is judged by: its segments, and what is known beside them. Values only."""
+"""What chains are judged by: what is known besides the segments, and what is concluded. Values only."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
-from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position, SequenceRange
-from compaction.inventory.inventory import ShardMarkers
+from compaction.inventory.neighbours import Reach
+from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
 from compaction.verdict.findings import Finding
 
-
-class Link(NamedTuple):
-    """A segment as its chain sees it. `minute` decides whether it belongs to the day or is a neighbour."""
-
-    key: str
-    metadata: SegmentMetadata
+StartProof = Literal["start.json", "link", "tombstone", ""]
+"""What proves the start of a shard's day; '' when nothing does."""
+EndProof = Literal["successor", "end.json", "checkpoint", "not begun", ""]
+"""What proves that nothing is missing behind the tail; '' when nothing does."""
 
 
-class Reach(NamedTuple):
-    """How far the neighbours were looked for: whether the archive was searched to its beginning, to its end."""
+class Evidence(NamedTuple):
+    """What is asked besides the day's objects. `expired` holds, by shard, what tombstones of earlier days cover."""
 
-    to_the_beginning: bool
-    to_the_end: bool
+    markers: ArchiveMarkers
+    checkpoints: Mapping[str, Position]
+    expired: Mapping[str, tuple[SequenceRange, ...]] = {}
 
 
 class ShardProof(NamedTuple):
-    """What is proven about one shard's day. `end` names the proof: `successor`, `end.json`, `checkpoint`, ''."""
+    """What is proven about one shard's day."""
 
-    start: str
-    end: str
+    start: StartProof
+    end: EndProof
 
 
 class ChainResult(NamedTuple):
@@ -37,7 +37,7 @@ class ChainResult(NamedTuple):
 
 
 class ShardContext(NamedTuple):
-    """What is known of a shard beside its segments.
+    """What is known of a shard besides its segments.
 
     `checkpoint` is KCL's, read before anything was listed. `holes` are the first positions of objects that are
     reported by themselves and have no metadata to link: what they should join is not reported a second time.

@@ -30,7 +30,7 @@ def repeat_findings(repeats: Iterable[Repeat]) -> list[Finding]:
     return [
         finding(
             Code.DUPLICATE_RECORD,
-            "the same positions stand in several lines"
+            "several lines have the same positions"
             + (f"; {repeat.differing} of them differ in their content" if repeat.differing else ""),
             shard=repeat.shard_id,
             minute=minute_text(repeat.minute),

@@ -93,7 +93,7 @@ def compare_shard(
 
     def settle(before: Position | None) -> None:
         """Count what the archive holds before a position and the stream has not shown."""
-        for position in sorted(one for one in held if before is None or one < before):
+        for position in sorted(position for position in held if before is None or position < before):
             _, segment = held.pop(position)
             if segment.metadata.arrival_min_ms >= bounds.since_ms:
                 extra.add(segment.metadata.minute, position, segment.key)
@@ -115,5 +115,5 @@ def compare_shard(
     for segment in waiting:
         held |= {record.position: (record, segment) for record in read(segment)}
     settle(None)
-    findings = [one for tally in (missing, extra, altered) for one in tally.findings(shard_id)]
+    findings = [found for tally in (missing, extra, altered) for found in tally.findings(shard_id)]
     return Comparison(tuple(findings), compared, young)

@@ -14,14 +14,15 @@ from archive.format.markers import ApplicationRecord, StartMarker
 from archive.format.record import Record, decode_dropped_line, decode_line
 from archive.format.segment import inflate
 from archive.retry import until_known
+from archive.store.retrying import RetryingStorage
 from archive.store.storage import ObjectChanged
 from compaction.audit.stream_comparison import Archived, Bounds, Comparison, compare_shard
-from compaction.inventory.inventory import Inventory, ShardMarkers, in_parallel
+from compaction.inventory.inventory import Inventory, in_parallel
 from compaction.inventory.segments import Segment
-from compaction.inventory.shard_markers import Surroundings
-from compaction.job.context import Ports
+from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
+from compaction.job.context import JobContext
 from compaction.stream.kinesis import Sent, StreamFacts, StreamReader
-from compaction.verdict.audit_document import Check
+from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Finding
 
 ARCHIVED_WITHIN_MS: Final = 20 * 60_000
@@ -33,31 +34,31 @@ class StreamResult(NamedTuple):
     """Findings and checks of the level, and how many records were compared."""
 
     findings: tuple[Finding, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[AuditCheck, ...]
     compared: int
 
 
 def check_stream(
-    ports: Ports,
+    context: JobContext,
     reader: StreamReader,
     inventory: Inventory,
     segments: Sequence[Segment],
-    surroundings: Surroundings,
+    markers: ArchiveMarkers,
     only: str | None,
 ) -> StreamResult:
     """Compare a day with the stream; a stream that cannot be read leaves its checks unknown."""
-    listed_ms = ports.clock.now_ms()
+    listed_ms = context.clock.now_ms()
     try:
         facts = reader.describe()
-        stranger = _stranger(surroundings.application, facts)
+        stranger = _stranger(markers.application, facts)
         if stranger:
-            return StreamResult((), (Check(id="stream_identity", status="unknown", message=stranger),), 0)
+            return StreamResult((), (AuditCheck(id="stream_identity", status="unknown", message=stranger),), 0)
         shards = [shard for shard in facts.shards if only in {None, shard}]
-        work = _Work(ports, reader, inventory, segments, surroundings, facts, listed_ms)
+        work = _Work(context.archive, reader, inventory, segments, markers, facts=facts, listed_ms=listed_ms)
         compared = in_parallel(work.compare, shards, _SHARDS_AT_ONCE)
     except (StreamRefused, StreamUnavailable) as exc:
-        return StreamResult((), (Check(id="stream_readable", status="unknown", message=str(exc)),), 0)
-    findings = tuple(one for comparison in compared for one in comparison.findings)
+        return StreamResult((), (AuditCheck(id="stream_readable", status="unknown", message=str(exc)),), 0)
+    findings = tuple(found for comparison in compared for found in comparison.findings)
     checks = work.checks(shards, compared)
     return StreamResult(findings, tuple(checks), sum(comparison.compared for comparison in compared))
 
@@ -73,19 +74,20 @@ def _stranger(application: ApplicationRecord | None, facts: StreamFacts) -> str:
 class _Work:
     def __init__(
         self,
-        ports: Ports,
+        storage: RetryingStorage,
         reader: StreamReader,
         inventory: Inventory,
         segments: Sequence[Segment],
-        surroundings: Surroundings,
+        markers: ArchiveMarkers,
+        *,
         facts: StreamFacts,
         listed_ms: int,
     ) -> None:
-        self._ports = ports
+        self._storage = storage
         self._reader = reader
         self._inventory = inventory
-        self._shards = surroundings.shards
-        self._application = surroundings.application
+        self._shards = markers.shards
+        self._application = markers.application
         self._facts = facts
         self._listed_ms = listed_ms
         self._segments: dict[str, list[Segment]] = defaultdict(list)
@@ -106,34 +108,34 @@ class _Work:
         promised = self._promised(self._shards.get(shard_id, ShardMarkers()).start, sent)
         return compare_shard(shard_id, self._segments.get(shard_id, []), self._read, promised, bounds)
 
-    def checks(self, shards: Sequence[str], compared: Sequence[Comparison]) -> list[Check]:
+    def checks(self, shards: Sequence[str], compared: Sequence[Comparison]) -> list[AuditCheck]:
         """Say what could not be compared."""
         checks = []
         if self._is_trimmed:
             message = "a part of the day has left the stream; only what is still there was compared"
-            checks.append(Check(id="stream_reach", status="unknown", message=message))
+            checks.append(AuditCheck(id="stream_reach", status="unknown", message=message))
         gone = sorted(set(self._segments) - set(self._facts.shards))
         if gone:
             message = f"the stream no longer lists {', '.join(gone[:5])}"
-            checks.append(Check(id="stream_shards", status="unknown", message=message))
+            checks.append(AuditCheck(id="stream_shards", status="unknown", message=message))
         young = sum(comparison.young for comparison in compared)
         if young:
             message = f"{young} record(s) behind the archive's end are too young to be judged"
-            checks.append(Check(id="stream_tail", status="unknown", message=message))
+            checks.append(AuditCheck(id="stream_tail", status="unknown", message=message))
         total = sum(comparison.compared for comparison in compared)
         message = f"{total} records of {len(shards)} shards were read from the stream and compared"
-        return [Check(id="stream_compared", status="pass", message=message), *checks]
+        return [AuditCheck(id="stream_compared", status="pass", message=message), *checks]
 
     def _promised(self, start: StartMarker | None, sent: Iterator[Sent]) -> Iterator[Sent]:
         """Leave out what lies before the point at which the archive was begun on purpose."""
         sentinel = None if start is None else start.chain_start()
         begin_ms = self._application.start_at_ms if self._application is not None else None
-        for one in sent:
-            if begin_ms is not None and one.arrival_ms < begin_ms:
+        for record in sent:
+            if begin_ms is not None and record.arrival_ms < begin_ms:
                 continue
-            if sentinel is not None and sentinel.adopted is not None and one.position <= sentinel.adopted:
+            if sentinel is not None and sentinel.adopted is not None and record.position <= sentinel.adopted:
                 continue
-            yield one
+            yield record
 
     def _read(self, segment: Segment) -> Iterator[Archived]:
         """Yield a segment's records, and those that were dropped from it as producer duplicates.
@@ -151,16 +153,17 @@ class _Work:
         metadata = segment.metadata
         if not metadata.dropped:
             return
-        place = (metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
-        for line in self._lines(duplicates_key(self._inventory.prefix, *place), None):
+        slot = (metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
+        for line in self._lines(duplicates_key(self._inventory.prefix, *slot), None):
             record = decode_dropped_line(line)[1]
             if record.position in metadata.span:
                 yield _archived(record)
 
     def _lines(self, key: str, etag: str | None) -> Iterator[bytes]:
-        storage = self._ports.archive
-        body = until_known(lambda: b"".join(storage.open_read(key, etag).chunks), self._ports.waits(), f"GET {key}")
-        yield from inflate([body])
+        def body() -> bytes:
+            return b"".join(self._storage.storage.open_read(key, etag).chunks)
+
+        yield from inflate([until_known(body, self._storage.new_backoff(), f"GET {key}")])
 
 
 def _archived(record: Record) -> Archived:

@@ -15,9 +15,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from archive.aws import aws_session
 from archive.errors import CatalogUnavailable, OutcomeUnknown, SettingsError
-from archive.store.places import Place
-from archive.store.s3 import aws_session
+from archive.store.places import StorePrefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ _NEXT_STEP: Final = (
 
 
 @contextlib.contextmanager
-def opened_table(identifier: str, catalog_name: str | None, out: Place) -> "Iterator[DayTable]":
+def opened_table(identifier: str, catalog_name: str | None, out: StorePrefix) -> "Iterator[DayTable]":
     """Open the table's catalog; the table itself is made by the first commit.
 
     Raises:
@@ -63,7 +63,7 @@ def opened_table(identifier: str, catalog_name: str | None, out: Place) -> "Iter
         catalog.close()
 
 
-def _load(name: str | None, out: Place) -> "Catalog":
+def _load(name: str | None, out: StorePrefix) -> "Catalog":
     from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an optional dependency
     from pyiceberg.exceptions import NoSuchPropertyException, NotInstalledError  # noqa: PLC0415 - same
     from pyiceberg.utils.config import Config  # noqa: PLC0415 - same
@@ -85,13 +85,13 @@ def _load(name: str | None, out: Place) -> "Catalog":
     return catalog
 
 
-def _local_catalog(out: Place) -> dict[str, str]:
+def _local_catalog(out: StorePrefix) -> dict[str, str]:
     folder = Path(out.address.root) / f"{out.prefix}_iceberg"
     folder.mkdir(parents=True, exist_ok=True)
     return {"type": "sql", "uri": f"sqlite:///{folder / 'catalog.sqlite'}", "warehouse": f"file://{folder}"}
 
 
-def _file_properties(out: Place, has_credentials: bool) -> dict[str, str]:  # noqa: FBT001 - one fact, one caller
+def _file_properties(out: StorePrefix, has_credentials: bool) -> dict[str, str]:  # noqa: FBT001 - one fact, one caller
     address = out.address
     if address.bucket is None:
         return {}

@@ -23,7 +23,6 @@ from archive.clock import Clock
 from archive.errors import CatalogUnavailable, OutcomeUnknown
 from archive.format.day import Day
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement, Target, plan_replacement
-from compaction.inventory.inventory import Waits
 from compaction.publish.generation import Manifest
 from compaction.publish.publisher import GRACE_MS, Publisher
 
@@ -90,10 +89,9 @@ class TableCommit(NamedTuple):
 class TableCommitter:
     """Brings one table into step with one day's pointer. Every step may be repeated, by us or by another run."""
 
-    def __init__(self, table: DayTable, publisher: Publisher, waits: Waits, clock: Clock) -> None:
+    def __init__(self, table: DayTable, publisher: Publisher, clock: Clock) -> None:
         self._table = table
         self._publisher = publisher
-        self._waits = waits
         self._clock = clock
         self._short = hashlib.sha256(table.name.encode()).hexdigest()[:16]
         self._log = structlog.get_logger().bind(day=str(publisher.folder.day), table=table.name)
@@ -106,12 +104,12 @@ class TableCommitter:
             CatalogRefused, CatalogUnavailable: the catalog.
             StoreUnavailable, StoreRefused: the output.
         """
-        waits = self._waits()
+        backoff = self._publisher.storage.new_backoff()
         while True:
             reason = "others keep changing the table"
             try:
                 view = self._table.look(self._publisher.folder.day)
-                manifest = self._manifest()
+                _, manifest = self._publisher.published()
                 if manifest is None:
                     return None
                 done = self._step(view, manifest)
@@ -122,15 +120,11 @@ class TableCommitter:
             self._log.warning(
                 "table_commit_repeated", error=reason, next_step="nothing yet: the table is looked at again"
             )
-            if not waits.wait():
+            if not backoff.wait():
                 raise CatalogUnavailable(
                     f"gave up on the commit to {self._table.name}: {reason}",
                     next_step="run the command again: the day is published, and the commit is made up for",
                 )
-
-    def _manifest(self) -> Manifest | None:
-        pointer = self._publisher.current().pointer
-        return None if pointer is None else self._publisher.manifest(pointer.generation)
 
     def _step(self, view: DayView, manifest: Manifest) -> TableCommit | None:
         folder, generation = self._publisher.folder, manifest.generation
@@ -141,7 +135,7 @@ class TableCommitter:
             self._unmark(view.recorded, generation)
             return TableCommit(self._table.name, "already", generation, manifest.rows)
         mark = Mark(format=1, table=self._table.name, generation=generation)
-        self._publisher.marks.put(generation, self._short, msgspec.json.encode(mark) + b"\n")
+        self._publisher.table_marks.put(generation, self._short, msgspec.json.encode(mark) + b"\n")
         properties = {
             DAY_PROPERTY: str(folder.day),
             GENERATION_PROPERTY: generation,
@@ -164,4 +158,4 @@ class TableCommitter:
         if recorded is None or recorded.generation != generation:
             return
         if recorded.committed_ms < self._clock.now_ms() - GRACE_MS:
-            self._publisher.marks.keep_only(generation, self._short)
+            self._publisher.table_marks.keep_only(generation, self._short)

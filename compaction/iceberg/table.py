@@ -1,4 +1,4 @@
-"""The pyiceberg side of `DayTable`: the only module that speaks to a catalog.
+"""The pyiceberg side of `DayTable`: the only module, with `catalog`, that imports pyiceberg.
 
 pyiceberg's own repetition of commits is off: it plans against the snapshot that it was given first, and whether a
 conflict is seen then depends on the table's isolation level. Each attempt is one look and one conditional commit.

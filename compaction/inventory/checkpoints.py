@@ -1,4 +1,4 @@
-"""KCL's checkpoints: the witness for shards whose day has no successor yet.
+"""KCL's checkpoints: what proves the end of shards whose day has no successor yet.
 
 A checkpoint is always at the end of a committed segment, so one that equals the tail proves that the chain ends
 there. The table is only read.
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.format.position import Position, is_sequence_number
-from archive.store.s3 import aws_session
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -23,15 +22,10 @@ class Checkpoints(NamedTuple):
     error: str = ""
 
 
-def make_dynamodb_client(region: str, endpoint: str | None) -> "DynamoDBClient":
-    """Return a client; reads are safe to repeat, so botocore's own retries stay on."""
-    return aws_session().client("dynamodb", region_name=region, endpoint_url=endpoint)
-
-
 def read_checkpoints(client: "DynamoDBClient", table: str) -> Checkpoints:
     """Scan the lease table.
 
-    A table that is missing or refused is no failure: the audit goes on without this witness and says so.
+    A table that is missing or refused is not an error: the audit goes on without it and says so.
     """
     found: dict[str, Position] = {}
     request: dict[str, Any] = {"TableName": table, "ConsistentRead": True}

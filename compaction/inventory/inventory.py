@@ -1,33 +1,29 @@
-"""The inventory: what is stored of a day, by names alone, and what stands beside the segments.
+"""The inventory: what is stored of a day, by names alone.
 
 Listed hour by hour, many at once. The inventory's hash names the generation of Parquet files that is made from it:
 the same objects give the same name, an object more gives another.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, TypeVar
 
 from archive.errors import FormatError
 from archive.format.day import Day
 from archive.format.keys import SegmentKey, parse_segment_key
-from archive.format.markers import EndMarker, StartMarker
-from archive.retry import Backoff, until_known
 from archive.store.objects import ListedObject
-from archive.store.storage import Storage
+from archive.store.retrying import RetryingStorage
 
 T = TypeVar("T")
 U = TypeVar("U")
-Waits = Callable[[], Backoff]
-"""Makes the waits between the attempts of one request."""
 
 REQUESTS_AT_ONCE: Final = 16
 _BATCH: Final = 64
 
 
 class Row(NamedTuple):
-    """One object of the day. `parsed` is None when the key is no segment's key."""
+    """One object of the day. `parsed` is None when the key is not a segment's."""
 
     key: str
     size: int
@@ -39,14 +35,6 @@ class Row(NamedTuple):
     def is_segment(self) -> bool:
         """Tell whether the key is a segment's."""
         return self.parsed is not None
-
-
-class ShardMarkers(NamedTuple):
-    """The markers of one shard; None where there is none. `unreadable` maps key to what is wrong."""
-
-    start: StartMarker | None = None
-    end: EndMarker | None = None
-    unreadable: Mapping[str, str] = {}
 
 
 class Inventory(NamedTuple):
@@ -63,7 +51,7 @@ class Inventory(NamedTuple):
 
     @property
     def foreign(self) -> list[Row]:
-        """The rows whose key is no segment's."""
+        """The rows whose key is not a segment's."""
         return [row for row in self.rows if not row.is_segment]
 
     @property
@@ -91,17 +79,14 @@ def make_inventory(day: Day, prefix: str, listed: Iterable[ListedObject]) -> Inv
     return Inventory(day, prefix, tuple(sorted(rows, key=lambda row: row.key.encode())))
 
 
-def list_day(storage: Storage, day: Day, prefix: str, waits: Waits) -> Inventory:
-    """List a day: the folders that its own level shows, side by side.
+def list_day(storage: RetryingStorage, day: Day, prefix: str) -> Inventory:
+    """List a day: the folders directly below it, side by side.
 
     Every object below the day's folder is found, also one that does not lie where a segment would: it must be
     reported, not overlooked.
     """
-    folder = day.path(prefix)
-    level = until_known(lambda: storage.list_level(folder), waits(), f"LIST {folder}")
-    pages = in_parallel(
-        lambda path: until_known(lambda: list(storage.list_objects(path)), waits(), f"LIST {path}"), level.folders
-    )
+    level = storage.list_level(day.path(prefix))
+    pages = in_parallel(storage.list_objects, level.folders)
     return make_inventory(day, prefix, [*level.objects, *(row for page in pages for row in page)])
 
 

@@ -9,18 +9,30 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from archive.errors import FormatError, SettingsError
+from archive.errors import SettingsError
 from archive.format.day import Day
-from archive.format.keys import segment_key
-from archive.format.metadata import SegmentMetadata, is_ours
+from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
-from archive.retry import until_known
-from archive.store.storage import Storage
-from compaction.audit.evidence import Link, Reach
-from compaction.inventory.inventory import Row, Waits, in_parallel, make_inventory
+from archive.store.retrying import RetryingStorage
+from compaction.inventory.inventory import Row, in_parallel, make_inventory
+from compaction.inventory.segments import decode_if_ours, expected_key
 
 LOOKBACK_DAYS: Final = 14
 """How many days that hold something are searched on each side."""
+
+
+class Link(NamedTuple):
+    """A segment as its chain sees it. `minute` decides whether it belongs to the day or is a neighbour."""
+
+    key: str
+    metadata: SegmentMetadata
+
+
+class Reach(NamedTuple):
+    """How far the neighbours were looked for: whether the archive was searched to its beginning, to its end."""
+
+    to_the_beginning: bool
+    to_the_end: bool
 
 
 class Need(NamedTuple):
@@ -47,7 +59,7 @@ class _Side:
 
     def __init__(self, needs: Mapping[str, Need], sign: int) -> None:
         self._needs = needs
-        self._sign = sign
+        self.sign = sign
         self._inside: dict[str, list[Row]] = defaultdict(list)
         self._nearest: dict[str, Row] = {}
 
@@ -56,8 +68,8 @@ class _Side:
             if row.parsed is None or (need := self._needs.get(row.parsed.shard_id)) is None:
                 continue
             shard_id, first = row.parsed.shard_id, row.parsed.first
-            edge = need.low if self._sign < 0 else need.high
-            beyond = edge is None or (first < edge if self._sign < 0 else first > edge)
+            edge = need.low if self.sign < 0 else need.high
+            beyond = edge is None or (first < edge if self.sign < 0 else first > edge)
             if not beyond:
                 self._inside[shard_id].append(row)
             elif shard_id not in self._nearest or self._is_nearer(row, self._nearest[shard_id]):
@@ -72,18 +84,19 @@ class _Side:
     def _is_nearer(self, row: Row, than: Row) -> bool:
         if row.parsed is None or than.parsed is None:
             return False
-        return row.parsed.first > than.parsed.first if self._sign < 0 else row.parsed.first < than.parsed.first
+        return row.parsed.first > than.parsed.first if self.sign < 0 else row.parsed.first < than.parsed.first
 
 
-def archive_days(storage: Storage, prefix: str, waits: Waits) -> list[Day]:
+def archive_days(storage: RetryingStorage, prefix: str) -> list[Day]:
     """Return the days that hold something, in order: one request per year and month."""
     folders = [prefix]
     for width in (4, 2, 2):
-        levels = in_parallel(
-            lambda folder: until_known(lambda: storage.list_level(folder), waits(), f"LIST {folder}").folders, folders
-        )
+        levels = in_parallel(storage.list_level, folders)
         folders = [
-            folder for level in levels for folder in level if _is_number(folder.rstrip("/").rpartition("/")[2], width)
+            folder
+            for level in levels
+            for folder in level.folders
+            if _is_number(folder.rstrip("/").rpartition("/")[2], width)
         ]
     days = [_day(folder.removeprefix(prefix).strip("/").replace("/", "-")) for folder in folders]
     return sorted(day for day in days if day is not None)
@@ -98,62 +111,49 @@ def _day(text: str) -> Day | None:
 
 
 def find_neighbours(
-    storage: Storage, prefix: str, day: Day, needs: Mapping[str, Need], waits: Waits, *, days: int = LOOKBACK_DAYS
+    storage: RetryingStorage, prefix: str, day: Day, needs: Mapping[str, Need], *, days: int = LOOKBACK_DAYS
 ) -> Neighbours:
     """Search outward from the day until each shard has what it needs, or `days` days were searched on a side."""
-    stored = archive_days(storage, prefix, waits)
+    stored = archive_days(storage, prefix)
     sides = []
     reached = []
     for sign in (-1, 1):
         wanted = {shard for shard, need in needs.items() if (need.before if sign < 0 else need.after)}
         side = _Side(needs, sign)
-        outward = sorted((one for one in stored if (one.number - day.number) * sign > 0), reverse=sign < 0)
-        for number, one in enumerate(outward[:days]):
+        outward = sorted((other for other in stored if (other.number - day.number) * sign > 0), reverse=sign < 0)
+        for number, other in enumerate(outward[:days]):
             # The hour beside the day is always looked at: arrival times may step back over midnight.
-            touching = number == 0 and one.number == day.number + sign
+            touching = number == 0 and other.number == day.number + sign
             if not touching and all(side.found(shard) for shard in wanted):
                 break
-            _search_day(storage, prefix, one, side, wanted, sign, waits)
+            _search_day(storage, prefix, other, side, wanted)
         sides.append(side)
         reached.append(len(outward) <= days)
     rows = [row for side in sides for row in side.rows()]
     links: dict[str, list[Link]] = defaultdict(list)
-    for link in in_parallel(lambda row: _link(storage, prefix, row, waits), rows):
+    for link in in_parallel(lambda row: _link(storage, prefix, row), rows):
         if link is not None:
             links[link.metadata.shard_id].append(link)
     return Neighbours(links, dict.fromkeys(needs, Reach(reached[0], reached[1])))
 
 
-def _search_day(
-    storage: Storage, prefix: str, day: Day, side: _Side, wanted: set[str], sign: int, waits: Waits
-) -> None:
+def _search_day(storage: RetryingStorage, prefix: str, day: Day, side: _Side, wanted: set[str]) -> None:
     """Look at the hour of the day that lies nearest; at the others only when a shard is still without neighbour."""
-    folder = day.path(prefix)
-    hours = until_known(lambda: storage.list_level(folder), waits(), f"LIST {folder}").folders
-    nearest_first = sorted(hours, reverse=sign < 0)
-
-    def rows(path: str) -> tuple[Row, ...]:
-        listed = until_known(lambda: list(storage.list_objects(path)), waits(), f"LIST {path}")
-        return make_inventory(day, prefix, listed).rows
-
+    nearest_first = sorted(storage.list_level(day.path(prefix)).folders, reverse=side.sign < 0)
     for batch in (nearest_first[:1], nearest_first[1:]):
-        for page in in_parallel(rows, batch):
-            side.add(page)
+        for page in in_parallel(storage.list_objects, batch):
+            side.add(make_inventory(day, prefix, page).rows)
         if all(side.found(shard) for shard in wanted):
             return
 
 
-def _link(storage: Storage, prefix: str, row: Row, waits: Waits) -> Link | None:
-    """Return the neighbour as a link; None when it is no segment in its place: its own day's audit says so."""
-    head = until_known(lambda: storage.head(row.key), waits(), f"HEAD {row.key}")
-    if head is None or not is_ours(head.metadata):
+def _link(storage: RetryingStorage, prefix: str, row: Row) -> Link | None:
+    """Return the neighbour as a link; None when it is not a segment in its place: its own day's audit says so."""
+    head = storage.head(row.key)
+    metadata = decode_if_ours(None if head is None else head.metadata)
+    if metadata is None or expected_key(prefix, metadata) != row.key:
         return None
-    try:
-        metadata = SegmentMetadata.decode(head.metadata)
-    except FormatError:
-        return None
-    home = segment_key(prefix, metadata.shard_id, metadata.minute, metadata.first)
-    return Link(row.key, metadata) if home == row.key else None
+    return Link(row.key, metadata)
 
 
 def _is_number(text: str, width: int) -> bool:

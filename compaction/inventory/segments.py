@@ -14,7 +14,10 @@ from archive.format.metadata import SegmentMetadata, is_ours
 from archive.format.minute import minute_text
 from archive.format.position import Position
 from compaction.inventory.inventory import Row
-from compaction.verdict.findings import Code, Finding, finding
+from compaction.verdict.findings import Code, Finding, Severity, finding
+
+Fields = Mapping[str, str] | None
+"""The user metadata of an object; None when the object is gone."""
 
 
 class Segment(NamedTuple):
@@ -45,8 +48,8 @@ Parsed = tuple[Row, SegmentMetadata | Finding]
 """A row with what its metadata says, or with what is wrong with it."""
 
 
-def parse(objects: Iterable[tuple[Row, Mapping[str, str] | None]]) -> list[Parsed]:
-    """Read the user metadata of objects (None: the object was gone when it was asked for)."""
+def parse(objects: Iterable[tuple[Row, Fields]]) -> list[Parsed]:
+    """Read the user metadata of objects."""
     return [(row, _parse(row, fields)) for row, fields in objects]
 
 
@@ -55,7 +58,7 @@ def describe(
 ) -> Described:
     """Sort out a day's objects.
 
-    `elsewhere` holds the metadata of objects outside the day, by key: the places that `strays` named.
+    `elsewhere` holds the metadata of objects outside the day, by key: of those that `misplaced` named.
     """
     findings = [outcome for _, outcome in objects if isinstance(outcome, Finding)]
     segments = [Segment(row, outcome) for row, outcome in objects if isinstance(outcome, SegmentMetadata)]
@@ -66,7 +69,7 @@ def describe(
         if original is not None:
             findings.append(_copy_finding(segment, original))
         elif not segment.row.is_segment:
-            findings.append(_foreign(segment.row, "its key is no segment's key"))
+            findings.append(_foreign(segment.row, "its key is not a segment's key"))
         else:
             kept.append(segment)
             findings += _disagreement(prefix, segment)
@@ -75,43 +78,46 @@ def describe(
     return Described(tuple(kept), copies, left_out, tuple(findings))
 
 
-def strays(prefix: str, objects: Sequence[Parsed]) -> list[str]:
-    """Return the keys where the originals of misplaced objects would stand, if these are copies."""
-    homes = {
-        _home(prefix, outcome)
+def misplaced(prefix: str, objects: Sequence[Parsed]) -> list[str]:
+    """Return the keys of the originals of misplaced objects, if these are copies."""
+    expected = {
+        expected_key(prefix, outcome)
         for row, outcome in objects
-        if isinstance(outcome, SegmentMetadata) and not is_at_home(row, outcome)
+        if isinstance(outcome, SegmentMetadata) and not is_in_place(row, outcome)
     }
-    return sorted(homes - {row.key for row, _ in objects}) if homes else []
+    return sorted(expected - {row.key for row, _ in objects}) if expected else []
 
 
-def is_at_home(row: Row, metadata: SegmentMetadata) -> bool:
+def is_in_place(row: Row, metadata: SegmentMetadata) -> bool:
     """Tell whether the key is the slot that the metadata names. Keys are canonical, so their parts are compared."""
     return row.parsed == (metadata.minute, metadata.shard_id, metadata.first)
 
 
-def _parse(row: Row, fields: Mapping[str, str] | None) -> SegmentMetadata | Finding:
+def expected_key(prefix: str, metadata: SegmentMetadata) -> str:
+    """Return the key of the slot that the metadata names."""
+    return segment_key(prefix, metadata.shard_id, metadata.minute, metadata.first)
+
+
+def decode_if_ours(fields: Fields) -> SegmentMetadata | None:
+    """Read the user metadata of an object; None when it is not a segment's."""
+    if fields is None or not is_ours(fields):
+        return None
+    try:
+        return SegmentMetadata.decode(fields)
+    except FormatError:
+        return None
+
+
+def _parse(row: Row, fields: Fields) -> SegmentMetadata | Finding:
     if fields is None:
-        return finding(
-            Code.UNREADABLE_OBJECT,
-            "the object was listed and was gone when it was read",
-            severity="unknown",
-            shard=row.parsed.shard_id if row.parsed else None,
-            minute=minute_text(row.parsed.minute) if row.parsed else None,
-            keys=[row.key],
-        )
+        message = "the object was listed and was gone when it was read"
+        return _row_finding(Code.UNREADABLE_OBJECT, row, message, severity="unknown")
     if not is_ours(fields):
         return _foreign(row, "it carries none of Minutebook's metadata")
     try:
         return SegmentMetadata.decode(fields)
     except FormatError as exc:
-        return finding(
-            Code.METADATA_MISMATCH,
-            str(exc),
-            shard=row.parsed.shard_id if row.parsed else None,
-            minute=minute_text(row.parsed.minute) if row.parsed else None,
-            keys=[row.key],
-        )
+        return _row_finding(Code.METADATA_MISMATCH, row, str(exc))
 
 
 def _copies(prefix: str, parsed: Sequence[Segment], elsewhere: Mapping[str, SegmentMetadata]) -> dict[str, str]:
@@ -124,11 +130,11 @@ def _copies(prefix: str, parsed: Sequence[Segment], elsewhere: Mapping[str, Segm
         groups[segment.metadata.writer, segment.row.size].append(segment)
     copies: dict[str, str] = {}
     for group in groups.values():
-        if len(group) == 1 and is_at_home(*group[0]):
+        if len(group) == 1 and is_in_place(*group[0]):
             continue
-        inside = sorted(segment.key for segment in group if is_at_home(*segment))
-        homes = sorted({_home(prefix, segment.metadata) for segment in group})
-        outside = [key for key in homes if elsewhere.get(key) == group[0].metadata]
+        inside = sorted(segment.key for segment in group if is_in_place(*segment))
+        expected = sorted({expected_key(prefix, segment.metadata) for segment in group})
+        outside = [key for key in expected if elsewhere.get(key) == group[0].metadata]
         original = (inside or outside or sorted(segment.key for segment in group))[0]
         copies |= {segment.key: original for segment in group if segment.key != original}
     return copies
@@ -159,14 +165,10 @@ def segment_finding(
     )
 
 
-def _home(prefix: str, metadata: SegmentMetadata) -> str:
-    return segment_key(prefix, metadata.shard_id, metadata.minute, metadata.first)
-
-
 def _disagreement(prefix: str, segment: Segment) -> list[Finding]:
-    if is_at_home(*segment):
+    if is_in_place(*segment):
         return []
-    message = f"the metadata belongs at {_home(prefix, segment.metadata)}"
+    message = f"the metadata belongs at {expected_key(prefix, segment.metadata)}"
     return [segment_finding(Code.METADATA_MISMATCH, segment, message, positions=[segment.metadata.first])]
 
 
@@ -182,9 +184,14 @@ def _copy_finding(segment: Segment, original: str) -> Finding:
 
 
 def _foreign(row: Row, why: str) -> Finding:
+    return _row_finding(Code.FOREIGN_OBJECT, row, f"{why}; the prefix belongs to Minutebook alone")
+
+
+def _row_finding(code: Code, row: Row, message: str, *, severity: Severity = "defect") -> Finding:
     return finding(
-        Code.FOREIGN_OBJECT,
-        f"{why}; the prefix belongs to Minutebook alone",
+        code,
+        message,
+        severity=severity,
         shard=row.parsed.shard_id if row.parsed else None,
         minute=minute_text(row.parsed.minute) if row.parsed else None,
         keys=[row.key],

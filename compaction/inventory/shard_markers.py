@@ -1,45 +1,51 @@
-"""What stands beside a day's segments: the markers of the shards, and the application record."""
+"""What is stored beside the segments: the markers of the shards, and the application record."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from archive.errors import FormatError
 from archive.format.keys import application_key, check_shard_id
 from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
-from archive.retry import until_known
-from archive.store.storage import Storage
-from compaction.inventory.inventory import ShardMarkers, Waits, in_parallel
+from archive.store.retrying import RetryingStorage
+from compaction.inventory.inventory import in_parallel
 from compaction.verdict.findings import Code, Finding, finding
 
-Parsed = StartMarker | EndMarker | FormatError
+
+class ShardMarkers(NamedTuple):
+    """The markers of one shard; None where there is none. `unreadable` maps a marker's name to what is wrong."""
+
+    start: StartMarker | None = None
+    end: EndMarker | None = None
+    unreadable: Mapping[str, str] = {}
 
 
-class Surroundings(NamedTuple):
+class ArchiveMarkers(NamedTuple):
     """The markers by shard, the application record (None: missing or unreadable), and what is wrong with them."""
 
     shards: dict[str, ShardMarkers]
     application: ApplicationRecord | None
     findings: tuple[Finding, ...]
 
-    def only(self, shard_id: str | None) -> "Surroundings":
+    def only(self, shard_id: str | None) -> "ArchiveMarkers":
         """Return the part that concerns one shard; None: all of it."""
         if shard_id is None:
             return self
-        shards = {one: markers for one, markers in self.shards.items() if one == shard_id}
         return self._replace(
-            shards=shards, findings=tuple(one for one in self.findings if one.shard in {None, shard_id})
+            shards={name: markers for name, markers in self.shards.items() if name == shard_id},
+            findings=tuple(found for found in self.findings if found.shard in {None, shard_id}),
         )
 
 
-def read_surroundings(storage: Storage, prefix: str, waits: Waits) -> Surroundings:
+def read_markers(storage: RetryingStorage, prefix: str) -> ArchiveMarkers:
     """Read every marker below the prefix: two small objects per shard.
 
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
     folder = f"{prefix}_shards/"
-    keys = [row.key for row in until_known(lambda: list(storage.list_objects(folder)), waits(), f"LIST {folder}")]
-    outcomes = in_parallel(lambda key: _read(storage, folder, key, waits), keys)
+    keys = storage.keys(folder)
+    outcomes = in_parallel(lambda key: _read(storage, folder, key), keys)
     found: dict[str, dict[str, StartMarker | EndMarker]] = defaultdict(dict)
     unreadable: dict[str, dict[str, str]] = defaultdict(dict)
     findings: list[Finding] = []
@@ -51,10 +57,10 @@ def read_surroundings(storage: Storage, prefix: str, waits: Waits) -> Surroundin
         else:
             found[shard_id][name] = outcome
     shards = {shard_id: _markers(found[shard_id], unreadable[shard_id]) for shard_id in sorted({*found, *unreadable})}
-    application = _application(storage, prefix, waits)
+    application = _application(storage, prefix)
     if isinstance(application, Finding):
-        return Surroundings(shards, None, (*findings, application))
-    return Surroundings(shards, application, tuple(findings))
+        return ArchiveMarkers(shards, None, (*findings, application))
+    return ArchiveMarkers(shards, application, tuple(findings))
 
 
 def _markers(found: dict[str, StartMarker | EndMarker], unreadable: dict[str, str]) -> ShardMarkers:
@@ -64,11 +70,11 @@ def _markers(found: dict[str, StartMarker | EndMarker], unreadable: dict[str, st
     )
 
 
-def _read(storage: Storage, folder: str, key: str, waits: Waits) -> StartMarker | EndMarker | Finding:
+def _read(storage: RetryingStorage, folder: str, key: str) -> StartMarker | EndMarker | Finding:
     shard_id, _, name = key.removeprefix(folder).partition("/")
     if name not in {"start.json", "end.json"}:
-        return _unreadable(Code.FOREIGN_OBJECT, key, "it is no marker of a shard", None)
-    stored = until_known(lambda: storage.get(key), waits(), f"GET {key}")
+        return _unreadable(Code.FOREIGN_OBJECT, key, "it is not a marker of a shard", None)
+    stored = storage.get(key)
     if stored is None:
         return _unreadable(Code.UNREADABLE_OBJECT, key, "it was listed and is gone", shard_id)
     try:
@@ -91,9 +97,9 @@ def _check_shard(named: str, shard_id: str) -> None:
         raise FormatError(f"it is the marker of {named}")
 
 
-def _application(storage: Storage, prefix: str, waits: Waits) -> ApplicationRecord | Finding:
+def _application(storage: RetryingStorage, prefix: str) -> ApplicationRecord | Finding:
     key = application_key(prefix)
-    stored = until_known(lambda: storage.get(key), waits(), f"GET {key}")
+    stored = storage.get(key)
     if stored is None:
         return finding(
             Code.MISSING_START,

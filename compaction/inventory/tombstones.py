@@ -8,21 +8,19 @@ from archive.errors import FormatError
 from archive.format.day import Day
 from archive.format.position import Position, SequenceRange
 from archive.format.tombstone import FOLDER, Tombstone, decode_tombstone, tombstone_key
-from archive.retry import until_known
-from archive.store.storage import Storage
-from compaction.inventory.inventory import Waits, in_parallel
+from archive.store.retrying import RetryingStorage
+from compaction.inventory.inventory import in_parallel
 
 NEWEST: Final = 30
 """How many tombstones before a day are read."""
 
 
-def is_expired(storage: Storage, prefix: str, day: Day, waits: Waits) -> bool:
+def is_expired(storage: RetryingStorage, prefix: str, day: Day) -> bool:
     """Tell whether the day's raw segments were deleted on purpose, or are about to be."""
-    key = tombstone_key(prefix, dt.date.fromisoformat(str(day)))
-    return until_known(lambda: storage.head(key), waits(), f"HEAD {key}") is not None
+    return storage.head(tombstone_key(prefix, dt.date.fromisoformat(str(day)))) is not None
 
 
-def expired_before(storage: Storage, prefix: str, day: Day, waits: Waits) -> dict[str, tuple[SequenceRange, ...]]:
+def expired_before(storage: RetryingStorage, prefix: str, day: Day) -> dict[str, tuple[SequenceRange, ...]]:
     """Return, by shard, the runs that the newest tombstones before the day cover.
 
     Raises:
@@ -30,12 +28,11 @@ def expired_before(storage: Storage, prefix: str, day: Day, waits: Waits) -> dic
         StoreUnavailable, StoreRefused: the store.
     """
     folder = f"{prefix}{FOLDER}"
-    names = [row.key for row in until_known(lambda: storage.list_level(folder), waits(), f"LIST {folder}").objects]
     today = f"{folder}{day}.json"
-    earlier = sorted(key for key in names if key < today)[-NEWEST:]
+    earlier = sorted(row.key for row in storage.list_level(folder).objects if row.key < today)[-NEWEST:]
 
     def read(key: str) -> Tombstone:
-        stored = until_known(lambda: storage.get(key), waits(), f"GET {key}")
+        stored = storage.get(key)
         if stored is None:
             raise FormatError(f"{key} was listed and is gone", next_step="find out who deletes objects there")
         return decode_tombstone(stored.body, key)

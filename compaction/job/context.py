@@ -1,39 +1,79 @@
 """What a run is given: the world it reaches, and what is asked of it."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from archive.clock import Clock, IdSource
-from archive.store.places import Place
-from archive.store.storage import Storage
+from archive.format.minute import iso_time
+from archive.store.places import StorePrefix, open_storage
+from archive.store.retrying import RetryingStorage
+from archive.store.storage import Address
 from compaction.iceberg.commit import DayTable
 from compaction.inventory.checkpoints import Checkpoints
-from compaction.inventory.inventory import Waits
 from compaction.inventory.neighbours import LOOKBACK_DAYS
-from compaction.job.exchange import Exchange
 from compaction.stream.kinesis import StreamReader
-from compaction.tasks.task import Order, Outcome
-from compaction.verdict.audit_document import Level
+from compaction.tasks.event_ids import Layout
+from compaction.tasks.task import Order, TaskResult
+from compaction.verdict.audit_document import AuditLevel
 
-Engine = Callable[[Sequence[Order]], list[Outcome]]
-"""Runs tasks and returns their outcomes in order: Spark, or a loop."""
+PARTITION_BYTES: Final = 32 << 20
+"""Compressed bytes of segments whose ids share a partition: a million records or two, 32 bytes each."""
 
 
-class Ports(NamedTuple):
+class Shuffled(Protocol):
+    """Tasks that were run, and their event ids, dealt out in partitions: by Spark's shuffle, or a loop."""
+
+    @property
+    def results(self) -> list[TaskResult]:
+        """Return the tasks' results, in order."""
+        ...
+
+    def copies(self, layout: Layout) -> list[bytes]:
+        """Return the copies of each partition; see `compaction.tasks.event_ids.find_copies`."""
+        ...
+
+
+class NothingShuffled:
+    """What no task has given; implements `Shuffled`."""
+
+    @property
+    def results(self) -> list[TaskResult]:
+        """Return none."""
+        return []
+
+    def copies(self, layout: Layout) -> list[bytes]:
+        """Return none."""
+        del layout
+        return []
+
+
+Engine = Callable[[Sequence[Order]], list[TaskResult]]
+"""Runs tasks and returns their results in order: Spark, or a loop."""
+Shuffle = Callable[[Sequence[Order]], Shuffled]
+"""Runs tasks that ask for ids, all for the same number of partitions."""
+
+
+class JobContext(NamedTuple):
     """What a run reaches the world with."""
 
-    archive: Storage
-    place: Place
-    waits: Waits
+    archive: RetryingStorage
+    place: StorePrefix
     clock: Clock
     new_id: IdSource
     engine: Engine
     checkpoints: Callable[[], Checkpoints]
     version: str
     stream: Callable[[], StreamReader] | None = None
-    exchange: Exchange | None = None
+    shuffle: Shuffle | None = None
     table: DayTable | None = None
+
+    def open(self, address: Address) -> RetryingStorage:
+        """Return the storage at another address, with the waits of the archive's."""
+        return RetryingStorage(open_storage(address), self.archive.new_backoff)
+
+    def now(self) -> str:
+        """Return the time as `audit.json` and manifests have it."""
+        return iso_time(self.clock.now_ms())
 
 
 class AuditOptions(NamedTuple):
@@ -44,17 +84,17 @@ class AuditOptions(NamedTuple):
     them out with `drop_producer_duplicates`.
     """
 
-    level: Level = "keys"
+    level: AuditLevel = "keys"
     lookback_days: int = LOOKBACK_DAYS
     shard: str | None = None
     stream: str = ""
     application: str = ""
     command: str = "minutebook audit FILE.properties"
     event_id: str | None = None
-    published: Place | None = None
+    published: StorePrefix | None = None
     drop_producer_duplicates: bool = False
 
 
-def iso_time(epoch_ms: int) -> str:
-    """Return UTC in ISO 8601 with milliseconds."""
-    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def partitions_for(size: int) -> int:
+    """Return how many partitions the ids of `size` compressed bytes take."""
+    return max(1, -(-size // PARTITION_BYTES))

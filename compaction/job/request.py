@@ -10,7 +10,7 @@ from archive.errors import SettingsError
 from archive.format.day import Day, day_range, parse_day
 from archive.format.payload import PayloadPath
 from compaction.inventory.neighbours import LOOKBACK_DAYS
-from compaction.verdict.audit_document import Level
+from compaction.verdict.audit_document import AuditLevel
 
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 
@@ -33,13 +33,13 @@ class AuditRequest(NamedTuple):
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""
-        return days_of(self.date, self.first, self.last, today)
+        return days_of(today, date=self.date, first=self.first, last=self.last)
 
-    def checked_level(self) -> Level:
+    def checked_level(self) -> AuditLevel:
         """Return the level; raises SettingsError."""
-        levels: dict[str, Level] = {"inventory": "inventory", "keys": "keys", "stream": "stream"}
+        levels: dict[str, AuditLevel] = {"inventory": "inventory", "keys": "keys", "stream": "stream"}
         if self.level not in levels:
-            raise SettingsError(f"no level {self.level!r}", next_step=f"--level takes {', '.join(levels)}")
+            raise SettingsError(f"{self.level!r} is not a level", next_step=f"--level takes {', '.join(levels)}")
         if self.event_id is not None and self.level == "inventory":
             raise SettingsError(
                 "--event-id needs the lines, and level inventory reads names and metadata alone",
@@ -73,7 +73,7 @@ class CompactRequest(NamedTuple):
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""
-        return days_of(self.date, self.first, self.last, today)
+        return days_of(today, date=self.date, first=self.first, last=self.last)
 
     def checked_event_id(self) -> str | None:
         """Return the path of the event id; raises SettingsError."""
@@ -90,7 +90,8 @@ class CompactRequest(NamedTuple):
             raise SettingsError("--iceberg-catalog: which table?", next_step="name it, as in --iceberg events.raw")
         if self.iceberg is not None and _TABLE.fullmatch(self.iceberg) is None:
             raise SettingsError(
-                f"no table {self.iceberg!r}", next_step="--iceberg takes namespace.table, such as events.raw"
+                f"{self.iceberg!r} is not the name of a table",
+                next_step="--iceberg takes namespace.table, such as events.raw",
             )
         return self.iceberg
 
@@ -104,14 +105,14 @@ def checked_path(expression: str | None) -> str | None:
     except jmespath.exceptions.JMESPathError as exc:
         reason = " ".join(str(exc).split())
         raise SettingsError(
-            f"--event-id {expression!r} is no JMESPath expression: {reason}", next_step="see https://jmespath.org"
+            f"--event-id {expression!r} is not a JMESPath expression: {reason}", next_step="see https://jmespath.org"
         ) from exc
     except RecursionError as exc:
         raise SettingsError("--event-id is too deeply nested", next_step="write a shorter path") from exc
     return expression
 
 
-def days_of(date: str | None, first: str | None, last: str | None, today: Day) -> list[Day]:
+def days_of(today: Day, *, date: str | None, first: str | None, last: str | None) -> list[Day]:
     """Return the one day, or the days of the range; `today` and `yesterday` are days, too.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from archive.errors import SettingsError
 from archive.properties_file import read_properties
-from archive.store.places import Place
+from archive.store.places import StorePrefix
 from archive.store.storage import Address
 
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):[0-9]+:stream/([a-zA-Z0-9_.-]+)")
@@ -37,9 +37,9 @@ class JobSettings(NamedTuple):
     """The file's path as it was given: the commands in findings name it."""
 
     @property
-    def archive(self) -> Place:
+    def archive(self) -> StorePrefix:
         """Where the segments are."""
-        return Place(Address(self.bucket, "", self.region, self.s3_endpoint), self.prefix)
+        return StorePrefix(Address(self.bucket, "", self.region, self.s3_endpoint), self.prefix)
 
 
 def load_job_settings(path: Path, environ: Mapping[str, str]) -> JobSettings:

@@ -3,10 +3,9 @@
 from typing import NamedTuple
 
 from archive.format.day import Day
-from archive.store.places import open_storage
 from compaction.inventory.inventory import Inventory, list_day
 from compaction.inventory.tombstones import is_expired
-from compaction.job.context import AuditOptions, Ports
+from compaction.job.context import AuditOptions, JobContext
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 
@@ -26,24 +25,23 @@ class DayBefore(NamedTuple):
     size: int = 0
 
 
-def look_back(ports: Ports, day: Day, options: AuditOptions) -> DayBefore:
+def look_back(context: JobContext, day: Day, options: AuditOptions) -> DayBefore:
     """Find the day before `day`. A day without an object holds no id; an expired one is read as it was published.
 
     Raises:
         StoreError: the archive, or the place where days are published.
     """
     before = day.shift(-1)
-    if not is_expired(ports.archive, ports.place.prefix, before, ports.waits):
-        inventory = list_day(ports.archive, before, ports.place.prefix, ports.waits).only(options.shard)
+    if not is_expired(context.archive, context.place.prefix, before):
+        inventory = list_day(context.archive, before, context.place.prefix).only(options.shard)
         return DayBefore(inventory, digest=inventory.digest(), size=inventory.size)
     if options.published is None:
         return _unknown(f"{before} is expired, and it was not said where it is published")
     place = options.published
-    publisher = Publisher(open_storage(place.address), DayFolder(place.prefix, before), ports.waits)
-    pointer = publisher.current().pointer
-    manifest = None if pointer is None else publisher.manifest(pointer.generation)
+    out = context.open(place.address)
+    _, manifest = Publisher(out, DayFolder(place.prefix, before)).published()
     if manifest is None:
-        return _unknown(f"{before} is expired, and not published at {open_storage(place.address).uri(place.prefix)}")
+        return _unknown(f"{before} is expired, and not published at {out.uri(place.prefix)}")
     doubt = ""
     if manifest.removed:
         doubt = f"{before} is expired, and its Parquet files lack {manifest.removed} producer duplicates"

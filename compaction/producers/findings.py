@@ -6,45 +6,44 @@ from archive.format.minute import minute_text
 from archive.format.position import Position
 from archive.format.record import decode_line
 from archive.format.segment import inflate
-from archive.retry import until_known
-from compaction.job.context import Ports
+from compaction.job.context import JobContext
 from compaction.producers.copies import Copies, ShardCopies
-from compaction.tasks.plan import Piece
-from compaction.verdict.audit_document import Check
+from compaction.tasks.plan import RawObject
+from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Code, Finding, finding
 
 _READ_AGAIN: Final = 3
 """How many objects of a shard are read once more, for the positions that its finding shows."""
 
 
-def producer_findings(ports: Ports, copies: Copies, *, left_out: bool) -> list[Finding]:
+def producer_findings(context: JobContext, copies: Copies, *, left_out: bool) -> list[Finding]:
     """Return a warning for each shard that holds copies, and an unknown when the day before is in doubt.
 
     Raises:
         StoreError, FormatError: an object that was read before does not read the same again.
     """
-    found = [_of_shard(ports, copies, shard, of, left_out=left_out) for shard, of in copies.shards.items()]
+    found = [_of_shard(context, copies, shard, of, left_out=left_out) for shard, of in copies.shards.items()]
     if copies.doubt:
         message = f"copies of events of the day before may be missing here: {copies.doubt}"
         found.append(finding(Code.PRODUCER_DUPLICATE, message, severity="unknown"))
     return found
 
 
-def ids_check(copies: Copies, expression: str) -> Check:
-    """Say how many lines had an id. None at all is no proof of anything: the path is probably wrong."""
+def ids_check(copies: Copies, expression: str) -> AuditCheck:
+    """Say how many lines had an id. None at all proves nothing: the path is probably wrong."""
     message = f"{copies.without_id} of {copies.lines} lines have no id under {expression!r}, and are kept"
     nothing = copies.lines > 0 and copies.without_id == copies.lines
-    return Check(id="event_ids", status="unknown" if nothing else "pass", message=message)
+    return AuditCheck(id="event_ids", status="unknown" if nothing else "pass", message=message)
 
 
-def _of_shard(ports: Ports, copies: Copies, shard: str, of: ShardCopies, *, left_out: bool) -> Finding:
-    pieces = [piece for number in of.numbers if (piece := copies.pieces[number]) is not None]
-    minutes = {piece.minute for piece in pieces}
-    first = copies.pieces[of.samples[0].original.piece]
+def _of_shard(context: JobContext, copies: Copies, shard: str, of: ShardCopies, *, left_out: bool) -> Finding:
+    objects = [raw_object for number in of.numbers if (raw_object := copies.objects[number]) is not None]
+    minutes = {raw_object.minute for raw_object in objects}
+    first = copies.objects[of.samples[0].original.number]
     original = "a record of the day before"
     if first is not None:
-        places = _positions(ports, first, [of.samples[0].original.line])
-        original = f"{first.shard_id}/{places[0]}" if places else first.key
+        positions = _positions(context, first, [of.samples[0].original.line])
+        original = f"{first.shard_id}/{positions[0]}" if positions else first.key
     fate = "; they are left out of the Parquet files" if left_out else ""
     return finding(
         Code.PRODUCER_DUPLICATE,
@@ -52,26 +51,26 @@ def _of_shard(ports: Ports, copies: Copies, shard: str, of: ShardCopies, *, left
         severity="warning",
         shard=shard,
         minute=minute_text(minutes.pop()) if len(minutes) == 1 else None,
-        keys=[piece.key for piece in pieces],
-        positions=_sampled(ports, copies, of),
+        keys=[raw_object.key for raw_object in objects],
+        positions=_sampled(context, copies, of),
         count=of.records,
     )
 
 
-def _sampled(ports: Ports, copies: Copies, of: ShardCopies) -> list[Position]:
+def _sampled(context: JobContext, copies: Copies, of: ShardCopies) -> list[Position]:
     lines: dict[int, list[int]] = {}
     for copy in of.samples:
-        lines.setdefault(copy.place.piece, []).append(copy.place.line)
+        lines.setdefault(copy.ref.number, []).append(copy.ref.line)
     found = []
     for number in list(lines)[:_READ_AGAIN]:
-        piece = copies.pieces[number]
-        found += [] if piece is None else _positions(ports, piece, lines[number])
+        raw_object = copies.objects[number]
+        found += [] if raw_object is None else _positions(context, raw_object, lines[number])
     return found
 
 
-def _positions(ports: Ports, piece: Piece, lines: list[int]) -> list[Position]:
+def _positions(context: JobContext, raw_object: RawObject, lines: list[int]) -> list[Position]:
     """Read the positions of some lines of an object; none when it is gone meanwhile."""
-    stored = until_known(lambda: ports.archive.get(piece.key), ports.waits(), f"GET {piece.key}")
+    stored = context.archive.get(raw_object.key)
     found = []
     for number, line in enumerate(() if stored is None else inflate([stored.body])):
         if number in lines:

@@ -22,14 +22,13 @@ from typing import Final
 import msgspec
 
 from archive.errors import FormatError, OutcomeUnknown, StoreUnavailable
-from archive.retry import until_known
-from archive.store.objects import PutOutcome
-from archive.store.storage import Storage
-from compaction.inventory.inventory import Inventory, Waits, in_parallel
-from compaction.publish.generation import FORMAT, Current, DayFolder, File, Manifest, Pointer, decode
-from compaction.publish.sweep import Kept, Marks, sweep
+from archive.format.document import decode_document, encode_document
+from archive.format.markers import JSON_TYPE
+from archive.store.retrying import RetryingStorage
+from compaction.inventory.inventory import Inventory, in_parallel
+from compaction.publish.generation import FORMAT, Current, DayFolder, File, Manifest, Pointer
+from compaction.publish.sweep import Retained, TableMarks, sweep
 
-JSON_TYPE: Final = "application/json"
 _TEXT_TYPE: Final = "text/plain; charset=utf-8"
 GRACE_MS: Final = 3 * 24 * 3_600_000
 """How long a generation that is no longer current stays: longer than the longest query that began on it."""
@@ -38,29 +37,33 @@ GRACE_MS: Final = 3 * 24 * 3_600_000
 class Publisher:
     """Publishes one day. Every step may be repeated, by us or by another run."""
 
-    def __init__(self, storage: Storage, folder: DayFolder, waits: Waits) -> None:
+    def __init__(self, storage: RetryingStorage, folder: DayFolder) -> None:
+        self.storage = storage
         self.folder = folder
-        self.marks = Marks(storage, folder.tables, waits)
-        self._storage = storage
-        self._waits = waits
+        self.table_marks = TableMarks(storage, folder.tables)
 
     def address(self, key: str) -> str:
         """Return the address of a key with its scheme, as catalogs want it."""
-        uri = self._storage.uri(key)
+        uri = self.storage.uri(key)
         return uri if "://" in uri else f"file://{uri}"
 
     def current(self) -> Current:
         """Read the pointer."""
-        stored = until_known(lambda: self._storage.get(self.folder.pointer), self._waits(), "GET the pointer")
+        stored = self.storage.get(self.folder.pointer)
         if stored is None:
             return Current(None, None)
-        return Current(decode(stored.body, Pointer, self.folder.pointer), stored.etag)
+        return Current(decode_document(stored.body, Pointer, self.folder.pointer), stored.etag)
+
+    def published(self) -> tuple[Pointer | None, Manifest | None]:
+        """Read the pointer and the manifest that it names; None where there is none."""
+        pointer = self.current().pointer
+        return pointer, None if pointer is None else self.manifest(pointer.generation)
 
     def manifest(self, generation: str) -> Manifest | None:
         """Read a generation's manifest."""
         key = self.folder.manifest(generation)
-        stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
-        return None if stored is None else decode(stored.body, Manifest, key)
+        stored = self.storage.get(key)
+        return None if stored is None else decode_document(stored.body, Manifest, key)
 
     def put_inventory(self, generation: str, inventory: Inventory) -> None:
         """Store what the generation was made from; the same bytes whoever writes them."""
@@ -68,55 +71,45 @@ class Publisher:
         lines = b"".join(
             msgspec.json.encode([row.key, row.etag, row.size, row.last_modified_ms]) + b"\n" for row in inventory.rows
         )
-        body = gzip.compress(lines, mtime=0)
-        until_known(
-            lambda: self._storage.put_if_absent(key, body, {}, "application/gzip"), self._waits(), f"PUT {key}"
-        )
+        self.storage.put_if_absent(key, gzip.compress(lines, mtime=0), content_type="application/gzip")
 
     def put_audit(self, generation: str, body: bytes) -> None:
         """Store the audit that allowed a generation; the first one stays."""
-        key = self.folder.audit(generation)
-        until_known(lambda: self._storage.put_if_absent(key, body, {}, JSON_TYPE), self._waits(), f"PUT {key}")
+        self.storage.put_if_absent(self.folder.audit(generation), body)
 
     def audit(self, generation: str) -> bytes | None:
         """Return the audit that allowed a generation."""
-        key = self.folder.audit(generation)
-        stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
+        stored = self.storage.get(self.folder.audit(generation))
         return None if stored is None else stored.body
 
     def is_whole(self, manifest: Manifest) -> bool:
         """Tell whether every file of a generation is there, with its size."""
 
         def holds(file: File) -> bool:
-            head = until_known(lambda: self._storage.head(file.key), self._waits(), f"HEAD {file.key}")
+            head = self.storage.head(file.key)
             return head is not None and head.size == file.bytes
 
         return all(in_parallel(holds, manifest.files))
 
     def read_inventory(self, generation: str) -> list[tuple[str, str, int]]:
         """Return (key, ETag, size) of what a generation was made from; empty when it is not stored."""
-        key = self.folder.inventory(generation)
-        stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
+        stored = self.storage.get(self.folder.inventory(generation))
         if stored is None:
             return []
         rows = [msgspec.json.decode(line) for line in gzip.decompress(stored.body).splitlines()]
         return [(row[0], row[1], row[2]) for row in rows]
 
     def put_manifest(self, manifest: Manifest) -> Manifest:
-        """Store the manifest; returns the one that is there now, which may be another run's."""
-        key = self.folder.manifest(manifest.generation)
-        body = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
-        outcome = until_known(
-            lambda: self._storage.put_if_absent(key, body, {}, JSON_TYPE), self._waits(), f"PUT {key}"
-        )
-        if outcome is PutOutcome.CREATED:
-            return manifest
-        stored = self.manifest(manifest.generation)
-        if stored is None:
-            raise FormatError(f"{key} exists for PUT and not for GET", next_step="find out who deletes objects there")
-        return stored
+        """Store the manifest; returns the one that is there now, which may be another run's.
 
-    def swap(self, manifest: Manifest, seen: Current, writer: str, written_at: str) -> bool:
+        Raises:
+            ObjectVanished: it exists for PUT and not for GET.
+        """
+        key = self.folder.manifest(manifest.generation)
+        other = self.storage.put_or_read(key, encode_document(manifest))
+        return manifest if other is None else decode_document(other.body, Manifest, key)
+
+    def swap_pointer(self, manifest: Manifest, seen: Current, writer: str, written_at: str) -> bool:
         """Point readers at a generation, if the pointer is still the one that was seen.
 
         PUT If-Match etag seen    200 ........ ours
@@ -133,62 +126,60 @@ class Publisher:
             writer=writer,
             written_at=written_at,
         )
-        body = msgspec.json.format(msgspec.json.encode(pointer), indent=2) + b"\n"
+        body = encode_document(pointer)
         if self._replace(self.folder.pointer, body, seen.etag, JSON_TYPE):
             return True
         now = self.current().pointer
         return now is not None and now.writer == writer
 
-    def link(self) -> None:
+    def write_symlinks(self) -> None:
         """Write the symlink manifest of what the pointer names now.
 
         Its ETag is read before the pointer, so an older view is refused and read again: the last writer has seen the
         last pointer.
         """
-        waits = self._waits()
+        key, backoff = self.folder.symlinks, self.storage.new_backoff()
         while True:
-            key = self.folder.symlinks
-            stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")  # noqa: B023 - called at once
-            pointer = self.current().pointer
-            manifest = None if pointer is None else self.manifest(pointer.generation)
+            stored = self.storage.get(key)
+            _, manifest = self.published()
             if manifest is None:
                 return
-            body = "".join(f"{self._storage.uri(file.key)}\n" for file in manifest.files if file.rows).encode()
+            body = "".join(f"{self.storage.uri(file.key)}\n" for file in manifest.files if file.rows).encode()
             if stored is not None and stored.body == body:
                 return
             if self._replace(key, body, None if stored is None else stored.etag, _TEXT_TYPE):
                 return
-            if not waits.wait():
+            if not backoff.wait():
                 raise StoreUnavailable(f"{key} keeps changing", next_step="look for another run of the same day")
 
     def sweep(self, now_ms: int, grace_ms: int = GRACE_MS) -> list[str]:
         """Delete files of generations that readers left long ago, and files that no manifest ever named.
 
-        The current generation's files stay, and those that a table may name (`leftovers`). So does whatever is
+        The current generation's files stay, and those that a table may name (`TableMarks`). So does whatever is
         younger than the grace, for it may belong to a run that is at work; and while the pointer is, all stays: a
         query may have begun on the generation before.
         """
-        pointer = self.current().pointer
-        manifest = None if pointer is None else self.manifest(pointer.generation)
+        pointer, manifest = self.published()
         if pointer is None or manifest is None or _epoch_ms(pointer) >= now_ms - grace_ms:
             return []
-        kept = Kept([file.key for file in manifest.files], self.marks.generations(), now_ms - grace_ms)
-        return sweep(self._storage, self.folder.generations, self.folder.manifest, kept, self._waits)
+        files = [file.key for file in manifest.files]
+        retained = Retained(files, self.table_marks.generations(), now_ms - grace_ms)
+        return sweep(self.storage, self.folder, retained)
 
     def _replace(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
         """Send a conditional PUT until its outcome is known.
 
         A lost answer is settled by reading: our own bytes there mean that it was applied.
         """
-        waits = self._waits()
+        backoff = self.storage.new_backoff()
         while True:
             try:
-                return self._storage.put_if_match(key, body, etag, content_type)
+                return self.storage.storage.put_if_match(key, body, etag, content_type)
             except OutcomeUnknown as exc:
-                stored = until_known(lambda: self._storage.get(key), self._waits(), f"GET {key}")
+                stored = self.storage.get(key)
                 if stored is not None and stored.body == body:
                     return True
-                if not waits.wait():
+                if not backoff.wait():
                     raise StoreUnavailable(
                         f"gave up on PUT {key}: {exc}",
                         next_step="run the command again: it goes on where this one was",
@@ -200,6 +191,6 @@ def _epoch_ms(pointer: Pointer) -> int:
         return int(datetime.fromisoformat(pointer.written_at).timestamp() * 1000)
     except ValueError as exc:
         raise FormatError(
-            f"the pointer of {pointer.day} was written at {pointer.written_at!r}, which is no time",
+            f"the pointer of {pointer.day} was written at {pointer.written_at!r}, which is not a time",
             next_step="restore the object from a version of it",
         ) from exc

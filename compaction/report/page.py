@@ -60,7 +60,7 @@ def _pictures(result: DayResult) -> list[tuple[str, str, Markup]]:
         (
             "Chains",
             (
-                "A bar is a stretch of minutes with segments; beside it stands what proves its start and end. Grey: "
+                "A bar is a run of minutes with segments; beside it is written what proves its start and end. Grey: "
                 "one of them is not proven. A cross: the chain breaks or forks there."
             ),
             Markup(chains(day, shown, segments, audit.findings, audit.shards)),  # noqa: S704 - drawn here

@@ -1,4 +1,4 @@
-"""The report's pictures: drawn by matplotlib as SVG, to stand in the page itself.
+"""The report's pictures: drawn by matplotlib as SVG, as a part of the page itself.
 
 Readable without colours: the scale is cividis (even in lightness, made for colour-blind readers), findings are told
 by shape, and proofs by word.
@@ -36,7 +36,7 @@ _PART_OF_A_DAY: Final = 6 * _HOUR
 def shown_minutes(day: Day, segments: Sequence[Segment], findings: Sequence[Finding]) -> range:
     """Return the minutes of the day that the pictures show: all, or the few whole hours in which anything is."""
     minutes = [segment.metadata.minute for segment in segments]
-    minutes += [parse_minute_text(one.minute) for one in findings if one.minute is not None]
+    minutes += [parse_minute_text(found.minute) for found in findings if found.minute is not None]
     columns = [minute - day.first_minute for minute in minutes if minute in day]
     if not columns:
         return range(MINUTES_A_DAY)
@@ -72,9 +72,9 @@ def heat_map(
     bar.ax.yaxis.set_minor_formatter(NullFormatter())
     for severity, (shape, colour) in _SHAPES.items():
         places = [
-            (parse_minute_text(one.minute) - day.first_minute + 0.5, rows[one.shard])
-            for one in findings
-            if one.severity == severity and one.minute is not None and one.shard in rows
+            (parse_minute_text(found.minute) - day.first_minute + 0.5, rows[found.shard])
+            for found in findings
+            if found.severity == severity and found.minute is not None and found.shard in rows
         ]
         inside = [(x, y) for x, y in places if 0 <= x <= MINUTES_A_DAY]
         if inside:
@@ -147,9 +147,9 @@ def chains(
         axes.text(-0.006, row, start or "not proven", ha="right", va="center", fontsize=6.5, transform=beside)
         axes.text(1.006, row, end or "not proven", ha="left", va="center", fontsize=6.5, transform=beside)
         broken = [
-            parse_minute_text(one.minute) - day.first_minute
-            for one in findings
-            if one.shard == name and one.minute is not None and one.code in {"broken_chain", "forked_chain"}
+            parse_minute_text(found.minute) - day.first_minute
+            for found in findings
+            if found.shard == name and found.minute is not None and found.code in {"broken_chain", "forked_chain"}
         ]
         axes.plot(broken, [row] * len(broken), "X", color="#c1121f", markeredgecolor="black", markersize=8)
     axes.set_ylim(max(0, len(names) - 1) + 0.6, -0.6)
@@ -172,10 +172,10 @@ def _stretches(minutes: set[int]) -> list[tuple[float, float]]:
 
 def _shown(shards: Sequence[Shard], findings: Sequence[Finding]) -> list[str]:
     """Return the shards to draw: all, or those with findings and the first others."""
-    names = sorted({shard.shard for shard in shards} | {one.shard for one in findings if one.shard is not None})
+    names = sorted({shard.shard for shard in shards} | {found.shard for found in findings if found.shard is not None})
     if len(names) <= _ROWS_SHOWN:
         return names
-    marked = {one.shard for one in findings}
+    marked = {found.shard for found in findings}
     return sorted(sorted(names, key=lambda name: (name not in marked, name))[:_ROWS_SHOWN])
 
 

@@ -48,7 +48,7 @@ def show_audit(audit: Audit, console: Console) -> None:
     if audit.findings:
         console.print(_table(audit))
     for check in audit.checks:
-        if check.status == "unknown" and not any(one.code == check.id for one in audit.findings):
+        if check.status == "unknown" and not any(found.code == check.id for found in audit.findings):
             console.print(f"could not check {check.id}: {check.message}", markup=False, highlight=False)
     rows = "" if equation.compacted is None else f", {equation.compacted:,} rows in Parquet"
     if equation.restored:
@@ -67,15 +67,15 @@ def _table(audit: Audit) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("finding", "", "shard", "minute", "count", "first key"):
         table.add_column(name, overflow="fold", no_wrap=name == "finding")
-    for one in audit.findings[:_SHOWN]:
+    for found in audit.findings[:_SHOWN]:
         # Text, not markup: keys are whatever somebody put into the bucket.
         table.add_row(
-            one.code,
-            one.severity,
-            one.shard or "",
-            one.minute or "",
-            f"{one.count:,}",
-            Text(one.keys[0] if one.keys else ""),
+            found.code,
+            found.severity,
+            found.shard or "",
+            found.minute or "",
+            f"{found.count:,}",
+            Text(found.keys[0] if found.keys else ""),
         )
     if len(audit.findings) > _SHOWN:
         table.add_row(f"and {len(audit.findings) - _SHOWN:,} more", "", "", "", "", "")

@@ -1,1 +1,1 @@
-"""The only room that imports pyspark. Implements the ports of `job`."""
+"""The only room that imports pyspark. Implements the context of `job`."""

@@ -1,6 +1,6 @@
-"""Spark: with `compaction.spark.session` the only module that knows it. Carries tasks to workers and results back.
+"""Spark as an engine: carries tasks to workers and results back.
 
-RDD tasks, no DataFrames: the work is plain Python, and nothing is shuffled. Only returned rows count; neither
+RDD tasks, no DataFrames: the work is plain Python, and payloads are never shuffled. Only returned rows count; neither
 accumulators nor `observe`, which count retried tasks twice. Runs on PySpark 3.5, 4.0 and 4.3.
 """
 
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from archive.errors import MinutebookError
 from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted
 from compaction.tasks.event_ids import Layout, find_copies
-from compaction.tasks.task import Order, Outcome, run, run_collecting
+from compaction.tasks.task import Order, TaskResult, run, run_collecting
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from compaction.job.exchange import Exchanged
+    from compaction.job.context import Shuffled
 
 Progress = Callable[[int, int], None]
 """Called with (tasks done, tasks in all) while a job runs."""
@@ -70,8 +70,8 @@ class SparkEngine:
             if self._log is not None and kind is None:
                 self._log.unlink(missing_ok=True)
 
-    def __call__(self, orders: Sequence[Order]) -> list[Outcome]:
-        """Run the tasks; returns their outcomes in order.
+    def __call__(self, orders: Sequence[Order]) -> list[TaskResult]:
+        """Run the tasks; returns their results in order.
 
         Raises:
             MinutebookError: what a task raised, as the same kind of error.
@@ -81,24 +81,24 @@ class SparkEngine:
             return []
         context = self._session.sparkContext
         rdd = context.parallelize(orders, len(orders)).map(_run_safely)
-        return _outcomes(self._job(len(orders), rdd.collect))
+        return _unwrapped(self._job(len(orders), rdd.collect))
 
-    def exchange(self, orders: Sequence[Order]) -> "Exchanged":
-        """Run tasks that ask for ids; returns their outcomes, and the ids, which wait in Spark's shuffle files.
+    def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
+        """Run tasks that ask for ids; returns their results, and the ids, which wait in Spark's shuffle files.
 
-        One shuffle carries both: partition 0 the outcomes, the others the ids. Spark takes one attempt of each task
+        One shuffle carries both: partition 0 the results, the others the ids. Spark takes one attempt of each task
         into a shuffle, so what is counted here is what a returned row names. Raises as `__call__`.
         """
         context = self._session.sparkContext
         count = 1 + max(order.ids.partitions for order in orders if order.ids is not None)
-        dealt = context.parallelize(orders, len(orders)).flatMap(_deal_safely).partitionBy(count, int)
-        results = self._job(len(orders), lambda: context.runJob(dealt, _values, [0]))
+        shuffled = context.parallelize(orders, len(orders)).flatMap(_collect_safely).partitionBy(count, int)
+        results = self._job(len(orders), lambda: context.runJob(shuffled, _values, [0]))
 
         def copies(layout: Layout) -> list[bytes]:
             work = functools.partial(_copies, layout)
-            return self._job(count - 1, lambda: context.runJob(dealt, work, range(1, count)))
+            return self._job(count - 1, lambda: context.runJob(shuffled, work, range(1, count)))
 
-        return _Dealt(sorted(_outcomes(results), key=lambda one: one.number), copies)
+        return _Shuffled(sorted(_unwrapped(results), key=lambda result: result.number), copies)
 
     def _job(self, total: int, action: Callable[[], list[Any]]) -> list[Any]:
         with _watch(self._session.sparkContext, total, self._progress):
@@ -111,10 +111,10 @@ class SparkEngine:
                 ) from exc
 
 
-class _Dealt(NamedTuple):
-    """Implements `compaction.job.exchange.Exchanged`."""
+class _Shuffled(NamedTuple):
+    """Implements `compaction.job.context.Shuffled`."""
 
-    outcomes: list[Outcome]
+    results: list[TaskResult]
     find: Callable[[Layout], list[bytes]]
 
     def copies(self, layout: Layout) -> list[bytes]:
@@ -144,14 +144,14 @@ def _watch(context: Any, total: int, progress: Progress) -> Iterator[None]:  # n
         watcher.join()
 
 
-def _run_safely(order: Order) -> Outcome | Failure:
+def _run_safely(order: Order) -> TaskResult | Failure:
     try:
         return run(order)
     except MinutebookError as exc:
         return Failure(type(exc).__name__, str(exc), exc.next_step)
 
 
-def _outcomes(results: Iterable[Outcome | Failure]) -> list[Outcome]:
+def _unwrapped(results: Iterable[TaskResult | Failure]) -> list[TaskResult]:
     found = []
     for result in results:
         if isinstance(result, Failure):
@@ -160,14 +160,14 @@ def _outcomes(results: Iterable[Outcome | Failure]) -> list[Outcome]:
     return found
 
 
-def _deal_safely(order: Order) -> Iterator[tuple[int, Outcome | Failure | bytes]]:
-    """Run a task; yield its outcome for partition 0, and its ids for the others."""
+def _collect_safely(order: Order) -> Iterator[tuple[int, TaskResult | Failure | bytes]]:
+    """Run a task; yield its result for partition 0, and its ids for the others."""
     try:
-        outcome, ids = run_collecting(order)
+        result, ids = run_collecting(order)
     except MinutebookError as exc:
         yield 0, Failure(type(exc).__name__, str(exc), exc.next_step)
         return
-    yield 0, outcome
+    yield 0, result
     for partition, rows in () if ids is None else ids.rows():
         yield partition + 1, rows
 

@@ -43,7 +43,7 @@ def check_java() -> None:
     if version is None or version < needed:
         raise SettingsError(
             f"compaction needs Java {needed} or newer to run Spark, and {java} is "
-            f"{'no Java' if version is None else f'Java {version}'}",
+            f"{'not a Java' if version is None else f'Java {version}'}",
             next_step="install a newer JRE (Debian: openjdk-17-jre-headless) or set JAVA_HOME to it",
         )
 

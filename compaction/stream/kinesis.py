@@ -1,17 +1,13 @@
-"""The stream itself, read again: the only module of the nightly job that sends Kinesis requests."""
+"""The stream itself, read again from Kinesis."""
 
 import random
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
-
-from archive.aws import ask
+from archive.aws import KINESIS, ask
 from archive.clock import Clock
 from archive.format.position import Position
 from archive.retry import Backoff
-from archive.store.s3 import aws_session
 from compaction.stream.kpl import user_records
 
 if TYPE_CHECKING:
@@ -20,17 +16,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PASSING: Final = frozenset(
-    {
-        "ExpiredTokenException",
-        "InternalFailure",
-        "KMSThrottlingException",
-        "LimitExceededException",
-        "ProvisionedThroughputExceededException",
-        "ServiceUnavailable",
-        "ThrottlingException",
-    }
-)
 _BUDGET_SECONDS: Final = 120
 _PAUSE_SECONDS: Final = 0.25
 """GetRecords may be called five times a second per shard, the consumers' calls included."""
@@ -55,17 +40,6 @@ class StreamFacts(NamedTuple):
     created_ms: int
     oldest_ms: int
     shards: tuple[str, ...]
-
-
-def make_kinesis_client(region: str, endpoint: str | None) -> "KinesisClient":
-    """Return a client without retries of its own: the budget is ours."""
-    config = Config(
-        retries={"total_max_attempts": 1, "mode": "standard"},
-        connect_timeout=5,
-        read_timeout=60,
-        max_pool_connections=32,
-    )
-    return aws_session().client("kinesis", region_name=region, endpoint_url=endpoint, config=config)
 
 
 class StreamReader:
@@ -122,8 +96,8 @@ class StreamReader:
                     return
                 if begin_ms <= arrival_ms < end_ms:
                     sequence = int(record["SequenceNumber"])
-                    for one in user_records(record["PartitionKey"], record["Data"]):
-                        yield Sent(Position(sequence, one.sub), arrival_ms, one.partition_key, one.data)
+                    for sub, partition_key, data in user_records(record["PartitionKey"], record["Data"]):
+                        yield Sent(Position(sequence, sub), arrival_ms, partition_key, data)
             at_tip = not answer["Records"] and answer["MillisBehindLatest"] == 0
             empty_at_tip = empty_at_tip + 1 if at_tip else 0
             iterator = answer.get("NextShardIterator")
@@ -154,11 +128,4 @@ class StreamReader:
 
     def _ask(self, request: Callable[[], T], what: str) -> T:
         backoff = Backoff(self._clock, self._rng, budget_seconds=_BUDGET_SECONDS, first_seconds=0.25)
-        return ask(request, f"{what} of stream {self._name!r}", backoff, _passing)
-
-
-def _passing(error: ClientError | BotoCoreError) -> bool:
-    if isinstance(error, BotoCoreError):
-        return True
-    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    return error.response.get("Error", {}).get("Code", "") in _PASSING or status >= 500  # noqa: PLR2004 - server error
+        return ask(request, f"{what} of stream {self._name!r}", backoff, KINESIS)

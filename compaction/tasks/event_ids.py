@@ -1,11 +1,11 @@
 """Event ids of a day's records, and which records repeat an event: the rules of producer duplicates. Pure.
 
 A task evaluates the user's path on each payload and keeps 32 bytes per record: a digest of the id, the record's
-place, and its time of arrival. The payload stays where it is. Rows of equal digests meet in one partition:
+line, and its time of arrival. The payload stays where it is. Rows of equal digests come into one partition:
 
-    digest, 16 bytes | piece, 4 | line, 4 | arrival, epoch ms, 8        big-endian: sorted bytes are sorted numbers
+    digest, 16 bytes | object, 4 | line, 4 | arrival, epoch ms, 8        big-endian: sorted bytes are sorted numbers
 
-Pieces are numbered in the order of day, shard and position, so the order of places is that of the stream.
+Raw objects are numbered in the order of day, shard and position, so the order of lines is that of the stream.
 """
 
 import itertools
@@ -29,32 +29,32 @@ _PREFIX_RANGE_BITS: Final = 32
 
 
 class IdOrder(NamedTuple):
-    """What a task is asked: the path, the number of its first piece, and in how many partitions ids are dealt out."""
+    """What a task is asked: the path, its first object's number, and in how many partitions ids are dealt out."""
 
     expression: str
     first_number: int
     partitions: int
 
 
-class Place(NamedTuple):
-    """A record: the number of its piece, and its line there, counted from 0."""
+class LineRef(NamedTuple):
+    """A record: the number of its raw object, and its line there, counted from 0."""
 
-    piece: int
+    number: int
     line: int
 
 
 class Copy(NamedTuple):
     """A record that repeats the event of `original`, which comes first."""
 
-    place: Place
-    original: Place
+    ref: LineRef
+    original: LineRef
 
 
 class Layout(NamedTuple):
-    """What the numbers of pieces mean.
+    """What the numbers of objects mean.
 
     Numbers below `first_of_day` are of the day before. `shards` holds the first number of each shard of the day,
-    ascending. Pieces in `excluded` take no part: their lines are in doubt.
+    ascending. Raw objects in `excluded` take no part: their lines are in doubt.
     """
 
     first_of_day: int
@@ -63,7 +63,7 @@ class Layout(NamedTuple):
 
 
 class IdCollector:
-    """Takes the lines of a task's pieces, block by block, and collects their ids."""
+    """Takes the lines of a task's objects, block by block, and collects their ids."""
 
     def __init__(self, order: IdOrder, keys: Sequence[str]) -> None:
         self._path = PayloadPath(order.expression)
@@ -74,7 +74,7 @@ class IdCollector:
         self._missing: dict[str, int] = {}
 
     def add(self, payloads: Sequence[bytes], arrivals_ms: Sequence[int], key: str) -> None:
-        """Evaluate the next lines of the piece at `key`."""
+        """Evaluate the next lines of the object at `key`."""
         begin = self._lines.get(key, 0)
         self._lines[key] = begin + len(payloads)
         number, text, rows, parts = self._numbers[key], self._path.text, self._rows, self._partitions
@@ -91,7 +91,7 @@ class IdCollector:
             self._missing[key] = self._missing.get(key, 0) + missing
 
     def missing(self) -> dict[str, int]:
-        """Return how many lines of each piece have no id, where there are any."""
+        """Return how many lines of each object have no id, where there are any."""
         return self._missing
 
     def rows(self) -> Iterator[tuple[int, bytes]]:
@@ -117,16 +117,16 @@ def find_copies(chunks: Iterable[bytes], layout: Layout) -> bytes:
     ordered, groups = _repeated(rows)
     found = bytearray()
     for begin, end in groups:
-        members = [_ROW.unpack_from(ordered, ROW_BYTES * index) for index in range(begin, end)]
-        for place, original in _copies(members, layout):
-            found += _COPY.pack(*place, *original)
+        members = [_Member(*_ROW.unpack_from(ordered, ROW_BYTES * index)) for index in range(begin, end)]
+        for copy in _copies(members, layout):
+            found += _COPY.pack(*copy.ref, *copy.original)
     return bytes(found)
 
 
 def unpack_copies(packed: bytes) -> Iterator[Copy]:
     """Yield the copies."""
-    for piece, line, original_piece, original_line in _COPY.iter_unpack(packed):
-        yield Copy(Place(piece, line), Place(original_piece, original_line))
+    for number, line, original_number, original_line in _COPY.iter_unpack(packed):
+        yield Copy(LineRef(number, line), LineRef(original_number, original_line))
 
 
 def _repeated(rows: bytes) -> tuple[pa.Buffer, list[tuple[int, int]]]:
@@ -145,27 +145,36 @@ def _repeated(rows: bytes) -> tuple[pa.Buffer, list[tuple[int, int]]]:
     return ordered.buffers()[1], groups
 
 
-_Member = tuple[bytes, int, int, int]
-"""Digest, piece, line, arrival."""
+class _Member(NamedTuple):
+    """A record of an event that several records share."""
+
+    digest: bytes
+    number: int
+    line: int
+    arrival_ms: int
+
+    @property
+    def ref(self) -> LineRef:
+        return LineRef(self.number, self.line)
 
 
 def _copies(members: Sequence[_Member], layout: Layout) -> Iterator[Copy]:
-    """Yield the copies among records of one event, which come in the order of their places.
+    """Yield the copies among records of one event, which come in the order of their lines.
 
     The first one stays: any record of the day before; else, within each shard, the one at the lowest position, and
     among the shards the one that arrived first (of two at the same time that of the first shard). Positions of
     different shards cannot be compared, and within a shard arrival times may step back.
     """
-    known = [one for one in members if one[1] not in layout.excluded]
-    day = [one for one in known if one[1] >= layout.first_of_day]
+    known = [member for member in members if member.number not in layout.excluded]
+    day = [member for member in known if member.number >= layout.first_of_day]
     if len(day) < len(known):
         first = known[0]
     elif day:
-        shards = itertools.groupby(day, lambda one: bisect_right(layout.shards, one[1]))
-        first = min((next(group) for _, group in shards), key=lambda one: one[3])
-    for one in day:
-        if one is not first:
-            yield Copy(Place(one[1], one[2]), Place(first[1], first[2]))
+        shards = itertools.groupby(day, lambda member: bisect_right(layout.shards, member.number))
+        first = min((next(group) for _, group in shards), key=lambda member: member.arrival_ms)
+    for member in day:
+        if member is not first:
+            yield Copy(member.ref, first.ref)
 
 
 def without(lines: pa.Table, begin: int, dropped: Sequence[int]) -> pa.Table:

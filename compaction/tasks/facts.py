@@ -41,5 +41,5 @@ class SegmentFacts(NamedTuple):
 
     @property
     def is_sorted(self) -> bool:
-        """Tell whether the lines stand in the shard's order, each once."""
+        """Tell whether the lines are in the shard's order, each once."""
         return not (self.disorder.stepped_back or self.disorder.repeated)

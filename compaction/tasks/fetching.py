@@ -1,4 +1,4 @@
-"""Fetching: objects' bodies in order, the next ones on their way while the caller reads."""
+"""Fetching: bodies of objects in order, the next ones on their way while the caller reads."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,8 +7,10 @@ from typing import Final, NamedTuple
 
 from archive.clock import SystemClock, new_random
 from archive.retry import Backoff, until_known
-from archive.store.storage import ObjectChanged, Storage
-from compaction.tasks.plan import Piece
+from archive.store.places import open_storage
+from archive.store.retrying import RetryingStorage
+from archive.store.storage import Address, ObjectChanged
+from compaction.tasks.plan import RawObject
 
 FETCHES: Final = 8
 """Requests at once."""
@@ -17,7 +19,7 @@ _AHEAD_BYTES: Final = 6 << 20
 _BUDGET_SECONDS: Final = 180
 
 
-class Body(NamedTuple):
+class FetchedBody(NamedTuple):
     """An object's user metadata and its bytes, which are let go as they are read."""
 
     metadata: Mapping[str, str]
@@ -30,50 +32,60 @@ class Body(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """A piece and its body; None when it is another object by now."""
+    """An object and its body; None when it is another one by now."""
 
-    piece: Piece
-    body: Body | None
+    raw_object: RawObject
+    body: FetchedBody | None
 
 
-def fetch_ahead(pool: ThreadPoolExecutor, storage: Storage, pieces: Sequence[Piece]) -> Iterator[Fetched]:
-    """Yield bodies in the order of `pieces`.
+def open_in_task(address: Address) -> RetryingStorage:
+    """Return the storage at an address; a worker repeats each of its requests for three minutes."""
+    return RetryingStorage(
+        open_storage(address), lambda: Backoff(SystemClock(), new_random(), budget_seconds=_BUDGET_SECONDS)
+    )
+
+
+def fetch_ahead(
+    pool: ThreadPoolExecutor, storage: RetryingStorage, objects: Sequence[RawObject]
+) -> Iterator[Fetched]:
+    """Yield bodies in the order of `objects`.
 
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
-    waiting = deque(pieces)
-    flying: deque[tuple[Piece, Future[Body | None]]] = deque()
+    waiting = deque(objects)
+    in_flight: deque[tuple[RawObject, Future[FetchedBody | None]]] = deque()
     ahead = 0
 
     def send() -> None:
         nonlocal ahead
-        while waiting and (not flying or (ahead + waiting[0].size <= _AHEAD_BYTES and len(flying) < 2 * FETCHES)):
-            piece = waiting.popleft()
-            ahead += piece.size
-            flying.append((piece, pool.submit(_fetch, storage, piece)))
+        while waiting and (
+            not in_flight or (ahead + waiting[0].size <= _AHEAD_BYTES and len(in_flight) < 2 * FETCHES)
+        ):
+            raw_object = waiting.popleft()
+            ahead += raw_object.size
+            in_flight.append((raw_object, pool.submit(_fetch, storage, raw_object)))
 
     send()
-    while flying:
-        piece, future = flying.popleft()
+    while in_flight:
+        raw_object, future = in_flight.popleft()
         body = future.result()
-        ahead -= piece.size
+        ahead -= raw_object.size
         send()
-        yield Fetched(piece, body)
+        yield Fetched(raw_object, body)
 
 
-def _fetch(storage: Storage, piece: Piece) -> Body | None:
+def _fetch(storage: RetryingStorage, raw_object: RawObject) -> FetchedBody | None:
     """Read one object, again and again while the outcome is unknown.
 
     A read may be repeated at will: the ETag makes sure that all attempts see the same bytes.
     """
 
-    def attempt() -> Body | None:
+    def attempt() -> FetchedBody | None:
         try:
-            body = storage.open_read(piece.key, piece.etag)
-            return Body(body.metadata, deque(body.chunks))
+            body = storage.storage.open_read(raw_object.key, raw_object.etag)
+            return FetchedBody(body.metadata, deque(body.chunks))
         except ObjectChanged:
             return None
 
-    waits = Backoff(SystemClock(), new_random(), budget_seconds=_BUDGET_SECONDS)
-    return until_known(attempt, waits, f"GET {piece.key}")
+    return until_known(attempt, storage.new_backoff(), f"GET {raw_object.key}")

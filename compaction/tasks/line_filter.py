@@ -1,6 +1,6 @@
 """What a task does with lines between reading and writing when producer duplicates are asked for.
 
-Stands where the Parquet file stands, so that a task without it pays nothing.
+It takes the place of the Parquet file, so that a task without it pays nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,10 @@ from compaction.tasks.event_ids import IdCollector, payloads, without
 from compaction.tasks.parquet import ParquetPart
 
 
-class Sieve:
+class LineFilter:
     """Collects the ids of lines, leaves out those that are dropped, and hands the others on.
 
-    `dropped` maps the key of a piece to the numbers of its lines that stay out, ascending.
+    `dropped` maps the key of an object to the numbers of its lines that stay out, ascending.
     """
 
     def __init__(
@@ -37,18 +37,3 @@ class Sieve:
         kept = lines if dropped is None else without(lines, begin, dropped)
         if kept.num_rows:
             self._part.add(kept, segment)
-
-    @property
-    def rows(self) -> int:
-        """Rows handed on."""
-        return 0 if self._part is None else self._part.rows
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file."""
-        return 0 if self._part is None else self._part.size
-
-    def close(self) -> None:
-        """Finish the file, where there is one."""
-        if self._part is not None:
-            self._part.close()

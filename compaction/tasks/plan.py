@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from archive.format.position import Position
+from compaction.inventory.inventory import Inventory
+from compaction.inventory.segments import Described
+from compaction.tasks.facts import SegmentFacts
 
 TASK_BYTES: Final = 64 << 20
 """Compressed bytes per task: about 256 MB of lines, and a Parquet file of a comfortable size for Athena and Spark."""
@@ -16,7 +19,7 @@ TASK_SEGMENTS: Final = 4_000
 """Segments per task: bounds the requests of a task on a stream of tiny segments."""
 
 
-class Piece(NamedTuple):
+class RawObject(NamedTuple):
     """One object to read."""
 
     key: str
@@ -27,117 +30,140 @@ class Piece(NamedTuple):
     first: Position
 
 
-class Back(NamedTuple):
+class RestoredLines(NamedTuple):
     """Lines that come back from an object of `_duplicates`, by their positions."""
 
     key: str
     positions: tuple[Position, ...]
 
 
-class Unit(NamedTuple):
-    """Pieces that are written together. `merge`: their lines are sorted and each position is kept once.
+class MergeGroup(NamedTuple):
+    """Raw objects that are written together. `merge`: their lines are sorted and each position is kept once.
 
-    `back` are lines that are sorted in between them; they stand in none of the pieces.
+    `restored` are lines that are sorted in between them; none of the objects holds them.
     """
 
-    pieces: tuple[Piece, ...]
+    objects: tuple[RawObject, ...]
     merge: bool = False
-    back: tuple[Back, ...] = ()
+    restored: tuple[RestoredLines, ...] = ()
 
     @property
     def size(self) -> int:
         """Compressed bytes."""
-        return sum(piece.size for piece in self.pieces)
+        return sum(raw_object.size for raw_object in self.objects)
 
 
 class Task(NamedTuple):
     """What one Spark task reads and writes, in this order."""
 
     number: int
-    units: tuple[Unit, ...]
+    groups: tuple[MergeGroup, ...]
 
     @property
-    def pieces(self) -> list[Piece]:
+    def objects(self) -> list[RawObject]:
         """All objects of the task."""
-        return [piece for unit in self.units for piece in unit.pieces]
+        return [raw_object for group in self.groups for raw_object in group.objects]
 
     @property
     def size(self) -> int:
         """Compressed bytes."""
-        return sum(unit.size for unit in self.units)
+        return sum(group.size for group in self.groups)
 
 
-def plan_tasks(units: Iterable[Unit], *, task_bytes: int = TASK_BYTES, first_number: int = 0) -> list[Task]:
-    """Cut units into tasks, in the order of shard and position. A unit is never divided."""
+def plan_tasks(groups: Iterable[MergeGroup], *, task_bytes: int = TASK_BYTES, first_number: int = 0) -> list[Task]:
+    """Cut groups into tasks, in the order of shard and position. A group is never divided."""
     tasks: list[Task] = []
-    batch: list[Unit] = []
+    batch: list[MergeGroup] = []
     size = count = 0
-    for unit in sorted(units, key=lambda unit: _order(unit.pieces[0])):
-        if batch and (size + unit.size > task_bytes or count + len(unit.pieces) > TASK_SEGMENTS):
+    for group in sorted(groups, key=lambda group: _order(group.objects[0])):
+        if batch and (size + group.size > task_bytes or count + len(group.objects) > TASK_SEGMENTS):
             tasks.append(Task(first_number + len(tasks), tuple(batch)))
             batch, size, count = [], 0, 0
-        batch.append(unit)
-        size += unit.size
-        count += len(unit.pieces)
+        batch.append(group)
+        size += group.size
+        count += len(group.objects)
     if batch:
         tasks.append(Task(first_number + len(tasks), tuple(batch)))
     return tasks
 
 
-def single_units(pieces: Iterable[Piece]) -> list[Unit]:
-    """Return a unit for each piece."""
-    return [Unit((piece,)) for piece in pieces]
+def raw_objects(inventory: Inventory) -> list[RawObject]:
+    """Return what can be read of the day: every object whose key is a segment's."""
+    return [
+        RawObject(row.key, row.etag, row.size, row.parsed.shard_id, row.parsed.minute, row.parsed.first)
+        for row in inventory.rows
+        if row.parsed is not None
+    ]
+
+
+def single_groups(objects: Iterable[RawObject]) -> list[MergeGroup]:
+    """Return a group for each object."""
+    return [MergeGroup((raw_object,)) for raw_object in objects]
 
 
 class Span(NamedTuple):
-    """What the lines of a piece really cover; `is_sorted` False: also its own lines must be sorted."""
+    """What the lines of an object really cover; `is_sorted` False: also its own lines must be sorted."""
 
-    piece: Piece
+    raw_object: RawObject
     low: Position
     high: Position
     is_sorted: bool
 
 
-def group_overlaps(spans: Sequence[Span]) -> list[Unit]:
-    """Join pieces of a shard whose spans touch each other into units to merge; the others stay single.
+def spans_of(inventory: Inventory, described: Described, facts: Mapping[str, SegmentFacts]) -> list[Span]:
+    """Return what goes into the Parquet files: members that were read to their end and hold at least one line."""
+    members = {segment.key for segment in described.segments}
+    spans = []
+    for raw_object in raw_objects(inventory):
+        read = facts.get(raw_object.key)
+        if raw_object.key in members and read is not None and not read.problem and read.low and read.high:
+            spans.append(Span(raw_object, read.low, read.high, read.is_sorted))
+    return spans
 
-    The groups are the connected parts: sorted by `low`, a piece that begins at or before the greatest `high` so far
+
+def group_overlaps(spans: Sequence[Span]) -> list[MergeGroup]:
+    """Join objects of a shard whose spans touch each other into groups to merge; the others stay single.
+
+    The groups are the connected parts: sorted by `low`, an object that begins at or before the greatest `high` so far
     belongs to the group.
     """
     by_shard: dict[str, list[Span]] = defaultdict(list)
     for span in spans:
-        by_shard[span.piece.shard_id].append(span)
-    units: list[Unit] = []
+        by_shard[span.raw_object.shard_id].append(span)
+    groups: list[MergeGroup] = []
     for _, shard in sorted(by_shard.items()):
-        group: list[Span] = []
-        for span in sorted(shard, key=lambda span: (span.low, span.high, span.piece.key)):
-            if group and span.low > max(one.high for one in group):
-                units.append(_unit(group))
-                group = []
-            group.append(span)
-        units.append(_unit(group))
-    return units
+        touching: list[Span] = []
+        for span in sorted(shard, key=lambda span: (span.low, span.high, span.raw_object.key)):
+            if touching and span.low > max(earlier.high for earlier in touching):
+                groups.append(_group(touching))
+                touching = []
+            touching.append(span)
+        groups.append(_group(touching))
+    return groups
 
 
-def with_back(units: Iterable[Unit], pieces: Iterable[Piece], back: Mapping[str, Back]) -> list[Unit]:
-    """Return units into which lines come back; `back` holds them by the key of the piece whose span they lie in.
+def with_restored(
+    groups: Iterable[MergeGroup], objects: Iterable[RawObject], restored: Mapping[str, RestoredLines]
+) -> list[MergeGroup]:
+    """Return groups into which lines come back; `restored` holds them by the object that they were dropped from.
 
-    A piece whose lines were all dropped stands in no unit: it gets one.
+    An object whose lines were all dropped is in no group: it gets one.
     """
     found = []
     placed: set[str] = set()
-    for unit in units:
-        lines = tuple(back[piece.key] for piece in unit.pieces if piece.key in back)
-        placed |= {piece.key for piece in unit.pieces}
-        found.append(unit._replace(merge=True, back=lines) if lines else unit)
-    empty = [piece for piece in pieces if piece.key in back and piece.key not in placed]
-    return [*found, *(Unit((piece,), merge=True, back=(back[piece.key],)) for piece in empty)]
+    for group in groups:
+        keys = [raw_object.key for raw_object in group.objects]
+        placed.update(keys)
+        lines = tuple(restored[key] for key in keys if key in restored)
+        found.append(group._replace(merge=True, restored=lines) if lines else group)
+    empty = [raw_object for raw_object in objects if raw_object.key in restored and raw_object.key not in placed]
+    return [*found, *(MergeGroup((each,), merge=True, restored=(restored[each.key],)) for each in empty)]
 
 
-def _unit(group: Sequence[Span]) -> Unit:
-    merge = len(group) > 1 or not group[0].is_sorted
-    return Unit(tuple(sorted((span.piece for span in group), key=_order)), merge)
+def _group(spans: Sequence[Span]) -> MergeGroup:
+    merge = len(spans) > 1 or not spans[0].is_sorted
+    return MergeGroup(tuple(sorted((span.raw_object for span in spans), key=_order)), merge)
 
 
-def _order(piece: Piece) -> tuple[str, Position, int, str]:
-    return piece.shard_id, piece.first, piece.minute, piece.key
+def _order(raw_object: RawObject) -> tuple[str, Position, int, str]:
+    return raw_object.shard_id, raw_object.first, raw_object.minute, raw_object.key

@@ -8,16 +8,15 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.clock import SystemClock, new_random
-from archive.retry import Backoff, until_known
+from archive.retry import until_known
+from archive.store.retrying import RetryingStorage
 from archive.store.storage import Storage
 from compaction.tasks.event_ids import IdCollector, payloads
 
-_BUDGET_SECONDS = 180
 _ROWS = 10_000
 
 
-def read_published(storage: Storage, keys: Sequence[str], ids: IdCollector) -> None:
+def read_published(storage: RetryingStorage, keys: Sequence[str], ids: IdCollector) -> None:
     """Collect the ids of Parquet files. Memory is one row group; a file lies on local disk while it is read.
 
     Raises:
@@ -25,8 +24,8 @@ def read_published(storage: Storage, keys: Sequence[str], ids: IdCollector) -> N
     """
     for key in keys:
         with tempfile.TemporaryFile() as file:
-            waits = Backoff(SystemClock(), new_random(), budget_seconds=_BUDGET_SECONDS)
-            until_known(functools.partial(_fetch, storage, key, file), waits, f"GET {key}")
+            fetch = functools.partial(_fetch, storage.storage, key, file)
+            until_known(fetch, storage.new_backoff(), f"GET {key}")
             file.seek(0)
             for batch in pq.ParquetFile(file).iter_batches(_ROWS, columns=["data", "data_bytes", "arrival_time"]):
                 ids.add(

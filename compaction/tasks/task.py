@@ -11,32 +11,31 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.clock import SystemClock, new_id, new_random
+from archive.clock import new_id
 from archive.errors import FormatError, ObjectVanished
-from archive.retry import Backoff, until_known
-from archive.store.places import open_storage
-from archive.store.storage import Address, Storage
+from archive.store.retrying import RetryingStorage
+from archive.store.storage import Address
 from compaction.tasks.event_ids import IdCollector, IdOrder, without
 from compaction.tasks.facts import SegmentFacts
-from compaction.tasks.fetching import FETCHES, Body, Fetched, fetch_ahead
-from compaction.tasks.line_filter import Sieve
+from compaction.tasks.fetching import FETCHES, Fetched, FetchedBody, fetch_ahead, open_in_task
+from compaction.tasks.line_filter import LineFilter
+from compaction.tasks.line_tables import LINE_SCHEMA
 from compaction.tasks.merging import Repeat, merge
 from compaction.tasks.parquet import ParquetPart
-from compaction.tasks.plan import Piece, Task
+from compaction.tasks.plan import RawObject, Task
 from compaction.tasks.published_ids import read_published
-from compaction.tasks.reading import LINE_SCHEMA, SegmentReader
-from compaction.tasks.restored_lines import read_back
+from compaction.tasks.reading import SegmentReader
+from compaction.tasks.restored_lines import read_restored
 
 PARQUET_TYPE: Final = "application/vnd.apache.parquet"
-_BUDGET_SECONDS: Final = 180
 _FOOTER_BYTES: Final = 64 << 10
 
 
 class Order(NamedTuple):
     """A task and where it reads and writes; `out` None: only read. Keys of parts begin with `folder`.
 
-    `ids` asks for the event ids of all lines. `dropped` maps the key of a piece to the numbers of the lines that are
-    not written, ascending. `published` are Parquet files below `archive` that are read for their ids instead.
+    `ids` asks for the event ids of all lines. `dropped` maps the key of an object to the numbers of the lines that
+    are not written, ascending. `published` are Parquet files below `archive` that are read for their ids instead.
     """
 
     task: Task
@@ -57,10 +56,10 @@ class Part(NamedTuple):
     segments: int
 
 
-class Outcome(NamedTuple):
-    """What a task returns: facts of single pieces, repeats of merged ones, and its file.
+class TaskResult(NamedTuple):
+    """What a task returns: facts of single objects, repeats of merged ones, and its file.
 
-    `without_id` counts the lines that have no event id, by the key of their piece, where ids were asked for.
+    `without_id` counts the lines that have no event id, by the key of their object, where ids were asked for.
     """
 
     number: int
@@ -70,110 +69,105 @@ class Outcome(NamedTuple):
     without_id: Mapping[str, int] = {}
 
 
-def run(order: Order) -> Outcome:
+def run(order: Order) -> TaskResult:
     """Do the work of one task.
 
     Raises:
         StoreUnavailable, StoreRefused: the store.
-        FormatError: a piece that was read before does not read the same again.
+        FormatError: an object that was read before does not read the same again.
     """
     return run_collecting(order)[0]
 
 
-def run_collecting(order: Order) -> tuple[Outcome, IdCollector | None]:
+def run_collecting(order: Order) -> tuple[TaskResult, IdCollector | None]:
     """Do the work of one task; returns the ids of its lines, too, when they are asked for. Raises as `run`."""
     if order.ids is None:
         return _run(order, None), None
     if order.published:
         collector = IdCollector(order.ids, order.published)
-        read_published(open_storage(order.archive), order.published, collector)
-        return Outcome(order.task.number, (), (), None, collector.missing()), collector
-    collector = IdCollector(order.ids, [piece.key for piece in order.task.pieces])
+        read_published(open_in_task(order.archive), order.published, collector)
+        return TaskResult(order.task.number, (), (), None, collector.missing()), collector
+    collector = IdCollector(order.ids, [raw_object.key for raw_object in order.task.objects])
     return _run(order, collector)._replace(without_id=collector.missing()), collector
 
 
-def _run(order: Order, ids: IdCollector | None) -> Outcome:
-    storage = open_storage(order.archive)
+def _run(order: Order, ids: IdCollector | None) -> TaskResult:
+    storage = open_in_task(order.archive)
     if order.out is None:
-        return _work(order, storage, None if ids is None else Sieve(None, ids, {}), "")
-    out = open_storage(order.out)
+        return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, {}))
+    out = open_in_task(order.out)
     key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
-    sink = out.open_write(key, PARQUET_TYPE)
+    sink = out.storage.open_write(key, PARQUET_TYPE)
     try:
         part = ParquetPart(sink)
-        outcome = _work(order, storage, Sieve(part, ids, _dropped(order)) if ids or order.dropped else part, key)
-    except BaseException:  # whatever ends the task: no piece of an upload may stay behind
+        filtered = LineFilter(part, ids, _dropped(order)) if ids or order.dropped else part
+        result = _read_groups(order, storage, filtered)
+        part.close()
+    except BaseException:  # whatever ends the task: nothing of an upload may stay behind
         sink.abort()
         raise
-    if outcome.part is not None:
-        _check_footer(out, outcome.part)
-    return outcome
+    written = Part(key, part.rows, part.size, len(order.task.objects))
+    _check_footer(out, written)
+    return result._replace(part=written)
 
 
 def _dropped(order: Order) -> Mapping[str, Sequence[int]]:
-    """Return what is dropped while pieces are read one by one; `_whole_table` does it for those that are merged."""
-    merged = {piece.key for unit in order.task.units if unit.merge for piece in unit.pieces}
+    """Return what is dropped while objects are read one by one; `_whole_table` does it for those that are merged."""
+    merged = {raw_object.key for group in order.task.groups if group.merge for raw_object in group.objects}
     return {key: lines for key, lines in order.dropped.items() if key not in merged}
 
 
-def _work(order: Order, storage: Storage, part: ParquetPart | Sieve | None, key: str) -> Outcome:
-    task = order.task
+def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | LineFilter | None) -> TaskResult:
     facts: list[SegmentFacts] = []
     repeats: list[Repeat] = []
     with ThreadPoolExecutor(max_workers=FETCHES, thread_name_prefix="fetch") as pool:
-        fetched = fetch_ahead(pool, storage, task.pieces)
-        for unit in task.units:
-            if unit.merge:
-                tables = [_whole_table(next(fetched), order.dropped) for _ in unit.pieces]
-                extra, their = read_back(storage, unit)
-                merged = merge([*tables, *extra], [*unit.pieces, *their])
-                repeats += merged.repeats
-                for lines, segment in merged.runs if part is not None else ():
-                    part.add(lines, segment)  # type: ignore[union-attr]  # part is not None here
-            else:
-                facts.append(_read(unit.pieces[0], next(fetched).body, part))
-    if part is None or not key:
-        return Outcome(task.number, tuple(facts), tuple(repeats), None)
-    part.close()
-    written = Part(key, part.rows, part.size, len(task.pieces))
-    return Outcome(task.number, tuple(facts), tuple(repeats), written)
+        fetched = fetch_ahead(pool, storage, order.task.objects)
+        for group in order.task.groups:
+            if not group.merge:
+                facts.append(_read(group.objects[0], next(fetched).body, part))
+                continue
+            tables = [_whole_table(next(fetched), order.dropped) for _ in group.objects]
+            restored, sources = read_restored(storage, group)
+            merged = merge([*tables, *restored], [*group.objects, *sources])
+            repeats += merged.repeats
+            if part is not None:
+                for lines, segment in merged.runs:
+                    part.add(lines, segment)
+    return TaskResult(order.task.number, tuple(facts), tuple(repeats), None)
 
 
-def _read(piece: Piece, stored: Body | None, part: ParquetPart | Sieve | None) -> SegmentFacts:
+def _read(raw_object: RawObject, stored: FetchedBody | None, part: ParquetPart | LineFilter | None) -> SegmentFacts:
     if stored is None:
-        return SegmentFacts(piece.key, None, problem="it is not the object that was listed", changed=True)
-    reader = SegmentReader(piece)
+        return SegmentFacts(raw_object.key, None, problem="it is not the object that was listed", changed=True)
+    reader = SegmentReader(raw_object)
     for table in reader.tables(stored.drain()):
         if part is not None:
-            part.add(table, piece.key)
+            part.add(table, raw_object.key)
     return reader.facts(dict(stored.metadata))
 
 
 def _whole_table(fetched: Fetched, dropped: Mapping[str, Sequence[int]]) -> pa.Table:
     if fetched.body is None:
         raise ObjectVanished(
-            f"{fetched.piece.key} changed while the day was rewritten",
+            f"{fetched.raw_object.key} changed while the day was rewritten",
             next_step="find out who writes below the prefix; then run the command again",
         )
-    reader = SegmentReader(fetched.piece)
+    reader = SegmentReader(fetched.raw_object)
     tables = list(reader.tables(fetched.body.drain()))
     problem = reader.facts({}).problem
     if problem:
-        raise FormatError(f"{fetched.piece.key}: {problem}", next_step="run the command again")
+        raise FormatError(f"{fetched.raw_object.key}: {problem}", next_step="run the command again")
     whole = pa.concat_tables([LINE_SCHEMA.empty_table(), *tables])
-    return without(whole, 0, dropped.get(fetched.piece.key, ()))
+    return without(whole, 0, dropped.get(fetched.raw_object.key, ()))
 
 
-def _check_footer(out: Storage, part: Part) -> None:
+def _check_footer(out: RetryingStorage, part: Part) -> None:
     """Read the file's footer back: what will be published is what is stored, not what was meant."""
-    waits = Backoff(SystemClock(), new_random(), budget_seconds=_BUDGET_SECONDS)
-    tail = until_known(lambda: out.read_tail(part.key, _FOOTER_BYTES), waits, f"GET {part.key}")
+    tail = out.read_tail(part.key, _FOOTER_BYTES)
     if tail.size != part.size:
         raise FormatError(f"{part.key} has {tail.size} bytes, {part.size} were written")
     footer = int.from_bytes(tail.data[-8:-4], "little") + 8
-    data = tail.data
-    if footer > len(data):
-        data = until_known(lambda: out.read_tail(part.key, footer), waits, f"GET {part.key}").data
+    data = tail.data if footer <= len(tail.data) else out.read_tail(part.key, footer).data
     rows = pq.read_metadata(pa.BufferReader(b"PAR1" + data[-footer:])).num_rows
     if rows != part.rows:
         raise FormatError(f"{part.key} holds {rows} rows, {part.rows} were written")

@@ -6,11 +6,13 @@ from typing import Final, Literal
 
 import msgspec
 
+from archive.format.document import encode_document
 from compaction.verdict.findings import Finding
 
 SCHEMA: Final = "minutebook-audit/1"
-Level = Literal["inventory", "keys", "stream"]
+AuditLevel = Literal["inventory", "keys", "stream"]
 Verdict = Literal["clean", "defects", "unknown"]
+CheckStatus = Literal["pass", "fail", "unknown", "warning", "not_asked"]
 EXIT_CODES: Final[dict[Verdict, int]] = {"clean": 0, "defects": 3, "unknown": 4}
 
 
@@ -19,7 +21,7 @@ class Equation(msgspec.Struct, frozen=True, kw_only=True):
 
     `rejected` are lines in objects that cannot be believed (unreadable, foreign, without metadata). `compacted`
     are the rows of the Parquet files, null without a rewrite; `removed` the producer duplicates left out of them, and
-    `restored` the rows that stand in no segment: lines that were dropped as copies of what is not archived. At level
+    `restored` the rows that are in no segment: lines that were dropped as copies of what is not archived. At level
     inventory the numbers are those of the metadata.
     """
 
@@ -53,11 +55,11 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     end_proof: str
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
+class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
     """One check. `unknown`: it could not run, so the verdict is not clean. `not_asked`: the level leaves it out."""
 
     id: str
-    status: Literal["pass", "fail", "unknown", "warning", "not_asked"]
+    status: CheckStatus
     message: str = ""
 
 
@@ -81,16 +83,16 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     schema: str
     version: str
     audited_at: str
-    level: Level
+    level: AuditLevel
     verdict: Verdict
     scope: Scope
     equation: Equation
     shards: tuple[Shard, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[AuditCheck, ...]
     findings: tuple[Finding, ...]
 
 
-def judge(findings: Iterable[Finding], checks: Sequence[Check]) -> Verdict:
+def judge(findings: Iterable[Finding], checks: Sequence[AuditCheck]) -> Verdict:
     """Return the verdict: a defect outweighs an unknown, and nothing that could not be checked is clean."""
     severities = {finding.severity for finding in findings}
     statuses = {check.status for check in checks}
@@ -103,7 +105,7 @@ def judge(findings: Iterable[Finding], checks: Sequence[Check]) -> Verdict:
 
 def encode_audit(audit: Audit) -> bytes:
     """Return the content of `audit.json`."""
-    return msgspec.json.format(msgspec.json.encode(audit), indent=2) + b"\n"
+    return encode_document(audit)
 
 
 def decode_audit(body: bytes) -> Audit:

@@ -6,7 +6,7 @@ A *defect* is something wrong. An *unknown* is something that could not be prove
 
 import enum
 from collections.abc import Iterable
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 import msgspec
 
@@ -20,34 +20,25 @@ SAMPLES: Final = 20
 class Code(enum.StrEnum):
     """The findings, each with its one sentence."""
 
-    DUPLICATE_RECORD = "duplicate_record", "the same record is archived more than once"
-    OVERLAPPING_SEGMENTS = "overlapping_segments", "two segments cover the same part of a shard"
-    IDENTICAL_SEGMENT = "identical_segment", "an object is a copy of another segment"
-    OUT_OF_ORDER = "out_of_order", "records inside a segment do not stand in the shard's order"
-    BROKEN_CHAIN = "broken_chain", "a segment names a predecessor that is missing: records are lost"
-    FORKED_CHAIN = "forked_chain", "two segments claim the same predecessor"
-    MISSING_START = "missing_start", "the start of the shard's chain is not proven"
-    UNPROVEN_CONTINUITY = "unproven_continuity", "records may be missing before a segment: reading resumed too late"
-    UNPROVEN_END = "unproven_end", "nothing proves that the shard's day ends where its segments end"
-    COUNT_MISMATCH = "count_mismatch", "a segment does not hold what its metadata counts"
-    METADATA_MISMATCH = "metadata_mismatch", "a segment's metadata contradicts its key or its lines"
-    UNREADABLE_OBJECT = "unreadable_object", "an object cannot be read"
-    FOREIGN_OBJECT = "foreign_object", "an object below the prefix is not Minutebook's"
-    WRONG_MINUTE = "wrong_minute", "a segment holds records of another minute"
-    PRODUCER_DUPLICATE = "producer_duplicate", "the same event stands under several positions: a producer's retry"
-    DROPPED_WITHOUT_ORIGINAL = "dropped_without_original", "a record was dropped as a duplicate of nothing"
-    MISSING_IN_ARCHIVE = "missing_in_archive", "the stream holds a record that the archive does not"
-    NOT_IN_STREAM = "not_in_stream", "the archive holds a record that the stream does not"
-    LATE_MINUTES = "late_minutes", "objects came, went or changed after the day was published"
-
-    meaning: str
-
-    def __new__(cls, value: str, meaning: str) -> Self:
-        """Make a member whose text is `value`."""
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.meaning = meaning
-        return member
+    DUPLICATE_RECORD = "duplicate_record"  # the same record is archived more than once
+    OVERLAPPING_SEGMENTS = "overlapping_segments"  # two segments cover the same part of a shard
+    IDENTICAL_SEGMENT = "identical_segment"  # an object is a copy of another segment
+    OUT_OF_ORDER = "out_of_order"  # records inside a segment are not in the shard's order
+    BROKEN_CHAIN = "broken_chain"  # a segment names a predecessor that is missing: records are lost
+    FORKED_CHAIN = "forked_chain"  # two segments claim the same predecessor
+    MISSING_START = "missing_start"  # the start of the shard's chain is not proven
+    UNPROVEN_CONTINUITY = "unproven_continuity"  # records may be missing before a segment: reading resumed too late
+    UNPROVEN_END = "unproven_end"  # nothing proves that the shard's day ends where its segments end
+    COUNT_MISMATCH = "count_mismatch"  # a segment does not hold what its metadata counts
+    METADATA_MISMATCH = "metadata_mismatch"  # a segment's metadata contradicts its key or its lines
+    UNREADABLE_OBJECT = "unreadable_object"  # an object cannot be read
+    FOREIGN_OBJECT = "foreign_object"  # an object below the prefix is not Minutebook's
+    WRONG_MINUTE = "wrong_minute"  # a segment holds records of another minute
+    PRODUCER_DUPLICATE = "producer_duplicate"  # the same event has several positions: a producer's retry
+    DROPPED_WITHOUT_ORIGINAL = "dropped_without_original"  # a record was dropped as a duplicate of nothing
+    MISSING_IN_ARCHIVE = "missing_in_archive"  # the stream holds a record that the archive does not
+    NOT_IN_STREAM = "not_in_stream"  # the archive holds a record that the stream does not
+    LATE_MINUTES = "late_minutes"  # objects came, went or changed after the day was published
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,5 +95,11 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings, the worst first, then by code, shard and minute: the same set always reads the same."""
     return sorted(
         findings,
-        key=lambda one: (_ORDER[one.severity], _CODES[one.code], one.shard or "", one.minute or "", one.keys),
+        key=lambda found: (
+            _ORDER[found.severity],
+            _CODES[found.code],
+            found.shard or "",
+            found.minute or "",
+            found.keys,
+        ),
     )

@@ -10,11 +10,10 @@ would swallow records.
 
 from typing import Final, NamedTuple
 
-from archive.errors import ObjectVanished, SafetyRefusal
+from archive.errors import SafetyRefusal
 from archive.format.keys import application_key
-from archive.format.markers import JSON_TYPE, ApplicationRecord, decode_marker, encode_marker
-from archive.retry import Backoff, until_known
-from archive.store.objects import ObjectStore, PutOutcome
+from archive.format.markers import ApplicationRecord, decode_marker, encode_marker
+from archive.store.retrying import RetryingStore
 from consumer.stream.port import StreamIdentity
 
 START_MARGIN_MS: Final = 5 * 60_000
@@ -49,7 +48,7 @@ def propose_start(
 def kcl_start(record: ApplicationRecord, identity: StreamIdentity, now_ms: int) -> KclStart:
     """Return the initial position to configure KCL with.
 
-    Once the stored timestamp is older than the retention, TRIM_HORIZON stands for it: the shards that were open
+    Once the stored timestamp is older than the retention, TRIM_HORIZON takes its place: the shards that were open
     at an old timestamp may not be listed any more, and KCL would then never initialise.
     """
     if record.start_at_ms is None or record.start_at_ms < now_ms - identity.retention_ms:
@@ -58,34 +57,29 @@ def kcl_start(record: ApplicationRecord, identity: StreamIdentity, now_ms: int) 
 
 
 def settle_application(
-    store: ObjectStore, prefix: str, identity: StreamIdentity, proposal: ApplicationRecord, backoff: Backoff
+    store: RetryingStore, prefix: str, identity: StreamIdentity, proposal: ApplicationRecord
 ) -> ApplicationRecord:
     """Store `proposal` unless a record is there; return the one that is there now, checked against the stream.
 
     Raises:
         SafetyRefusal: the prefix belongs to another stream, or to one that was deleted and made again.
         FormatError: the stored record does not parse.
+        ObjectVanished: it exists for PUT and not for GET.
         StoreUnavailable, StoreRefused: the store.
     """
-    stored = read_application(store, prefix, backoff)
+    stored = read_application(store, prefix)
     if stored is None:
         key = application_key(prefix)
-        body = encode_marker(proposal)
-        outcome = until_known(lambda: store.put_if_absent(key, body, {}, JSON_TYPE), backoff, f"PUT {key}")
-        stored = proposal if outcome is PutOutcome.CREATED else read_application(store, prefix, backoff)
-    if stored is None:
-        raise ObjectVanished(
-            f"{application_key(prefix)} exists for PUT and not for GET",
-            next_step="find out who deletes objects under the prefix; run minutebook doctor",
-        )
+        other = store.put_or_read(key, encode_marker(proposal))
+        stored = proposal if other is None else decode_marker(other.body, ApplicationRecord, key)
     check_stream(stored, identity, prefix)
     return stored
 
 
-def read_application(store: ObjectStore, prefix: str, backoff: Backoff) -> ApplicationRecord | None:
+def read_application(store: RetryingStore, prefix: str) -> ApplicationRecord | None:
     """Return the stored record, or None. Raises FormatError when it does not parse."""
     key = application_key(prefix)
-    found = until_known(lambda: store.get(key), backoff, f"GET {key}")
+    found = store.get(key)
     return None if found is None else decode_marker(found.body, ApplicationRecord, key)
 
 

@@ -4,31 +4,26 @@ Keys begin with the minute, so the search lists whole days, newest first. It is 
 was lost, never for the steady state.
 """
 
-from collections.abc import Callable
-
 from archive.errors import FormatError
+from archive.format.day import Day, day_of_ms
 from archive.format.keys import SegmentKey, parse_segment_key
 from archive.format.metadata import SegmentMetadata
-from archive.format.minute import MINUTE_MS, minute_path
 from archive.format.position import Position
-from archive.retry import Backoff, until_known
 from archive.store.commit import stored_segment
-from archive.store.objects import ObjectStore
+from archive.store.retrying import RetryingStore
 
-_MINUTES_A_DAY = 1440
 _DAYS_BEYOND = 2
 """Arrival times may step back, so the neighbours of the first candidate's day are looked at as well."""
 
 
 def segment_ending_at(
-    store: ObjectStore,
+    store: RetryingStore,
     prefix: str,
     shard_id: str,
     position: Position,
     *,
     now_ms: int,
     oldest_ms: int,
-    backoff: Callable[[], Backoff],
 ) -> SegmentMetadata | None:
     """Return the shard's segment whose last position is `position`; None when there is none since `oldest_ms`.
 
@@ -40,9 +35,8 @@ def segment_ending_at(
     """
     best: tuple[Position, str] | None = None
     days_beyond = 0
-    today, oldest = (ms // MINUTE_MS // _MINUTES_A_DAY for ms in (now_ms, oldest_ms))
-    for day in range(today + 1, oldest - 1, -1):
-        for key in _keys_of_day(store, prefix, day, backoff):
+    for day in range(day_of_ms(now_ms).number + 1, day_of_ms(oldest_ms).number - 1, -1):
+        for key in store.keys(Day(day).path(prefix)):
             parsed = _segment_of(prefix, key, shard_id)
             if parsed is not None and parsed.first <= position and (best is None or parsed.first > best[0]):
                 best = (parsed.first, key)
@@ -51,13 +45,8 @@ def segment_ending_at(
             break
     if best is None:
         return None
-    found = stored_segment(store, prefix, best[1], backoff())
+    found = stored_segment(store, prefix, best[1])
     return found if found.last == position else None
-
-
-def _keys_of_day(store: ObjectStore, prefix: str, day: int, backoff: Callable[[], Backoff]) -> list[str]:
-    folder = prefix + minute_path(day * _MINUTES_A_DAY)[: len("yyyy/MM/dd/")]
-    return until_known(lambda: [row.key for row in store.list_objects(folder)], backoff(), f"LIST {folder}")
 
 
 def _segment_of(prefix: str, key: str, shard_id: str) -> SegmentKey | None:

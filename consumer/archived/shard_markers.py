@@ -1,6 +1,5 @@
 """What the archive says of each shard beside its segments: the markers of its start and end."""
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
@@ -8,8 +7,7 @@ from archive.errors import FormatError, ObjectVanished
 from archive.format.keys import end_marker_key, start_marker_key
 from archive.format.markers import EndMarker, StartMarker, decode_marker
 from archive.format.minute import MINUTE_MS
-from archive.retry import Backoff, until_known
-from archive.store.objects import ObjectStore
+from archive.store.retrying import RetryingStore
 
 _DAY_MS: Final = 86_400_000
 M = TypeVar("M", StartMarker, EndMarker)
@@ -32,11 +30,11 @@ class ArchivedShard(NamedTuple):
         try:
             written = datetime.fromisoformat(self.start.written_at)
         except ValueError as exc:
-            raise FormatError(f"start.json of {self.start.shard}: written_at is no time") from exc
+            raise FormatError(f"start.json of {self.start.shard}: written_at is not a time") from exc
         return max(0, (int(written.timestamp() * 1000) - retention_ms - _DAY_MS) // MINUTE_MS)
 
 
-def read_archived_shards(store: ObjectStore, prefix: str, waits: Callable[[], Backoff]) -> dict[str, ArchivedShard]:
+def read_archived_shards(store: RetryingStore, prefix: str) -> dict[str, ArchivedShard]:
     """Return the markers of every shard that has any, by shard id: one LIST, one GET per marker.
 
     Raises:
@@ -45,22 +43,21 @@ def read_archived_shards(store: ObjectStore, prefix: str, waits: Callable[[], Ba
         StoreUnavailable, StoreRefused: the store.
     """
     folder = f"{prefix}_shards/"
-    rows = until_known(lambda: list(store.list_objects(folder)), waits(), f"LIST {folder}")
-    keys = {row.key for row in rows}
+    keys = set(store.keys(folder))
     shard_ids = sorted({key.removeprefix(folder).partition("/")[0] for key in keys})
     return {
         shard_id: ArchivedShard(
-            _read(store, start_marker_key(prefix, shard_id), StartMarker, keys, waits),
-            _read(store, end_marker_key(prefix, shard_id), EndMarker, keys, waits),
+            _read(store, start_marker_key(prefix, shard_id), StartMarker, keys),
+            _read(store, end_marker_key(prefix, shard_id), EndMarker, keys),
         )
         for shard_id in shard_ids
     }
 
 
-def _read(store: ObjectStore, key: str, kind: type[M], listed: set[str], waits: Callable[[], Backoff]) -> M | None:
+def _read(store: RetryingStore, key: str, kind: type[M], listed: set[str]) -> M | None:
     if key not in listed:
         return None
-    found = until_known(lambda: store.get(key), waits(), f"GET {key}")
+    found = store.get(key)
     if found is None:
         raise ObjectVanished(f"{key} was listed and is gone", next_step="find out who deletes objects")
     return decode_marker(found.body, kind, key)

@@ -8,12 +8,15 @@ from typing import Final
 
 import structlog
 
+from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, SystemClock, new_id, new_random
 from archive.errors import SettingsError
-from archive.format.markers import FORMAT, ApplicationRecord
+from archive.format.document import FORMAT
+from archive.format.markers import ApplicationRecord
 from archive.logs import configure_logging
 from archive.retry import Backoff
-from archive.store.s3 import S3Store, make_s3_client
+from archive.store.retrying import RetryingStore
+from archive.store.s3 import S3Store
 from consumer.archived.application import KclStart, kcl_start, propose_start, settle_application
 from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import daemon_command
@@ -29,7 +32,7 @@ from consumer.preflight.java import find_jars, find_java
 from consumer.preflight.preflight import exit_code, preflight
 from consumer.settings.settings import PROPERTIES_VARIABLE, LoadedSettings, Settings, load_with_kcl
 from consumer.settings.values import start_text
-from consumer.stream.kinesis import KinesisStream, make_kinesis_client
+from consumer.stream.kinesis import KinesisStream
 
 _KILL_MARGIN_SECONDS: Final = 15
 _LEADER_LOCK_SECONDS: Final = 5
@@ -88,7 +91,7 @@ def settle_start(settings: Settings, clock: Clock) -> KclStart:
         written_at_ms=now_ms,
     )
     backoff = Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds)
-    record = settle_application(store, settings.prefix, identity, proposal, backoff)
+    record = settle_application(RetryingStore(store, lambda: backoff), settings.prefix, identity, proposal)
     start = kcl_start(record, identity, now_ms)
     log = structlog.get_logger()
     if record.start != proposal.start:

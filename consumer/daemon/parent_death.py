@@ -1,9 +1,11 @@
-"""Start a program that gets a signal when its parent dies: `python leash.py SIGNAL PARENT_PID PROGRAM [ARGUMENT...]`.
+"""Start a program that gets a signal when its parent dies.
+
+    python parent_death.py SIGNAL PARENT_PID PROGRAM [ARGUMENT...]
 
 Sets the kernel's parent-death signal (prctl(2), PR_SET_PDEATHSIG) and becomes the program; the setting survives exec.
 A program of its own instead of a `preexec_fn`, which is not safe in a process with threads. The signal follows the
 *thread* that started the child: start children from a thread that lives as long as they should. Elsewhere than on
-Linux the program is started without a leash.
+Linux the program is started without the signal.
 """
 
 import ctypes
@@ -16,15 +18,15 @@ _PR_SET_PDEATHSIG = 1
 _USAGE = 3
 
 
-def leashed(command: Sequence[str], number: signal.Signals) -> list[str]:
+def tied_to_parent(command: Sequence[str], number: signal.Signals) -> list[str]:
     """Return the command line that starts `command` so that it gets this signal when this process dies."""
     return [sys.executable, "-I", "-S", __file__, str(int(number)), str(os.getpid()), *command]
 
 
 def main(arguments: list[str]) -> None:
-    """Put on the leash and become the program; exits 1 when the parent is gone already."""
+    """Ask for the signal and become the program; exits 1 when the parent is gone already."""
     if len(arguments) < _USAGE:
-        sys.exit("usage: leash.py SIGNAL PARENT_PID PROGRAM [ARGUMENT...]")
+        sys.exit("usage: parent_death.py SIGNAL PARENT_PID PROGRAM [ARGUMENT...]")
     number, parent, command = int(arguments[0]), int(arguments[1]), arguments[2:]
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)

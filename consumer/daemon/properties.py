@@ -21,7 +21,7 @@ PRESETS: Final[Mapping[str, str]] = {
     # Unset means enhanced fan-out, which is paid for by the hour.
     "retrievalMode": "POLLING",
     "AwsCredentialsProvider": "DefaultCredentialsProvider",
-    # KCL 3.1.3 never finishes a graceful hand-over that meets a shard still waiting for its parents
+    # KCL 3.1.3 never finishes a graceful hand-over that comes upon a shard still waiting for its parents
     # (awslabs/amazon-kinesis-client#1729, #1743): the old owner renews the lease, nobody reads the shard, and a
     # restart does not help. The archive needs no grace: the next owner reads again from the checkpoint.
     "isGracefulLeaseHandoffEnabled": "false",

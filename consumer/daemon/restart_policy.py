@@ -13,7 +13,7 @@ healthy, and the counting starts again, when it lasted longer than a processor m
 from dataclasses import dataclass
 from typing import Final
 
-from consumer.daemon.processor_events import ProcessorEvent
+from consumer.daemon.processor_log import ProcessorEvent
 
 _REFUSALS: Final = frozenset({2, 6})
 _OUR_CODES: Final = frozenset({1, 2, 5, 6})

@@ -1,1 +1,1 @@
-"""Producer duplicates: claims and watermarks. Imported by `processor`, `restore` and `expire`."""
+"""Producer duplicates: claims and watermarks. Ground: imports no other room of the consumer."""

@@ -11,12 +11,12 @@ it longer ago than a buffer may live (the command checks that before anything el
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from archive.clock import Clock, IdSource
-from archive.errors import ObjectVanished, SafetyRefusal
-from archive.format.markers import JSON_TYPE
+from archive.errors import SafetyRefusal
 from archive.format.metadata import SegmentMetadata
+from archive.format.minute import iso_time
 from archive.format.tombstone import (
     FORMAT,
     ExpiredRun,
@@ -26,16 +26,14 @@ from archive.format.tombstone import (
     encode_tombstone,
     tombstone_key,
 )
-from archive.retry import Backoff, until_known
 from archive.store.commit import stored_segment
-from archive.store.objects import ObjectStore, PutOutcome
+from archive.store.retrying import RetryingStorage, RetryingStore
 from consumer.expire.plan import DayPlan
-from consumer.processor.shard_start import iso_time
 
-BATCH: Final = 1000
+_BATCH: Final = 1000
 """The most keys that one DeleteObjects takes."""
 _HEADS_AT_ONCE: Final = 16
-Each = Callable[[Callable[[str], SegmentMetadata], Iterable[str]], Iterable[SegmentMetadata]]
+ReadMany = Callable[[Callable[[str], SegmentMetadata], Iterable[str]], Iterable[SegmentMetadata]]
 """A `map` that may run its calls at once; results in order."""
 
 
@@ -45,25 +43,24 @@ def in_threads(read: Callable[[str], SegmentMetadata], keys: Iterable[str]) -> l
         return list(pool.map(read, keys))
 
 
-class Deleter(Protocol):
-    """Deletes objects. Safe to repeat: a key that is not there counts as deleted."""
+def delete_all(store: RetryingStorage, keys: Sequence[str], rate: int, clock: Clock) -> None:
+    """Delete in batches, at `rate` objects a second; raises StoreUnavailable or StoreRefused."""
+    size = min(_BATCH, rate)
+    for begin in range(0, len(keys), size):
+        batch = keys[begin : begin + size]
+        store.delete(batch)
+        clock.sleep(len(batch) / rate)
 
-    def delete(self, keys: Sequence[str]) -> None:
-        """Delete up to `BATCH` keys; raises `OutcomeUnknown` or `StoreRefused`."""
-        ...
 
-
-class Gravedigger(NamedTuple):
+class DayDeleter(NamedTuple):
     """What it takes to expire a day. `rate` is objects a second."""
 
-    store: ObjectStore
-    deleter: Deleter
+    store: RetryingStorage
     prefix: str
     clock: Clock
     new_id: IdSource
-    waits: Callable[[], Backoff]
     rate: int
-    each: Each = in_threads
+    read_many: ReadMany = in_threads
 
     def expire(self, plan: DayPlan) -> int:
         """Write the tombstone unless it is there, then delete; return how many objects were deleted.
@@ -79,22 +76,17 @@ class Gravedigger(NamedTuple):
         if not doomed:
             return 0
         if plan.tombstone is None:
-            self._bury(plan)
-        for batch in _batches(doomed, min(BATCH, self.rate)):
-            until_known(lambda batch=batch: self.deleter.delete(batch), self.waits(), f"DELETE {len(batch)} objects")  # type: ignore[misc]
-            self.clock.sleep(len(batch) / self.rate)
+            self._put_tombstone(plan)
+        delete_all(self.store, doomed, self.rate, self.clock)
         return len(doomed)
 
-    def _bury(self, plan: DayPlan) -> None:
+    def _put_tombstone(self, plan: DayPlan) -> None:
         key = tombstone_key(self.prefix, plan.day)
         tombstone = self._tombstone(plan)
-        body = encode_tombstone(tombstone)
-        outcome = until_known(lambda: self.store.put_if_absent(key, body, {}, JSON_TYPE), self.waits(), f"PUT {key}")
-        if outcome is PutOutcome.CREATED:
+        other = self.store.put_or_read(key, encode_tombstone(tombstone))
+        if other is None:
             return
-        stored = read_tombstone(self.store, key, self.waits)
-        if stored is None:
-            raise ObjectVanished(f"{key} exists for PUT and not for GET", next_step="find out who deletes objects")
+        stored = decode_tombstone(other.body, key)
         if (stored.generation, stored.shards) != (tombstone.generation, tombstone.shards):
             raise SafetyRefusal(
                 f"{plan.day} is being expired by another run, which keeps other segments",
@@ -103,10 +95,9 @@ class Gravedigger(NamedTuple):
 
     def _tombstone(self, plan: DayPlan) -> Tombstone:
         by_shard: dict[str, list[SegmentMetadata]] = {}
-        heads = self.each(
-            lambda key: stored_segment(self.store, self.prefix, key, self.waits()), sorted(plan.segments)
-        )
-        for metadata in heads:
+        for metadata in self.read_many(
+            lambda key: stored_segment(self.store, self.prefix, key), sorted(plan.segments)
+        ):
             by_shard.setdefault(metadata.shard_id, []).append(metadata)
         kept = {key: plan.segments[key].shard_id for key in sorted(plan.kept)}
         return Tombstone(
@@ -128,11 +119,11 @@ class Gravedigger(NamedTuple):
 
 def runs_of(segments: Sequence[SegmentMetadata]) -> list[ExpiredRun]:
     """Join the segments of one shard into runs, in which each names the one before it."""
-    ordered = sorted(segments, key=lambda one: one.first)
+    ordered = sorted(segments, key=lambda segment: segment.first)
     if not ordered:
         return []
     breaks = [0]
-    breaks += [n for n, (one, after) in enumerate(itertools.pairwise(ordered), 1) if after.after != one.last]
+    breaks += [n for n, (before, after) in enumerate(itertools.pairwise(ordered), 1) if after.after != before.last]
     return [
         ExpiredRun(
             after=str(ordered[begin].after),
@@ -144,11 +135,7 @@ def runs_of(segments: Sequence[SegmentMetadata]) -> list[ExpiredRun]:
     ]
 
 
-def read_tombstone(store: ObjectStore, key: str, waits: Callable[[], Backoff]) -> Tombstone | None:
+def read_tombstone(store: RetryingStore, key: str) -> Tombstone | None:
     """Return a day's tombstone; None when the day is not expired. Raises FormatError."""
-    found = until_known(lambda: store.get(key), waits(), f"GET {key}")
+    found = store.get(key)
     return None if found is None else decode_tombstone(found.body, key)
-
-
-def _batches(keys: Sequence[str], size: int) -> list[Sequence[str]]:
-    return [keys[start : start + size] for start in range(0, len(keys), size)]

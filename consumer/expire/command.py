@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -10,22 +10,24 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
+from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, IdSource, SystemClock, new_id, new_random
 from archive.errors import MinutebookError, SafetyRefusal, SettingsError
+from archive.format.day import MINUTES_A_DAY
 from archive.format.tombstone import tombstone_key
 from archive.logs import configure_logging
-from archive.retry import Backoff, until_known
-from archive.store.objects import ObjectStore
+from archive.retry import Backoff
+from archive.store.places import StorePrefix, open_storage, parse_place
 from archive.store.published import read_published
-from archive.store.s3 import S3Store, make_s3_client
+from archive.store.retrying import RetryingStorage, RetryingStore
+from archive.store.s3_storage import S3Storage
 from consumer.archived.application import check_stream, read_application
-from consumer.archived.chain_ends import MINUTES_PER_DAY, Window, days_with_objects, segments_by_hour
-from consumer.expire.apply import Deleter, Each, Gravedigger, in_threads, read_tombstone
-from consumer.expire.places import PublishedPlace, S3Deleter, open_published
+from consumer.archived.walk import Window, days_with_objects, segments_by_hour
+from consumer.expire.apply import DayDeleter, ReadMany, delete_all, in_threads, read_tombstone
 from consumer.expire.plan import DayPlan, greatest_firsts, plan_day
-from consumer.expire.side_objects import Beside
+from consumer.expire.side_objects import SideObjects
 from consumer.settings.settings import load_settings
-from consumer.stream.kinesis import KinesisStream, make_kinesis_client
+from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import StreamIdentity
 
 if TYPE_CHECKING:
@@ -42,17 +44,16 @@ _REFUSED: Final = 6
 
 
 class Archive(NamedTuple):
-    """What is worked on: the archive, what is published of it, and the stream it belongs to."""
+    """What is worked on: the archive, what is published of it below `published_root`, and the archive's stream."""
 
-    store: ObjectStore
-    deleter: Deleter
+    store: RetryingStorage
     prefix: str
     identity: StreamIdentity
-    published: PublishedPlace
+    published: RetryingStore
+    published_root: str
     clock: Clock
     new_id: IdSource
-    waits: Callable[[], Backoff]
-    each: Each = in_threads
+    read_many: ReadMany = in_threads
 
 
 def expire(path: Path, environ: Mapping[str, str], *, older_than: str, published: str, apply: bool, rate: int) -> int:
@@ -68,21 +69,34 @@ def expire(path: Path, environ: Mapping[str, str], *, older_than: str, published
     configure_logging(settings.log_level)
     clock, rng, console = SystemClock(), new_random(), Console()
     older_than_ms = parse_age(older_than)
-    client = make_s3_client(settings.region, settings.s3_endpoint)
+    place = published_place(published, settings.region, settings.s3_endpoint)
+    s3 = S3Storage(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    store = RetryingStorage(s3, lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds))
     stream = KinesisStream(
         lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
     )
     archive = Archive(
-        store=S3Store(client, settings.bucket),
-        deleter=S3Deleter(client, settings.bucket),
+        store=store,
         prefix=settings.prefix,
         identity=stream.describe(),
-        published=open_published(published, settings.region, settings.s3_endpoint),
+        published=RetryingStore(open_storage(place.address), store.new_backoff),
+        published_root=place.prefix,
         clock=clock,
         new_id=new_id,
-        waits=lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds),
     )
     return run(archive, older_than_ms, console, rate if apply else None)
+
+
+def published_place(text: str, region: str, endpoint: str | None) -> StorePrefix:
+    """Read where the nightly job publishes, as `minutebook compact --out` names it.
+
+    Raises:
+        SettingsError: neither `s3://bucket/folder` nor a directory that is there.
+    """
+    place = parse_place(text, region, endpoint)
+    if place.address.bucket is None and not Path(place.address.root).is_dir():
+        raise SettingsError(f"there is no directory {text!r}", next_step="name what compact was given as --out")
+    return place
 
 
 def run(archive: Archive, older_than_ms: int, console: Console, rate: int | None) -> int:
@@ -107,7 +121,7 @@ def run(archive: Archive, older_than_ms: int, console: Console, rate: int | None
         console.print(table)
     else:
         console.print(f"no day up to {cutoff} has anything to delete")
-    _expire_beside(archive, cutoff, console, rate)
+    _expire_side_objects(archive, cutoff, console, rate)
     if rate is None:
         console.print("dry run: nothing was deleted; --apply does it")
     return _REFUSED if refused else 0
@@ -128,7 +142,7 @@ def newest_day(archive: Archive, older_than_ms: int) -> dt.date:
             "must stay in the archive, which recognises it by these objects",
             next_step=f"use --older-than {least}d or more",
         )
-    record = read_application(archive.store, archive.prefix, archive.waits())
+    record = read_application(archive.store, archive.prefix)
     if record is None:
         raise SafetyRefusal(
             f"no archive begins at prefix {archive.prefix!r}",
@@ -143,19 +157,18 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[DayPlan]:
 
     The order matters: a segment may go only when a later one of its chain was seen, in a newer day or in this one.
     """
-    store, prefix, waits = archive.store, archive.prefix, archive.waits
-    after = _minute(newest) + MINUTES_PER_DAY
+    store, prefix = archive.store, archive.prefix
+    window = Window.up_to(newest)
+    after = Window(window.newest + 1, window.newest + 1 + SEEN_AFTER_DAYS * MINUTES_A_DAY)
     later: dict[str, Position] = {}
-    for hour in segments_by_hour(store, prefix, Window(after, after + SEEN_AFTER_DAYS * MINUTES_PER_DAY), waits):
+    for hour in segments_by_hour(store, prefix, after):
         later = greatest_firsts(hour.segments, later)
-    for minute in days_with_objects(store, prefix, Window(0, after - 1), waits):
-        day = _EPOCH + dt.timedelta(days=minute // MINUTES_PER_DAY)
-        folder = f"{prefix}{day:%Y/%m/%d/}"
-        listed = until_known(lambda folder=folder: list(store.list_objects(folder)), waits(), f"LIST {folder}")  # type: ignore[misc]
+    for day in days_with_objects(store, prefix, window):
+        listed = list(store.list_objects(f"{prefix}{day:%Y/%m/%d/}"))
         if not listed:
             continue
-        tombstone = read_tombstone(store, tombstone_key(prefix, day), waits)
-        published = read_published(archive.published.reader, archive.published.root, day, waits)
+        tombstone = read_tombstone(store, tombstone_key(prefix, day))
+        published = read_published(archive.published, archive.published_root, day)
         plan = plan_day(day, prefix, listed, published, tombstone, later)
         later = greatest_firsts(list(plan.segments.values()), later)
         if plan.segments.keys() - plan.kept:
@@ -171,19 +184,12 @@ def parse_age(text: str) -> int:
 
 
 def _expire_day(archive: Archive, plan: DayPlan, rate: int) -> str | None:
-    """Expire one day; return why not, when a segment or another run stands against it."""
-    gravedigger = Gravedigger(
-        archive.store,
-        archive.deleter,
-        archive.prefix,
-        archive.clock,
-        archive.new_id,
-        archive.waits,
-        rate,
-        archive.each,
+    """Expire one day; return why not, when a segment or another run speaks against it."""
+    deleter = DayDeleter(
+        archive.store, archive.prefix, archive.clock, archive.new_id, rate=rate, read_many=archive.read_many
     )
     try:
-        deleted = gravedigger.expire(plan)
+        deleted = deleter.expire(plan)
     except MinutebookError as exc:
         if exc.exit_code not in {1, _REFUSED}:
             raise
@@ -192,18 +198,13 @@ def _expire_day(archive: Archive, plan: DayPlan, rate: int) -> str | None:
     return None
 
 
-def _expire_beside(archive: Archive, newest: dt.date, console: Console, rate: int | None) -> None:
+def _expire_side_objects(archive: Archive, newest: dt.date, console: Console, rate: int | None) -> None:
     """Delete what earlier days' segments have left behind, those of this run and of runs before it."""
-    beside = Beside(archive.store, archive.deleter, archive.prefix, archive.clock, archive.waits)
-    orphans = list(beside.orphans(newest))
+    orphans = list(SideObjects(archive.store, archive.prefix).orphans(newest))
     if not orphans:
         return
     if rate is not None:
-        beside.delete(orphans, rate)
+        delete_all(archive.store, orphans, rate, archive.clock)
         structlog.get_logger().info("beside_expired", deleted=len(orphans))
     verb = "would be" if rate is None else "were"
     console.print(f"{len(orphans)} object(s) beside segments that are gone {verb} deleted, too")
-
-
-def _minute(day: dt.date) -> int:
-    return (day - _EPOCH).days * MINUTES_PER_DAY

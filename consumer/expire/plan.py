@@ -68,8 +68,8 @@ def plan_day(
 def greatest_firsts(segments: Sequence[SegmentKey], known: Mapping[str, Position]) -> dict[str, Position]:
     """Return the greatest first position of each shard, among `segments` and what is `known`."""
     found = dict(known)
-    for one in segments:
-        found[one.shard_id] = max(one.first, found.get(one.shard_id, one.first))
+    for segment in segments:
+        found[segment.shard_id] = max(segment.first, found.get(segment.shard_id, segment.first))
     return found
 
 
@@ -86,7 +86,7 @@ def _segments(prefix: str, listed: Sequence[ListedObject]) -> tuple[dict[str, Se
 
 def _last_of_chains(segments: Mapping[str, SegmentKey], later: Mapping[str, Position]) -> frozenset[str]:
     greatest = greatest_firsts(list(segments.values()), later)
-    return frozenset(key for key, one in segments.items() if one.first == greatest[one.shard_id])
+    return frozenset(key for key, found in segments.items() if found.first == greatest[found.shard_id])
 
 
 def _refusal(
@@ -97,7 +97,7 @@ def _refusal(
     tombstone: Tombstone | None,
 ) -> str | None:
     if foreign:
-        return f"{foreign[0]} is no segment: move it away"
+        return f"{foreign[0]} is not a segment: move it away"
     if published is None:
         return f"not published: run minutebook compact --date {day}"
     if published.verdict != CLEAN:

@@ -1,4 +1,4 @@
-"""What stands beside expired segments: `_duplicates/` and `_watermarks/` go when their segment is gone.
+"""What lies beside expired segments: `_duplicates/` and `_watermarks/` go when their segment is gone.
 
 Both mean nothing without it. A processor finds watermarks only through a stored segment that names them, so those of
 a segment that stays, as the last one of each chain does, stay too: a start after the expiry reads them. Segments go
@@ -10,32 +10,24 @@ archived. A line of watermark mode names a producer's number, which nobody can l
 """
 
 import datetime as dt
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from archive.clock import Clock
 from archive.errors import FormatError
 from archive.format.duplicates import original_of
 from archive.format.keys import DUPLICATES, WATERMARKS, slot_beside
 from archive.format.record import decode_dropped_line
 from archive.format.segment import inflate
 from archive.format.tombstone import tombstone_key
-from archive.retry import Backoff, until_known
-from archive.store.objects import ObjectStore
-from consumer.archived.chain_ends import MINUTES_PER_DAY, Window, days_with_objects
-from consumer.expire.apply import BATCH, Deleter
-
-_EPOCH: Final = dt.date(1970, 1, 1)
+from archive.store.retrying import RetryingStore
+from consumer.archived.walk import Window, days_with_objects
 
 
-class Beside(NamedTuple):
-    """What it takes to look at, and delete, what stands beside expired segments."""
+class SideObjects(NamedTuple):
+    """The dropped lines and watermarks of one archive."""
 
-    store: ObjectStore
-    deleter: Deleter
+    store: RetryingStore
     prefix: str
-    clock: Clock
-    waits: Callable[[], Backoff]
 
     def orphans(self, newest: dt.date) -> Iterator[str]:
         """Yield the keys that may go, of expired days up to `newest`.
@@ -45,35 +37,22 @@ class Beside(NamedTuple):
         Raises:
             StoreUnavailable, StoreRefused: the store.
         """
-        window = Window(0, (newest - _EPOCH).days * MINUTES_PER_DAY + MINUTES_PER_DAY - 1)
         for folder in (DUPLICATES, WATERMARKS):
-            for minute in days_with_objects(self.store, f"{self.prefix}{folder}", window, self.waits):
-                yield from self._of_day(folder, _EPOCH + dt.timedelta(days=minute // MINUTES_PER_DAY))
-
-    def delete(self, keys: list[str], rate: int) -> None:
-        """Delete, in batches. Raises as `orphans`."""
-        size = min(BATCH, rate)
-        for begin in range(0, len(keys), size):
-            batch = keys[begin : begin + size]
-            until_known(lambda batch=batch: self.deleter.delete(batch), self.waits(), f"DELETE {len(batch)} objects")  # type: ignore[misc]
-            self.clock.sleep(len(batch) / rate)
+            for day in days_with_objects(self.store, f"{self.prefix}{folder}", Window.up_to(newest)):
+                yield from self._of_day(folder, day)
 
     def _of_day(self, folder: str, day: dt.date) -> Iterator[str]:
-        tombstone = tombstone_key(self.prefix, day)
-        if until_known(lambda: self.store.head(tombstone), self.waits(), f"HEAD {tombstone}") is None:
+        if self.store.head(tombstone_key(self.prefix, day)) is None:
             return
         path = f"{day:%Y/%m/%d/}"
-        left = set(self._list(f"{self.prefix}{path}"))
-        for key in self._list(f"{self.prefix}{folder}{path}"):
+        left = set(self.store.keys(f"{self.prefix}{path}"))
+        for key in self.store.keys(f"{self.prefix}{folder}{path}"):
             slot = slot_beside(self.prefix, folder, key)
             if slot is not None and slot not in left and (folder == WATERMARKS or self._names_positions(key)):
                 yield key
 
-    def _list(self, path: str) -> list[str]:
-        return until_known(lambda: [row.key for row in self.store.list_objects(path)], self.waits(), f"LIST {path}")
-
     def _names_positions(self, key: str) -> bool:
-        stored = until_known(lambda: self.store.get(key), self.waits(), f"GET {key}")
+        stored = self.store.get(key)
         if stored is None:
             return False
         try:

@@ -161,7 +161,7 @@ def put_condition(seen: Lease | None) -> tuple[str, dict[str, "AttributeValueTyp
 def signs_of_life(before: LeaseRows | None, after: LeaseRows | None) -> list[str]:
     """Compare two looks that lie more than `failoverTimeMillis` apart; return what only a living worker does.
 
-    A worker renews each of its leases every third of that time, so a counter that stood still belongs to nobody
+    A worker renews each of its leases every third of that time, so a counter that did not move belongs to nobody
     who would still be allowed to checkpoint. A worker that holds no lease at all is not seen: it can do no harm
     before it takes one, and then the condition of the put protects its row.
     """
@@ -186,7 +186,7 @@ def _parse_checkpoint(row: "_Attributes") -> Checkpoint:
     if text in _SENTINELS:
         return _SENTINELS[text]
     if not is_sequence_number(text):
-        raise FormatError(f"lease row of {row.name}: checkpoint {text!r} is no position")
+        raise FormatError(f"lease row of {row.name}: checkpoint {text!r} is not a position")
     sub = row.number("checkpointSubSequenceNumber") if row.has("checkpointSubSequenceNumber") else 0
     return Position(int(text), sub)
 
@@ -204,17 +204,17 @@ class _Attributes:
     def text(self, name: str) -> str:
         value = self._item.get(name, {}).get("S")
         if not isinstance(value, str) or not value:
-            raise FormatError(f"lease row of {self.name}: {name} is missing or no text")
+            raise FormatError(f"lease row of {self.name}: {name} is missing or not a text")
         return value
 
     def number(self, name: str) -> int:
         value = self._item.get(name, {}).get("N")
         if not isinstance(value, str) or not (value.isascii() and value.isdigit()):
-            raise FormatError(f"lease row of {self.name}: {name} is missing or no number")
+            raise FormatError(f"lease row of {self.name}: {name} is missing or not a number")
         return int(value)
 
     def names(self, name: str) -> frozenset[str]:
         value = self._item.get(name, {}).get("SS", [])
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            raise FormatError(f"lease row of {self.name}: {name} is no set of names")
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise FormatError(f"lease row of {self.name}: {name} is not a set of names")
         return frozenset(value)

@@ -1,16 +1,15 @@
-"""The DynamoDB side of the lease table port: the only module that sends requests about leases."""
+"""The DynamoDB side of the lease table port: the only module of the consumer that reads or writes lease rows."""
 
 import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError, HTTPClientError
+from botocore.exceptions import ClientError
 
+from archive.aws import DYNAMODB, ask, error_code, make_dynamodb_client
 from archive.clock import Clock
 from archive.errors import TableRefused, TableUnavailable
 from archive.retry import Backoff
-from archive.store.s3 import aws_session
 from consumer.leases.rows import Lease, LeaseRows, lease_item, parse_lease, parse_rows, put_condition
 from consumer.settings.settings import LoadedSettings
 
@@ -19,32 +18,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PASSING_CODES: Final = frozenset(
-    {
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "InternalServerError",
-        "LimitExceededException",
-        "ProvisionedThroughputExceededException",
-        "RequestLimitExceeded",
-        "ResourceInUseException",
-        "ServiceUnavailable",
-        "Throttling",
-        "ThrottlingException",
-        "TransactionConflictException",
-    }
-)
+FAILOVER_MS: Final = 10_000
+"""KCL's own default of failoverTimeMillis."""
 _NO_TABLE: Final = "ResourceNotFoundException"
 _CONDITION: Final = "ConditionalCheckFailedException"
-_SERVER_ERROR: Final = 500
 _POLL_SECONDS: Final = 0.5
 _LEADER: Final = "Leader"
-
-
-def make_dynamodb_client(region: str, endpoint: str | None) -> "DynamoDBClient":
-    """Return a client without retries of its own: the budget is ours."""
-    config = Config(retries={"total_max_attempts": 1, "mode": "standard"}, connect_timeout=5, read_timeout=30)
-    return aws_session().client("dynamodb", region_name=region, endpoint_url=endpoint, config=config)
 
 
 def lease_table_of(
@@ -60,6 +39,11 @@ def lease_table_of(
         rng,
         budget_seconds=budget_seconds,
     )
+
+
+def failover_seconds(loaded: LoadedSettings) -> float:
+    """Return the time after which KCL takes a lease for lost."""
+    return int(loaded.kcl.get("failoverTimeMillis", FAILOVER_MS)) / 1000
 
 
 class DynamoDBLeaseTable:
@@ -115,7 +99,7 @@ class DynamoDBLeaseTable:
     def put(self, lease: Lease, seen: Lease | None) -> bool:
         """Write one row under `put_condition`; see `LeaseTable`.
 
-        A put whose answer was lost and that is sent again meets its own row: that is success.
+        A put whose answer was lost and that is sent again finds its own row: that is success.
         """
         condition, values = put_condition(seen)
         request: dict[str, Any] = {
@@ -128,7 +112,7 @@ class DynamoDBLeaseTable:
         try:
             self._ask(lambda: self._client.put_item(**request), f"PutItem {lease.shard_id} in {self.name}")
         except TableRefused as exc:
-            if _code(exc.__cause__) != _CONDITION:
+            if error_code(exc.__cause__) != _CONDITION:
                 raise
             return self._get(lease.shard_id) == lease
         return True
@@ -147,7 +131,7 @@ class DynamoDBLeaseTable:
                 lambda: self._client.delete_item(**request), f"DeleteItem {_LEADER} in {table}", may_be_absent=True
             )
         except TableRefused as exc:
-            if _code(exc.__cause__) != _CONDITION:
+            if error_code(exc.__cause__) != _CONDITION:
                 raise
             return False
         return bool(answer and answer.get("Attributes"))
@@ -182,30 +166,14 @@ class DynamoDBLeaseTable:
 
     def _ask(self, request: Callable[[], T], what: str, *, may_be_absent: bool = False) -> T | None:
         """Send until the outcome is known; None when the table may be absent and is."""
-        backoff = Backoff(self._clock, self._rng, budget_seconds=self._budget_seconds)
-        while True:
+
+        def attempt() -> T | None:
             try:
                 return request()
-            except (ClientError, BotoCoreError) as exc:
-                if may_be_absent and _code(exc) == _NO_TABLE:
+            except ClientError as exc:
+                if may_be_absent and error_code(exc) == _NO_TABLE:
                     return None
-                if not _passing(exc):
-                    raise TableRefused(
-                        f"{what}: {exc}",
-                        next_step="look at dynamoDBEndpoint, regionName and the permissions in docs/operations.md",
-                    ) from exc
-                if not backoff.wait():
-                    raise TableUnavailable(
-                        f"{what} kept failing: {exc}", next_step="look at the health of DynamoDB, then run again"
-                    ) from exc
+                raise
 
-
-def _passing(error: ClientError | BotoCoreError) -> bool:
-    if isinstance(error, ClientError):
-        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-        return _code(error) in _PASSING_CODES or status >= _SERVER_ERROR
-    return isinstance(error, HTTPClientError | CredentialRetrievalError)
-
-
-def _code(error: BaseException | None) -> str:
-    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
+        backoff = Backoff(self._clock, self._rng, budget_seconds=self._budget_seconds)
+        return ask(attempt, what, backoff, DYNAMODB)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.errors import StoreRefused
-from archive.store.objects import PutOutcome
 from archive.store.s3 import translate
 from consumer.preflight.check import Check
 from consumer.preflight.probe import PROBE_TYPE, Probe
@@ -30,14 +29,17 @@ def check_reachable(probe: Probe) -> Check:
         status = _status(exc)
         if status == 404:  # noqa: PLR2004 - HTTP
             return Check.failed(
-                _NAME, f"there is no bucket {bucket}", "create it, or correct minutebook.bucket", exc.exit_code
+                _NAME,
+                f"there is no bucket {bucket}",
+                next_step="create it, or correct minutebook.bucket",
+                exit_code=exc.exit_code,
             )
         if status in {301, 400}:
             return Check.failed(
                 _NAME,
                 f"the bucket {bucket} is not served by region {probe.settings.region}",
-                "set regionName to the bucket's region",
-                exc.exit_code,
+                next_step="set regionName to the bucket's region",
+                exit_code=exc.exit_code,
             )
         if status != 403:  # noqa: PLR2004 - HTTP: HEAD needs s3:ListBucket; the requests below say what is missing
             raise
@@ -63,28 +65,27 @@ def check_stale_clock(probe: Probe) -> Check:
     skew = (middle_ms - parsedate_to_datetime(date).timestamp() * 1000) / 1000 - 0.5
     sentence = f"this machine's clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the bucket's"
     if abs(skew) > _SKEW_LIMIT_SECONDS:
-        return Check.failed("clock", sentence, "set the clock (chrony, systemd-timesyncd)", 6)
+        return Check.failed("clock", sentence, next_step="set the clock (chrony, systemd-timesyncd)", exit_code=6)
     if abs(skew) > _SKEW_WARN_SECONDS:
-        return Check.warn("clock", sentence, "let it be kept by chrony or systemd-timesyncd")
+        return Check.warn("clock", sentence, next_step="let it be kept by chrony or systemd-timesyncd")
     return Check.ok("clock", "within 5 s of the bucket's")
 
 
 def check_requests(probe: Probe) -> Check:
     """Send the four requests of the protocol under the prefix; raises StoreRefused or StoreUnavailable."""
     store, key = probe.store, probe.new_key()
-
-    def put() -> PutOutcome:
-        return store.put_if_absent(key, _BODY, {"minutebook-doctor": "1"}, PROBE_TYPE)
-
-    probe.until_known(put, f"PUT {key}")
-    head = probe.until_known(lambda: store.head(key), f"HEAD {key}")
-    found = probe.until_known(lambda: store.get(key), f"GET {key}")
-    listed = probe.until_known(lambda: [row.key for row in store.list_objects(probe.folder)], f"LIST {probe.folder}")
-    if head is None or found is None or key not in listed:
-        return Check.failed(_NAME, "an object that was just written is not found", "use a store that is S3", 6)
+    store.put_if_absent(key, _BODY, {"minutebook-doctor": "1"}, PROBE_TYPE)
+    head, found = store.head(key), store.get(key)
+    if head is None or found is None or key not in store.keys(probe.folder):
+        return Check.failed(
+            _NAME, "an object that was just written is not found", next_step="use a store that is S3", exit_code=6
+        )
     if found.body != _BODY or head.metadata.get("minutebook-doctor") != "1":
         return Check.failed(
-            _NAME, "bytes or metadata do not come back as written", "look for a proxy between here and the bucket", 6
+            _NAME,
+            "bytes or metadata do not come back as written",
+            next_step="look for a proxy between here and the bucket",
+            exit_code=6,
         )
     return Check.ok(_NAME, f"PUT, HEAD, GET and LIST work under {probe.settings.prefix or 'the bucket'!r}")
 

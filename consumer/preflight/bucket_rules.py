@@ -5,7 +5,6 @@ Asked with rights that the consumer itself does not need, so a refusal is "unkno
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import islice
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
@@ -28,18 +27,20 @@ def check_lifecycle(probe: Probe) -> Check:
     except StoreRefused as exc:
         if _code(exc) == "NoSuchLifecycleConfiguration":
             return Check.ok(name, "no rules")
-        return Check.unknown(name, str(exc), "allow s3:GetLifecycleConfiguration to have it checked")
+        return Check.unknown(name, str(exc), next_step="allow s3:GetLifecycleConfiguration to have it checked")
     rules = [dict(rule) for rule in answer.get("Rules", [])]
     expiring = list(expiring_rules(rules, probe.settings.prefix))
     if expiring:
-        return Check.failed(name, f"rules delete raw objects: {', '.join(expiring)}", _EXPIRY_STEP, 6)
+        return Check.failed(
+            name, f"rules delete raw objects: {', '.join(expiring)}", next_step=_EXPIRY_STEP, exit_code=6
+        )
     return Check.ok(name, f"{len(rules)} rules, none deletes under the prefix")
 
 
 def expiring_rules(rules: list[dict[str, Any]], prefix: str) -> Iterator[str]:
     """Yield the ids of the rules that delete current objects under `prefix`.
 
-    A rule for `<prefix>_doctor/` alone is welcome; a rule with a tag meets none of our objects, they have no tags.
+    A rule for `<prefix>_doctor/` alone is welcome; a rule with a tag applies to none of our objects.
     """
     for number, rule in enumerate(rules):
         selection = rule.get("Filter") or {}
@@ -47,8 +48,8 @@ def expiring_rules(rules: list[dict[str, Any]], prefix: str) -> Iterator[str]:
         at = str(selection.get("Prefix", both.get("Prefix", rule.get("Prefix", ""))) or "")
         tagged = bool(selection.get("Tag") or both.get("Tags"))
         expires = bool({"Days", "Date"} & set(rule.get("Expiration") or {}))
-        meets = prefix.startswith(at) or (at.startswith(prefix) and not at.startswith(f"{prefix}_doctor/"))
-        if rule.get("Status") == "Enabled" and expires and meets and not tagged:
+        applies = prefix.startswith(at) or (at.startswith(prefix) and not at.startswith(f"{prefix}_doctor/"))
+        if rule.get("Status") == "Enabled" and expires and applies and not tagged:
             yield str(rule.get("ID", f"rule {number + 1}"))
 
 
@@ -56,9 +57,7 @@ def check_replication(probe: Probe) -> Check:
     """Refuse a prefix into which another bucket is replicated: such writes ask no condition."""
     name = "replication"
     prefix = probe.settings.prefix
-    found = probe.until_known(
-        lambda: [row.key for row in islice(probe.store.list_objects(prefix), _SAMPLE)], f"LIST {prefix}"
-    )
+    found = [row.key for row in probe.store.first_objects(prefix, _SAMPLE)]
     archived = [key for key in found if not key.startswith(f"{prefix}_doctor/")]
     for key in archived:
         head: Mapping[str, Any] = probe.ask_s3(
@@ -66,7 +65,10 @@ def check_replication(probe: Probe) -> Check:
         )
         if head.get("ReplicationStatus") == "REPLICA":
             return Check.failed(
-                name, f"{key} is a replica from another bucket", "replicate to another prefix or bucket", 6
+                name,
+                f"{key} is a replica from another bucket",
+                next_step="replicate to another prefix or bucket",
+                exit_code=6,
             )
     return Check.ok(name, f"none of {len(archived)} objects looked at is a replica")
 
@@ -79,7 +81,7 @@ def check_versioning(probe: Probe) -> Check:
             lambda: probe.s3.get_bucket_versioning(Bucket=bucket), f"GetBucketVersioning of {bucket}"
         )
     except StoreRefused as exc:
-        return Check.unknown(name, str(exc), "allow s3:GetBucketVersioning to have it checked")
+        return Check.unknown(name, str(exc), next_step="allow s3:GetBucketVersioning to have it checked")
     if answer.get("Status") == "Enabled":
         return Check.ok(name, "on: a deleted raw object can be brought back; expire old versions by a rule")
     return Check.ok(name, "off: a deleted raw object is gone")

@@ -30,16 +30,16 @@ class Check:
         return cls(name, Outcome.OK, sentence)
 
     @classmethod
-    def warn(cls, name: str, sentence: str, next_step: str) -> Self:
+    def warn(cls, name: str, sentence: str, *, next_step: str) -> Self:
         """It works, and somebody should look at it."""
         return cls(name, Outcome.WARN, sentence, next_step)
 
     @classmethod
-    def failed(cls, name: str, sentence: str, next_step: str, exit_code: int) -> Self:
+    def failed(cls, name: str, sentence: str, *, next_step: str, exit_code: int) -> Self:
         """It must be put right before anything starts."""
         return cls(name, Outcome.FAIL, sentence, next_step, exit_code)
 
     @classmethod
-    def unknown(cls, name: str, sentence: str, next_step: str = "") -> Self:
+    def unknown(cls, name: str, sentence: str, *, next_step: str = "") -> Self:
         """The check could not be made."""
         return cls(name, Outcome.UNKNOWN, sentence, next_step)

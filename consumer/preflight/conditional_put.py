@@ -6,7 +6,6 @@ check first and write later break it only under a race, so the writers of a key 
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Final
 
 from archive.errors import OutcomeUnknown, StoreRefused
@@ -30,39 +29,43 @@ def check_one_winner(probe: Probe, *, keys: int, writers: int) -> Check:
             created = _race(probe, pool, key, writers)
             if created > 1:
                 return Check.failed(
-                    _NAME, f"{created} of {writers} writers of one key were told it is theirs", _NEXT_STEP, 6
+                    _NAME,
+                    f"{created} of {writers} writers of one key were told it is theirs",
+                    next_step=_NEXT_STEP,
+                    exit_code=6,
                 )
-            again = probe.until_known(partial(_put, probe, key, b"late\n"), f"PUT {key}")
+            again = probe.store.put_if_absent(key, b"late\n", content_type=PROBE_TYPE)
             if again is PutOutcome.CREATED and created:
-                return Check.failed(_NAME, "a PUT over an existing object was accepted", _NEXT_STEP, 6)
-            body = probe.until_known(partial(probe.store.get, key), f"GET {key}")
-            if body is None or (created and body.body == b"late\n"):
-                return Check.failed(_NAME, "the winner's object was replaced", _NEXT_STEP, 6)
+                return Check.failed(
+                    _NAME, "a PUT over an existing object was accepted", next_step=_NEXT_STEP, exit_code=6
+                )
+            found = probe.store.get(key)
+            if found is None or (created and found.body == b"late\n"):
+                return Check.failed(_NAME, "the winner's object was replaced", next_step=_NEXT_STEP, exit_code=6)
     return Check.ok(_NAME, f"one winner among {writers} writers, {keys} time{'s' if keys > 1 else ''}")
 
 
 def check_delete_then_put(probe: Probe) -> Check:
     """Delete an object, then PUT its key conditionally: it must succeed, also in a versioned bucket."""
     key = probe.new_key()
-    probe.until_known(lambda: _put(probe, key, b"first\n"), f"PUT {key}")
+    probe.store.put_if_absent(key, b"first\n", content_type=PROBE_TYPE)
     try:
         probe.delete(key)
     except StoreRefused as exc:
         return Check.unknown(
             _NAME,
             f"not tried after a deletion: {exc}",
-            f"allow s3:DeleteObject on {probe.settings.prefix}_doctor/* to have it tested",
+            next_step=f"allow s3:DeleteObject on {probe.settings.prefix}_doctor/* to have it tested",
         )
     probe.written.add(key)
-    if probe.until_known(lambda: _put(probe, key, b"second\n"), f"PUT {key}") is PutOutcome.EXISTS:
-        head = probe.until_known(lambda: probe.store.head(key), f"HEAD {key}")
-        if head is None:
-            return Check.failed(
-                _NAME,
-                "a deleted object still holds its key (delete marker)",
-                "use a bucket without this behaviour: a slot whose object was deleted could never be written again",
-                6,
-            )
+    again = probe.store.put_if_absent(key, b"second\n", content_type=PROBE_TYPE)
+    if again is PutOutcome.EXISTS and probe.store.head(key) is None:
+        return Check.failed(
+            _NAME,
+            "a deleted object still holds its key (delete marker)",
+            next_step="use a bucket without this behaviour: the slot of a deleted object could never be used again",
+            exit_code=6,
+        )
     return Check.ok(_NAME, "a key is free again after its object was deleted")
 
 
@@ -74,12 +77,8 @@ def _race(probe: Probe, pool: ThreadPoolExecutor, key: str, writers: int) -> int
         body = f"writer {number}\n".encode()
         gate.wait()
         try:
-            return _put(probe, key, body) is PutOutcome.CREATED
+            return probe.store.raw.put_if_absent(key, body, {}, PROBE_TYPE) is PutOutcome.CREATED
         except OutcomeUnknown:
             return False
 
     return sum(pool.map(write, range(writers)))
-
-
-def _put(probe: Probe, key: str, body: bytes) -> PutOutcome:
-    return probe.store.put_if_absent(key, body, {}, PROBE_TYPE)

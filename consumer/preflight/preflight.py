@@ -90,4 +90,4 @@ def _run(name: str, step: Callable[[], Check]) -> Check:
     try:
         return step()
     except MinutebookError as exc:
-        return Check.failed(name, str(exc), exc.next_step, exc.exit_code)
+        return Check.failed(name, str(exc), next_step=exc.next_step, exit_code=exc.exit_code)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, IdSource
 from archive.retry import Backoff, until_known
-from archive.store.s3 import S3Store, make_s3_client, translate
+from archive.store.retrying import RetryingStore
+from archive.store.s3 import S3Store, translate
 from consumer.preflight.check import Check
 from consumer.settings.settings import LoadedSettings
-from consumer.stream.kinesis import KinesisStream, make_kinesis_client
+from consumer.stream.kinesis import KinesisStream
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
@@ -53,9 +55,9 @@ class Probe:
         return make_s3_client(self.settings.region, self.settings.s3_endpoint)
 
     @cached_property
-    def store(self) -> S3Store:
+    def store(self) -> RetryingStore:
         """The bucket as the protocol sees it."""
-        return S3Store(self.s3, self.settings.bucket)
+        return RetryingStore(S3Store(self.s3, self.settings.bucket), self.backoff)
 
     @cached_property
     def kinesis(self) -> "KinesisClient":
@@ -99,10 +101,6 @@ class Probe:
 
         return until_known(attempt, self.backoff(), what)
 
-    def until_known(self, request: Callable[[], T], what: str) -> T:
-        """Send a request of the store until its outcome is known; raises as `ask_s3`."""
-        return until_known(request, self.backoff(), what)
-
     def delete(self, key: str) -> None:
         """Remove a probe object; raises as `ask_s3`."""
         self.ask_s3(lambda: self.s3.delete_object(Bucket=self.settings.bucket, Key=key), f"DELETE {key}")
@@ -114,10 +112,11 @@ class Probe:
             try:
                 self.s3.delete_object(Bucket=self.settings.bucket, Key=key)
             except (ClientError, BotoCoreError) as exc:
+                doctor = f"{self.settings.prefix}_doctor/*"
                 return Check.warn(
                     "bucket",
                     f"{len(self.written)} probe objects stay under {self.folder}: {exc}",
-                    f"allow s3:DeleteObject on {self.settings.prefix}_doctor/* alone, or remove them by hand",
+                    next_step=f"allow s3:DeleteObject on {doctor} alone, or remove them by hand",
                 )
             self.written.discard(key)
         return None

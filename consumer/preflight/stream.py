@@ -1,18 +1,13 @@
 """The pre-flight's checks of the stream, of whose archive the prefix is, and of the lease table."""
 
-from typing import Final
-
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from archive.aws import client_config, error_code, is_passing, make_dynamodb_client
 from archive.errors import StreamRefused
-from archive.store.s3 import aws_session
 from consumer.archived.application import check_stream as check_same_stream
 from consumer.archived.application import read_application
 from consumer.preflight.check import Check
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
-
-_CODES_IN_PASSING: Final = frozenset({"ThrottlingException", "ProvisionedThroughputExceededException"})
 
 
 def check_stream(probe: Probe) -> Check:
@@ -22,17 +17,20 @@ def check_stream(probe: Probe) -> Check:
         identity = probe.stream.describe()
         shards = sum(1 for row in probe.stream.shards() if "EndingSequenceNumber" not in row["SequenceNumberRange"])
     except StreamRefused as exc:
-        code = _code(exc)
+        code = error_code(exc.__cause__)
         if code == "ResourceNotFoundException":
             return Check.failed(
                 "stream",
                 f"there is no stream {settings.stream_name} in {settings.region}",
-                "create it, or correct streamName and regionName",
-                exc.exit_code,
+                next_step="create it, or correct streamName and regionName",
+                exit_code=exc.exit_code,
             )
         if code == "ResourceInUseException":
             return Check.failed(
-                "stream", f"the stream {settings.stream_name} is not active", "wait until it is", exc.exit_code
+                "stream",
+                f"the stream {settings.stream_name} is not active",
+                next_step="wait until it is",
+                exit_code=exc.exit_code,
             )
         raise
     hours = identity.retention_ms // 3_600_000
@@ -47,20 +45,30 @@ def check_reading(probe: Probe) -> Check:
         found = kinesis.get_shard_iterator(StreamName=name, ShardId=shard, ShardIteratorType="TRIM_HORIZON")
         kinesis.get_records(ShardIterator=found["ShardIterator"], Limit=1)
     except ClientError as exc:
-        if exc.response["Error"]["Code"] in _CODES_IN_PASSING:
-            return Check.unknown("stream", f"reading {shard} is throttled", "too many readers share the shard")
+        if is_passing(exc):
+            return Check.unknown(
+                "stream", f"reading {shard} is throttled", next_step="too many readers share the shard"
+            )
         return Check.failed(
-            "stream", f"{shard} cannot be read: {exc}", "grant the Kinesis actions in docs/operations.md", 2
+            "stream",
+            f"{shard} cannot be read: {exc}",
+            next_step="grant the Kinesis actions in docs/operations.md",
+            exit_code=2,
         )
     except BotoCoreError as exc:
-        return Check.failed("stream", f"{shard} cannot be read: {exc}", "look at kinesisEndpoint and the network", 5)
+        return Check.failed(
+            "stream",
+            f"{shard} cannot be read: {exc}",
+            next_step="look at kinesisEndpoint and the network",
+            exit_code=5,
+        )
     return Check.ok("stream", f"{shard} can be read")
 
 
 def check_owner(probe: Probe) -> Check:
     """Check that the prefix belongs to this stream or to nobody; raises SafetyRefusal or FormatError."""
     settings = probe.settings
-    record = read_application(probe.store, settings.prefix, probe.backoff())
+    record = read_application(probe.store, settings.prefix)
     if record is None:
         return Check.ok("prefix", "free: this application will begin the archive")
     check_same_stream(record, probe.stream.describe(), settings.prefix)
@@ -68,7 +76,7 @@ def check_owner(probe: Probe) -> Check:
         return Check.warn(
             "prefix",
             f"begun by the application {record.application}, not {settings.application_name}",
-            "two applications may archive into one prefix without harm, and without use",
+            next_step="two applications may archive into one prefix without harm, and without use",
         )
     return Check.ok("prefix", "holds the archive of this stream")
 
@@ -77,25 +85,22 @@ def check_table(probe: Probe) -> Check:
     """Describe the lease table; that it is missing is fine, KCL makes it."""
     settings = probe.settings
     table = probe.loaded.kcl.get("tableName", settings.application_name)
-    config = Config(
-        retries={"total_max_attempts": 3, "mode": "standard"}, connect_timeout=5, read_timeout=PATIENCE_SECONDS
-    )
-    client = aws_session().client(
-        "dynamodb", region_name=settings.region, endpoint_url=settings.dynamodb_endpoint, config=config
-    )
+    config = client_config(attempts=3, read_timeout=PATIENCE_SECONDS)
+    client = make_dynamodb_client(settings.region, settings.dynamodb_endpoint, config)
     try:
         status = client.describe_table(TableName=table)["Table"].get("TableStatus", "unknown")
     except ClientError as exc:
-        code = exc.response["Error"]["Code"]
-        if code == "ResourceNotFoundException":
+        if error_code(exc) == "ResourceNotFoundException":
             return Check.ok("table", f"{table} does not exist yet: KCL makes it")
-        exit_code = 5 if code in _CODES_IN_PASSING else 2
-        return Check.failed("table", f"{table}: {exc}", "grant the DynamoDB actions in docs/operations.md", exit_code)
+        exit_code = 5 if is_passing(exc) else 2
+        return Check.failed(
+            "table",
+            f"{table}: {exc}",
+            next_step="grant the DynamoDB actions in docs/operations.md",
+            exit_code=exit_code,
+        )
     except BotoCoreError as exc:
-        return Check.failed("table", f"{table}: {exc}", "look at dynamoDBEndpoint and the network", 5)
+        return Check.failed(
+            "table", f"{table}: {exc}", next_step="look at dynamoDBEndpoint and the network", exit_code=5
+        )
     return Check.ok("table", f"{table} is {status}")
-
-
-def _code(error: StreamRefused) -> str:
-    cause = error.__cause__
-    return str(cause.response["Error"]["Code"]) if isinstance(cause, ClientError) else ""

@@ -1,96 +1,70 @@
-"""From records to segments: how a shard's records are cut into runs, and how each run is committed.
+"""From records to segments: how a shard's records become buffers, and how each buffer is committed.
 
-A run is a contiguous stretch of the shard within one minute. Where it is cut never matters for correctness, only
-that its slot is named by its first record and that it follows the chain's tail (docs/decisions/0003). Records are
-taken in position order and never sorted: arrival times may step back inside a shard, runs are then shorter.
+Records are taken in position order and never sorted: arrival times may step back inside a shard, buffers then end
+sooner. `buffer` says when, `chain_tail` what the next segment follows.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import structlog
 
-from archive.clock import Clock, IdSource
-from archive.errors import BufferTooOld, DeliveryDoubt
-from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
-from archive.format.minute import MINUTE_MS, minute_of, minute_text
+from archive.errors import DeliveryDoubt
+from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
+from archive.format.minute import minute_of, minute_text
 from archive.format.position import Position
 from archive.format.record import Record
-from archive.format.segment import SegmentWriter
 from archive.store.commit import Committed
 from consumer.dedupe.deduplicator import Deduplicator
-from consumer.processor.cutting import Stretch, find_stretch, stretches_behind
+from consumer.processor.buffer import Buffer, Reason
+from consumer.processor.chain_tail import ChainTail
+from consumer.processor.cutting import Slice, find_slice, slices_behind
 from consumer.processor.sequence_store import SequenceStore
-
-
-class Limits(NamedTuple):
-    """When a run ends, beside the end of its minute. Bytes are uncompressed line bytes; the rest seconds."""
-
-    max_segment_bytes: int
-    max_segment_age_seconds: float
-    linger_seconds: float
-    flush_seconds: float | None
-    store_timeout_seconds: float
+from consumer.processor.services import Services
 
 
 class Archiver:
     """One shard's chain, as this processor extends it.
 
-    `tail` is what the next segment follows; `delivered` the last position that KCL handed over. `on_chain_start`
-    is called with the first position before the very first segment of the shard is committed.
+    `delivered` is the last position that KCL handed over. `on_chain_start` is called with the first position before
+    the very first segment of the shard is committed.
     """
 
     def __init__(
         self,
+        services: Services,
         shard_id: str,
         sequences: SequenceStore,
-        tail: Predecessor,
-        limits: Limits,
-        clock: Clock,
-        new_id: IdSource,
+        chain: ChainTail,
         *,
-        dedupe: Deduplicator | None = None,
-        on_chain_start: Callable[[Position, ChainStart, float], Continuity | None],
-        continuity: Continuity | None,
+        dedupe: Deduplicator | None,
+        on_chain_start: Callable[[Position, ChainStart, float], Continuity],
     ) -> None:
         self.shard_id = shard_id
-        self.tail = tail
+        self.chain = chain
         self.delivered: Position | None = None
-        self.write_through = False
-        self._floor = tail if isinstance(tail, Position) else tail.adopted
+        self._services = services
         self._sequences = sequences
-        self._limits = limits
-        self._clock = clock
-        self._new_id = new_id
         self._on_chain_start = on_chain_start
         self._dedupe = dedupe
-        self._continuity = continuity
-        self._run: SegmentWriter | None = None
-        self._run_started = 0.0
+        self._buffer: Buffer | None = None
         self._fresh_at = 0.0
         self._minute: int | None = None
-        self._last_arrival = 0.0
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     @property
-    def last(self) -> Position | None:
-        """The last archived (or adopted) position; None while the shard has none."""
-        return self._floor
-
-    @property
-    def is_unbroken(self) -> bool:
-        """Tell whether nothing may have been trimmed between the tail and what comes next."""
-        return self._continuity is None
+    def reached(self) -> Position | None:
+        """The last position that was delivered, else the last one archived before; None while there is neither."""
+        return self.delivered or self.chain.archived_through
 
     def take(self, records: Sequence[Record], received_at: float) -> None:
-        """Take a batch in the shard's order; commits the runs that end in it.
+        """Take a batch in the shard's order; commits the buffers that end in it.
 
-        `received_at` is when the daemon's message was met, on the monotonic clock. The age of a buffer counts from
+        `received_at` is when the daemon's message came, on the monotonic clock. The age of a buffer counts from
         there: any request between may take hours of somebody's suspended machine.
 
         Raises:
             DeliveryDoubt: a record does not lie after the one before it.
-            BufferTooOld: the run outlived its guarantee.
+            BufferTooOld: the buffer outlived its guarantee.
             StoreError, FormatError: see `archive.store.commit`.
         """
         self._fresh_at = received_at
@@ -98,16 +72,16 @@ class Archiver:
         while start < len(records):
             position, minute = records[start].position, minute_of(records[start].arrival_ms)
             self._check_order(position)
-            self._enter(position, minute, len(records[start].data))
-            skipped = self._floor is not None and position <= self._floor
-            stretch = self._stretch(records, start, minute, skipped=skipped)
-            if skipped:
+            self._commit_before(position, minute, len(records[start].data))
+            is_archived = self.chain.holds(position)
+            part = self._find_slice(records, start, minute, is_archived=is_archived)
+            if is_archived:
                 # A record of the archived part is still in the stream: nothing behind it has been trimmed.
-                self._continuity = None
+                self.chain.continuity = Continuity.PROVEN
             else:
-                self._append(records[start : stretch.end], minute)
-            self.delivered = stretch.last
-            start = stretch.end
+                self._append(records[start : part.end], minute)
+            self.delivered = part.last
+            start = part.end
 
     def _check_order(self, position: Position) -> None:
         if self.delivered is not None and position <= self.delivered:
@@ -116,61 +90,48 @@ class Archiver:
                 next_step="nothing was checkpointed beyond the archive; the records will be delivered again",
             )
 
-    def _enter(self, position: Position, minute: int, payload_bytes: int) -> None:
-        """Commit the run that ends before `position`, and pass the stored ranges that begin by then."""
-        run = self._run
-        if run is not None and run.minute != minute:
-            self.commit("minute")
-        elif run is not None and run.raw_bytes + payload_bytes > self._limits.max_segment_bytes:
-            self.commit("size")
+    def _commit_before(self, position: Position, minute: int, payload_bytes: int) -> None:
+        """Commit the buffer that ends before `position`, and pass the stored ranges that begin by then."""
+        reason = None if self._buffer is None else self._buffer.ends_before(minute, payload_bytes)
+        if reason is not None:
+            self.commit(reason)
         if minute != self._minute:
-            self._sequences.meet(minute, self._floor)
+            self._sequences.load_minute(minute, self.chain.archived_through)
             self._minute = minute
         while (stored := self._sequences.next_stored(position)) is not None:
             self.commit("stored_range")
-            if self._floor is None or stored.last > self._floor:
-                if isinstance(self.tail, ChainStart) and stored.last < position:
+            if not self.chain.holds(stored.last):
+                if isinstance(self.chain.tail, ChainStart) and stored.last < position:
                     self._doubt_start(stored.last, position)
-                self._follow(stored)
+                self._adopt_tail(stored)
 
-    def _stretch(self, records: Sequence[Record], start: int, minute: int, *, skipped: bool) -> Stretch:
+    def _find_slice(self, records: Sequence[Record], start: int, minute: int, *, is_archived: bool) -> Slice:
         """Find how far the records from `start` on go in one piece, up to the next thing that is stored.
 
-        That is the end of the archived part (`skipped`), or the next stored range.
+        That is the end of the archived part, where they lie in it, or the next stored range.
         """
         bound: tuple[int, int] | None = self._sequences.next_first
-        if skipped and self._floor is not None:
-            bound = (self._floor.sequence, self._floor.sub + 1)
-        room = self._limits.max_segment_bytes - (0 if self._run is None else self._run.raw_bytes)
-        return find_stretch(records, start, minute, bound=bound, room=room)
+        through = self.chain.archived_through
+        if is_archived and through is not None:
+            bound = (through.sequence, through.sub + 1)
+        room = self._services.settings.max_segment_bytes if self._buffer is None else self._buffer.room
+        return find_slice(records, start, minute, bound=bound, room=room)
 
     def _append(self, records: Sequence[Record], minute: int) -> None:
-        if self._run is None:
-            self._run = SegmentWriter(self.shard_id, minute)
-            self._run_started = self._fresh_at
-        self._write(self._run, records)
+        if self._buffer is None:
+            self._buffer = Buffer(self.shard_id, minute, self._services.settings, self._fresh_at)
+        self._hold(self._buffer, records)
 
-    def _write(self, run: SegmentWriter, records: Sequence[Record]) -> None:
-        """Add records to a run, the producer duplicates among them beside it."""
-        if self._dedupe is None:
-            run.extend(records)
-            return
-        start = 0
-        for index, duplicate_of in enumerate(self._dedupe.judge(records)):
-            if duplicate_of is not None:
-                if index > start:
-                    run.extend(records[start:index])
-                run.drop(records[index], duplicate_of)
-                start = index + 1
-        if start < len(records):
-            run.extend(records[start:])
+    def _hold(self, buffer: Buffer, records: Sequence[Record]) -> None:
+        """Judge records, and add them to a buffer, the producer duplicates among them beside it."""
+        buffer.hold(records, () if self._dedupe is None else self._dedupe.judge(records))
 
     def _doubt_start(self, stored_last: Position, oldest: Position) -> None:
-        """Report that a start without a checkpoint met the chain's middle, and no record of the archived part.
+        """Report that a start without a checkpoint came upon the chain's middle, and no record of the archived part.
 
         Retention trimmed those records, and perhaps records behind them that nobody archived.
         """
-        self._continuity = "unproven"
+        self.chain.doubt(Continuity.UNPROVEN)
         self._log.error(
             "resumed_past_retention",
             position=str(stored_last),
@@ -179,119 +140,105 @@ class Archiver:
             "gone, and the audit will say unknown for this shard",
         )
 
-    def _follow(self, other: SegmentMetadata) -> None:
+    def _extend_tail(self, metadata: SegmentMetadata) -> None:
+        """Make our own segment the tail of the chain."""
+        self.chain.tail = metadata.last
+        if self._dedupe is not None:
+            self._dedupe.committed(metadata)
+
+    def _adopt_tail(self, other: SegmentMetadata) -> None:
         """Make another writer's segment the tail of the chain."""
-        self.tail = self._floor = other.last
+        self.chain.tail = other.last
         if self._dedupe is not None:
             self._dedupe.adopt(other, self._sequences.watermarks_of(other))
 
-    def tick(self, *, records: int) -> None:
+    def tick(self, *, records: int, near_retention: bool) -> None:
         """End a callback that brought `records` records: commit what has waited long enough.
 
         Raises:
             BufferTooOld, StoreError, FormatError: as `take`.
         """
-        now = self._clock.monotonic()
-        if records:
-            self._last_arrival = now
-        if self._run is None:
+        if self._buffer is None:
             return
-        age = now - self._run_started
-        self._guard_age(self._run, now)
-        if self.write_through:
-            self.commit("near_retention")
-        elif self._limits.flush_seconds is not None and age >= self._limits.flush_seconds:
-            self.commit("flush")
-        elif now - self._last_arrival >= self._limits.linger_seconds and self._is_over(self._run, age):
-            self.commit("idle")
+        now = self._services.clock.monotonic()
+        if records:
+            self._buffer.last_arrival = now
+        self._buffer.check_age(now)
+        reason = self._buffer.due(now, self._services.clock.now_ms(), near_retention=near_retention)
+        if reason is not None:
+            self.commit(reason)
 
-    def commit(self, reason: str, *, budget_seconds: float | None = None) -> None:
+    def commit(self, reason: Reason, *, budget_seconds: float | None = None) -> None:
         """Commit what is held, however many slots that takes. Does nothing when nothing is held.
 
         After a slot was lost to a longer or shorter segment, the records that the winner already holds are
         dropped and the rest goes to the next slot, which is contested again.
         """
-        budget = self._limits.store_timeout_seconds if budget_seconds is None else budget_seconds
-        deadline = self._clock.monotonic() + budget
-        run, self._run = self._run, None
-        while run is not None:
-            now = self._clock.monotonic()
-            self._guard_age(run, now)
-            run = self._commit_once(run, reason, now, deadline - now)
+        budget = self._services.settings.store_timeout_seconds if budget_seconds is None else budget_seconds
+        deadline = self._services.clock.monotonic() + budget
+        buffer, self._buffer = self._buffer, None
+        while buffer is not None:
+            now = self._services.clock.monotonic()
+            buffer.check_age(now)
+            buffer = self._commit_once(buffer, reason, now, deadline - now)
 
     def drop(self) -> int:
         """Throw away what is held; returns the number of records."""
-        run, self._run = self._run, None
-        return 0 if run is None else run.records
+        buffer, self._buffer = self._buffer, None
+        return 0 if buffer is None else buffer.segment.records
 
-    def _commit_once(
-        self, run: SegmentWriter, reason: str, now: float, budget_seconds: float
-    ) -> SegmentWriter | None:
+    def _commit_once(self, buffer: Buffer, reason: Reason, now: float, budget_seconds: float) -> Buffer | None:
         # The age bounds the retries too: a slot may have been expired once the buffer is older than that.
-        budget = min(budget_seconds, self._limits.max_segment_age_seconds - (now - self._run_started))
-        if isinstance(self.tail, ChainStart):
-            self._continuity = self._on_chain_start(run.span.first, self.tail, budget) or self._continuity
-            # Its requests may have taken a day of a suspended machine: nothing may stand between guard and PUT.
-            later = self._clock.monotonic()
-            self._guard_age(run, later)
-            budget -= later - now
+        budget = min(budget_seconds, buffer.seconds_left(now))
+        segment = buffer.segment
+        if isinstance(self.chain.tail, ChainStart):
+            budget = self._begin_chain(buffer, self.chain.tail, now, budget)
         key, metadata, outcome = self._sequences.commit(
-            run,
-            after=self.tail,
-            writer=self._new_id(),
-            continuity=self._continuity,
+            segment,
+            after=self.chain.tail,
+            writer=self._services.new_id(),
+            continuity=self.chain.continuity,
             watermarks=None if self._dedupe is None else self._dedupe.watermarks(),
             budget_seconds=budget,
         )
-        log = self._log.bind(key=key, minute=minute_text(run.minute), reason=reason)
-        self._continuity = None
+        first, last = map(str, metadata.span)
+        log = self._log.bind(key=key, minute=minute_text(segment.minute), reason=reason, first=first, last=last)
+        self.chain.continuity = Continuity.PROVEN
         if isinstance(outcome, Committed):
             # Our slot was free when the PUT arrived, so nothing behind it had been archived, let alone expired.
             self._fresh_at = max(self._fresh_at, now)
-            self.tail = self._floor = metadata.last
-            if self._dedupe is not None:
-                self._dedupe.committed(metadata)
+            self._extend_tail(metadata)
             log.info(
                 "segment_committed",
-                first=str(metadata.first),
-                last=str(metadata.last),
                 records=metadata.records,
                 dropped=metadata.dropped,
                 payload_bytes=metadata.payload_bytes,
-                body_bytes=len(run.body()),
+                body_bytes=len(segment.body()),
                 attempts=outcome.attempts,
-                continuity=metadata.continuity,
+                continuity=metadata.continuity.stored,
             )
             return None
-        self._follow(outcome.winner)
+        self._adopt_tail(outcome.winner)
         log.warning(
             "slot_lost",
-            first=str(metadata.first),
-            last=str(metadata.last),
             winner_last=str(outcome.winner.last),
             next_step="expected for a moment after a lease changed hands; if it lasts, two workers share a shard",
         )
-        return self._recut(run, outcome.winner.last)
+        return self._recut(buffer, outcome.winner.last)
 
-    def _recut(self, run: SegmentWriter, winner_last: Position) -> SegmentWriter | None:
-        """Return the part of a run behind the winner's end, judged again behind it; None when there is none."""
-        if run.span.last <= winner_last:
+    def _begin_chain(self, buffer: Buffer, chain_start: ChainStart, now: float, budget: float) -> float:
+        """Announce the first segment of the shard; returns what is left of the budget."""
+        self.chain.doubt(self._on_chain_start(buffer.segment.span.first, chain_start, budget))
+        # Its requests may have taken a day of a suspended machine: nothing may come between guard and PUT.
+        later = self._services.clock.monotonic()
+        buffer.check_age(later)
+        return budget - (later - now)
+
+    def _recut(self, buffer: Buffer, winner_last: Position) -> Buffer | None:
+        """Return the part of a buffer behind the winner's end, judged again behind it; None when there is none."""
+        if buffer.segment.span.last <= winner_last:
             return None
-        rest = SegmentWriter(run.shard_id, run.minute)
-        for stretch in stretches_behind(run, winner_last):
-            self._write(rest, stretch)
+        rest = buffer.rest()
+        for part in slices_behind(buffer.segment, winner_last):
+            self._hold(rest, part)
         return rest
-
-    def _is_over(self, run: SegmentWriter, age: float) -> bool:
-        over_by_wall_clock = self._clock.now_ms() >= (run.minute + 1) * MINUTE_MS
-        return over_by_wall_clock or age >= MINUTE_MS / 1000 + self._limits.linger_seconds
-
-    def _guard_age(self, run: SegmentWriter, now: float) -> None:
-        age = now - self._run_started
-        if age > self._limits.max_segment_age_seconds:
-            self.drop()
-            raise BufferTooOld(
-                f"the buffer of {self.shard_id} is {age:.0f} s old, older than maxSegmentAgeSeconds "
-                f"({self._limits.max_segment_age_seconds:g}); {run.records} buffered records were thrown away",
-                next_step="nothing is lost, they will be delivered again; look for pauses of this process or host",
-            )

@@ -5,41 +5,30 @@ accepts a number between the last checkpoint and the largest delivered one (Shar
 It always names the sub-sequence number: without it KCL takes 0 and delivers the rest of an aggregate again.
 """
 
-import random
-
 import structlog
 from amazon_kclpy.kcl import CheckpointError
 
-from archive.clock import Clock
 from archive.errors import CheckpointFailed, LeaseLost, StoreUnavailable
 from archive.format.metadata import Predecessor
 from archive.format.position import Position
 from archive.retry import Backoff
 from consumer.processor.protocol import Checkpointer
+from consumer.processor.services import Services
 
 _RETRYABLE = frozenset({"ThrottlingException", "KinesisClientLibDependencyException"})
 _LEASE_LOST = "ShutdownException"
 
 
 class IntervalCheckpoints:
-    """At most one checkpoint per interval; `interval_seconds` on the monotonic clock."""
+    """At most one checkpoint per `checkpointIntervalSeconds`; `last` is the one that the shard was opened with."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        rng: random.Random,
-        shard_id: str,
-        *,
-        interval_seconds: float,
-        budget_seconds: float,
-        last: Position | None,
-    ) -> None:
-        self._clock = clock
-        self._rng = rng
-        self._interval_seconds = interval_seconds
-        self._budget_seconds = budget_seconds
+    def __init__(self, services: Services, shard_id: str, *, last: Position | None) -> None:
+        self._clock = services.clock
+        self._rng = services.rng
+        self._interval_seconds = services.settings.checkpoint_interval_seconds
+        self._budget_seconds = services.settings.store_timeout_seconds
         self._last = last
-        self._last_at = clock.monotonic()
+        self._last_at = self._clock.monotonic()
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def offer(self, checkpointer: Checkpointer, tail: Predecessor, delivered: Position | None) -> None:

@@ -1,7 +1,7 @@
-"""Cutting: how far a batch goes in one piece, and what is left of a run behind a position.
+"""Cutting: how far a batch goes in one piece, and what is left of a segment behind a position.
 
-A stretch becomes a part of a run at once: its records ascend within one minute, and nothing that is stored lies among
-them. Where it ends for want of room never matters for correctness; the caller goes on behind it.
+A slice becomes a part of a segment at once: its records ascend within one minute, and nothing that is stored lies
+among them. Where it ends for want of room never matters for correctness; the caller goes on behind it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,28 +15,28 @@ from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter, read_dropped, read_records
 
-_STRETCH_BYTES = 1 << 20
+_SLICE_BYTES = 1 << 20
 """Payload that is encoded in one go: bounds what a large batch adds to the process's memory."""
-_STRETCH_RECORDS = 500
+_SLICE_RECORDS = 500
 """The same, where records are read back one by one."""
 
 
-class Stretch(NamedTuple):
+class Slice(NamedTuple):
     """Records of a batch that are taken in one piece: the index behind them, and the last one's position."""
 
     end: int
     last: Position
 
 
-def find_stretch(
+def find_slice(
     records: Sequence[Record], start: int, minute: int, *, bound: tuple[int, int] | None, room: int
-) -> Stretch:
+) -> Slice:
     """Find how far the records from `start` on, the first of `minute`, go in one piece; the first is always in.
 
     They end before the position `bound`, and where their payload would exceed `room` bytes or one MiB.
     """
     opens, closes = minute * MINUTE_MS, (minute + 1) * MINUTE_MS
-    room = min(room, _STRETCH_BYTES)
+    room = min(room, _SLICE_BYTES)
     last_sequence, last_sub = records[start].position
     end = start + 1
     size = len(records[start].data)
@@ -55,17 +55,17 @@ def find_stretch(
             break
         last_sequence, last_sub = sequence, sub
         end = index + 1
-    return Stretch(end, Position(last_sequence, last_sub))
+    return Slice(end, Position(last_sequence, last_sub))
 
 
-def stretches_behind(run: SegmentWriter, position: Position) -> Iterator[list[Record]]:
-    """Yield what a run holds behind a position, the producer duplicates among it, some hundred records at a time.
+def slices_behind(segment: SegmentWriter, position: Position) -> Iterator[list[Record]]:
+    """Yield what a segment holds behind a position, the producer duplicates among it, some hundred records at a time.
 
     Raises:
-        FormatError: the run cannot be read back; never seen.
+        FormatError: the segment cannot be read back; never seen.
     """
-    kept = read_records(run.body(), run.shard_id)
-    dropped = ((place, record) for place, record, _ in read_dropped(run.duplicates_body(), run.shard_id))
-    left = (record for place, record in merge(kept, dropped, key=itemgetter(0)) if place > position)
-    while stretch := list(islice(left, _STRETCH_RECORDS)):
-        yield stretch
+    kept = read_records(segment.body(), segment.shard_id)
+    dropped = ((at, record) for at, record, _ in read_dropped(segment.duplicates_body(), segment.shard_id))
+    left = (record for at, record in merge(kept, dropped, key=itemgetter(0)) if at > position)
+    while part := list(islice(left, _SLICE_RECORDS)):
+        yield part

@@ -1,4 +1,4 @@
-"""How producer deduplication takes up a shard's chain where it stands.
+"""How producer deduplication goes on where a shard's chain ends.
 
 Watermarks of the chain's tail come from, in this order: the tail row of the dedupe table, when it names the very
 position; the segment that ends there, found in the archive; else nothing is known and doubt keeps. A child shard
@@ -17,11 +17,11 @@ from archive.format.payload import PayloadPath
 from archive.format.position import Position
 from archive.retry import until_known
 from consumer.archived.segment_search import segment_ending_at
-from consumer.dedupe.deduplicator import DAY_SECONDS, Claims, Deduplicator, Each, WatermarkDedupe, WatermarkPaths
-from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_dynamodb_client
+from consumer.dedupe.deduplicator import DAY_SECONDS, ClaimMap, Claims, Deduplicator, WatermarkDedupe, WatermarkPaths
+from consumer.dedupe.stored_watermarks import load_watermarks
+from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
 from consumer.dedupe.watermarks import Watermarks
-from consumer.processor.sequence_store import load_watermarks
-from consumer.processor.services import Ports
+from consumer.processor.services import Services
 from consumer.settings.settings import Settings
 
 _TABLE_SECONDS = 120
@@ -34,60 +34,60 @@ def open_table(settings: Settings) -> DynamoDedupeTable | None:
     if settings.dedupe is None:
         return None
     name = settings.dedupe_table or f"{settings.application_name}-dedupe"
-    return DynamoDedupeTable(make_dynamodb_client(settings.region, settings.dynamodb_endpoint), name)
+    return DynamoDedupeTable(make_claims_client(settings.region, settings.dynamodb_endpoint), name)
 
 
-def await_table(table: DynamoDedupeTable, ports: Ports) -> None:
+def await_table(table: DynamoDedupeTable, services: Services) -> None:
     """Make the table when it is missing, and wait until it is usable.
 
     Raises:
         StoreUnavailable: it does not become usable within two minutes.
         StoreRefused: permissions.
     """
-    deadline = ports.clock.monotonic() + _TABLE_SECONDS
-    while not until_known(table.ensure, ports.backoff(), "the dedupe table"):
-        if ports.clock.monotonic() >= deadline:
+    deadline = services.clock.monotonic() + _TABLE_SECONDS
+    while not until_known(table.ensure, services.backoff(), "the dedupe table"):
+        if services.clock.monotonic() >= deadline:
             raise StoreUnavailable(
                 "the dedupe table does not become active", next_step="look at the table in DynamoDB's console"
             )
-        ports.clock.sleep(_POLL_SECONDS)
+        services.clock.sleep(_POLL_SECONDS)
 
 
 class DedupeStarter:
     """Opens the deduplicator of one shard.
 
-    `retention_ms` tells the stream's retention as it is now: an operator may raise it while a processor lives. `each`
-    runs the claims, in threads unless told.
+    `retention_ms` tells the stream's retention as it is now: an operator may raise it while a processor lives.
+    `map_claims` runs the claims, in threads unless told.
     """
 
     def __init__(
         self,
-        ports: Ports,
+        services: Services,
         table: DedupeTable,
         shard_id: str,
         retention_ms: Callable[[], int],
-        each: Each | None = None,
+        map_claims: ClaimMap | None = None,
     ) -> None:
-        self._ports = ports
+        self._services = services
         self._retention_ms = retention_ms
         self._table = table
         self._shard_id = shard_id
-        self._each = each
+        self._map_claims = map_claims
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def open(self, tail: Predecessor) -> Deduplicator:
-        """Return the deduplicator for a chain that stands at `tail`."""
-        settings = self._ports.settings
-        place = f"{settings.stream_name}/{self._shard_id}"
+        """Return the deduplicator for a chain that ends at `tail`."""
+        settings = self._services.settings
+        shard = f"{settings.stream_name}/{self._shard_id}"
         if settings.dedupe == "claims":
             return Claims(
                 self._table,
                 PayloadPath(_required(settings.event_id, "eventId")),
-                place,
-                self._ports.clock,
-                self._ports.backoff,
+                shard,
+                self._services.clock,
+                self._services.backoff,
                 lifetime_seconds=lambda: self._retention_ms() // 1000 + DAY_SECONDS,
-                each=self._each,
+                map_claims=self._map_claims,
             )
         paths = WatermarkPaths(
             PayloadPath(_required(settings.producer_sequence, "producerSequence")),
@@ -96,7 +96,7 @@ class DedupeStarter:
         )
         shard_id = self._shard_id
         state = self._at(shard_id, tail) if isinstance(tail, Position) else self._inherited(shard_id)
-        return WatermarkDedupe(self._table, paths, place, state, self._ports.backoff)
+        return WatermarkDedupe(self._table, paths, shard, state, self._services.backoff)
 
     def _inherited(self, shard_id: str) -> Watermarks:
         """Return what a shard's parents had seen at their ends, together; empty for a shard without parents.
@@ -104,7 +104,7 @@ class DedupeStarter:
         A parent that ended without a record passes on what it had inherited itself.
         """
         state = Watermarks()
-        info = self._ports.stream.shard(shard_id)
+        info = self._services.stream.shard(shard_id)
         for parent in () if info is None else info.parents:
             end = self._end_of(parent)
             if end is None:
@@ -115,21 +115,19 @@ class DedupeStarter:
         return state
 
     def _end_of(self, parent: str) -> EndMarker | None:
-        key = end_marker_key(self._ports.settings.prefix, parent)
-        found = until_known(lambda: self._ports.store.get(key), self._ports.backoff(), f"GET {key}")
+        key = end_marker_key(self._services.settings.prefix, parent)
+        found = self._services.store.get(key)
         return None if found is None else decode_marker(found.body, EndMarker, key)
 
     def _at(self, shard_id: str, position: Position) -> Watermarks:
         """Return the watermarks at the end of the segment that ends at `position`."""
-        place = f"{self._ports.settings.stream_name}/{shard_id}"
-        row = until_known(lambda: self._table.read_tail(place), self._ports.backoff(), "the watermarks' tail row")
+        shard = f"{self._services.settings.stream_name}/{shard_id}"
+        row = until_known(lambda: self._table.read_tail(shard), self._services.backoff(), "the watermarks' tail row")
         if row is not None and row.position == position:
             return row.watermarks
         found = self._find(shard_id, position)
         state = (
-            None
-            if found is None
-            else load_watermarks(self._ports.store, self._ports.settings.prefix, found, self._ports.backoff())
+            None if found is None else load_watermarks(self._services.store, self._services.settings.prefix, found)
         )
         if state is None:
             self._log.warning(
@@ -141,17 +139,16 @@ class DedupeStarter:
         return state or Watermarks()
 
     def _find(self, shard_id: str, position: Position) -> SegmentMetadata | None:
-        ports = self._ports
-        now_ms = ports.clock.now_ms()
+        services = self._services
+        now_ms = services.clock.now_ms()
         return segment_ending_at(
-            ports.store,
-            ports.settings.prefix,
+            services.store,
+            services.settings.prefix,
             shard_id,
             position,
             now_ms=now_ms,
             # A position that KCL can still resume from lies within the retention, or just behind it.
             oldest_ms=now_ms - self._retention_ms() - _MARGIN_MS,
-            backoff=ports.backoff,
         )
 
 

@@ -1,6 +1,6 @@
 """The record processor of one shard: KCL's callbacks, in the order that exactly-once needs.
 
-    initialize          check where the chain stands
+    initialize          check where the chain ends
     process_records     take records, commit what is due, then perhaps checkpoint
     shutdown_requested  commit what is held, checkpoint
     shard_ended         commit what is held, prove the end, mark it, checkpoint SHARD_END
@@ -11,25 +11,25 @@ supervisor start it again from the last checkpoint.
 """
 
 import random
+from dataclasses import dataclass
 
 import structlog
 
 from archive.clock import Clock, IdSource
 from archive.errors import DeliveryDoubt, LeaseLost
 from archive.format.keys import check_shard_id
-from archive.format.position import Position
 from archive.store.objects import ObjectStore
-from consumer.dedupe.deduplicator import Each
+from consumer.dedupe.deduplicator import ClaimMap
 from consumer.dedupe.table import DedupeTable
-from consumer.processor.archiver import Archiver, Limits
+from consumer.processor.archiver import Archiver
 from consumer.processor.checkpoints import IntervalCheckpoints
 from consumer.processor.dedupe_start import DedupeStarter
-from consumer.processor.protocol import Batch, Closing, Initialize
+from consumer.processor.protocol import Batch, Initialize, ShutdownInput
 from consumer.processor.protocol import LeaseLost as LeaseLostMessage
-from consumer.processor.retention import RetentionWatch
+from consumer.processor.retention import RetentionGuard, TimeLeft
 from consumer.processor.sequence_store import SequenceStore
-from consumer.processor.services import Ports
-from consumer.processor.shard_end import ShardEnder
+from consumer.processor.services import Services
+from consumer.processor.shard_end import ShardEndProof
 from consumer.processor.shard_start import ShardStarter
 from consumer.settings.settings import Settings
 from consumer.stream.port import Stream
@@ -37,6 +37,7 @@ from consumer.stream.port import Stream
 SHUTDOWN_SECONDS = 22.0
 """What a stop may take: `shutdownGraceMillis` is 25 s, a graceful hand-over waits 30 s."""
 SHARD_END_BUDGET_SECONDS = 120.0
+_NEAR_RETENTION_LOG_SECONDS = 60.0
 
 
 class ShardProcessor:
@@ -53,56 +54,41 @@ class ShardProcessor:
         rng: random.Random,
         new_id: IdSource,
         dedupe_table: DedupeTable | None = None,
-        claim_each: Each | None = None,
+        map_claims: ClaimMap | None = None,
     ) -> None:
         self._dedupe_table = dedupe_table
-        self._claim_each = claim_each
-        self._ports = Ports(settings, store, stream, clock, rng, new_id)
+        self._map_claims = map_claims
+        self._services = Services(settings, store, stream, clock, rng, new_id)
         self._shard: _Shard | None = None
         self._silent = False
 
     def initialize(self, initialize_input: Initialize) -> None:
         """Check the stream, the archive and the checkpoint; see `shard_start` for what is refused."""
         shard_id = check_shard_id(initialize_input.shard_id)
-        settings, store, stream, clock, rng, new_id = self._ports
-        starter = ShardStarter(self._ports, shard_id)
-        asked_at = clock.monotonic()
+        services = self._services
+        starter = ShardStarter(services, shard_id)
+        asked_at = services.clock.monotonic()
         start = starter.start(initialize_input.sequence_number, initialize_input.sub_sequence_number or 0)
-        sequences = SequenceStore(
-            store, settings.prefix, shard_id, clock, rng, budget_seconds=settings.store_timeout_seconds
-        )
-        retention = RetentionWatch(
-            stream, clock, shard_id, start.identity, settings.max_segment_age_seconds, asked_at=asked_at
-        )
+        sequences = SequenceStore(services, shard_id)
+        retention = RetentionGuard(services, shard_id, start.identity, asked_at=asked_at)
         dedupe = None
         if self._dedupe_table is not None:
             opener = DedupeStarter(
-                self._ports, self._dedupe_table, shard_id, lambda: retention.retention_ms, self._claim_each
+                services, self._dedupe_table, shard_id, lambda: retention.retention_ms, self._map_claims
             )
-            dedupe = opener.open(start.tail)
-        archiver = Archiver(
-            shard_id,
-            sequences,
-            start.tail,
-            _limits(settings),
-            clock,
-            new_id,
-            dedupe=dedupe,
-            on_chain_start=starter.mark_start,
-            continuity=start.continuity,
+            dedupe = opener.open(start.chain.tail)
+        self._shard = _Shard(
+            Archiver(services, shard_id, sequences, start.chain, dedupe=dedupe, on_chain_start=starter.mark_start),
+            IntervalCheckpoints(services, shard_id, last=start.chain.archived_through),
+            ShardEndProof(services, shard_id),
+            retention,
         )
-        checkpoints = IntervalCheckpoints(
-            clock,
-            rng,
-            shard_id,
-            interval_seconds=settings.checkpoint_interval_seconds,
-            budget_seconds=settings.store_timeout_seconds,
-            last=start.tail if isinstance(start.tail, Position) else None,
-        )
-        ender = ShardEnder(self._ports, shard_id)
-        self._shard = _Shard(archiver, checkpoints, ender, retention)
         structlog.get_logger().info(
-            "shard_opened", shard=shard_id, after=str(start.tail), continuity=start.continuity, arn=start.identity.arn
+            "shard_opened",
+            shard=shard_id,
+            after=str(start.chain.tail),
+            continuity=start.chain.continuity.stored,
+            arn=start.identity.arn,
         )
 
     def process_records(self, process_records_input: Batch) -> None:
@@ -112,18 +98,21 @@ class ShardProcessor:
         shard = self._opened()
         archiver = shard.archiver
         records = process_records_input.records
-        received_at = self._ports.clock.monotonic()
+        received_at = self._services.clock.monotonic()
         # At every call: one without records that says "caught up" is no proof after an outage longer than retention.
-        if archiver.is_unbroken or archiver.delivered is not None:
-            shard.retention.check_unbroken(archiver.delivered or archiver.last)
+        if archiver.chain.is_unbroken or archiver.delivered is not None:
+            shard.retention.check_unbroken(archiver.reached)
+        left = None
         if records:
             shard.retention.check_delivery(records[0])
-            archiver.write_through = shard.retention.is_near(records[0].arrival_ms)
+            shard.retention.refresh()
+            left = shard.retention.time_left(records[0].arrival_ms)
+            shard.warn(left, self._services.clock.monotonic())
             archiver.take(records, received_at)
-        shard.retention.caught_up(process_records_input.millis_behind_latest, received_at)
-        archiver.tick(records=len(records))
+        shard.retention.caught_up(process_records_input.millis_behind_latest, received_at, left)
+        archiver.tick(records=len(records), near_retention=left is not None and left.is_near)
         try:
-            shard.checkpoints.offer(process_records_input.checkpointer, archiver.tail, archiver.delivered)
+            shard.checkpoints.offer(process_records_input.checkpointer, archiver.chain.tail, archiver.delivered)
         except LeaseLost as exc:
             self._fall_silent(str(exc))
 
@@ -131,26 +120,26 @@ class ShardProcessor:
         """Drop what is held. The new owner reads it again from the checkpoint."""
         self._fall_silent("KCL says that the lease is lost")
 
-    def shutdown_requested(self, shutdown_requested_input: Closing) -> None:
+    def shutdown_requested(self, shutdown_requested_input: ShutdownInput) -> None:
         """Commit what is held and checkpoint it, within the grace that the daemon gives."""
         if self._silent:
             return
         shard = self._opened()
-        deadline = self._ports.clock.monotonic() + SHUTDOWN_SECONDS
+        deadline = self._services.clock.monotonic() + SHUTDOWN_SECONDS
         shard.archiver.commit(
-            "shutdown", budget_seconds=min(SHUTDOWN_SECONDS, self._ports.settings.store_timeout_seconds)
+            "shutdown", budget_seconds=min(SHUTDOWN_SECONDS, self._services.settings.store_timeout_seconds)
         )
         try:
             shard.checkpoints.now(
                 shutdown_requested_input.checkpointer,
-                shard.archiver.tail,
+                shard.archiver.chain.tail,
                 shard.archiver.delivered,
-                budget_seconds=deadline - self._ports.clock.monotonic(),
+                budget_seconds=deadline - self._services.clock.monotonic(),
             )
         except LeaseLost as exc:
             self._fall_silent(str(exc))
 
-    def shard_ended(self, shard_ended_input: Closing) -> None:
+    def shard_ended(self, shard_ended_input: ShutdownInput) -> None:
         """Commit what is held, prove the end, write its marker, checkpoint SHARD_END.
 
         Answering without that checkpoint would make KCL ask for ever, so whatever prevents it is raised.
@@ -163,8 +152,8 @@ class ShardProcessor:
             )
         shard.archiver.commit("shard_end")
         archiver = shard.archiver
-        unbroken = archiver.is_unbroken and shard.retention.is_unbroken(archiver.delivered or archiver.last)
-        shard.ender.mark_end(archiver.tail, unbroken=unbroken)
+        unbroken = archiver.chain.is_unbroken and shard.retention.is_unbroken(archiver.reached)
+        shard.end_proof.mark_end(archiver.chain.tail, unbroken=unbroken)
         shard.checkpoints.shard_end(shard_ended_input.checkpointer, budget_seconds=SHARD_END_BUDGET_SECONDS)
 
     def _opened(self) -> "_Shard":
@@ -187,23 +176,24 @@ class ShardProcessor:
         self._silent = True
 
 
+@dataclass
 class _Shard:
     """What one opened shard is made of."""
 
-    def __init__(
-        self, archiver: Archiver, checkpoints: IntervalCheckpoints, ender: ShardEnder, retention: RetentionWatch
-    ) -> None:
-        self.archiver = archiver
-        self.checkpoints = checkpoints
-        self.ender = ender
-        self.retention = retention
+    archiver: Archiver
+    checkpoints: IntervalCheckpoints
+    end_proof: ShardEndProof
+    retention: RetentionGuard
+    warned_at: float | None = None
 
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        max_segment_bytes=settings.max_segment_bytes,
-        max_segment_age_seconds=settings.max_segment_age_seconds,
-        linger_seconds=settings.linger_seconds,
-        flush_seconds=settings.flush_seconds,
-        store_timeout_seconds=settings.store_timeout_seconds,
-    )
+    def warn(self, left: TimeLeft, now: float) -> None:
+        """Report, once a minute, that what is delivered is about to be trimmed."""
+        if not left.is_near or (self.warned_at is not None and now - self.warned_at < _NEAR_RETENTION_LOG_SECONDS):
+            return
+        self.warned_at = now
+        structlog.get_logger().error(
+            "near_retention",
+            shard=self.archiver.shard_id,
+            left_seconds=left.left_ms // 1000,
+            next_step="raise the stream's retention now; the reader is about to lose records to trimming",
+        )

@@ -87,7 +87,7 @@ class Batch(NamedTuple):
     checkpointer: Checkpointer
 
 
-class Closing(NamedTuple):
+class ShutdownInput(NamedTuple):
     """What `shard_ended` and `shutdown_requested` are given."""
 
     checkpointer: Checkpointer
@@ -114,11 +114,11 @@ class Processor(Protocol):
         """Fall silent."""
         ...
 
-    def shard_ended(self, shard_ended_input: Closing) -> None:
+    def shard_ended(self, shard_ended_input: ShutdownInput) -> None:
         """Prove the end and checkpoint it."""
         ...
 
-    def shutdown_requested(self, shutdown_requested_input: Closing) -> None:
+    def shutdown_requested(self, shutdown_requested_input: ShutdownInput) -> None:
         """Commit what is held and checkpoint."""
         ...
 
@@ -139,7 +139,7 @@ class _Channel:
         """Decode one line.
 
         Raises:
-            DeliveryDoubt: the line is no message of the protocol; the error names the field.
+            DeliveryDoubt: the line is not a message of the protocol; the error names the field.
         """
         if not line.endswith(b"\n"):
             if len(line) >= MAX_MESSAGE_BYTES:
@@ -201,9 +201,9 @@ class _StrictProcess(kcl.KCLProcess):  # type: ignore[misc] # kclpy is untyped
             case LeaseLost():
                 self.processor.lease_lost(action)
             case _ShardEnded():
-                self.processor.shard_ended(Closing(self.checkpointer))
+                self.processor.shard_ended(ShutdownInput(self.checkpointer))
             case _ShutdownRequested():
-                self.processor.shutdown_requested(Closing(self.checkpointer))
+                self.processor.shutdown_requested(ShutdownInput(self.checkpointer))
             case _:
                 raise DeliveryDoubt("an answer to a checkpoint that nobody asked for", next_step=_PROTOCOL_STEP)
 

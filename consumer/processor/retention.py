@@ -1,16 +1,16 @@
-"""The watch over retention: Kinesis trims what nobody has read, without a word to the reader."""
+"""The guard against retention: Kinesis trims what nobody has read, without a word to the reader."""
 
 import math
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
-from archive.clock import Clock
 from archive.errors import DeliveryDoubt, StreamUnavailable
 from archive.format.minute import MINUTE_MS, minute_of
 from archive.format.position import Position
 from archive.format.record import Record
-from consumer.stream.port import SURELY_KEPT_MS, Stream, StreamIdentity
+from consumer.processor.services import Services
+from consumer.stream.port import SURELY_KEPT_MS, StreamIdentity
 
 RETENTION_MARGIN_SECONDS: Final = 300.0
 FLIGHT_SECONDS: Final = 900.0
@@ -18,10 +18,20 @@ FLIGHT_SECONDS: Final = 900.0
 STALE_DELIVERY_MS: Final = 12 * 3_600_000
 """Half of the day that `minutebook expire` adds to retention (docs/decisions/0011-restore-and-expire.md)."""
 _RETENTION_REREAD_SECONDS: Final = 3600.0
-_NEAR_RETENTION_LOG_SECONDS: Final = 60.0
 
 
-class RetentionWatch:
+class TimeLeft(NamedTuple):
+    """How long a record stays in the stream.
+
+    Until `far_until`, on the monotonic clock, it is far from its end; once it `is_near`, no buffer may hold it back.
+    """
+
+    left_ms: int
+    far_until: float
+    is_near: bool
+
+
+class RetentionGuard:
     """Tells when the reader comes close to what retention trims.
 
     A writer's buffer must be younger than what has been trimmed already: else its slot's records could be
@@ -29,34 +39,28 @@ class RetentionWatch:
     as it was an hour of work ago at most; `asked_at` is when `identity` was asked for, on the monotonic clock.
     """
 
-    def __init__(
-        self,
-        stream: Stream,
-        clock: Clock,
-        shard_id: str,
-        identity: StreamIdentity,
-        max_segment_age_seconds: float,
-        *,
-        asked_at: float,
-    ) -> None:
-        self._stream = stream
-        self._clock = clock
+    def __init__(self, services: Services, shard_id: str, identity: StreamIdentity, *, asked_at: float) -> None:
+        self._stream = services.stream
+        self._clock = clock = services.clock
         self.retention_ms = identity.retention_ms
-        self._margin_ms = int((max_segment_age_seconds + FLIGHT_SECONDS + RETENTION_MARGIN_SECONDS) * 1000)
+        margin_seconds = services.settings.max_segment_age_seconds + FLIGHT_SECONDS + RETENTION_MARGIN_SECONDS
+        self._margin_ms = int(margin_seconds * 1000)
         self._shard_id = shard_id
         self._read_at = asked_at
         # The first batch may come long after the start looked, so it proves its link again where anything is trimmed.
         self._read_up_to = -math.inf if identity.may_have_trimmed(clock.now_ms()) else clock.monotonic()
         self._held_at: float | None = None
-        self._kept_until = -math.inf  # until a batch says how old the last delivered record is
-        self._logged_at: float | None = None
+        self._far_until = -math.inf  # until a batch says how old the last delivered record is
         self._log = structlog.get_logger().bind(shard=shard_id)
 
-    def caught_up(self, behind_ms: int | None, received_at: float) -> None:
+    def caught_up(self, behind_ms: int | None, received_at: float, oldest: TimeLeft | None) -> None:
         """Note how far the reader is: all that arrived until `behind_ms` before `received_at` has been delivered.
 
         `received_at` is when the call began, on the monotonic clock: a machine may sleep for days in the middle.
+        `oldest` is the time left to the first record that the call brought.
         """
+        if oldest is not None:
+            self._far_until = oldest.far_until
         if behind_ms is not None:
             self._read_up_to = received_at - behind_ms / 1000
 
@@ -84,7 +88,7 @@ class RetentionWatch:
         # while. So a reader that catches up over days asks every few minutes, not with every batch.
         now = self._clock.monotonic()
         lately = self._held_at is not None and now - self._held_at < RETENTION_MARGIN_SECONDS
-        if not lately or now >= self._kept_until:
+        if not lately or now >= self._far_until:
             self._held_at = now if self._stream.holds(self._shard_id, delivered) else None
         return self._held_at is not None
 
@@ -107,24 +111,15 @@ class RetentionWatch:
                 next_step="look for a pause of this host; the next start goes on from the archive and marks a gap",
             )
 
-    def is_near(self, arrival_ms: int) -> bool:
-        """Tell whether a record of this arrival time is close to being trimmed; logs it once a minute."""
-        self._reread()
-        now = self._clock.monotonic()
+    def time_left(self, arrival_ms: int) -> TimeLeft:
+        """Return how long a record of this arrival time stays in the stream, by the retention as it is known."""
+        now = self._clock.monotonic()  # first: a suspend between the two clocks must not add to the time left
         left_ms = arrival_ms + self.retention_ms - self._clock.now_ms()
-        self._kept_until = now + (left_ms - self._margin_ms) / 1000
-        if left_ms > self._margin_ms:
-            return False
-        if self._logged_at is None or now - self._logged_at >= _NEAR_RETENTION_LOG_SECONDS:
-            self._logged_at = now
-            self._log.error(
-                "near_retention",
-                left_seconds=left_ms // 1000,
-                next_step="raise the stream's retention now; the reader is about to lose records to trimming",
-            )
-        return True
+        far_ms = left_ms - self._margin_ms
+        return TimeLeft(left_ms, now + far_ms / 1000, is_near=far_ms <= 0)
 
-    def _reread(self) -> None:
+    def refresh(self) -> None:
+        """Ask the stream for its retention again, once an hour; the last known one stays when it does not answer."""
         now = self._clock.monotonic()
         if now - self._read_at < _RETENTION_REREAD_SECONDS:
             return
@@ -132,5 +127,5 @@ class RetentionWatch:
         try:
             self.retention_ms = self._stream.describe().retention_ms
         except StreamUnavailable as exc:
-            # The last known retention still stands; archiving does not depend on this answer.
+            # Archiving does not depend on this answer.
             self._log.warning("retention_unknown", error=str(exc), retention_hours=self.retention_ms // 3_600_000)

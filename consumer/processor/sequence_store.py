@@ -1,30 +1,24 @@
 """The sequence store: the S3 objects of one shard, seen as a store of sequence ranges.
 
-What was archived before this processor started is found by LIST and HEAD, once for each minute that is met; what
+What was archived before this processor started is found by LIST and HEAD, once for each minute that is reached; what
 is archived afterwards is found by losing a slot. A steady processor therefore sends no LIST and no HEAD.
 """
 
-import random
 from bisect import insort
 
 import structlog
 
-from archive.clock import Clock
-from archive.errors import ObjectVanished, StoreUnavailable
+from archive.errors import StoreUnavailable
 from archive.format.keys import duplicates_key, minute_prefix, segment_key, watermarks_key
-from archive.format.markers import JSON_TYPE
 from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS, minute_text
 from archive.format.position import Position
 from archive.format.segment import SegmentWriter
-from archive.retry import Backoff, until_known
 from archive.store.commit import BODY_TYPE, AlreadyStored, Committed, commit_segment, stored_segment
-from archive.store.objects import ObjectStore
+from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE, load_watermarks, store_watermarks
 from consumer.dedupe.watermarks import Watermarks
+from consumer.processor.services import Services
 
-WATERMARKS_LIMIT = 1000
-WATERMARKS_BESIDE = "beside"
-"""The value of the metadata field `watermarks` when they stand in an object of their own."""
 SKEW_MS = 5 * MINUTE_MS
 """How far the clocks of two writers may be apart: minutes that began later than this need no LIST."""
 
@@ -33,33 +27,22 @@ class SequenceStore:
     """One shard's stored ranges, in order, as far as they lie ahead of the reader.
 
     `started_ms` is the wall clock at the processor's start: a minute that began more than five minutes after it
-    can only have been written by a writer that contends for the same slots as we do. Only for the first minute that
-    is met is this more than thrift: a span lies within one minute, and behind it this processor is on the chain.
+    can only have been written by a writer that contends for the same slots as we do. Only for the first minute
+    is this more than thrift: a span lies within one minute, and behind it this processor is on the chain.
     """
 
-    def __init__(
-        self,
-        store: ObjectStore,
-        prefix: str,
-        shard_id: str,
-        clock: Clock,
-        rng: random.Random,
-        *,
-        budget_seconds: float,
-    ) -> None:
-        self._store = store
-        self._prefix = prefix
+    def __init__(self, services: Services, shard_id: str) -> None:
+        self._services = services
+        self._prefix = services.settings.prefix
         self._shard_id = shard_id
-        self._clock = clock
-        self._rng = rng
-        self._budget_seconds = budget_seconds
-        self._started_ms = clock.now_ms()
-        self._met: set[int] = set()
+        self._clock = services.clock
+        self._started_ms = self._clock.now_ms()
+        self._loaded: set[int] = set()
         self._ahead: list[SegmentMetadata] = []
         self._log = structlog.get_logger().bind(shard=shard_id)
 
-    def meet(self, minute: int, floor: Position | None) -> None:
-        """Learn what is stored of `minute`, the first time it is met; ranges up to `floor` are known already.
+    def load_minute(self, minute: int, archived_through: Position | None) -> None:
+        """Learn what is stored of `minute`, once; ranges up to `archived_through` are known already.
 
         The very first minute is always listed, whatever the clock says: a start may lie inside a stored span, and
         this clock may have been wrong when it was read.
@@ -68,18 +51,18 @@ class SequenceStore:
             ForeignObject, FormatError, ObjectVanished: doubt about a stored segment.
             StoreUnavailable, StoreRefused: the store.
         """
-        if minute in self._met or (self._met and not self._may_be_stored(minute)):
+        if minute in self._loaded or (self._loaded and not self._may_be_stored(minute)):
             return
         prefix = minute_prefix(self._prefix, self._shard_id, minute)
-        backoff = self.backoff(self._budget_seconds)
-        listed = until_known(lambda: list(self._store.list_objects(prefix)), backoff, f"LIST {prefix}")
-        for row in listed:
-            stored = stored_segment(self._store, self._prefix, row.key, backoff)
-            if floor is None or stored.last > floor:
-                insort(self._ahead, stored, key=lambda one: one.span)
-        self._met.add(minute)
-        if listed:
-            self._log.info("stored_ranges_found", minute=minute_text(minute), segments=len(listed))
+        store = self._services.store_within()
+        keys = store.keys(prefix)
+        for key in keys:
+            stored = stored_segment(store, self._prefix, key)
+            if archived_through is None or stored.last > archived_through:
+                insort(self._ahead, stored, key=lambda segment: segment.span)
+        self._loaded.add(minute)
+        if keys:
+            self._log.info("stored_ranges_found", minute=minute_text(minute), segments=len(keys))
 
     @property
     def next_first(self) -> Position | None:
@@ -94,54 +77,43 @@ class SequenceStore:
 
     def commit(
         self,
-        run: SegmentWriter,
+        segment: SegmentWriter,
         *,
         after: Predecessor,
         writer: str,
-        continuity: Continuity | None,
+        continuity: Continuity,
         watermarks: Watermarks | None,
         budget_seconds: float,
     ) -> tuple[str, SegmentMetadata, Committed | AlreadyStored]:
-        """Commit a run at its slot; returns the key, our metadata and the outcome. See `archive.store.commit`.
+        """Commit a segment at its slot; returns the key, our metadata and the outcome. See `archive.store.commit`.
 
         What goes with the segment is written before it, under keys that carry `writer`: dropped duplicates, and
         watermarks that do not fit into the metadata. They mean nothing until the segment exists.
         """
-        backoff = self.backoff(budget_seconds)
-        first = run.span.first
-        if run.dropped:
-            key = duplicates_key(self._prefix, self._shard_id, run.minute, first, writer)
-            self._put_beside(key, run.duplicates_body(), BODY_TYPE, backoff)
-        text = None if watermarks is None else watermarks.encode()
-        if text is not None and len(text) > WATERMARKS_LIMIT:
-            key = watermarks_key(self._prefix, self._shard_id, run.minute, first, writer)
-            self._put_beside(key, text.encode(), JSON_TYPE, backoff)
-            text = WATERMARKS_BESIDE
-        if backoff.is_spent and (run.dropped or text == WATERMARKS_BESIDE):
+        store = self._services.store_within(budget_seconds)
+        backoff = store.new_backoff()
+        first = segment.span.first
+        if segment.dropped:
+            key = duplicates_key(self._prefix, self._shard_id, segment.minute, first, writer)
+            body = segment.duplicates_body()
+            # The key is ours alone: when it exists already, an earlier attempt of this very request was applied.
+            store.put_if_absent(key, body, content_type=BODY_TYPE)
+        text = None
+        if watermarks is not None:
+            beside = watermarks_key(self._prefix, self._shard_id, segment.minute, first, writer)
+            text = store_watermarks(store, beside, watermarks)
+        if backoff.is_spent and (segment.dropped or text == WATERMARKS_BESIDE):
             raise StoreUnavailable(
                 f"what goes with the segment {first} of {self._shard_id} took its whole time",
                 next_step="nothing was checkpointed, the records come again; look for pauses of this host",
             )
-        metadata = run.metadata(after=after, writer=writer, continuity=continuity, watermarks=text)
-        key = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)
-        return key, metadata, commit_segment(self._store, key, run.body(), metadata, backoff)
+        metadata = segment.metadata(after=after, writer=writer, continuity=continuity, watermarks=text)
+        slot = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)
+        return slot, metadata, commit_segment(store.raw, slot, segment.body(), metadata, backoff)
 
     def watermarks_of(self, metadata: SegmentMetadata) -> Watermarks | None:
-        """Return the watermarks that travel with a stored segment; None when it carries none.
-
-        Raises:
-            ObjectVanished: they stand beside the segment and are gone.
-            FormatError: they do not parse.
-        """
-        return load_watermarks(self._store, self._prefix, metadata, self.backoff(self._budget_seconds))
-
-    def _put_beside(self, key: str, body: bytes, content_type: str, backoff: Backoff) -> None:
-        # The key is ours alone: when it exists already, an earlier attempt of this very request was applied.
-        until_known(lambda: self._store.put_if_absent(key, body, {}, content_type), backoff, f"PUT {key}")
-
-    def backoff(self, budget_seconds: float) -> Backoff:
-        """Return waits for one request within a budget."""
-        return Backoff(self._clock, self._rng, budget_seconds=budget_seconds)
+        """Return the watermarks that travel with a stored segment; see `load_watermarks`."""
+        return load_watermarks(self._services.store, self._prefix, metadata)
 
     def _may_be_stored(self, minute: int) -> bool:
         start_ms = minute * MINUTE_MS
@@ -155,18 +127,3 @@ class SequenceStore:
             )
             return True
         return start_ms < self._started_ms + SKEW_MS
-
-
-def load_watermarks(
-    store: ObjectStore, prefix: str, metadata: SegmentMetadata, backoff: Backoff
-) -> Watermarks | None:
-    """Return the watermarks of a stored segment; see `SequenceStore.watermarks_of`."""
-    if metadata.watermarks is None:
-        return None
-    if metadata.watermarks != WATERMARKS_BESIDE:
-        return Watermarks.decode(metadata.watermarks)
-    key = watermarks_key(prefix, metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
-    found = until_known(lambda: store.get(key), backoff, f"GET {key}")
-    if found is None:
-        raise ObjectVanished(f"{key} is gone", next_step="find out who deletes objects under the prefix")
-    return Watermarks.decode(found.body)

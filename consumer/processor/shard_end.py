@@ -17,25 +17,24 @@ from typing import Literal
 import structlog
 
 from archive.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
+from archive.format.document import FORMAT
 from archive.format.keys import application_key, end_marker_key, start_marker_key
-from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, decode_marker, encode_marker
+from archive.format.markers import ApplicationRecord, EndMarker, decode_marker, encode_marker
 from archive.format.metadata import ChainStart, Predecessor
+from archive.format.minute import iso_time
 from archive.format.position import Position
-from archive.retry import until_known
-from archive.store.objects import PutOutcome
 from consumer.archived.application import check_stream, read_application
-from consumer.processor.services import Ports
-from consumer.processor.shard_start import iso_time
+from consumer.processor.services import Services
 from consumer.stream.port import ShardInfo
 
 _STEP = "nothing was checkpointed; after a restart KCL asks the stream again"
 
 
-class ShardEnder:
+class ShardEndProof:
     """Proves the end of one shard and writes its end marker."""
 
-    def __init__(self, ports: Ports, shard_id: str) -> None:
-        self._ports = ports
+    def __init__(self, services: Services, shard_id: str) -> None:
+        self._services = services
         self._shard_id = shard_id
         self._log = structlog.get_logger().bind(shard=shard_id)
 
@@ -50,36 +49,33 @@ class ShardEnder:
         """
         last = tail.adopted if isinstance(tail, ChainStart) else tail
         info, proof = self._prove(tail, last, unbroken=unbroken)
-        key = end_marker_key(self._ports.settings.prefix, self._shard_id)
+        key = end_marker_key(self._services.settings.prefix, self._shard_id)
         marker = EndMarker(
             format=FORMAT,
             shard=self._shard_id,
             last=None if last is None else str(last),
             children=list(info.children) if info else [],
             proof=proof,
-            writer=self._ports.new_id(),
-            written_at=iso_time(self._ports.clock.now_ms()),
+            writer=self._services.new_id(),
+            written_at=iso_time(self._services.clock.now_ms()),
         )
-        body = encode_marker(marker)
-        outcome = until_known(
-            lambda: self._ports.store.put_if_absent(key, body, {}, JSON_TYPE), self._ports.backoff(), f"PUT {key}"
-        )
-        if outcome is PutOutcome.EXISTS:
-            self._compare(key, last, proof)
+        found = self._services.store.put_or_read(key, encode_marker(marker))
+        if found is not None:
+            _compare(decode_marker(found.body, EndMarker, key), key, last, proof)
         self._log.info("shard_end_proven", last=marker.last, proof=proof, children=marker.children)
 
     def _prove(
         self, tail: Predecessor, last: Position | None, *, unbroken: bool
     ) -> tuple[ShardInfo | None, Literal["read", "expired"]]:
         record = self._check_identity()
-        info = self._ports.stream.shard(self._shard_id)
+        info = self._services.stream.shard(self._shard_id)
         if info is not None and not info.closed:
             raise ShardEndUnproven(
                 f"KCL reports the end of {self._shard_id}, and ListShards says it is open", next_step=_STEP
             )
         # A shard that was started at a timestamp may hold older records: they were never to be read.
         since_ms = record.start_at_ms if str(tail) == "AT_TIMESTAMP" else None
-        if info is not None and not self._ports.stream.ends_after(self._shard_id, last, since_ms):
+        if info is not None and not self._services.stream.ends_after(self._shard_id, last, since_ms):
             raise ShardEndUnproven(
                 f"KCL reports the end of {self._shard_id}, and records are left after {last}", next_step=_STEP
             )
@@ -94,30 +90,25 @@ class ShardEnder:
 
     def _is_begun(self) -> bool:
         """Tell whether somebody has begun to archive the shard."""
-        key = start_marker_key(self._ports.settings.prefix, self._shard_id)
-        return until_known(lambda: self._ports.store.get(key), self._ports.backoff(), f"GET {key}") is not None
+        key = start_marker_key(self._services.settings.prefix, self._shard_id)
+        return self._services.store.get(key) is not None
 
     def _check_identity(self) -> ApplicationRecord:
-        record = read_application(self._ports.store, self._ports.settings.prefix, self._ports.backoff())
+        record = read_application(self._services.store, self._services.settings.prefix)
         if record is None:
-            key = application_key(self._ports.settings.prefix)
+            key = application_key(self._services.settings.prefix)
             raise ObjectVanished(f"{key} is gone", next_step="find out who deletes objects under the prefix")
-        check_stream(record, self._ports.stream.describe(), self._ports.settings.prefix)
+        check_stream(record, self._services.stream.describe(), self._services.settings.prefix)
         return record
 
-    def _compare(self, key: str, last: Position | None, proof: Literal["read", "expired"]) -> None:
-        """Accept an end that says the same, one that claims no proof, and one further on than ours without proof."""
-        found = until_known(lambda: self._ports.store.get(key), self._ports.backoff(), f"GET {key}")
-        if found is None:
-            raise ObjectVanished(
-                f"{key} exists for PUT and not for GET", next_step="find out who deletes objects under the prefix"
-            )
-        stored = decode_marker(found.body, EndMarker, key)
-        stored_last = stored.last_position()
-        further = stored_last is not None and (last is None or stored_last > last)
-        if stored_last == last or stored.proof == "expired" or (proof == "expired" and further):
-            return
-        raise SafetyRefusal(
-            f"{key} records the end at {stored_last}, and this processor found it at {last}",
-            next_step="run minutebook audit for the shard's last day before anything else",
-        )
+
+def _compare(stored: EndMarker, key: str, last: Position | None, proof: Literal["read", "expired"]) -> None:
+    """Accept an end that says the same, one that claims no proof, and one further on than ours without proof."""
+    stored_last = stored.last_position()
+    further = stored_last is not None and (last is None or stored_last > last)
+    if stored_last == last or stored.proof == "expired" or (proof == "expired" and further):
+        return
+    raise SafetyRefusal(
+        f"{key} records the end at {stored_last}, and this processor found it at {last}",
+        next_step="run minutebook audit for the shard's last day before anything else",
+    )

@@ -9,36 +9,35 @@ a sequence number   missing      refused, unless `minutebook.adoptCheckpoint`: a
                                  checkpoint, or another prefix; the archive would miss what lies before
 """
 
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 import structlog
 
-from archive.errors import DeliveryDoubt, FormatError, ObjectVanished, SafetyRefusal, SettingsError
+from archive.errors import DeliveryDoubt, FormatError, SafetyRefusal, SettingsError
+from archive.format.document import FORMAT
 from archive.format.keys import start_marker_key
-from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, StartMarker, decode_marker, encode_marker
+from archive.format.markers import ApplicationRecord, StartMarker, decode_marker, encode_marker
 from archive.format.metadata import ChainStart, Continuity, Predecessor
+from archive.format.minute import iso_time
 from archive.format.position import Position, is_sequence_number
-from archive.retry import until_known
-from archive.store.objects import PutOutcome
 from consumer.archived.application import read_application, settle_application
-from consumer.processor.services import Ports
+from consumer.processor.chain_tail import ChainTail
+from consumer.processor.services import Services
 from consumer.stream.port import StreamIdentity
 
 
 class ShardStart(NamedTuple):
-    """Where the chain stands when the processor takes over."""
+    """The stream, and the end of the chain when the processor takes over."""
 
     identity: StreamIdentity
-    tail: Predecessor
-    continuity: Continuity | None
+    chain: ChainTail
 
 
 class ShardStarter:
     """Checks the start of one shard, and writes its start marker."""
 
-    def __init__(self, ports: Ports, shard_id: str) -> None:
-        self._ports = ports
+    def __init__(self, services: Services, shard_id: str) -> None:
+        self._services = services
         self._shard_id = shard_id
         self._log = structlog.get_logger().bind(shard=shard_id)
 
@@ -55,21 +54,21 @@ class ShardStarter:
                 "initialPositionInStream=LATEST cannot be exactly once: two starts begin at different records",
                 next_step="set minutebook.start=now and start with minutebook consume, which fixes the time once",
             )
-        identity = self._ports.stream.describe()
+        identity = self._services.stream.describe()
         self._check_application(identity, sequence_number)
         if not is_sequence_number(sequence_number):
             try:
-                return ShardStart(identity, ChainStart.parse(sequence_number), None)
+                return ShardStart(identity, ChainTail(ChainStart.parse(sequence_number), Continuity.PROVEN))
             except FormatError as exc:
                 raise DeliveryDoubt(
-                    f"KCL starts the shard at {sequence_number!r}, which is no position",
+                    f"KCL starts the shard at {sequence_number!r}, which is not a position",
                     next_step="look at the shard's row in the lease table",
                 ) from exc
         checkpoint = Position(int(sequence_number), sub_sequence_number)
         tail = self._resumed_tail(checkpoint)
-        return ShardStart(identity, tail, self._continuity(identity, checkpoint))
+        return ShardStart(identity, ChainTail(tail, self._continuity(identity, checkpoint)))
 
-    def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity | None:
+    def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity:
         """Write start.json before the shard's first segment, within the budget; compare when one is there.
 
         Returns the continuity that the first segment must carry.
@@ -77,8 +76,8 @@ class ShardStarter:
         Raises:
             SafetyRefusal: the chain was begun at another record.
         """
-        key = start_marker_key(self._ports.settings.prefix, self._shard_id)
-        info = self._ports.stream.shard(self._shard_id)
+        key = start_marker_key(self._services.settings.prefix, self._shard_id)
+        info = self._services.stream.shard(self._shard_id)
         marker = StartMarker(
             format=FORMAT,
             shard=self._shard_id,
@@ -87,31 +86,26 @@ class ShardStarter:
             starting_hash_key=info.starting_hash_key if info else "",
             ending_hash_key=info.ending_hash_key if info else "",
             parents=list(info.parents) if info else [],
-            writer=self._ports.new_id(),
-            written_at=iso_time(self._ports.clock.now_ms()),
+            writer=self._services.new_id(),
+            written_at=iso_time(self._services.clock.now_ms()),
         )
-        body, backoff = encode_marker(marker), self._ports.backoff(budget_seconds)
-        outcome = until_known(
-            lambda: self._ports.store.put_if_absent(key, body, {}, JSON_TYPE), backoff, f"PUT {key}"
-        )
-        if outcome is PutOutcome.CREATED:
-            return None
-        stored = self._read_marker()
-        if stored is None:
-            raise ObjectVanished(
-                f"{key} exists for PUT and not for GET", next_step="find out who deletes objects under the prefix"
-            )
-        begun = stored.first_position()
+        found = self._services.store_within(budget_seconds).put_or_read(key, encode_marker(marker))
+        if found is None:
+            return Continuity.PROVEN
+        return self._compare(decode_marker(found.body, StartMarker, key).first_position(), first)
+
+    def _compare(self, begun: Position, first: Position) -> Continuity:
+        """Accept a chain that was begun at the same record, and one begun before it when the user adopts the gap."""
         if begun == first:
-            return None
-        if begun < first and self._ports.settings.adopt_checkpoint:
+            return Continuity.PROVEN
+        if begun < first and self._services.settings.adopt_checkpoint:
             self._log.error(
                 "chain_gap_adopted",
                 begun=str(begun),
                 first=str(first),
                 next_step="the audit will answer unknown for this shard: what lies between cannot be proven",
             )
-            return "unproven"
+            return Continuity.UNPROVEN
         raise SafetyRefusal(
             f"{self._shard_id} was begun at {begun} and KCL now begins at {first}, which is not archived: "
             "the lease table was lost after records were trimmed, or the start was moved",
@@ -129,16 +123,16 @@ class ShardStarter:
             format=FORMAT,
             stream_arn=identity.arn,
             stream_created_ms=identity.created_ms,
-            application=self._ports.settings.application_name,
+            application=self._services.settings.application_name,
             start="oldest",
             start_at_ms=None,
-            writer=self._ports.new_id(),
-            written_at_ms=self._ports.clock.now_ms(),
+            writer=self._services.new_id(),
+            written_at_ms=self._services.clock.now_ms(),
         )
-        settle_application(self._ports.store, self._ports.settings.prefix, identity, proposal, self._ports.backoff())
+        settle_application(self._services.store_within(), self._services.settings.prefix, identity, proposal)
 
     def _application(self) -> ApplicationRecord | None:
-        return read_application(self._ports.store, self._ports.settings.prefix, self._ports.backoff())
+        return read_application(self._services.store, self._services.settings.prefix)
 
     def _resumed_tail(self, checkpoint: Position) -> Predecessor:
         marker = self._read_marker()
@@ -146,7 +140,7 @@ class ShardStarter:
             begun_after = marker.chain_start()
             # Perhaps nobody came further than start.json: the first segment still has to name what it follows.
             return begun_after if begun_after.adopted == checkpoint else checkpoint
-        if self._ports.settings.adopt_checkpoint:
+        if self._services.settings.adopt_checkpoint:
             self._log.warning(
                 "checkpoint_adopted",
                 position=str(checkpoint),
@@ -159,25 +153,20 @@ class ShardStarter:
             "minutebook.adoptCheckpoint=true",
         )
 
-    def _continuity(self, identity: StreamIdentity, checkpoint: Position) -> Continuity | None:
-        if not identity.may_have_trimmed(self._ports.clock.now_ms()):
-            return None
-        if self._ports.stream.holds(self._shard_id, checkpoint):
-            return None
+    def _continuity(self, identity: StreamIdentity, checkpoint: Position) -> Continuity:
+        if not identity.may_have_trimmed(self._services.clock.now_ms()):
+            return Continuity.PROVEN
+        if self._services.stream.holds(self._shard_id, checkpoint):
+            return Continuity.PROVEN
         self._log.error(
             "resumed_past_retention",
             position=str(checkpoint),
             next_step="records between this position and the oldest retained one may be gone; the audit will say "
             "unknown for this shard; raise the stream's retention above the longest outage",
         )
-        return "unproven"
+        return Continuity.UNPROVEN
 
     def _read_marker(self) -> StartMarker | None:
-        key = start_marker_key(self._ports.settings.prefix, self._shard_id)
-        found = until_known(lambda: self._ports.store.get(key), self._ports.backoff(), f"GET {key}")
+        key = start_marker_key(self._services.settings.prefix, self._shard_id)
+        found = self._services.store.get(key)
         return None if found is None else decode_marker(found.body, StartMarker, key)
-
-
-def iso_time(epoch_ms: int) -> str:
-    """Return UTC in ISO 8601 with milliseconds."""
-    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -9,21 +9,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, SystemClock, new_random
 from archive.errors import SafetyRefusal, SettingsError
 from archive.logs import configure_logging
 from archive.retry import Backoff
-from archive.store.s3 import S3Store, make_s3_client
+from archive.store.retrying import RetryingStore
+from archive.store.s3 import S3Store
 from consumer.leases.rows import LeaseRows, LeaseTable, signs_of_life
-from consumer.leases.table import lease_table_of
+from consumer.leases.table import failover_seconds, lease_table_of
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import Action, Facts, PlannedRow, plan_rows
 from consumer.settings.settings import LoadedSettings, load_with_kcl
-from consumer.stream.kinesis import KinesisStream, make_kinesis_client
+from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import ShardInfo
 
-FAILOVER_MS: Final = 10_000
-"""KCL's own default of failoverTimeMillis."""
 _MARGIN_SECONDS: Final = 1
 _EMPTY: Final = LeaseRows({})
 
@@ -84,11 +84,6 @@ def rebuild(parts: Parts, *, dry_run: bool, shard_ids: Collection[str]) -> int:
         clock.sleep(max(0.0, looked + parts.failover_seconds + _MARGIN_SECONDS - clock.monotonic()))
         check_nobody_lives(before, table.read())
     return apply_plan(table, plan)
-
-
-def failover_seconds(loaded: LoadedSettings) -> float:
-    """Return the time after which KCL takes a lease for lost."""
-    return int(loaded.kcl.get("failoverTimeMillis", FAILOVER_MS)) / 1000
 
 
 def parse_time(text: str) -> int:
@@ -159,13 +154,12 @@ def _gather(loaded: LoadedSettings, clock: Clock, as_of_ms: int | None) -> Facts
     stream = KinesisStream(
         lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
     )
-    waits: Callable[[], Backoff] = lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds)  # noqa: E731
+    s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
     return gather_facts(
-        S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket),
+        RetryingStore(s3, lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds)),
         settings.prefix,
         stream.describe(),
         stream.all_shards(),
-        waits,
         now_ms=clock.now_ms(),
         as_of_ms=as_of_ms,
     )

@@ -1,11 +1,10 @@
 """What `minutebook restore` learns from the archive and the stream before it plans."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from archive.errors import SafetyRefusal
 from archive.format.minute import MINUTE_MS
-from archive.retry import Backoff
-from archive.store.objects import ObjectStore
+from archive.store.retrying import RetryingStore
 from consumer.archived.application import check_stream, kcl_start, read_application
 from consumer.archived.chain_ends import AHEAD_MINUTES, find_ends
 from consumer.archived.shard_markers import read_archived_shards
@@ -14,11 +13,10 @@ from consumer.stream.port import ShardInfo, StreamIdentity
 
 
 def gather_facts(
-    store: ObjectStore,
+    store: RetryingStore,
     prefix: str,
     identity: StreamIdentity,
     shards: Mapping[str, ShardInfo],
-    waits: Callable[[], Backoff],
     *,
     now_ms: int,
     as_of_ms: int | None,
@@ -32,14 +30,14 @@ def gather_facts(
         ForeignObject, FormatError, ObjectVanished: an object is not what its name says.
         StoreUnavailable, StoreRefused: the store.
     """
-    record = read_application(store, prefix, waits())
+    record = read_application(store, prefix)
     if record is None:
         raise SafetyRefusal(
             f"no archive begins at prefix {prefix!r}: there is nothing to restore from",
             next_step="correct minutebook.bucket and minutebook.prefix; a new application needs no restore",
         )
     check_stream(record, identity, prefix)
-    archived = read_archived_shards(store, prefix, waits)
+    archived = read_archived_shards(store, prefix)
     newest = now_ms // MINUTE_MS + AHEAD_MINUTES if as_of_ms is None else as_of_ms // MINUTE_MS - 1
     searched = {
         shard_id: archived[shard_id].oldest_minute(identity.retention_ms)
@@ -49,7 +47,7 @@ def gather_facts(
     return Facts(
         shards=shards,
         archived=archived,
-        ends=find_ends(store, prefix, searched, newest, waits),
+        ends=find_ends(store, prefix, searched, newest),
         start=kcl_start(record, identity, now_ms),
         oldest_held_ms=now_ms - identity.retention_ms,
         as_of=as_of_ms is not None,

@@ -9,8 +9,8 @@ nothing, and an ancestor is archived        TRIM_HORIZON, as KCL gives it to chi
 nothing                                     the application's own start
 
 Every shard that ListShards names gets a row: KCL looks for shards without one only minutes later. Rows are safe in
-any case: what is archived already is met by LIST and skipped, so a checkpoint that is too old costs reading, and one
-that is too new cannot come out of this table.
+any case: what is archived already is found by LIST and skipped, so a checkpoint that is too old costs reading, and
+one that is too new cannot come out of this table.
 """
 
 import enum

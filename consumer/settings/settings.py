@@ -41,7 +41,7 @@ _IDLE_SECONDS: Final = 60
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What a run is told. Units stand in the names; `flush_seconds` None means: by minute only.
+    """What a run is told. The names carry the units; `flush_seconds` None means: by minute only.
 
     `prefix` is empty or ends in a slash. `start` is `oldest`, `now` or epoch milliseconds.
     """
@@ -149,7 +149,7 @@ def _snake(name: str) -> str:
 
 
 def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """Return (setting -> (where it stands, text)) of the environment, and its errors."""
+    """Return (setting -> (where it is set, text)) of the environment, and its errors."""
     known = {environment_name(name): name for name in OUR_PROPERTIES}
     texts: dict[str, tuple[str, str]] = {}
     errors: list[str] = []
@@ -157,7 +157,7 @@ def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], 
         if not variable.startswith(_ENVIRONMENT) or variable == PROPERTIES_VARIABLE:
             continue
         if variable not in known:
-            errors.append(f"environment variable {variable} is no setting" + _suggestion(variable, known))
+            errors.append(f"environment variable {variable} is not a setting" + _suggestion(variable, known))
         elif text != text.strip():
             errors.append(f"environment variable {variable} begins or ends in blanks: remove them")
         else:
@@ -259,7 +259,7 @@ def _unknown(name: str) -> str:
     if "." in name and not name.startswith(_OURS):
         return f"{name} is refused: nested names reach past the checks of this file; use the flat KCL names"
     known = [*(_OURS + ours for ours in OUR_PROPERTIES), *KCL_PROPERTIES]
-    return f"{name} is no setting of KCL or Minutebook" + _suggestion(name, known)
+    return f"{name} is not a setting of KCL or Minutebook" + _suggestion(name, known)
 
 
 def _suggestion(name: str, known: Mapping[str, object] | list[str]) -> str:

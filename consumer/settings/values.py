@@ -162,7 +162,7 @@ def jmespath_expression(text: str) -> str:
     try:
         jmespath.compile(word(text))
     except jmespath.exceptions.JMESPathError as exc:
-        raise ValueError(f"is no JMESPath expression: {' '.join(str(exc).split())}") from exc
+        raise ValueError(f"is not a JMESPath expression: {' '.join(str(exc).split())}") from exc
     except RecursionError as exc:
-        raise ValueError("is no JMESPath expression that anyone can follow: too deeply nested") from exc
+        raise ValueError("is not a JMESPath expression that anyone can follow: too deeply nested") from exc
     return text

@@ -1,4 +1,4 @@
-"""`minutebook status`: how the stream, the archive and the lease table stand, without touching any of them."""
+"""`minutebook status`: what the stream, the archive and the lease table say, without touching any of them."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -9,22 +9,23 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
+from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import SystemClock, new_random
 from archive.logs import configure_logging
 from archive.retry import Backoff
-from archive.store.s3 import S3Store, make_s3_client
-from consumer.leases.table import lease_table_of
-from consumer.restore.command import failover_seconds
+from archive.store.retrying import RetryingStore
+from archive.store.s3 import S3Store
+from consumer.leases.table import failover_seconds, lease_table_of
 from consumer.settings.settings import LoadedSettings, load_with_kcl
-from consumer.status.facts import Sources, ask, look
+from consumer.status.facts import Sources, ask, observe
 from consumer.status.lag import LagReader
 from consumer.status.report import LeaseWatch, StatusReport, shard_statuses
 from consumer.status.screen import render
-from consumer.stream.kinesis import KinesisStream, make_kinesis_client
+from consumer.stream.kinesis import KinesisStream
 
 _PATIENCE_SECONDS: Final = 10
 """How long one service is asked before it is called unavailable."""
-_LOOK_APART: Final = 0.4
+_LOOKS_APART: Final = 0.4
 """The two looks at the leases lie this part of the failover time apart: a living worker renews every third of it."""
 
 
@@ -64,13 +65,13 @@ def iter_reports(sources: Sources, failover: float) -> Iterator[StatusReport]:
     watch, clock, settings = LeaseWatch(failover), sources.clock, sources.settings
     while True:
         begun = clock.monotonic()
-        seen, problems = look(sources)
-        if seen.leases is not None:
-            watch.look(seen.leases.leases, begun)
-            clock.sleep(max(0.0, begun + failover * _LOOK_APART - clock.monotonic()))
+        observation, problems = observe(sources)
+        if observation.leases is not None:
+            watch.note(observation.leases.leases, begun)
+            clock.sleep(max(0.0, begun + failover * _LOOKS_APART - clock.monotonic()))
             # Only the counters are taken: a checkpoint of now may lie beyond the archive of a moment ago.
             again = ask(sources.table.read, problems, "lease table")
-            watch.look(again.leases if again else {}, clock.monotonic())
+            watch.note(again.leases if again else {}, clock.monotonic())
         yield StatusReport(
             at_ms=clock.now_ms(),
             application=settings.application_name,
@@ -78,7 +79,7 @@ def iter_reports(sources: Sources, failover: float) -> Iterator[StatusReport]:
             bucket=settings.bucket,
             prefix=settings.prefix,
             problems=problems,
-            shards=shard_statuses(seen, watch, clock.monotonic()),
+            shards=shard_statuses(observation, watch, clock.monotonic()),
         )
 
 
@@ -91,15 +92,15 @@ def _sources(loaded: LoadedSettings, days: int) -> Sources:
     settings, clock, rng = loaded.settings, SystemClock(), new_random()
     client = make_kinesis_client(settings.region, settings.kinesis_endpoint)
     stream = KinesisStream(lambda: client, settings.stream_name, clock, rng, budget_seconds=_PATIENCE_SECONDS)
+    s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
     return Sources(
         settings=settings,
-        store=S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket),
+        store=RetryingStore(s3, lambda: Backoff(clock, rng, budget_seconds=_PATIENCE_SECONDS)),
         describe=stream.describe,
         all_shards=stream.all_shards,
         table=lease_table_of(loaded, clock, rng, budget_seconds=_PATIENCE_SECONDS),
         lags=LagReader(client, settings.stream_name),
         clock=clock,
-        waits=lambda: Backoff(clock, rng, budget_seconds=_PATIENCE_SECONDS),
         days=days,
     )
 

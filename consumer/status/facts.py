@@ -7,17 +7,17 @@ from botocore.exceptions import ClientError
 
 from archive.clock import Clock
 from archive.errors import MinutebookError
+from archive.format.day import MINUTES_A_DAY
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
-from archive.retry import Backoff
-from archive.store.objects import ObjectStore
+from archive.store.retrying import RetryingStore
 from consumer.archived.application import KclStart, check_stream, kcl_start, read_application
-from consumer.archived.chain_ends import AHEAD_MINUTES, MINUTES_PER_DAY, ChainEnd, find_end_keys, read_end
+from consumer.archived.chain_ends import AHEAD_MINUTES, ChainEnd, find_end_keys, read_end
 from consumer.archived.shard_markers import ArchivedShard, read_archived_shards
 from consumer.leases.rows import LeaseTable
 from consumer.settings.settings import Settings
 from consumer.status.lag import LagReader
-from consumer.status.report import Lag, Problem, Seen
+from consumer.status.report import Lag, Observation, Problem
 from consumer.stream.port import ShardInfo, StreamIdentity
 
 T = TypeVar("T")
@@ -29,17 +29,16 @@ class Sources(NamedTuple):
     """Whom to ask. `days` bounds how far back a chain's end is looked for."""
 
     settings: Settings
-    store: ObjectStore
+    store: RetryingStore
     describe: Callable[[], StreamIdentity]
     all_shards: Callable[[], Mapping[str, ShardInfo]]
     table: LeaseTable
     lags: LagReader | None
     clock: Clock
-    waits: Callable[[], Backoff]
     days: int
 
 
-def look(sources: Sources) -> tuple[Seen, list[Problem]]:
+def observe(sources: Sources) -> tuple[Observation, list[Problem]]:
     """Ask everybody once."""
     problems: list[Problem] = []
     identity = ask(sources.describe, problems, "stream")
@@ -55,20 +54,34 @@ def look(sources: Sources) -> tuple[Seen, list[Problem]]:
     problems += [
         Problem(sentence=f"lease table: {text}", exit_code=1) for text in (leases.unreadable if leases else ())
     ]
-    archive = ask(lambda: _look_at_archive(sources, identity, problems), problems, "archive")
-    archived, ends, unread, start = archive or ({}, {}, {}, KclStart(None))
+    archive = ask(lambda: _observe_archive(sources, identity, problems), problems, "archive")
     lags: Mapping[str, Lag] = {}
     if archive and sources.lags and shards:
-        tails = _tails(shards, archived, ends, unread, start)
-        lags = sources.lags.read(tails, sources.clock.now_ms())
-    return Seen(shards, archived, ends, unread, leases, lags), problems
+        lags = sources.lags.read(_tails(shards, archive), sources.clock.now_ms())
+    archive = archive or _Archive({}, {}, {}, KclStart(None))
+    observation = Observation(
+        shards=shards,
+        archived=archive.shards,
+        ends=archive.ends,
+        unread_ends=archive.unread_ends,
+        leases=leases,
+        lags=lags,
+    )
+    return observation, problems
 
 
-def _look_at_archive(
-    sources: Sources, identity: StreamIdentity | None, problems: list[Problem]
-) -> tuple[dict[str, ArchivedShard], dict[str, ChainEnd], dict[str, str], KclStart] | None:
-    store, prefix, waits = sources.store, sources.settings.prefix, sources.waits
-    record = read_application(store, prefix, waits())
+class _Archive(NamedTuple):
+    """What the archive says. `unread_ends` tells of a shard why its chain's end is not in `ends`."""
+
+    shards: Mapping[str, ArchivedShard]
+    ends: Mapping[str, ChainEnd]
+    unread_ends: Mapping[str, str]
+    start: KclStart
+
+
+def _observe_archive(sources: Sources, identity: StreamIdentity | None, problems: list[Problem]) -> _Archive | None:
+    store, prefix = sources.store, sources.settings.prefix
+    record = read_application(store, prefix)
     if record is None:
         problems.append(
             Problem(
@@ -80,32 +93,30 @@ def _look_at_archive(
     now_ms = sources.clock.now_ms()
     if identity is not None:
         check_stream(record, identity, prefix)
-    archived = read_archived_shards(store, prefix, waits)
+    archived = read_archived_shards(store, prefix)
     now = now_ms // MINUTE_MS
-    oldest = max(0, now - sources.days * MINUTES_PER_DAY)
-    searched = {name: oldest for name, one in archived.items() if one.start is not None and one.end is None}
+    oldest = max(0, now - sources.days * MINUTES_A_DAY)
+    searched = {name: oldest for name, shard in archived.items() if shard.start is not None and shard.end is None}
     ends: dict[str, ChainEnd] = {}
     unread = dict.fromkeys(searched, f"no segment in the last {sources.days} days: --days N looks further back")
-    for name, keys in find_end_keys(store, prefix, searched, now + AHEAD_MINUTES, waits).items():
+    for name, keys in find_end_keys(store, prefix, searched, now + AHEAD_MINUTES).items():
         del unread[name]
         try:
-            ends[name] = read_end(store, prefix, keys, waits)
+            ends[name] = read_end(store, prefix, keys)
         except MinutebookError as exc:
             unread[name] = f"{exc}; {exc.next_step}"
     start = kcl_start(record, identity, now_ms) if identity else KclStart(None)
-    return archived, ends, unread, start
+    return _Archive(archived, ends, unread, start)
 
 
-def _tails(
-    shards: Mapping[str, ShardInfo],
-    archived: Mapping[str, ArchivedShard],
-    ends: Mapping[str, ChainEnd],
-    unread: Mapping[str, str],
-    start: KclStart,
-) -> dict[str, Position | KclStart]:
+def _tails(shards: Mapping[str, ShardInfo], archive: _Archive) -> dict[str, Position | KclStart]:
     """Return from where each shard that is not archived to its end has to be read."""
-    unfinished = [name for name in shards if archived.get(name, ArchivedShard(None, None)).end is None]
-    return {name: ends[name].tail.last if name in ends else start for name in unfinished if name not in unread}
+    unfinished = [name for name in shards if archive.shards.get(name, ArchivedShard(None, None)).end is None]
+    return {
+        name: archive.ends[name].tail.last if name in archive.ends else archive.start
+        for name in unfinished
+        if name not in archive.unread_ends
+    }
 
 
 def ask(request: Callable[[], T], problems: list[Problem], what: str) -> T | None:

@@ -1,10 +1,11 @@
-"""What `minutebook status` says: one value, and the rules that make it from what was seen. No I/O."""
+"""What `minutebook status` says: one value, and the rules that make it from what was observation. No I/O."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from archive.format.metadata import Continuity
 from archive.format.minute import minute_text
 from archive.format.position import Position
 from consumer.archived.chain_ends import ChainEnd
@@ -73,7 +74,7 @@ class Lag(NamedTuple):
     note: str = ""
 
 
-class Seen(NamedTuple):
+class Observation(NamedTuple):
     """What one look found. `leases` is None when the table could not be read or does not exist."""
 
     shards: Mapping[str, ShardInfo]
@@ -88,7 +89,7 @@ class LeaseWatch:
     """What two and more looks at the lease counters say about the age of leases.
 
     A worker renews every third of the failover time. A counter that moved between two looks was renewed after the
-    first of them; one that stood still longer than the failover time belongs to nobody any more.
+    first of them; one that did not move for longer than the failover time belongs to nobody any more.
     """
 
     def __init__(self, failover_seconds: float) -> None:
@@ -98,7 +99,7 @@ class LeaseWatch:
         self._renewed_after: dict[str, float] = {}
         self._last_look = 0.0
 
-    def look(self, leases: Mapping[str, Lease], now: float) -> None:
+    def note(self, leases: Mapping[str, Lease], now: float) -> None:
         """Take the counters as they are at `now`, seconds on a monotonic clock."""
         for shard_id, lease in leases.items():
             known = self._counters.get(shard_id)
@@ -122,22 +123,26 @@ class LeaseWatch:
         return ("unknown" if age is None else "held"), age
 
 
-def shard_statuses(seen: Seen, watch: LeaseWatch, now: float) -> list[ShardStatus]:
+def shard_statuses(observation: Observation, watch: LeaseWatch, now: float) -> list[ShardStatus]:
     """Return the status of every shard that the stream, the archive or the lease table names."""
-    leases = seen.leases.leases if seen.leases else {}
-    names = seen.shards.keys() | leases.keys() | {name for name, one in seen.archived.items() if one.end is None}
-    return [_status(seen, name, leases.get(name), watch, now) for name in sorted(names)]
+    leases = observation.leases.leases if observation.leases else {}
+    names = (
+        observation.shards.keys()
+        | leases.keys()
+        | {name for name, shard in observation.archived.items() if shard.end is None}
+    )
+    return [_status(observation, name, leases.get(name), watch, now) for name in sorted(names)]
 
 
-def _status(seen: Seen, name: str, lease: Lease | None, watch: LeaseWatch, now: float) -> ShardStatus:
-    info, end = seen.shards.get(name), seen.ends.get(name)
-    marker = seen.archived.get(name, ArchivedShard(None, None)).end
-    state: LeaseState = "unknown" if seen.leases is None else "missing"
+def _status(observation: Observation, name: str, lease: Lease | None, watch: LeaseWatch, now: float) -> ShardStatus:
+    info, end = observation.shards.get(name), observation.ends.get(name)
+    marker = observation.archived.get(name, ArchivedShard(None, None)).end
+    state: LeaseState = "unknown" if observation.leases is None else "missing"
     age: float | None = None
     if lease is not None:
         state, age = watch.state(lease, now)
     tail = end.tail.last if end else (marker.last_position() if marker else None)
-    lag = seen.lags.get(name, Lag(None, None))
+    lag = observation.lags.get(name, Lag(None, None))
     return ShardStatus(
         shard=name,
         state="unlisted" if info is None else "closed" if info.closed else "open",
@@ -152,24 +157,28 @@ def _status(seen: Seen, name: str, lease: Lease | None, watch: LeaseWatch, now: 
         behind_seconds=0 if marker else None if lag.seconds is None else round(lag.seconds, 1),
         behind_source="end" if marker else lag.source,
         gaps=_gaps(end),
-        notes=_notes(seen, name, lease, tail, lag),
+        notes=_notes(observation, name, lease, tail, lag),
     )
 
 
 def _gaps(end: ChainEnd | None) -> list[str]:
     if end is None:
         return []
-    doubtful = [f"{one.continuity} before {one.first}" for one in end.segments if one.continuity is not None]
+    doubtful = [
+        f"{segment.continuity} before {segment.first}"
+        for segment in end.segments
+        if segment.continuity is not Continuity.PROVEN
+    ]
     return [*(f"missing after {position}" for position in end.holes), *doubtful]
 
 
-def _notes(seen: Seen, name: str, lease: Lease | None, tail: Position | None, lag: Lag) -> list[str]:
-    archived = seen.archived.get(name, ArchivedShard(None, None))
-    notes = [text for text in (seen.unread_ends.get(name), lag.note) if text]
+def _notes(observation: Observation, name: str, lease: Lease | None, tail: Position | None, lag: Lag) -> list[str]:
+    archived = observation.archived.get(name, ArchivedShard(None, None))
+    notes = [text for text in (observation.unread_ends.get(name), lag.note) if text]
     if lease and isinstance(lease.checkpoint, Position) and (tail is None or lease.checkpoint > tail) and not notes:
         notes.append(
             "the checkpoint lies beyond the archive: objects were deleted, or the prefix is another; see restore"
         )
-    if lease and lease.checkpoint == "SHARD_END" and archived.end is None and name in seen.shards:
+    if lease and lease.checkpoint == "SHARD_END" and archived.end is None and name in observation.shards:
         notes.append("KCL says the shard has ended, and the archive holds no proof: end.json is missing")
     return notes

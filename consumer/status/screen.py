@@ -31,9 +31,15 @@ def _table(shards: list[ShardStatus]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for heading in ("shard", "state", "lease", "checkpoint", "archived to", "behind", "remarks"):
         table.add_column(heading, overflow="fold")
-    for one in shards:
+    for shard in shards:
         table.add_row(
-            one.shard, _state(one), _lease(one), short(one.checkpoint), _tail(one), _behind(one), _remarks(one)
+            shard.shard,
+            _state(shard),
+            _lease(shard),
+            short(shard.checkpoint),
+            _tail(shard),
+            _behind(shard),
+            _remarks(shard),
         )
     return table
 
@@ -46,35 +52,35 @@ def short(position: str | None) -> str:
     return f"…{sequence[-_DIGITS:]}:{sub}" if colon and len(sequence) > _DIGITS else position
 
 
-def _state(one: ShardStatus) -> str:
-    family = [f"from {_number(name)}" for name in one.parents] + [f"to {_number(name)}" for name in one.children]
-    return "\n".join([one.state, *family])
+def _state(shard: ShardStatus) -> str:
+    family = [f"from {_number(name)}" for name in shard.parents] + [f"to {_number(name)}" for name in shard.children]
+    return "\n".join([shard.state, *family])
 
 
 def _number(shard_id: str) -> str:
     return shard_id.removeprefix("shardId-").lstrip("0") or "0"
 
 
-def _lease(one: ShardStatus) -> Text:
-    text = Text(one.lease, style=_LEASE_STYLES.get(one.lease, ""))
-    if one.owner:
-        age = "" if one.lease_age_seconds is None else f", renewed within {one.lease_age_seconds:g} s"
-        text.append(f"\n{one.owner}{age}", style="dim")
+def _lease(shard: ShardStatus) -> Text:
+    text = Text(shard.lease, style=_LEASE_STYLES.get(shard.lease, ""))
+    if shard.owner:
+        age = "" if shard.lease_age_seconds is None else f", renewed within {shard.lease_age_seconds:g} s"
+        text.append(f"\n{shard.owner}{age}", style="dim")
     return text
 
 
-def _tail(one: ShardStatus) -> str:
-    return f"{one.tail_minute or ''}\n{short(one.tail)}".strip() if one.tail else "-"
+def _tail(shard: ShardStatus) -> str:
+    return f"{shard.tail_minute or ''}\n{short(shard.tail)}".strip() if shard.tail else "-"
 
 
-def _behind(one: ShardStatus) -> Text:
-    if one.behind_seconds is None:
+def _behind(shard: ShardStatus) -> Text:
+    if shard.behind_seconds is None:
         return Text("unknown", style="yellow")
-    if one.behind_source == "end":
+    if shard.behind_source == "end":
         return Text("at its end")
-    return Text(f"{one.behind_seconds:g} s", style="bold red" if one.behind_seconds > _LATE_SECONDS else "")
+    return Text(f"{shard.behind_seconds:g} s", style="bold red" if shard.behind_seconds > _LATE_SECONDS else "")
 
 
-def _remarks(one: ShardStatus) -> Text:
-    text = Text("\n").join([Text(gap, style="bold red") for gap in one.gaps] + [Text(note) for note in one.notes])
+def _remarks(shard: ShardStatus) -> Text:
+    text = Text("\n").join([Text(gap, style="bold red") for gap in shard.gaps] + [Text(note) for note in shard.notes])
     return text if text.plain else Text("-")

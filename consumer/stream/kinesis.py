@@ -1,6 +1,6 @@
-"""The Kinesis side of the stream port: the only module of the consumer that sends Kinesis requests.
+"""The Kinesis side of the stream port: the few requests that prove where a shard begins and ends.
 
-KCL reads the records; these few requests prove where a shard begins and ends.
+KCL reads the records. Beside it, `status.lag` and the pre-flight read one record at a time.
 """
 
 import random
@@ -8,21 +8,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from botocore.config import Config
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    CredentialRetrievalError,
-    HTTPClientError,
-)
-from botocore.exceptions import ConnectionError as BotoConnectionError
-
-from archive.aws import ask
+from archive.aws import KINESIS, ask, error_code
 from archive.clock import Clock
 from archive.errors import StreamRefused
 from archive.format.position import Position
 from archive.retry import Backoff
-from archive.store.s3 import aws_session
 from consumer.stream.aggregates import count_user_records
 from consumer.stream.port import ShardInfo, StreamIdentity
 
@@ -32,31 +22,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PASSING_CODES = frozenset(
-    {
-        "ExpiredTokenException",
-        "ExpiredToken",
-        "InternalFailure",
-        "KMSThrottlingException",
-        "LimitExceededException",
-        "ProvisionedThroughputExceededException",
-        "RequestExpired",
-        "RequestTimeout",
-        "ServiceUnavailable",
-        "Throttling",
-        "ThrottlingException",
-    }
-)
 _TRIMMED_CODES = frozenset({"InvalidArgumentException", "ResourceNotFoundException"})
-_SERVER_ERROR = 500
 # GetRecords may be called five times a second per shard, KCL's own calls included.
 _PAUSE_SECONDS = 0.25
-
-
-def make_kinesis_client(region: str, endpoint: str | None) -> "KinesisClient":
-    """Return a client without retries of its own: the budget is ours."""
-    config = Config(retries={"total_max_attempts": 1, "mode": "standard"}, connect_timeout=5, read_timeout=60)
-    return aws_session().client("kinesis", region_name=region, endpoint_url=endpoint, config=config)
 
 
 class KinesisStream:
@@ -107,12 +75,12 @@ class KinesisStream:
                 children.setdefault(parent, []).append(row["ShardId"])
         return {
             row["ShardId"]: ShardInfo(
-                row["ShardId"],
-                row["HashKeyRange"]["StartingHashKey"],
-                row["HashKeyRange"]["EndingHashKey"],
-                _parents(row),
-                tuple(children.get(row["ShardId"], ())),
-                "EndingSequenceNumber" in row["SequenceNumberRange"],
+                shard_id=row["ShardId"],
+                starting_hash_key=row["HashKeyRange"]["StartingHashKey"],
+                ending_hash_key=row["HashKeyRange"]["EndingHashKey"],
+                parents=_parents(row),
+                children=tuple(children.get(row["ShardId"], ())),
+                closed="EndingSequenceNumber" in row["SequenceNumberRange"],
             )
             for row in rows
         }
@@ -135,13 +103,13 @@ class KinesisStream:
         ResourceNotFound) and to begin at the trim horizon: both mean no.
         """
         try:
-            for answer in self._read(shard_id, position, "AT_SEQUENCE_NUMBER"):
+            for answer in self._read(shard_id, position):
                 if answer["Records"]:
                     return int(answer["Records"][0]["SequenceNumber"]) == position.sequence
                 if answer["MillisBehindLatest"] == 0:
                     break
         except StreamRefused as exc:
-            if _code(exc.__cause__) not in _TRIMMED_CODES:
+            if error_code(exc.__cause__) not in _TRIMMED_CODES:
                 raise
         return False
 
@@ -151,20 +119,20 @@ class KinesisStream:
         Where Kinesis refuses an iterator at a position that is trimmed, whatever is left lies behind it.
         """
         try:
-            return self._meets_end(shard_id, position, since_ms)
+            return self._reaches_end(shard_id, position, since_ms)
         except StreamRefused as exc:
-            if position is None or _code(exc.__cause__) not in _TRIMMED_CODES:
+            if position is None or error_code(exc.__cause__) not in _TRIMMED_CODES:
                 raise
-            return self._meets_end(shard_id, None, None)
+            return self._reaches_end(shard_id, None, None)
 
-    def _meets_end(self, shard_id: str, position: Position | None, since_ms: int | None) -> bool:
+    def _reaches_end(self, shard_id: str, position: Position | None, since_ms: int | None) -> bool:
         """Read on from the record at `position`: it may be an aggregate with user records behind the position.
 
         An answer without records and with an iterator proves nothing: Kinesis gives such on the way. A shard that is
         caught up with and still has an iterator is open.
         """
         empty_at_tip = 0
-        for answer in self._read(shard_id, position, "AT_SEQUENCE_NUMBER", since_ms):
+        for answer in self._read(shard_id, position, since_ms):
             if any(not _lies_within(record, position) for record in answer["Records"]):
                 return False
             if not answer.get("NextShardIterator"):
@@ -181,11 +149,11 @@ class KinesisStream:
         return self._made
 
     def _read(
-        self, shard_id: str, position: Position | None, kind: str, since_ms: int | None = None
+        self, shard_id: str, position: Position | None, since_ms: int | None = None
     ) -> Iterator["GetRecordsOutputTypeDef"]:
         request: dict[str, Any] = {"StreamName": self._name, "ShardId": shard_id}
         if position is not None:
-            request |= {"ShardIteratorType": kind, "StartingSequenceNumber": str(position.sequence)}
+            request |= {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": str(position.sequence)}
         elif since_ms is not None:
             request |= {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": since_ms / 1000}
         else:
@@ -202,7 +170,7 @@ class KinesisStream:
 
     def _ask(self, request: Callable[[], T], what: str) -> T:
         backoff = Backoff(self._clock, self._rng, budget_seconds=self._budget_seconds, first_seconds=0.25)
-        return ask(request, f"{what} of stream {self._name!r}", backoff, _passing)
+        return ask(request, f"{what} of stream {self._name!r}", backoff, KINESIS)
 
 
 def _lies_within(record: "RecordTypeDef", position: Position | None) -> bool:
@@ -214,17 +182,6 @@ def _lies_within(record: "RecordTypeDef", position: Position | None) -> bool:
     )
 
 
-def _passing(error: ClientError | BotoCoreError) -> bool:
-    if isinstance(error, ClientError):
-        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-        return _code(error) in _PASSING_CODES or status >= _SERVER_ERROR
-    return isinstance(error, BotoConnectionError | HTTPClientError | CredentialRetrievalError)
-
-
 def _parents(row: "ShardTypeDef") -> tuple[str, ...]:
     named = (row.get("ParentShardId"), row.get("AdjacentParentShardId"))
     return tuple(sorted(parent for parent in named if parent))
-
-
-def _code(error: BaseException | None) -> str:
-    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""

@@ -62,9 +62,9 @@ class Stream(Protocol):
         ...
 
     def ends_after(self, shard_id: str, position: Position | None, since_ms: int | None = None) -> bool:
-        """Tell whether reading on after `position` meets the shard's end.
+        """Tell whether reading on after `position` reaches the shard's end.
 
         Without a position: reading from the first record that arrived at or after `since_ms`, or from the oldest one.
-        True only when a null iterator is reached without meeting a record on the way.
+        True only when a null iterator is reached without a record on the way.
         """
         ...

@@ -12,7 +12,7 @@ from demo.processes import Frozen, descendants, has_unread_input
 from tests.chaos.faults import DYNAMODB_FAULTS, Rates, even
 from tests.chaos.proxy import FaultProxy
 from tests.chaos.schedule import Act, Kind, pick
-from tests.chaos.site import Place, Site
+from tests.chaos.site import Seat, Site
 from tests.e2e.worker import Worker
 
 Play = Generator[None, None, None]
@@ -105,7 +105,7 @@ class Acts:
             self._note.strike(act.kind, self._site.holds(place), worker=place.name)
             yield from self._stop(place)
 
-    def _stop(self, place: Place) -> Play:
+    def _stop(self, place: Seat) -> Play:
         """SIGTERM, and SIGKILL when that takes too long."""
         _worker(place).terminate()
         yield from self._wait(lambda: self._site.has_ended(place), _STOP_SECONDS)
@@ -155,17 +155,17 @@ class Acts:
             yield from self._wait(lambda: False, _LATE_SECONDS)
             head.thaw()
 
-    def _is_at_work(self, place: Place, since_ms: int) -> bool:
+    def _is_at_work(self, place: Seat, since_ms: int) -> bool:
         """Tell whether a worker has committed something lately: it will hold records again soon."""
         if place not in self._site.idle_places():
             return False
         return any(self._site.has_committed({shard}, {place.name}, since_ms) for shard in self._site.holds(place))
 
-    def _is_taken_over(self, place: Place, shards: set[str]) -> bool:
+    def _is_taken_over(self, place: Seat, shards: set[str]) -> bool:
         rows = self._site.leases()
         return all(shard not in rows or rows[shard].owner != place.name for shard in shards)
 
-    def _give(self, place: Place) -> None:
+    def _give(self, place: Seat) -> None:
         """Give the first half of the other worker's leases to a place."""
         others = sorted(
             shard
@@ -268,7 +268,7 @@ class Acts:
                 self._note.note("leases_restored", code=site.restore())
 
     @contextmanager
-    def _hands_on(self, *places: Place) -> Iterator[None]:
+    def _hands_on(self, *places: Seat) -> Iterator[None]:
         """Keep other acts, and the one who restarts workers, away from places."""
         for place in places:
             place.is_busy = True
@@ -284,7 +284,7 @@ class Acts:
             yield
 
 
-def _worker(place: Place) -> Worker:
+def _worker(place: Seat) -> Worker:
     if place.worker is None:
         raise AssertionError(f"nobody stands in place {place.name}")
     return place.worker

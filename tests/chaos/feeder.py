@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from archive.errors import MinutebookError
-from tests.e2e.ledger import Producer, Sent
+from tests.witness.ledger import Producer, Sent
 
 _BATCH: Final = 6
 _AGGREGATE_EVERY: Final = 25

@@ -9,51 +9,20 @@ import socket
 import struct
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, Self
 from urllib.parse import urlsplit
 
 from tests.chaos.faults import CALM, IS_CARRIED_OUT, Dice, Draw, Fault, Rates
+from tests.chaos.upstream import HOP_BY_HOP, UPSTREAM_SECONDS, Answer, Dialect, ask
 
 LOOPBACK: Final = "127.0.0.1"
-_UPSTREAM_SECONDS: Final = 30
-_HOP_BY_HOP: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "expect", "proxy-connection"})
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 
 
-class Answer(NamedTuple):
-    """A whole answer. `length` is what the header says: the answer to HEAD has a length and no body."""
-
-    status: int
-    headers: list[tuple[str, str]]
-    body: bytes
-    length: int
-
-
-class Dialect(NamedTuple):
-    """How a service words an error: the content type, and code and body by status."""
-
-    content_type: str
-    bodies: Mapping[int, str]
-
-
-_XML = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{0}</Code><Message>injected</Message></Error>'
-_JSON = '{{"__type":"com.amazonaws.dynamodb.v20120810#{0}","message":"injected"}}'
-S3: Final = Dialect(
-    "application/xml",
-    {
-        409: _XML.format("ConditionalRequestConflict"),
-        500: _XML.format("InternalError"),
-        503: _XML.format("SlowDown"),
-    },
-)
-DYNAMODB: Final = Dialect(
-    "application/x-amz-json-1.0",
-    {500: _JSON.format("InternalServerError"), 503: _JSON.format("ServiceUnavailable")},
-)
 _STATUS: Final = {
     Fault.CONFLICT: 409,
     Fault.INTERNAL_BEFORE: 500,
@@ -125,7 +94,7 @@ class FaultProxy:
         """Hold requests back while the block runs, beginning when the server has answered those it has."""
         with self._state:
             self._is_open = False
-            self._state.wait_for(lambda: self._forwarding == 0, _UPSTREAM_SECONDS)
+            self._state.wait_for(lambda: self._forwarding == 0, UPSTREAM_SECONDS)
         try:
             yield
         finally:
@@ -165,7 +134,7 @@ class FaultProxy:
             self._state.wait_for(lambda: self._is_open or self._closing.is_set())
             self._forwarding += 1
         try:
-            return _ask(self._server, method, target, headers, body)
+            return ask(self._server, method, target, headers, body)
         except (OSError, HTTPException):
             with self._state:
                 self.lost_upstream += 1
@@ -228,7 +197,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault is not None and fault not in IS_CARRIED_OUT:
             self.proxy.count(fault)
             return self._fail(draw, None)
-        headers = [(name, value) for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP]
+        headers = [(name, value) for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP]
         answer = self.proxy.forward(self.command, self.path, headers, body)
         if answer is None:
             return self._cut()
@@ -286,24 +255,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         self.rfile.close()
         self.connection.close()
-
-
-def _ask(server: str, method: str, target: str, headers: list[tuple[str, str]], body: bytes) -> Answer:
-    """Send one request on a connection of its own."""
-    connection = HTTPConnection(server, timeout=_UPSTREAM_SECONDS)
-    try:
-        connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
-        for name, value in headers:
-            if name.lower() != "content-length":
-                connection.putheader(name, value)
-        if body or method in {"PUT", "POST"}:
-            connection.putheader("Content-Length", str(len(body)))
-        connection.endheaders(body or None)
-        answer = connection.getresponse()
-        content = answer.read()
-        kept = [(name, value) for name, value in answer.getheaders() if name.lower() not in _HOP_BY_HOP]
-        kept = [(name, value) for name, value in kept if name.lower() != "content-length"]
-        length = int(answer.getheader("Content-Length") or 0) if method == "HEAD" else len(content)
-        return Answer(answer.status, kept, content, length)
-    finally:
-        connection.close()

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from demo.readback import Verdict
 from tests.chaos.faults import Fault
 from tests.chaos.timeline import Strike
-from tests.e2e.events import Event
-from tests.e2e.readback import Verdict
+from tests.witness.events import Event
 
 _RECOVERED: Final = frozenset({"segment_committed", "shard_end_checkpointed"})
 _COUNTED: Final = (
@@ -61,7 +61,7 @@ class Findings:
     def is_proven(self) -> bool:
         """Tell whether nothing is lost, doubled, altered or unexplained, and nobody refused to go on."""
         verdict = self.verdict
-        wrong = (verdict.lost, verdict.duplicated, verdict.altered, verdict.never_sent, verdict.broken)
+        wrong = (verdict.lost, verdict.duplicated, verdict.altered, verdict.unknown, verdict.broken)
         return verdict.sent > 0 and not any(wrong) and not self.wrong_checkpoints and not self.refusals
 
 
@@ -132,7 +132,7 @@ def _verdict_rows(findings: Findings) -> list[str]:
         "lost": len(verdict.lost),
         "duplicated": len(verdict.duplicated),
         "wrong bytes": len(verdict.altered),
-        "never sent": len(verdict.never_sent),
+        "never sent": len(verdict.unknown),
         "chain breaks": len(verdict.broken),
         "checkpoints off a segment's end": len(findings.wrong_checkpoints),
         "refusals (codes 2, 6)": len(findings.refusals),
@@ -142,7 +142,7 @@ def _verdict_rows(findings: Findings) -> list[str]:
         "lost": verdict.lost,
         "duplicated": verdict.duplicated,
         "wrong bytes": verdict.altered,
-        "never sent": verdict.never_sent,
+        "never sent": verdict.unknown,
         "chain": verdict.broken,
         "checkpoint": findings.wrong_checkpoints,
     }

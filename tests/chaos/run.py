@@ -9,16 +9,18 @@ from typing import Final
 from archive.clock import Clock, SystemClock
 from archive.errors import MinutebookError
 from demo.embedded import EmbeddedAws
+from demo.readback import compare, read_archive
 from tests.chaos.acts import BACKGROUND_DYNAMODB, BACKGROUND_S3, Acts, Play
 from tests.chaos.faults import CALM
 from tests.chaos.feeder import Feeder
-from tests.chaos.proxy import DYNAMODB, S3, FaultProxy
+from tests.chaos.proxy import FaultProxy
 from tests.chaos.report import Findings, table
 from tests.chaos.schedule import STRIKE_WORKERS, Act, Kind, schedule
 from tests.chaos.site import WORKERS, ChaosApplication, Site
 from tests.chaos.timeline import Timeline
+from tests.chaos.upstream import DYNAMODB, S3
 from tests.e2e.harness import PREFIX
-from tests.e2e.readback import compare, read_segments
+from tests.witness.waiting import PATIENCE_SECONDS
 
 _TICK_SECONDS: Final = 0.1
 _BETWEEN_SECONDS: Final = 2.0
@@ -28,7 +30,6 @@ _START_SECONDS: Final = 240
 _ACTS_END_SECONDS: Final = 200
 _DRAIN_SECONDS: Final = 480
 _STALL_SECONDS: Final = 150
-_STOP_SECONDS: Final = 60
 _LONG_SECONDS: Final = 240
 
 
@@ -151,16 +152,20 @@ class Run:
                 place.worker.terminate()
         for place in self._site.places:
             if place.worker is not None:
-                place.worker.wait(_STOP_SECONDS)
+                place.worker.wait()
                 codes.append(self._site.bury(place))
-        self._until(lambda: all(proxy.is_idle() for proxy in self._proxies.values()), 30, "no request is under way")
+        self._until(
+            lambda: all(proxy.is_idle() for proxy in self._proxies.values()),
+            PATIENCE_SECONDS,
+            "no request is under way",
+        )
         return codes
 
     def _look(self, stop_codes: list[int]) -> Findings:
-        segments = read_segments(self._site.app.store, PREFIX)
-        ends = {(one.metadata.shard_id, str(one.metadata.last)) for one in segments}
+        segments = read_archive(self._site.app.store, PREFIX)
+        ends = {(segment.metadata.shard_id, str(segment.metadata.last)) for segment in segments}
         findings = Findings(
-            verdict=compare(segments, self._site.app.producer.ledger),
+            verdict=compare(segments, self._site.app.producer.fingerprints()),
             strikes=self._timeline.strikes,
             skipped=self._timeline.skipped,
             injected={name: proxy.injected for name, proxy in self._proxies.items()},

@@ -23,10 +23,10 @@ from demo.processes import Process, descendants, send
 from demo.readback import count_archived
 from tests.chaos.proxy import FaultProxy
 from tests.chaos.timeline import Timeline
-from tests.e2e.events import Event
 from tests.e2e.harness import PREFIX, Application
 from tests.e2e.leases import LeaseRow, seed_leases
 from tests.e2e.worker import Worker, is_running
+from tests.witness.events import Event
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -77,7 +77,7 @@ class ChaosApplication(Application):
 
 
 @dataclass
-class Place:
+class Seat:
     """Where a worker stands: the present one, and what the earlier ones left.
 
     `is_busy`: an act has its hands on it. `exits` are codes of supervisors that ended by themselves.
@@ -101,7 +101,7 @@ class Site:
         self.aws = aws
         self.clock = clock
         self.timeline = timeline
-        self.places = [Place(name) for name in WORKERS]
+        self.places = [Seat(name) for name in WORKERS]
         self.restores: list[int] = []
         self.checkpoints: set[tuple[str, str]] = set()
         self.is_s3_up = True
@@ -109,13 +109,13 @@ class Site:
         self._orphans: list[Process] = []
         self._counted: dict[str, int] = {}
 
-    def start(self, place: Place) -> None:
+    def start(self, place: Seat) -> None:
         """Start the place's worker."""
         place.gone_at = None
         place.worker = self.app.consume(place.name, **_CUTS[place.name])
         self.timeline.note("worker_started", worker=place.name, life=len(place.past) + 1)
 
-    def kill(self, place: Place) -> None:
+    def kill(self, place: Seat) -> None:
         """SIGKILL the place's supervisor alone. Its daemon dies with it; its processors end at their next read."""
         worker = place.worker
         if worker is None:
@@ -124,12 +124,12 @@ class Site:
         send(worker.pid, signal.SIGKILL)
         self.bury(place)
 
-    def bury(self, place: Place) -> int:
+    def bury(self, place: Seat) -> int:
         """Reap the place's supervisor, which has ended or has been killed; returns its exit code."""
         worker, place.worker = place.worker, None
         if worker is None:
             return 0
-        code = worker.wait(30)
+        code = worker.wait()
         place.past.append(worker)
         place.gone_at = self.clock.monotonic()
         return code
@@ -146,15 +146,15 @@ class Site:
             if place.worker is None and self.clock.monotonic() - (place.gone_at or 0) >= _RESTART_SECONDS:
                 self.start(place)
 
-    def has_ended(self, place: Place) -> bool:
+    def has_ended(self, place: Seat) -> bool:
         """Tell whether the place's supervisor is no more."""
         return place.worker is None or not is_running(place.worker.pid)
 
-    def idle_places(self) -> list[Place]:
+    def idle_places(self) -> list[Seat]:
         """Return the places with a running worker that no act has its hands on."""
         return [place for place in self.places if not place.is_busy and not self.has_ended(place)]
 
-    def holds(self, place: Place) -> set[str]:
+    def holds(self, place: Seat) -> set[str]:
         """Return the open shards that KCL's table gives to the place's worker."""
         return {
             shard for shard, row in self.leases().items() if row.owner == place.name and row.checkpoint != "SHARD_END"

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from archive.format.position import Position
+from demo.ledger import RecordRef
+from demo.readback import Verdict
 from tests.chaos.faults import Fault
 from tests.chaos.report import Findings, recoveries, table
 from tests.chaos.timeline import Strike
-from tests.e2e.events import Event
-from tests.e2e.ledger import Place
-from tests.e2e.readback import Verdict
+from tests.witness.events import Event
 
-_PLACE = Place("shardId-000000000000", Position(7))
+_PLACE = RecordRef("shardId-000000000000", Position(7))
 _CLEAN = Findings(
     verdict=Verdict(sent=3, archived=3),
     strikes=[Strike("split", 1_000, frozenset({"s0"}))],
@@ -74,7 +74,7 @@ def test_a_clean_run_is_proven() -> None:
         replace(_CLEAN, verdict=Verdict(sent=3, archived=2, lost=[_PLACE])),
         replace(_CLEAN, verdict=Verdict(sent=3, archived=3, duplicated=[_PLACE])),
         replace(_CLEAN, verdict=Verdict(sent=3, archived=3, altered=[_PLACE])),
-        replace(_CLEAN, verdict=Verdict(sent=3, archived=4, never_sent=[_PLACE])),
+        replace(_CLEAN, verdict=Verdict(sent=3, archived=4, unknown=[_PLACE])),
         replace(_CLEAN, verdict=Verdict(sent=3, archived=3, broken=["s0 begins in the middle"])),
         replace(_CLEAN, verdict=Verdict(sent=0, archived=0)),
         replace(_CLEAN, wrong_checkpoints=[("s0", "7:0")]),

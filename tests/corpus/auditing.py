@@ -9,30 +9,30 @@ from typing import NamedTuple
 from archive.clock import Clock
 from archive.format.position import Position
 from archive.retry import Backoff
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
+from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from compaction.inventory.checkpoints import Checkpoints
-from compaction.job.context import Engine, Ports
-from compaction.job.exchange import Exchange
+from compaction.job.context import Engine, JobContext, Shuffle
 from compaction.tasks.event_ids import Layout, find_copies
-from compaction.tasks.task import Order, Outcome, run, run_collecting
+from compaction.tasks.task import Order, TaskResult, run, run_collecting
 from compaction.verdict.findings import Finding
-from tests.corpus.defects import Expected, Seen
+from tests.corpus.expected import Expected, Seen
 from tests.corpus.model import PREFIX
 from tests.fakes.clock import ManualClock
 
 _NUMBERS = itertools.count(1)
 
 
-def in_process(orders: Sequence[Order]) -> list[Outcome]:
+def in_process(orders: Sequence[Order]) -> list[TaskResult]:
     """Run tasks one after the other."""
     return [run(order) for order in orders]
 
 
 class InProcess(NamedTuple):
-    """Tasks that were run one after the other, and their ids; implements `compaction.job.exchange.Exchanged`."""
+    """Tasks that were run one after the other, and their ids; implements `compaction.job.context.Shuffled`."""
 
-    outcomes: list[Outcome]
+    results: list[TaskResult]
     rows: dict[int, list[bytes]]
 
     def copies(self, layout: Layout) -> list[bytes]:
@@ -40,60 +40,61 @@ class InProcess(NamedTuple):
         return [find_copies(chunks, layout) for _, chunks in sorted(self.rows.items())]
 
 
-def exchange_in_process(orders: Sequence[Order]) -> InProcess:
+def shuffle_in_process(orders: Sequence[Order]) -> InProcess:
     """Run tasks that ask for ids."""
-    outcomes = []
+    results = []
     rows: dict[int, list[bytes]] = {}
     for order in orders:
-        outcome, ids = run_collecting(order)
-        outcomes.append(outcome)
+        result, ids = run_collecting(order)
+        results.append(result)
         for partition, chunk in () if ids is None else ids.rows():
             rows.setdefault(partition, []).append(chunk)
-    return InProcess(outcomes, rows)
+    return InProcess(results, rows)
 
 
-def ports(
+def job_context(
     address: Address | Path,
     checkpoints: Mapping[str, Position] | None = None,
     *,
     clock: Clock | None = None,
     engine: Engine = in_process,
-    exchange: Exchange = exchange_in_process,
-) -> Ports:
-    """Return the ports of a run on an archive below `PREFIX`."""
-    place = Place(Address(None, str(address)) if isinstance(address, Path) else address, PREFIX)
+    shuffle: Shuffle = shuffle_in_process,
+) -> JobContext:
+    """Return the context of a run on an archive below `PREFIX`."""
+    place = StorePrefix(Address(None, str(address)) if isinstance(address, Path) else address, PREFIX)
     used = clock or ManualClock()
-    return Ports(
-        archive=open_storage(place.address),
+    return JobContext(
+        archive=RetryingStorage(
+            open_storage(place.address), lambda: Backoff(used, random.Random(1), budget_seconds=10)
+        ),
         place=place,
-        waits=lambda: Backoff(used, random.Random(1), budget_seconds=10),
         clock=used,
         new_id=lambda: f"run-{next(_NUMBERS)}",
         engine=engine,
         checkpoints=lambda: Checkpoints(checkpoints or {}),
         version="test",
-        exchange=exchange,
+        shuffle=shuffle,
     )
 
 
 def compare(found: Sequence[Finding], expected: Sequence[Expected], level: Seen) -> None:
     """Assert that exactly the expected findings were reported: no more, no less, each with its place."""
-    wanted = [one for one in expected if level in one.seen]
+    wanted = [finding for finding in expected if level in finding.seen]
     left = list(found)
-    for one in wanted:
-        match = next((seen for seen in left if _matches(seen, one)), None)
-        assert match is not None, f"not reported: {one}\nreported: {[_brief(seen) for seen in left]}"
+    for finding in wanted:
+        match = next((seen for seen in left if _matches(seen, finding)), None)
+        assert match is not None, f"not reported: {finding}\nreported: {[_brief(seen) for seen in left]}"
         left.remove(match)
     assert not left, f"reported without reason: {[_brief(seen) for seen in left]}"
 
 
-def _matches(seen: Finding, one: Expected) -> bool:
+def _matches(seen: Finding, wanted: Expected) -> bool:
     return (seen.code, seen.shard, seen.severity, seen.count) == (
-        one.code.value,
-        one.shard,
-        one.severity,
-        one.times,
-    ) and set(one.keys) <= set(seen.keys)
+        wanted.code.value,
+        wanted.shard,
+        wanted.severity,
+        wanted.times,
+    ) and set(wanted.keys) <= set(seen.keys)
 
 
 def _brief(seen: Finding) -> tuple[object, ...]:

@@ -9,14 +9,18 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from archive.format.day import Day
-from archive.format.keys import application_key, end_marker_key, segment_key, start_marker_key
-from archive.format.markers import FORMAT, ApplicationRecord, EndMarker, StartMarker, encode_marker
+from archive.format.keys import segment_key
+from archive.format.markers import EndMarker
 from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
+from archive.store.commit import BODY_TYPE
 from archive.store.objects import ObjectStore
+from consumer.stream.port import StreamIdentity
+from tests.fakes.archive_scene import ArchiveScene, end_marker
+from tests.fakes.stream import DAY_MS
 
 PREFIX = "raw/"
 STREAM_ARN = "arn:aws:kinesis:eu-central-1:000000000000:stream/corpus"
@@ -93,45 +97,12 @@ class Corpus:
 
     def write(self, store: ObjectStore) -> None:
         """Put everything into a store."""
-        application = ApplicationRecord(
-            format=FORMAT,
-            stream_arn=STREAM_ARN,
-            stream_created_ms=1,
-            application="corpus",
-            start="oldest",
-            start_at_ms=None,
-            writer="corpus",
-            written_at_ms=1,
-        )
-        store.put_if_absent(application_key(PREFIX), encode_marker(application), {}, "application/json")
+        scene = ArchiveScene(store, PREFIX)
+        scene.settle(StreamIdentity(STREAM_ARN, 1, DAY_MS))
         for shard in self.shards:
-            self._write_shard(store, shard)
+            _write_shard(scene, shard)
         for key, (body, fields) in self.objects.items():
-            store.put_if_absent(key, body, fields, "application/gzip")
-
-    def _write_shard(self, store: ObjectStore, shard: Shard) -> None:
-        for one in shard.segments:
-            store.put_if_absent(one.key, one.body, one.fields, "application/gzip")
-        if shard.has_start:
-            first = chain_first(shard)
-            marker = StartMarker(
-                format=FORMAT,
-                shard=shard.shard_id,
-                sentinel="TRIM_HORIZON",
-                first=str(first),
-                starting_hash_key="0",
-                ending_hash_key="1",
-                parents=[],
-                writer="corpus",
-                written_at=shard.begun_at,
-            )
-            store.put_if_absent(
-                start_marker_key(PREFIX, shard.shard_id), encode_marker(marker), {}, "application/json"
-            )
-        if shard.end is not None:
-            store.put_if_absent(
-                end_marker_key(PREFIX, shard.shard_id), encode_marker(shard.end), {}, "application/json"
-            )
+            store.put_if_absent(key, body, fields, BODY_TYPE)
 
     def _shard(self, number: int) -> Shard:
         shard_id = f"shardId-{number:012d}"
@@ -151,7 +122,7 @@ class Corpus:
         shard = Shard(shard_id, segments)
         last = segments[-1].metadata.last
         if proof == 1:
-            shard.end = end_marker(shard_id, last, f"{self.day.shift(1)}T00:10:00.000Z")
+            shard.end = end_marker(shard_id, last, written_at=f"{self.day.shift(1)}T00:10:00.000Z")
         elif proof == 2:
             shard.checkpoint = last
         return shard
@@ -180,17 +151,13 @@ def body_of(shard_id: str, minute: int, records: list[Record]) -> bytes:
     return writer.body()
 
 
-def end_marker(shard_id: str, last: Position, written_at: str) -> EndMarker:
-    """Return the marker of a proven end."""
-    return EndMarker(
-        format=FORMAT,
-        shard=shard_id,
-        last=str(last),
-        children=[],
-        proof="read",
-        writer="corpus",
-        written_at=written_at,
-    )
+def _write_shard(scene: ArchiveScene[ObjectStore], shard: Shard) -> None:
+    for stored in shard.segments:
+        scene.store.put_if_absent(stored.key, stored.body, stored.fields, BODY_TYPE)
+    if shard.has_start:
+        scene.begin(shard.shard_id, first=str(chain_first(shard)), begun_at=shard.begun_at)
+    if shard.end is not None:
+        scene.put_end(shard.end)
 
 
 def chain_first(shard: Shard) -> Position:

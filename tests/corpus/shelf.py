@@ -8,10 +8,11 @@ import pyarrow.parquet as pq
 
 from archive.clock import SystemClock
 from archive.format.day import Day
+from archive.format.minute import iso_time
 from archive.retry import Backoff
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
+from archive.store.retrying import RetryingStorage
 from compaction.iceberg.commit import DayTable, TableCommit, TableCommitter
-from compaction.job.context import iso_time
 from compaction.publish.generation import DayFolder, File, Manifest
 from compaction.publish.publisher import Publisher
 from compaction.tasks.parquet import SCHEMA
@@ -24,7 +25,7 @@ _NUMBERS = itertools.count(1)
 class Shelf:
     """Days that are published at a place, and commits of them to tables."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StorePrefix) -> None:
         self.place = place
         self.storage = open_storage(place.address)
         self.clock = ManualClock(SystemClock().now_ms())
@@ -35,7 +36,7 @@ class Shelf:
 
     def publisher(self, day: Day) -> Publisher:
         """Return the publisher of a day."""
-        return Publisher(self.storage, DayFolder(self.place.prefix, day), self.waits)
+        return Publisher(RetryingStorage(self.storage, self.waits), DayFolder(self.place.prefix, day))
 
     def publish(self, day: Day, generation: str, counts: tuple[int, ...] = (3, 2), *, off_ms: int = 0) -> list[Row]:
         """Publish a generation of one file for each count, and point to it; returns its rows.
@@ -54,12 +55,12 @@ class Shelf:
             files.append(File(key=key, rows=count, bytes=sink.size))
             rows += part
         manifest = publisher.put_manifest(_manifest(day, generation, files, iso_time(self.clock.now_ms())))
-        assert publisher.swap(manifest, publisher.current(), f"run-{next(_NUMBERS)}", manifest.written_at)
+        assert publisher.swap_pointer(manifest, publisher.current(), f"run-{next(_NUMBERS)}", manifest.written_at)
         return rows
 
     def commit(self, table: DayTable, day: Day) -> TableCommit | None:
         """Bring the table into step with the day's pointer."""
-        return TableCommitter(table, self.publisher(day), self.waits, self.clock).commit()
+        return TableCommitter(table, self.publisher(day), self.clock).commit()
 
 
 def keys_of(rows: list[Row]) -> list[tuple[object, ...]]:

@@ -14,18 +14,17 @@ from archive.store.s3 import S3Store
 from consumer.daemon.process import daemon_command
 from consumer.preflight.java import find_jars, find_java
 from demo.embedded import REGION, EmbeddedAws
+from demo.readback import StoredSegment, Verdict, compare, read_archive
 from tests.e2e.leases import LeaseRow, assign_lease, read_leases, seed_leases
-from tests.e2e.ledger import Producer
-from tests.e2e.readback import Segment, Verdict, compare, read_segments
-from tests.e2e.worker import Worker, wait_until
+from tests.e2e.worker import Worker
+from tests.witness.ledger import Producer
+from tests.witness.waiting import wait_until
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis.type_defs import ShardTypeDef
 
 M = TypeVar("M", StartMarker, EndMarker)
 
-START_SECONDS = 90
-"""What a first start may take on a busy machine: KCL waits up to 30 s on an empty lease table."""
 PREFIX = "raw/"
 _BIN = Path(sys.executable).parent
 _LOGBACK = Path(__file__).parents[2] / "properties" / "logback.xml"
@@ -37,15 +36,15 @@ _QUICK = {
     "retrievalMode": "POLLING",
     "metricsLevel": "NONE",
     "disableWorkerMetrics": "true",
-    # Shorter, and a busy machine makes healthy workers lose their leases.
-    "failoverTimeMillis": "4000",
+    # Shorter, and a busy machine makes healthy workers lose their leases: no test needs that, and this is KCL's own.
+    "failoverTimeMillis": "10000",
     "leaseAssignmentIntervalMillis": "1000",
     "shardSyncIntervalMillis": "2000",
     "parentShardPollIntervalMillis": "500",
     "idleTimeBetweenReadsInMillis": "250",
     "maxRecords": "500",
     "callProcessRecordsEvenForEmptyRecordList": "true",
-    "shutdownGraceMillis": "4000",
+    "shutdownGraceMillis": "15000",
 }
 
 
@@ -130,7 +129,7 @@ class Application:
 
     def await_stream(self) -> None:
         """Wait until the stream is ACTIVE."""
-        wait_until(self._is_active, 30, "the stream is ACTIVE")
+        wait_until(self._is_active, "the stream is ACTIVE")
 
     def split(self, shard_id: str) -> list[str]:
         """Split a shard in the middle of its hash range; returns the children, lower range first."""
@@ -187,13 +186,13 @@ class Application:
         """Return a shard's end.json."""
         return self._marker(end_marker_key(PREFIX, shard_id), EndMarker)
 
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[StoredSegment]:
         """Read the archive."""
-        return read_segments(self.store, PREFIX)
+        return read_archive(self.store, PREFIX)
 
     def verdict(self) -> Verdict:
         """Compare the archive with the ledger."""
-        return compare(self.segments(), self.producer.ledger)
+        return compare(self.segments(), self.producer.fingerprints())
 
     def _marker(self, key: str, kind: type[M]) -> M:
         found = self.store.get(key)

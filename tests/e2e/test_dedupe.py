@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.clock import SystemClock
 from archive.format.position import Position
-from demo.ledger import Place as DemoPlace
-from demo.ledger import fingerprint
-from demo.readback import StoredSegment, Verdict, compare, read_archive
+from demo.ledger import RecordRef
+from demo.readback import StoredSegment, Verdict, compare
 from demo.retries import Mode, Retries, count_retries
-from tests.e2e.events import Event
-from tests.e2e.harness import PREFIX, START_SECONDS, Application
-from tests.e2e.ledger import Place, Sent
-from tests.e2e.worker import Worker, kill, wait_until
+from tests.e2e.harness import Application
+from tests.e2e.worker import Worker, kill
+from tests.witness.events import Event
+from tests.witness.ledger import Sent
+from tests.witness.waiting import wait_for_an_early_second, wait_until
 
 if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
 
-_CLOCK = SystemClock()
 _DEVICE = "d-1"
 
 
@@ -50,9 +48,9 @@ class Story:
         self.app = app
         self._dynamodb = aws.dynamodb_client()
         self._mode: Mode = mode
-        self._events: dict[Place, str] = {}
+        self._events: dict[RecordRef, str] = {}
 
-    def send(self, key: str, events: Iterable[tuple[str, bytes]]) -> list[Place]:
+    def send(self, key: str, events: Iterable[tuple[str, bytes]]) -> list[RecordRef]:
         """Put events (id, payload) under one partition key."""
         sent = list(events)
         places = self.app.producer.put(Sent(key, data) for _, data in sent)
@@ -69,17 +67,15 @@ class Story:
 
     def end(self, *, table_before: bool, commits: list[Event]) -> Life:
         """Read the archive back."""
-        segments = read_archive(self.app.store, PREFIX)
-        ledger = {DemoPlace(*place): fingerprint(sent.data) for place, sent in self.app.producer.ledger.items()}
-        events = {DemoPlace(*place): event_id for place, event_id in self._events.items()}
+        segments = self.app.segments()
         return Life(
             segments=segments,
-            verdict=compare(segments, ledger),
-            retries=count_retries(self._mode, self.app.name, segments, events),
+            verdict=compare(segments, self.app.producer.fingerprints()),
+            retries=count_retries(self._mode, self.app.name, segments, self._events),
             table_before=table_before,
             table_after=self.has_table(),
             commits_before_kill=commits,
-            kept=[events[record.place] for segment in segments for record in segment.records],
+            kept=[self._events[record.ref] for segment in segments for record in segment.records],
         )
 
     @property
@@ -94,7 +90,7 @@ def claims(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory
         embedded_aws,
         tmp_path_factory.mktemp("claims"),
         shards=2,
-        flushSeconds=10,
+        flushSeconds=20,
         lingerSeconds=1,
         dedupe="claims",
         eventId="event.id",
@@ -105,12 +101,12 @@ def claims(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory
     app.seed_leases(dict.fromkeys(app.open_shards(), "w1"))
     with app.consume() as worker:
         for shard in app.open_shards():
-            worker.events.wait("shard_opened", shard=shard, seconds=START_SECONDS)
+            worker.events.wait("shard_opened", shard=shard)
         # A minute that ends meanwhile would be committed before the kill.
-        wait_until(lambda: _CLOCK.now_ms() % 60_000 < 40_000, 30, "the minute is not about to end")
+        wait_for_an_early_second()
         story.send(left, _events(range(10)))
         story.send(left, _events(range(5)))
-        wait_until(lambda: story.claims() == 10, 30, "every event is claimed")
+        wait_until(lambda: story.claims() == 10, "every event is claimed")
         commits = worker.events.all("segment_committed")
         mark = worker.events.mark()
         _kill_processors(worker)
@@ -119,7 +115,7 @@ def claims(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory
         last = story.send(left, _events(range(10, 12)))[-1]
         _await_commit(worker, last, since=mark)
         worker.terminate()
-        assert worker.wait(60) == 0
+        assert worker.wait() == 0
     return story.end(table_before=table_before, commits=commits)
 
 
@@ -148,7 +144,7 @@ def watermark(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFact
         last = story.send(_DEVICE, _numbers(4, 5, 3, 2, 6))[-1]
         _await_commit(worker, last, since=mark)
         worker.terminate()
-        assert worker.wait(60) == 0
+        assert worker.wait() == 0
     return story.end(table_before=table_before, commits=commits)
 
 
@@ -214,11 +210,10 @@ def _kill_processors(worker: Worker) -> None:
         kill(process, signal.SIGKILL)
 
 
-def _await_commit(worker: Worker, place: Place, *, since: int) -> None:
+def _await_commit(worker: Worker, place: RecordRef, *, since: int) -> None:
     worker.events.wait(
         "segment_committed",
         since=since,
-        seconds=START_SECONDS,
         shard=place.shard_id,
         where=lambda event: Position.parse(event["last"]) >= place.position,
     )

@@ -11,11 +11,12 @@ import pytest
 from archive.clock import SystemClock
 from archive.format.keys import application_key
 from archive.format.markers import ApplicationRecord, decode_marker
-from tests.e2e.events import Event
-from tests.e2e.harness import PREFIX, START_SECONDS, Application
-from tests.e2e.ledger import Place, Sent
-from tests.e2e.readback import Verdict, compare
-from tests.e2e.worker import wait_until
+from demo.ledger import RecordRef
+from demo.readback import Verdict, compare
+from tests.e2e.harness import PREFIX, Application
+from tests.witness.events import Event
+from tests.witness.readback import assert_exactly_once
+from tests.witness.waiting import wait_until
 
 if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
@@ -28,8 +29,8 @@ class Story:
     """What was seen."""
 
     application: ApplicationRecord
-    early: list[Place]
-    archived: set[Place]
+    early: list[RecordRef]
+    archived: set[RecordRef]
     opened: Event
     late: Verdict
     """The archive against what was put after the start."""
@@ -45,31 +46,31 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
     app = Application(embedded_aws, folder, flushSeconds=1, checkpointIntervalSeconds=0)
     early = app.producer.put_numbered(10)
     second = SystemClock().now_ms() // 1000
-    wait_until(lambda: SystemClock().now_ms() // 1000 > second, 5, "the next second: KCL takes whole ones")
+    wait_until(lambda: SystemClock().now_ms() // 1000 > second, "the next second: KCL takes whole ones")
     app.seed_leases({_SHARD: "w1"}, checkpoint="AT_TIMESTAMP")
     with app.consume(start="now") as worker:
-        worker.events.wait("start_settled", seconds=30)
+        worker.events.wait("start_settled")
         app.producer.put_numbered(10)
-        opened = worker.events.wait("shard_opened", seconds=START_SECONDS)
-        worker.events.wait("checkpoint_written", position=str(app.producer.last()[_SHARD]), seconds=30)
+        opened = worker.events.wait("shard_opened")
+        worker.events.wait("checkpoint_written", position=str(app.producer.last()[_SHARD]))
         worker.terminate()
-        assert worker.wait(40) == 0
+        assert worker.wait() == 0
     objects = app.objects()
     app.drop_lease_tables()
     app.seed_leases({_SHARD: "w2"}, checkpoint="AT_TIMESTAMP")
     with app.consume("w2", start="oldest") as worker:
-        worker.events.wait("checkpoint_written", position=str(app.producer.last()[_SHARD]), seconds=START_SECONDS)
+        worker.events.wait("checkpoint_written", position=str(app.producer.last()[_SHARD]))
         warned = worker.events.all("start_settled_earlier")
         worker.terminate()
-        assert worker.wait(40) == 0
+        assert worker.wait() == 0
     found = app.store.get(application_key(PREFIX))
     assert found is not None
     segments = app.segments()
-    late: dict[Place, Sent] = {place: sent for place, sent in app.producer.ledger.items() if place not in early}
+    late = {place: digest for place, digest in app.producer.fingerprints().items() if place not in early}
     return Story(
         application=decode_marker(found.body, ApplicationRecord, application_key(PREFIX)),
         early=early,
-        archived={Place(one.metadata.shard_id, position) for one in segments for position in one.records},
+        archived={record.ref for segment in segments for record in segment.records},
         opened=opened,
         late=compare(segments, late),
         warned=warned,
@@ -84,7 +85,7 @@ def test_now_leaves_out_what_was_there_before(story: Story) -> None:
 
 def test_everything_after_the_start_is_archived_once(story: Story) -> None:
     """Also what came between the settling of the start and the daemon's first read."""
-    story.late.assert_exactly_once()
+    assert_exactly_once(story.late)
 
 
 def test_the_chain_says_where_it_starts(story: Story) -> None:

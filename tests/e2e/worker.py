@@ -6,15 +6,13 @@ import signal
 import subprocess
 import termios
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from archive.clock import SystemClock
 from demo.processes import Process, descendants, send
-from tests.e2e.events import EventLog
-
-_CLOCK = SystemClock()
+from tests.witness.events import EventLog
+from tests.witness.waiting import PATIENCE_SECONDS
 
 
 class Worker:
@@ -67,30 +65,18 @@ class Worker:
         """Send SIGTERM to the command alone."""
         self._process.terminate()
 
-    def wait(self, seconds: float) -> int:
+    def wait(self) -> int:
         """Return the exit code once the command has ended and its log is read to the end."""
         try:
-            code = self._process.wait(seconds)
+            code = self._process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"still running after {seconds:g} s; the last lines:\n{self.events.tail}") from None
+            raise AssertionError(f"still running; the last lines:\n{self.events.tail}") from None
         self.events.join()
         return code
 
     def _living(self, word: str) -> list[Process]:
         own = Process(self.pid, 0, _command_of(self.pid))
         return [one for one in [own, *descendants(self.pid)] if _runs(one, word)]
-
-
-def wait_until(ready: Callable[[], bool], seconds: float, what: str) -> None:
-    """Poll a condition that no event announces.
-
-    Raises:
-        AssertionError: it did not become true in time.
-    """
-    deadline = _CLOCK.monotonic() + seconds
-    while not ready():
-        assert _CLOCK.monotonic() < deadline, f"{seconds:g} s without: {what}"
-        _CLOCK.sleep(0.05)
 
 
 def is_running(pid: int) -> bool:
@@ -119,8 +105,8 @@ def kill(process: Process, number: signal.Signals = signal.SIGKILL) -> None:
 
 
 def _runs(process: Process, word: str) -> bool:
-    """Tell whether it is the program itself: the leash, which becomes the program, names it only as an argument."""
-    return any(word in part for part in process.command) and "leash.py" not in " ".join(process.command)
+    """Tell whether it is the program itself; `parent_death`, which becomes it, names it only as an argument."""
+    return any(word in part for part in process.command) and "parent_death.py" not in " ".join(process.command)
 
 
 def _command_of(pid: int) -> tuple[str, ...]:

@@ -14,24 +14,19 @@ What it knows of KCL 3 (ShardRecordProcessorCheckpointer.java, MultiLangProtocol
 - a consumer that starts at (seq, sub) reads the aggregate again and drops everything up to sub.
 """
 
-import base64
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from archive.format.position import Position
 from consumer.processor.protocol import Processor, run_process
 from tests.fakes.shard import FakeShard, UserRecord
+from tests.fakes.wire import ProtocolViolationError, Wire, delivered_record, line_of
 
 SHARD_END: Final = "SHARD_END"
 Checkpoint = Position | str
 """A position, or KCL's sentinels: TRIM_HORIZON, AT_TIMESTAMP, LATEST and SHARD_END."""
 
 _CHECKPOINT_ALLOWED = frozenset({"processRecords", "shardEnded", "shutdownRequested"})
-
-
-class ProtocolViolationError(Exception):
-    """The processor broke the protocol; the real daemon would exit 1, or hang."""
 
 
 class CheckpointRequest(NamedTuple):
@@ -138,11 +133,11 @@ class DaemonDouble:
 
     def lose_lease(self) -> None:
         """Send `leaseLost`."""
-        self.run([lambda: _line("leaseLost")])
+        self.run([lambda: line_of("leaseLost")])
 
     def request_shutdown(self) -> None:
         """Send `shutdownRequested`."""
-        self.run([lambda: _line("shutdownRequested")])
+        self.run([lambda: line_of("shutdownRequested")])
 
     def end_shard(self) -> None:
         """Send `shardEnded`; an answer without a SHARD_END checkpoint would make KCL retry for ever."""
@@ -167,7 +162,7 @@ class DaemonDouble:
         """Serve the processor with these messages, one turn each, then close its input."""
         if not self.alive:
             raise ProtocolViolationError("the processor is dead")
-        wire = _Wire(iter(messages), self._answer_checkpoint)
+        wire = Wire(iter(messages), self._answer_checkpoint)
         self.alive = False
         # Two methods of BinaryIO are all that the process loop uses.
         run_process(self.processor, cast("BinaryIO", wire), cast("BinaryIO", wire))
@@ -178,7 +173,9 @@ class DaemonDouble:
         """Make the first message."""
         start = self._begin
         sequence, sub = (str(start.sequence), start.sub) if isinstance(start, Position) else (start, 0)
-        return _line("initialize", shardId=self.lease.shard.shard_id, sequenceNumber=sequence, subSequenceNumber=sub)
+        return line_of(
+            "initialize", shardId=self.lease.shard.shard_id, sequenceNumber=sequence, subSequenceNumber=sub
+        )
 
     def records_message(self, batch: Sequence[UserRecord]) -> bytes:
         """Make a batch, and count it as delivered."""
@@ -187,12 +184,12 @@ class DaemonDouble:
             self._cursor = batch[-1].position
             if _rank(self._cursor) > _rank(self._largest):
                 self._largest = self._cursor
-        return _line("processRecords", records=[_record(record) for record in batch], millisBehindLatest=0)
+        return line_of("processRecords", records=[delivered_record(record) for record in batch], millisBehindLatest=0)
 
     def shard_ended_message(self) -> bytes:
         """Make the message, and allow SHARD_END from now on."""
         self._at_end, self._largest = self._largest, SHARD_END
-        return _line("shardEnded")
+        return line_of("shardEnded")
 
     def _answer_checkpoint(self, action: str | None, message: dict[str, Any]) -> bytes:
         sequence, sub = message["sequenceNumber"], message["subSequenceNumber"]
@@ -201,7 +198,7 @@ class DaemonDouble:
         asked = None if sequence is None else Position(int(sequence), sub or 0)
         error = self._checkpoint(asked) if action in _CHECKPOINT_ALLOWED else "InvalidStateException"
         self.requests.append(CheckpointRequest(asked, error))
-        return _line("checkpoint", sequenceNumber=sequence, subSequenceNumber=sub, error=error)
+        return line_of("checkpoint", sequenceNumber=sequence, subSequenceNumber=sub, error=error)
 
     def _checkpoint(self, asked: Position | None) -> str | None:
         if self.checkpoint_errors:
@@ -216,86 +213,3 @@ class DaemonDouble:
             return "ShutdownException"
         self._last = target
         return None
-
-
-class _Wire:
-    """Both ends of the pipe: `readline` is the processor's stdin, `write` its stdout."""
-
-    def __init__(
-        self,
-        messages: Iterator[Callable[[], bytes]],
-        answer_checkpoint: Callable[[str | None, dict[str, Any]], bytes],
-    ) -> None:
-        self._messages = messages
-        self._answer_checkpoint = answer_checkpoint
-        self._action: str | None = None
-        self._reply: bytes | None = None
-        self._partial = b""
-
-    def readline(self, _limit: int = -1) -> bytes:
-        """Return the answer that is waiting, else the next message, else the end of input."""
-        if self._reply is not None:
-            reply, self._reply = self._reply, None
-            return reply
-        self.check_answered()
-        message = next(self._messages, None)
-        if message is None:
-            return b""
-        line = message()
-        self._action = _action_of(line)
-        return line
-
-    def write(self, data: bytes | str) -> int:
-        """Take what the processor prints, line by line."""
-        *lines, self._partial = (self._partial + (data.encode() if isinstance(data, str) else data)).split(b"\n")
-        for line in lines:
-            self._take(line)
-        return len(data)
-
-    def flush(self) -> None:
-        """Do nothing: nothing is held back."""
-
-    def check_answered(self) -> None:
-        """Raise when the daemon still waits for a status line, or an answer was never read."""
-        if self._action is not None:
-            raise ProtocolViolationError(f"{self._action} was not answered")
-        if self._reply is not None:
-            raise ProtocolViolationError("the answer to a checkpoint was not read")
-
-    def _take(self, line: bytes) -> None:
-        try:
-            message = json.loads(line)
-        except ValueError:
-            return  # the daemon skips what is not JSON
-        if self._reply is not None:
-            raise ProtocolViolationError("wrote before reading the answer to a checkpoint")
-        match message:
-            case {"action": "checkpoint"}:
-                self._reply = self._answer_checkpoint(self._action, message)
-            case {"action": "status", "responseFor": answered} if answered == self._action:
-                self._action = None
-            case _:
-                raise ProtocolViolationError(f"unexpected while waiting for {self._action}: {message}")
-
-
-def _line(action: str, **fields: object) -> bytes:
-    return json.dumps({"action": action, **fields}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _record(record: UserRecord) -> dict[str, object]:
-    return {
-        "action": "record",
-        "data": base64.b64encode(record.data).decode(),
-        "partitionKey": record.partition_key,
-        "sequenceNumber": str(record.position.sequence),
-        "subSequenceNumber": record.position.sub,
-        "approximateArrivalTimestamp": record.arrival_ms,
-    }
-
-
-def _action_of(line: bytes) -> str | None:
-    try:
-        message = json.loads(line)
-    except ValueError:
-        return "a malformed line"
-    return str(message.get("action")) if isinstance(message, dict) else "a malformed line"

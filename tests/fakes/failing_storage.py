@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from archive.errors import OutcomeUnknown
 from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
-from archive.store.storage import Body, Level, Sink, Storage, Tail
+from archive.store.storage import Listing, ObjectBody, Sink, Storage, Tail
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class FailingStorage:
         """Pass on, or fail."""
         yield from self._send(lambda: list(self._storage.list_objects(prefix)))
 
-    def list_level(self, folder: str) -> Level:
+    def list_level(self, folder: str) -> Listing:
         """Pass on, or fail."""
         return self._send(lambda: self._storage.list_level(folder))
 
@@ -65,7 +65,7 @@ class FailingStorage:
         """Pass on, or fail."""
         self._send(lambda: self._storage.delete(keys))
 
-    def open_read(self, key: str, etag: str | None) -> Body:
+    def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Pass on, or fail."""
         return self._send(lambda: self._storage.open_read(key, etag))
 

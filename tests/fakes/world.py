@@ -5,20 +5,17 @@ import random
 from typing import Any, NamedTuple
 
 from archive.clock import Clock
-from archive.format.markers import FORMAT, ApplicationRecord
 from archive.format.metadata import SegmentMetadata
-from archive.retry import Backoff
-from consumer.archived.application import settle_application
 from consumer.processor.processor import ShardProcessor
 from consumer.settings.settings import Settings
+from demo.readback import StoredSegment
+from tests.fakes.archive_scene import PREFIX, ArchiveScene
 from tests.fakes.clock import ManualClock
 from tests.fakes.daemon_double import DaemonDouble, Lease
 from tests.fakes.memory_store import Faults, MemoryBucket, MemoryStore
-from tests.fakes.readback import Segment, check_chain, check_holds, segments
 from tests.fakes.shard import FakeShard, UserRecord
 from tests.fakes.stream import FakeStream
-
-PREFIX = "raw/"
+from tests.witness.readback import check_chain, check_holds, read_shard
 
 
 class Worker(NamedTuple):
@@ -32,7 +29,7 @@ class Worker(NamedTuple):
 class World:
     """A stream of one shard, its lease, a bucket, and as many workers as a test wants.
 
-    All workers share one clock unless they are given another one.
+    All workers share one clock unless they are given another one, the changed `settings` and a dedupe `table`.
     """
 
     def __init__(self, *, start: str = "TRIM_HORIZON", at_timestamp_ms: int | None = None) -> None:
@@ -41,6 +38,8 @@ class World:
         self.shard = FakeShard()
         self.stream = FakeStream(self.shard)
         self.lease = Lease(self.shard, start=start, at_timestamp_ms=at_timestamp_ms)
+        self.table: Any = None
+        self.settings: dict[str, Any] = {}
         self._ids = (f"writer-{number}" for number in itertools.count(1))
         if at_timestamp_ms is not None:
             self._store_start(at_timestamp_ms)
@@ -61,7 +60,13 @@ class World:
         store = MemoryStore(self.bucket, faults)
         own_clock = clock or self.clock
         processor = ShardProcessor(
-            settings(**changes), store, self.stream, own_clock, random.Random(seed), self.new_id
+            settings(**self.settings | changes),
+            store,
+            self.stream,
+            own_clock,
+            random.Random(seed),
+            self.new_id,
+            self.table,
         )
         return Worker(DaemonDouble(self.lease, processor), store, own_clock)
 
@@ -73,6 +78,19 @@ class World:
         worker.store.log.clear()
         return worker
 
+    def archive_all(self, **options: Any) -> Worker:  # noqa: ANN401 - as `worker`
+        """Let a worker archive what is held, and stop; returns it."""
+        worker = self.started(**options)
+        worker.daemon.deliver()
+        worker.daemon.request_shutdown()
+        return worker
+
+    def holding(self, count: int) -> Worker:
+        """Start a worker and deliver `count` records, which it then holds uncommitted."""
+        worker = self.started()
+        worker.daemon.deliver(count)
+        return worker
+
     def put(self, count: int = 1, *, data: bytes | None = None) -> list[UserRecord]:
         """Put records that arrive now."""
         return [
@@ -80,9 +98,9 @@ class World:
             for _ in range(count)
         ]
 
-    def chain(self) -> list[Segment]:
+    def chain(self) -> list[StoredSegment]:
         """Read the shard's segments back, checked."""
-        found = segments(self.bucket, PREFIX, self.shard.shard_id)
+        found = read_shard(MemoryStore(self.bucket), PREFIX, self.shard.shard_id)
         check_chain(found)
         return found
 
@@ -100,19 +118,8 @@ class World:
         return self.chain()[number].metadata
 
     def _store_start(self, at_timestamp_ms: int) -> None:
-        identity = self.stream.describe()
-        record = ApplicationRecord(
-            format=FORMAT,
-            stream_arn=identity.arn,
-            stream_created_ms=identity.created_ms,
-            application="minutebook-test",
-            start=str(at_timestamp_ms),
-            start_at_ms=at_timestamp_ms,
-            writer="consume",
-            written_at_ms=self.clock.now_ms(),
-        )
-        waits = Backoff(self.clock, random.Random(1), budget_seconds=1)
-        settle_application(MemoryStore(self.bucket), PREFIX, identity, record, waits)
+        scene = ArchiveScene(MemoryStore(self.bucket), PREFIX)
+        scene.settle(self.stream.describe(), start_at_ms=at_timestamp_ms)
 
 
 def settings(**changes: Any) -> Settings:  # noqa: ANN401 - any setting

@@ -14,13 +14,14 @@ from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record, decode_line, encode_lines
 from compaction.tasks.facts import Disorder, SegmentFacts
-from compaction.tasks.plan import Piece
-from compaction.tasks.reading import LINE_SCHEMA, SegmentReader
+from compaction.tasks.line_tables import LINE_SCHEMA
+from compaction.tasks.plan import RawObject
+from compaction.tasks.reading import SegmentReader
 from tests.fakes.shard import SHARD
 from tests.fuzz.hostile import damaged, search
 from tests.fuzz.valid import MINUTE, keys, payloads, runs
 
-PIECE = Piece("key", "etag", 1, SHARD, MINUTE, Position(1))
+OBJECT = RawObject("key", "etag", 1, SHARD, MINUTE, Position(1))
 LONG = 1 << 63
 LATEST_MS = (LONG - 1) // 1000
 GOOD = {
@@ -43,7 +44,7 @@ class Seen(NamedTuple):
 
 def read_quickly(body: bytes, block_bytes: int) -> Seen:
     """Read as the job does."""
-    reader = SegmentReader(PIECE, block_bytes)
+    reader = SegmentReader(OBJECT, block_bytes)
     rows: list[Row] = []
     for table in reader.tables([body]):
         assert table.schema == LINE_SCHEMA

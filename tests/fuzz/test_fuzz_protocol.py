@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from archive.errors import MinutebookError
 from consumer.processor.processor import ShardProcessor
 from consumer.processor.protocol import run_process
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.memory_store import MemoryStore
-from tests.fakes.readback import check_chain, segments
 from tests.fakes.shard import SHARD
-from tests.fakes.world import PREFIX, World, settings
+from tests.fakes.world import World, settings
 from tests.fuzz.hostile import check_printable, damaged, search
 from tests.fuzz.valid import conversations
+from tests.witness.readback import check_chain, read_shard
 
 
 def serve(world: World, lines: list[bytes]) -> None:
@@ -43,7 +44,7 @@ def test_a_damaged_message_ends_the_process_by_name(lines: list[bytes], data: st
         number = data.draw(st.integers(0, len(lines) - 1))
         lines[number] = data.draw(damaged(st.just(lines[number])))
     serve(world, lines)
-    found = segments(world.bucket, PREFIX, SHARD)
+    found = read_shard(MemoryStore(world.bucket), PREFIX, SHARD)
     check_chain(found)
 
 

@@ -6,7 +6,7 @@ from base64 import b64encode
 from hypothesis import strategies as st
 
 from archive.format.markers import ApplicationRecord, EndMarker, StartMarker
-from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
+from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
 from archive.format.position import Position
 from archive.format.record import Record
 from tests.fakes.clock import START_MS
@@ -47,7 +47,7 @@ def segment_metadata(draw: st.DrawFn) -> SegmentMetadata:
         arrival_min_ms=low,
         arrival_max_ms=low + draw(st.integers(0, 59_999)),
         writer="0123456789abcdef0123456789abcdef",
-        continuity=draw(st.sampled_from([None, "unproven", "lost"])),
+        continuity=draw(st.sampled_from(Continuity)),
     )
 
 

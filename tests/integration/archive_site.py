@@ -12,12 +12,12 @@ from consumer.processor.processor import ShardProcessor
 from consumer.settings.settings import Settings
 from consumer.stream.kinesis import KinesisStream
 from demo.embedded import REGION, EmbeddedAws
-from tests.e2e.ledger import Place, Sent
-from tests.e2e.readback import Segment, compare, read_segments
-from tests.e2e.worker import wait_until
+from demo.readback import StoredSegment, compare, read_archive
 from tests.fakes.daemon_double import DaemonDouble, Lease
 from tests.fakes.shard import FakeShard, UserRecord
 from tests.integration.process_daemon import ProcessDaemon
+from tests.witness.readback import assert_exactly_once, fingerprints
+from tests.witness.waiting import wait_until
 
 PREFIX = "raw/"
 _KEPT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH")
@@ -44,12 +44,12 @@ class Site:
     def make_stream(self) -> None:
         """Create the stream and wait for it."""
         self.kinesis.create_stream(StreamName=self.name, ShardCount=1)
-        wait_until(self._is_active, 30, "the stream is ACTIVE")
+        wait_until(self._is_active, "the stream is ACTIVE")
 
     def remake_stream(self) -> None:
         """Delete the stream and create it again under its name."""
         self.kinesis.delete_stream(StreamName=self.name)
-        wait_until(lambda: self.name not in self.kinesis.list_streams()["StreamNames"], 30, "the stream is gone")
+        wait_until(lambda: self.name not in self.kinesis.list_streams()["StreamNames"], "the stream is gone")
         self.make_stream()
 
     def put(self, count: int, minute: int = 0, *, size: int = 30) -> list[UserRecord]:
@@ -109,9 +109,9 @@ class Site:
         stream = KinesisStream(lambda: self.kinesis, self.name, clock, rng)
         return ShardProcessor(settings, S3Store(self.s3, self.name), stream, clock, rng, new_id)
 
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[StoredSegment]:
         """Read the archive."""
-        return read_segments(self.store, PREFIX)
+        return read_archive(self.store, PREFIX)
 
     def objects(self) -> dict[str, str]:
         """Return key -> ETag of everything in the bucket."""
@@ -119,11 +119,8 @@ class Site:
 
     def assert_exactly_once(self) -> None:
         """Fail unless every record of the shard is archived once, in a whole chain."""
-        ledger = {
-            Place(self.shard.shard_id, record.position): Sent(record.partition_key, record.data)
-            for record in self.shard.everything
-        }
-        compare(self.segments(), ledger).assert_exactly_once()
+        sent = fingerprints(self.shard.shard_id, self.shard.everything)
+        assert_exactly_once(compare(self.segments(), sent))
 
     def _is_active(self) -> bool:
         summary = self.kinesis.describe_stream_summary(StreamName=self.name)["StreamDescriptionSummary"]

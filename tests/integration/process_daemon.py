@@ -12,8 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from tests.e2e.events import EventLog
-from tests.fakes.daemon_double import DaemonDouble, Lease, _Wire
+from tests.fakes.daemon_double import DaemonDouble, Lease
+from tests.fakes.wire import Wire
+from tests.witness.events import EventLog
+from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from consumer.processor.protocol import Processor
@@ -69,11 +71,11 @@ class ProcessDaemon(DaemonDouble):
             ProcessorEndedError: it ended instead of answering.
         """
         assert self.alive, "the processor is dead"
-        wire = _Wire(iter(messages), self._answer_checkpoint)
+        wire = Wire(iter(messages), self._answer_checkpoint)
         self.alive = False
         while line := wire.readline():
             self._send(line)
-            while wire._action is not None and wire._reply is None:
+            while wire.is_waiting():
                 printed = self._from.readline()
                 if not printed:
                     raise ProcessorEndedError(self.wait())
@@ -100,7 +102,7 @@ class ProcessDaemon(DaemonDouble):
 
     def wait(self) -> int:
         """Return the exit code once the process has ended and its log is read."""
-        code = self.process.wait(30)
+        code = self.process.wait(PATIENCE_SECONDS)
         self.events.join()
         return code
 

@@ -3,6 +3,7 @@
 import pytest
 
 from archive.errors import DeliveryDoubt
+from archive.format.metadata import Continuity
 from tests.fakes.world import World
 
 
@@ -14,17 +15,13 @@ def test_a_break_before_a_stored_range_is_reported() -> None:
     """
     world = World()
     world.put()
-    first = world.started()
-    first.daemon.deliver()
-    first.daemon.request_shutdown()
+    world.archive_all()
     world.put(2)
     world.lease.wipe()
     world.shard.trim_through(world.shard.everything[1].position)
-    second = world.started()
-    second.daemon.deliver()
-    second.daemon.request_shutdown()
+    world.archive_all()
     assert world.spans() == [(0, 0), (2, 2)]
-    assert world.metadata().continuity == "unproven"
+    assert world.metadata().continuity is Continuity.UNPROVEN
 
 
 def test_a_reader_that_retention_has_passed_stops_and_its_next_start_reports_the_break() -> None:
@@ -41,8 +38,6 @@ def test_a_reader_that_retention_has_passed_stops_and_its_next_start_reports_the
     world.shard.trim_through(world.shard.everything[1].position)
     with pytest.raises(DeliveryDoubt):
         sleeper.daemon.deliver()
-    after = world.started()
-    after.daemon.deliver()
-    after.daemon.request_shutdown()
+    world.archive_all()
     assert world.spans() == [(0, 0), (2, 2)]
-    assert world.metadata().continuity == "unproven"
+    assert world.metadata().continuity is Continuity.UNPROVEN

@@ -4,21 +4,15 @@ The model is the shard itself: whatever happened, at the end every record is arc
 one unbroken chain. The real processor runs; only what lies outside of it is a double.
 """
 
-import random
-from collections.abc import Callable
-from typing import Any
-
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
-from archive.errors import BufferTooOld, ShardEndUnproven, StoreUnavailable
-from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
 from tests.fakes.clock import START_MS, SkewedClock
-from tests.fakes.daemon_double import SHARD_END, Checkpoint
+from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.memory_store import RandomFaults
-from tests.fakes.readback import check_chain, check_holds, segments
-from tests.fakes.world import PREFIX, Worker, World
+from tests.fakes.world import World
+from tests.property.shard_machine import ShardMachine
 
 MAX_WORKERS = 4
 MAX_SKEW_MS = 150_000
@@ -30,15 +24,8 @@ which = st.integers(0, MAX_WORKERS - 1)
 counts = st.integers(1, 6)
 
 
-class ShardHistories(RuleBasedStateMachine):
+class ShardHistories(ShardMachine):
     """One history. Each rule is one thing that happens to the shard or to one of its workers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.world = World()
-        self.workers: list[Worker] = []
-        self.busy: list[Worker] = []
-        self.seed = 0
 
     @initialize(at_timestamp=st.booleans(), seed=st.integers(0, 2**32))
     def begin(self, *, at_timestamp: bool, seed: int) -> None:
@@ -244,25 +231,7 @@ class ShardHistories(RuleBasedStateMachine):
         assert isinstance(clock, SkewedClock)
         clock.skew_ms = skew_ms
 
-    # What must hold
-
-    @invariant()
-    def every_checkpoint_was_legal(self) -> None:
-        """KCL never had to refuse one for its number."""
-        for worker in self.workers:
-            for request in worker.daemon.requests:
-                assert request.error != "IllegalArgumentException", request
-
-    def check_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """At the moment a checkpoint is stored: it ends a segment, and all before it is durable."""
-        spans = self.spans()
-        if isinstance(checkpoint, Position):
-            assert any(last == checkpoint for _, last in spans), f"{checkpoint} ends no segment"
-        for record in self.world.shard.everything:
-            if not isinstance(checkpoint, Position) or record.position <= checkpoint:
-                assert any(first <= record.position <= last for first, last in spans), (
-                    f"{record.position} is not durable"
-                )
+    # The end
 
     def teardown(self) -> None:
         """Let a worker without faults finish the shard, let late PUTs land, and compare with the model."""
@@ -280,66 +249,4 @@ class ShardHistories(RuleBasedStateMachine):
             self.stop(zombie)
         self.world.bucket.land()
         self.every_checkpoint_was_legal()
-        chain = segments(self.world.bucket, PREFIX, self.world.shard.shard_id)
-        check_chain(chain)
-        check_holds(chain, self.world.shard.everything)
-
-    # How the machine acts
-
-    def pick(self, number: int) -> Worker:
-        """Return one of the living workers."""
-        return self.workers[number % len(self.workers)]
-
-    def act(self, worker: Worker, action: Callable[[], object]) -> None:
-        """Let a worker take its turn, unless it is in the middle of one; it may die of outages, age or doubt."""
-        if worker in self.busy or not worker.daemon.alive:
-            return
-        self.busy.append(worker)
-        try:
-            action()
-        except (StoreUnavailable, BufferTooOld, ShardEndUnproven):
-            if worker in self.workers:
-                self.workers.remove(worker)
-        finally:
-            self.busy.remove(worker)
-
-    def new_worker(self, *, rate: float = 0, skew_ms: int = 0, **changes: Any) -> Worker:  # noqa: ANN401 - settings
-        """Start a worker that takes the lease."""
-        self.seed += 1
-        worker = self.world.worker(
-            faults=RandomFaults(random.Random(self.seed), rate),
-            clock=SkewedClock(self.world.clock, skew_ms),
-            seed=self.seed,
-            **changes,
-        )
-        self.workers.append(worker)
-        self.act(worker, worker.daemon.start)
-        return worker
-
-    def deliver(self, worker: Worker, count: int) -> None:
-        """Let a worker read on."""
-        self.act(worker, lambda: worker.daemon.deliver(count))
-
-    def stop(self, worker: Worker) -> None:
-        """Ask for the shutdown; afterwards the worker is gone."""
-        if worker in self.busy:
-            return
-        self.act(worker, worker.daemon.request_shutdown)
-        self.act(worker, worker.daemon.lose_lease)
-        self.workers = [other for other in self.workers if other is not worker]
-
-    def spans(self) -> list[tuple[Position, Position]]:
-        """Return the spans that the metadata claim."""
-        bucket = self.world.bucket
-        keys = [key for key in bucket.keys(PREFIX) if key.endswith(".gz")]
-        return [SegmentMetadata.decode(bucket.metadata(key)).span for key in keys]
-
-    def archived(self) -> list[Position]:
-        """Return the positions that are archived, from the first on without a hole."""
-        spans = self.spans()
-        found = []
-        for record in self.world.shard.everything:
-            if not any(first <= record.position <= last for first, last in spans):
-                break
-            found.append(record.position)
-        return found
+        self.world.check_everything_archived()

@@ -1,4 +1,4 @@
-"""Any history with repeated events, any cutting into pieces and partitions: of each event the first record stays."""
+"""Any history with repeated events, any cutting into objects and partitions: of each event the first record stays."""
 
 import itertools
 import random
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.tasks.event_ids import Copy, IdCollector, IdOrder, Layout, Place, find_copies, unpack_copies
+from compaction.tasks.event_ids import Copy, IdCollector, IdOrder, Layout, LineRef, find_copies, unpack_copies
 
 
 class Sent(NamedTuple):
@@ -18,10 +18,18 @@ class Sent(NamedTuple):
     arrival_ms: int
 
 
+class Known(NamedTuple):
+    """A record that takes part, and the number of its shard."""
+
+    arrival_ms: int
+    shard: int
+    ref: LineRef
+
+
 _RECORD = st.builds(Sent, st.none() | st.integers(0, 5), st.integers(0, 20))
-_PIECE = st.lists(_RECORD, max_size=6)
-_SHARDS = st.lists(st.lists(_PIECE, min_size=1, max_size=3), max_size=4)
-"""A day: pieces of shards, each a run of records in the order of positions."""
+_OBJECT = st.lists(_RECORD, max_size=6)
+_SHARDS = st.lists(st.lists(_OBJECT, min_size=1, max_size=3), max_size=4)
+"""A day: objects of shards, each a run of records in the order of positions."""
 
 
 def copies_of(
@@ -39,12 +47,12 @@ def copies_of(
     for shard in [*before, *day]:
         if number >= first_of_day:
             starts.append(number)
-        keys = [f"piece-{number + index}" for index in range(len(shard))]
+        keys = [f"object-{number + index}" for index in range(len(shard))]
         collector = IdCollector(IdOrder("id", number, partitions), keys)
-        for key, piece in zip(keys, shard, strict=True):
-            cut = rng.randrange(len(piece) + 1)
-            for part in (piece[:cut], piece[cut:]):
-                collector.add([payload(one) for one in part], [one.arrival_ms for one in part], key)
+        for key, raw_object in zip(keys, shard, strict=True):
+            cut = rng.randrange(len(raw_object) + 1)
+            for part in (raw_object[:cut], raw_object[cut:]):
+                collector.add([payload(sent) for sent in part], [sent.arrival_ms for sent in part], key)
         for partition, rows in collector.rows():
             chunks.setdefault(partition, []).append(rows)
         number += len(shard)
@@ -54,9 +62,9 @@ def copies_of(
     return sorted(copy for dealt in chunks.values() for copy in unpack_copies(find_copies(dealt, layout)))
 
 
-def payload(one: Sent) -> bytes:
+def payload(sent: Sent) -> bytes:
     """Return the record's payload."""
-    return b"no event" if one.event is None else f'{{"id":{one.event}}}'.encode()
+    return b"no event" if sent.event is None else f'{{"id":{sent.event}}}'.encode()
 
 
 @given(_SHARDS, _SHARDS, st.frozensets(st.integers(0, 11), max_size=3), st.integers(1, 7), st.randoms())
@@ -69,32 +77,34 @@ def test_of_each_event_exactly_the_first_record_stays(
 ) -> None:
     """Events of the day before have none left; of the others one stays, and it is the first. Doubt keeps."""
     copies = copies_of(before, day, excluded, partitions, rng)
-    dropped = {copy.place for copy in copies}
+    dropped = {copy.ref for copy in copies}
     assert len(dropped) == len(copies)
     numbers = itertools.count()
-    old = {one.event for shard in before for piece in shard if next(numbers) not in excluded for one in piece}
-    known: dict[int, list[tuple[int, int, Place]]] = {}
+    old = {
+        sent.event for shard in before for raw_object in shard if next(numbers) not in excluded for sent in raw_object
+    }
+    known: dict[int, list[Known]] = {}
     for index, shard in enumerate(day):
-        for piece in shard:
+        for raw_object in shard:
             number = next(numbers)
-            for line, one in enumerate(piece):
-                place = Place(number, line)
-                if one.event is None or number in excluded:
-                    assert place not in dropped
+            for line, sent in enumerate(raw_object):
+                ref = LineRef(number, line)
+                if sent.event is None or number in excluded:
+                    assert ref not in dropped
                 else:
-                    known.setdefault(one.event, []).append((one.arrival_ms, index, place))
+                    known.setdefault(sent.event, []).append(Known(sent.arrival_ms, index, ref))
     for event, records in known.items():
-        left = [one for one in records if one[2] not in dropped]
+        left = [record for record in records if record.ref not in dropped]
         if event in old:
             assert left == []
             continue
         assert len(left) == 1
-        arrival, shard_index, place = left[0]
+        stays = left[0]
         # No earlier position in its shard, and no other shard whose first record of the event arrived before it.
-        assert all(place <= one[2] for one in records if one[1] == shard_index)
-        for other in {one[1] for one in records} - {shard_index}:
-            first = min((one for one in records if one[1] == other), key=lambda one: one[2])
-            assert (arrival, shard_index) < (first[0], other)
+        assert all(stays.ref <= record.ref for record in records if record.shard == stays.shard)
+        for other in {record.shard for record in records} - {stays.shard}:
+            first = min((record for record in records if record.shard == other), key=lambda record: record.ref)
+            assert (stays.arrival_ms, stays.shard) < (first.arrival_ms, other)
 
 
 @given(_SHARDS, _SHARDS, st.integers(1, 7), st.randoms())
@@ -103,10 +113,10 @@ def test_copies_name_a_record_of_the_same_event_that_stays(
 ) -> None:
     """Whoever follows a copy finds its event."""
     copies = copies_of(before, day, frozenset(), partitions, rng)
-    pieces = [piece for shard in [*before, *day] for piece in shard]
-    dropped = {copy.place for copy in copies}
+    objects = [raw_object for shard in [*before, *day] for raw_object in shard]
+    dropped = {copy.ref for copy in copies}
     for copy in copies:
         assert copy.original not in dropped
         assert (
-            pieces[copy.place.piece][copy.place.line].event == pieces[copy.original.piece][copy.original.line].event
+            objects[copy.ref.number][copy.ref.line].event == objects[copy.original.number][copy.original.line].event
         )

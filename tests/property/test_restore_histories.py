@@ -11,12 +11,14 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from archive.retry import Backoff
+from archive.store.retrying import RetryingStore
 from consumer.leases.rows import Checkpoint
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import plan_rows
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.shard import SHARD
-from tests.fakes.world import PREFIX, World
+from tests.fakes.world import World
 
 
 class Step(NamedTuple):
@@ -68,11 +70,10 @@ def planned(world: World, as_of_ms: int | None = None) -> Checkpoint:
     info = world.stream.shard(SHARD)
     assert info is not None
     facts = gather_facts(
-        MemoryStore(world.bucket),
+        RetryingStore(MemoryStore(world.bucket), lambda: Backoff(world.clock, random.Random(1), budget_seconds=5)),
         PREFIX,
         world.stream.describe(),
         {SHARD: info},
-        lambda: Backoff(world.clock, random.Random(1), budget_seconds=5),
         now_ms=world.clock.now_ms(),
         as_of_ms=as_of_ms,
     )

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 import boto3
 import pytest
 
+from archive.aws import client_config
 from archive.errors import OutcomeUnknown
-from archive.store.s3 import S3Store, s3_config
+from archive.store.s3 import S3Store
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY
 
 _HEAD = (
@@ -51,7 +52,7 @@ def test_a_torn_status_decides_nothing(answer: str) -> None:
 def _raises_unknown(answer: str, request: Request) -> bool:
     with _server(answer.encode()) as url:
         session = boto3.session.Session(ACCESS_KEY, SECRET_KEY, region_name=REGION)
-        client = session.client("s3", endpoint_url=url, config=s3_config(path_style=True))
+        client = session.client("s3", endpoint_url=url, config=client_config(path_style=True))
         with pytest.raises(OutcomeUnknown):
             request(S3Store(client, "archive"))
         client.close()

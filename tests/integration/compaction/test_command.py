@@ -12,8 +12,8 @@ from archive.format.day import Day
 from archive.store.places import open_storage
 from compaction.verdict.audit_document import decode_audit
 from demo.embedded import EmbeddedAws
-from tests.corpus.defects import swapped_lines
 from tests.corpus.model import Corpus
+from tests.corpus.object_defects import swapped_lines
 from tests.integration.shell import ROOT, Shell, store_checkpoints
 
 if TYPE_CHECKING:
@@ -52,7 +52,11 @@ def test_audit_prints_its_json_and_exits_3_on_defects(
     store_checkpoints(dynamodb_client, bucket, corpus)
     done = shell.run("audit", "--date", str(DAY), "--json", "--master", "local[2]")
     audit = decode_audit(done.stdout.encode())
-    assert (done.returncode, audit.verdict, [one.code for one in audit.findings]) == (3, "defects", ["out_of_order"])
+    assert (done.returncode, audit.verdict, [finding.code for finding in audit.findings]) == (
+        3,
+        "defects",
+        ["out_of_order"],
+    )
     assert audit.findings[0].reproduce.startswith(f"minutebook audit {shell.file} --date {DAY}")
 
 
@@ -93,7 +97,7 @@ def test_spark_submit_runs_the_same_job(shell: Shell, dynamodb_client: "DynamoDB
     submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
     shell.environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     shell.environment.pop("SPARK_HOME", None)
-    job = str(ROOT / "compaction" / "job.py")
+    job = str(ROOT / "compaction" / "spark_submit.py")
     program = (submit, "--master", "local[2]", "--conf", "spark.ui.enabled=false", job)
     done = shell.run("audit", "--date", str(DAY), "--json", "--JOB_NAME", "nightly", program=program)
     assert done.returncode == 0, done.stderr[-2000:]

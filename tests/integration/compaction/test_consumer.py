@@ -3,23 +3,23 @@
 from archive.clock import SystemClock
 from archive.format.day import Day, day_of_ms
 from archive.format.position import Position
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
-from compaction.job.context import AuditOptions, Ports
+from compaction.job.context import AuditOptions, JobContext
 from compaction.rewrite import CompactOptions, compact_day
 from demo.embedded import REGION, EmbeddedAws
-from tests.corpus.auditing import ports
+from tests.corpus.auditing import job_context
 from tests.fakes.daemon_double import DaemonDouble
 from tests.integration.archive_site import PREFIX, Site
 
 
-def run_ports(site: Site, aws: EmbeddedAws) -> Ports:
-    """Return the ports of a run on the site's archive, with KCL's checkpoint of its lease."""
+def run_context(site: Site, aws: EmbeddedAws) -> JobContext:
+    """Return the context of a run on the site's archive, with KCL's checkpoint of its lease."""
     address = Address(site.name, "", REGION, aws.s3_endpoint)
     last = site.shard.everything[-1].position
-    given = ports(address, {site.shard.shard_id: Position(*last)}, clock=SystemClock())
-    return given._replace(place=Place(address, PREFIX))
+    given = job_context(address, {site.shard.shard_id: Position(*last)}, clock=SystemClock())
+    return given._replace(place=StorePrefix(address, PREFIX))
 
 
 def days(site: Site) -> list[Day]:
@@ -37,10 +37,10 @@ def test_what_two_processors_wrote_is_clean(site: Site, embedded_aws: EmbeddedAw
     site.put(40, minute=2)
     site.archive_the_rest()
     for day in days(site):
-        audit = audit_day(run_ports(site, embedded_aws), day, AuditOptions()).audit
+        audit = audit_day(run_context(site, embedded_aws), day, AuditOptions()).audit
         assert (audit.verdict, audit.findings) == ("clean", ())
     total = sum(
-        audit_day(run_ports(site, embedded_aws), day, AuditOptions(level="inventory")).audit.equation.unique
+        audit_day(run_context(site, embedded_aws), day, AuditOptions(level="inventory")).audit.equation.unique
         for day in days(site)
     )
     assert total == 120
@@ -54,9 +54,9 @@ def test_a_deleted_segment_of_the_consumer_is_a_broken_chain(site: Site, embedde
     middle = [segment.key for segment in site.segments()][1]
     site.s3.delete_object(Bucket=site.name, Key=middle)
     codes = {
-        one.code
+        finding.code
         for day in days(site)
-        for one in audit_day(run_ports(site, embedded_aws), day, AuditOptions(level="inventory")).audit.findings
+        for finding in audit_day(run_context(site, embedded_aws), day, AuditOptions(level="inventory")).audit.findings
     }
     assert codes == {"broken_chain"}
 
@@ -66,11 +66,11 @@ def test_the_consumers_day_is_published_once(site: Site, embedded_aws: EmbeddedA
     site.put(50, minute=0)
     site.put(50, minute=1)
     site.archive_the_rest()
-    given = run_ports(site, embedded_aws)
-    out = Place(given.place.address, "tables/")
+    given = run_context(site, embedded_aws)
+    out = StorePrefix(given.place.address, "tables/")
     rows = 0
     for day in days(site):
-        done = compact_day(given, open_storage(out.address), day, CompactOptions(AuditOptions(), out))
+        done = compact_day(given, given.open(out.address), day, CompactOptions(AuditOptions(), out))
         assert done.manifest is not None
         rows += done.manifest.rows
     assert rows == 100

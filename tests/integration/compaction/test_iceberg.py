@@ -1,8 +1,7 @@
 """Days in an Iceberg table: whole, once, of the newest generation, whatever crashes, races or is lost."""
 
 import itertools
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -10,118 +9,16 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
-from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
 from archive.clock import SystemClock
-from archive.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
-from archive.format.day import Day
-from archive.store.places import Place, open_storage
-from archive.store.storage import Address
 from compaction.iceberg.table import IcebergTable
-from compaction.job.context import AuditOptions
 from compaction.publish.publisher import GRACE_MS
-from compaction.rewrite import CompactOptions, compact_day
 from compaction.tasks.parquet import SCHEMA
-from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
-from tests.corpus.auditing import ports
-from tests.corpus.model import PREFIX
-from tests.corpus.shelf import Row, Shelf, keys_of
-from tests.fakes.failing_catalog import FailingCatalog, FailingRestCatalog, Fault
+from tests.corpus.shelf import Row, keys_of
+from tests.fakes.failing_catalog import Fault
 from tests.fakes.failing_storage import Crash
-from tests.integration.rest_catalog import rest_catalog
-
-DAY = Day.parse("2026-11-20")
-NEXT = DAY.shift(1)
-REST_JARS = os.environ.get("ICEBERG_REST_JARS")
-"""Where `make catalogs` put the REST server: folders' lakes then have their tables in its catalog."""
-_NUMBERS = itertools.count(1)
-
-
-class Lake:
-    """A shelf of published days, and a catalog that any number of clients open."""
-
-    def __init__(self, place: Place, properties: dict[str, str], name: str = "events.raw") -> None:
-        self.shelf = Shelf(place)
-        self.properties = properties
-        self.name = name
-
-    def catalog(self, fault: Fault | None = None) -> FailingCatalog | FailingRestCatalog:
-        """Open the catalog as another process does."""
-        if self.properties["uri"].startswith("http"):
-            return FailingRestCatalog("default", fault, **self.properties)
-        return FailingCatalog("default", fault, **self.properties)
-
-    def commit(self, day: Day = DAY, fault: Fault | None = None) -> str | None:
-        """Bring the table into step with the day's pointer, in a client of its own; returns the state."""
-        with self.catalog(fault) as catalog:
-            done = self.shelf.commit(IcebergTable(catalog, self.name), day)
-        return None if done is None else done.state
-
-    def table(self, act: Callable[[Any], object]) -> Any:  # noqa: ANN401 - whatever is asked
-        """Do something with the table."""
-        with self.catalog() as catalog:
-            return act(catalog.load_table(self.name))
-
-    def rows(self) -> list[Row]:
-        """Read the whole table; empty when there is none."""
-        with self.catalog() as catalog:
-            if not catalog.table_exists(self.name):
-                return []
-            found: list[Row] = catalog.load_table(self.name).scan().to_arrow().to_pylist()
-            return found
-
-    def snapshots(self) -> int:
-        """Count the table's snapshots."""
-        count: int = self.table(lambda table: len(table.snapshots()))
-        return count
-
-
-@pytest.fixture(scope="module", autouse=True)
-def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Start the REST catalog, where it is asked for."""
-    if REST_JARS is None:
-        yield
-        return
-    with (
-        rest_catalog(Path(REST_JARS), tmp_path_factory.mktemp("rest")) as address,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setenv("ICEBERG_REST_URI", address)
-        yield
-
-
-def local_lake(folder: Path) -> Lake:
-    """Return a lake in a folder."""
-    out = folder / "out"
-    out.mkdir(parents=True)
-    if REST_JARS is not None:
-        place = Place(Address(None, str(out)), "tables/")
-        return Lake(place, {"uri": os.environ["ICEBERG_REST_URI"]}, f"events{next(_NUMBERS)}.raw")
-    properties = {"uri": f"sqlite:///{folder / 'catalog.sqlite'}", "warehouse": f"file://{folder / 'warehouse'}"}
-    return Lake(Place(Address(None, str(out)), "tables/"), properties)
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    """Return an empty lake in a folder."""
-    return local_lake(tmp_path)
-
-
-@pytest.fixture
-def s3_lake(embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path) -> Lake:
-    """Return an empty lake on the embedded S3; its catalog is a local file."""
-    properties = {
-        "uri": f"sqlite:///{tmp_path / 'catalog.sqlite'}",
-        "warehouse": f"s3://{bucket}/warehouse",
-        "s3.endpoint": embedded_aws.s3_endpoint,
-        "s3.region": REGION,
-        "s3.access-key-id": ACCESS_KEY,
-        "s3.secret-access-key": SECRET_KEY,
-        "s3.force-virtual-addressing": "false",
-    }
-    return Lake(Place(Address(bucket, "", REGION, embedded_aws.s3_endpoint), "tables/"), properties)
+from tests.integration.lake import DAY, NEXT, Lake, local_lake
 
 
 def test_a_published_day_is_committed_once(lake: Lake) -> None:
@@ -179,7 +76,10 @@ def test_a_generation_replaces_the_former_of_its_day_in_one_snapshot(lake: Lake)
     lake.commit()
 
     def history(table: Any) -> list[list[tuple[object, ...]]]:  # noqa: ANN401 - a table of pyiceberg
-        return [keys_of(table.scan(snapshot_id=one.snapshot_id).to_arrow().to_pylist()) for one in table.snapshots()]
+        return [
+            keys_of(table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().to_pylist())
+            for snapshot in table.snapshots()
+        ]
 
     assert lake.table(history) == [keys_of(first), keys_of(first + other), keys_of(second + other)]
 
@@ -200,6 +100,7 @@ def test_a_day_that_is_not_published_is_left_alone(lake: Lake) -> None:
     assert lake.commit() is None
 
 
+@pytest.mark.usefixtures("rest_uri")
 @pytest.mark.parametrize("first", [True, False], ids=["the table's first commit", "a later generation"])
 @pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
 def test_a_crash_at_any_step_leaves_one_generation(tmp_path: Path, *, first: bool, applied: bool) -> None:
@@ -223,6 +124,7 @@ def test_a_crash_at_any_step_leaves_one_generation(tmp_path: Path, *, first: boo
     assert at > 5
 
 
+@pytest.mark.usefixtures("rest_uri")
 @pytest.mark.parametrize("applied", [False, True], ids=["refused", "applied"])
 def test_a_lost_answer_is_settled_by_looking(tmp_path: Path, *, applied: bool) -> None:
     """Whether the request was applied or not, the day is in the table once."""
@@ -296,100 +198,6 @@ def test_many_runs_at_once(lake: Lake) -> None:
         list(pool.map(client, range(8)))
     assert keys_of(lake.rows()) == keys_of(rows)
     assert lake.snapshots() == 4
-
-
-def _rewrite_files(table: Any, kept: str = "partition_key is not null") -> None:  # noqa: ANN401 - pyiceberg's
-    """Do what maintenance does, or a DELETE with copies: the day's kept rows, in a file of the table's own."""
-    condition = f"arrival_time >= '{DAY}T00:00:00+00:00' and arrival_time < '{NEXT}T00:00:00+00:00'"
-    uri = f"{table.location()}/data/rewritten.parquet"
-    Path(uri.removeprefix("file://")).parent.mkdir(parents=True)
-    pq.write_table(table.scan(row_filter=f"{condition} and {kept}").to_arrow(), uri.removeprefix("file://"))
-    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as overwrite:
-        for task in table.scan(row_filter=condition).plan_files():
-            overwrite.delete_data_file(task.file)
-        overwrite.append_data_file(parquet_file_to_data_file(table.io, table.metadata, uri))
-
-
-def test_files_that_maintenance_rewrote_are_known_by_their_rows(lake: Lake) -> None:
-    """The generation is still there; the next one replaces all of the day."""
-    lake.shelf.publish(DAY, "one")
-    other = lake.shelf.publish(NEXT, "one")
-    lake.commit()
-    lake.commit(NEXT)
-    lake.table(_rewrite_files)
-    assert lake.commit() == "already"
-    new = lake.shelf.publish(DAY, "two", (4,))
-    assert lake.commit() == "committed"
-    assert keys_of(lake.rows()) == keys_of(new + other)
-
-
-def test_rows_that_others_deleted_do_not_come_back_unasked(lake: Lake) -> None:
-    """The same generation is left alone, a newer one refused; without any rows of the day it goes in."""
-    lake.shelf.publish(DAY, "one")
-    lake.commit()
-    lake.table(lambda table: _rewrite_files(table, "partition_key != 'p1'"))
-    assert lake.commit() == "already"
-    new = lake.shelf.publish(DAY, "two", (4,))
-    with pytest.raises(SafetyRefusal, match="3 rows in files of others, and 5 were committed"):
-        lake.commit()
-    lake.table(lambda table: table.delete("partition_key is not null"))
-    assert lake.commit() == "committed"
-    assert keys_of(lake.rows()) == keys_of(new)
-
-
-def test_an_expired_day_goes_in_as_it_was_published(lake: Lake, tmp_path: Path) -> None:
-    """Days that were published before there was a table can be taken over, also without their raw objects."""
-    rows = lake.shelf.publish(DAY, "one")
-    raw = tmp_path / "raw"
-    archive = open_storage(Address(None, str(raw)))
-    archive.put_if_absent(f"{PREFIX}_expired/{DAY}.json", b"{}", {}, "application/json")
-    with lake.catalog() as catalog:
-        given = ports(raw, clock=lake.shelf.clock)._replace(table=IcebergTable(catalog, lake.name))
-        done = compact_day(given, lake.shelf.storage, DAY, CompactOptions(AuditOptions(), lake.shelf.place))
-    assert (done.state, done.table and done.table.state) == ("already", "committed")
-    assert keys_of(lake.rows()) == keys_of(rows)
-
-
-def test_rows_of_another_day_are_refused(lake: Lake) -> None:
-    """A file that an accepted defect let through cannot be a part of one day."""
-    lake.shelf.publish(DAY, "one", off_ms=-5)
-    with pytest.raises(CatalogRefused, match="does not fit"):
-        lake.commit()
-    lake.shelf.publish(DAY, "two", (3, 1), off_ms=-5)
-    with pytest.raises(SafetyRefusal, match="did not arrive on 2026-11-20"):
-        lake.commit()
-    assert lake.rows() == []
-
-
-def test_a_table_of_another_kind_is_refused(lake: Lake) -> None:
-    """A table that somebody made without the partition is not written to."""
-    lake.shelf.publish(DAY, "one")
-    with lake.catalog() as catalog:
-        catalog.create_namespace(lake.name.partition(".")[0])
-        catalog.create_table(lake.name, SCHEMA)
-    with pytest.raises(CatalogRefused, match="not partitioned by day"):
-        lake.commit()
-
-
-def test_a_published_file_that_is_gone_is_named(lake: Lake) -> None:
-    """And nothing is committed."""
-    lake.shelf.publish(DAY, "one")
-    folder = lake.shelf.publisher(DAY).folder
-    lake.shelf.storage.delete([f"{folder.generation('one')}part-00001.parquet"])
-    with pytest.raises(CatalogRefused, match=r"part-00001\.parquet was published and is gone"):
-        lake.commit()
-    assert lake.rows() == []
-
-
-@pytest.mark.skipif(REST_JARS is not None, reason="it is SQLite's file that is broken here")
-def test_a_catalog_that_stays_away_is_exit_5(lake: Lake, tmp_path: Path) -> None:
-    """The budget is spent, and the message says what to do."""
-    lake.shelf.publish(DAY, "one")
-    with lake.catalog() as catalog:
-        (tmp_path / "catalog.sqlite").write_bytes(b"no database " * 100)
-        with pytest.raises(CatalogUnavailable, match="gave up on the commit to default") as caught:
-            lake.shelf.commit(IcebergTable(catalog, lake.name), DAY)
-    assert caught.value.exit_code == 5
 
 
 def test_a_run_without_the_table_never_sweeps_what_the_table_names(lake: Lake) -> None:

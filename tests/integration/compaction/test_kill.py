@@ -15,6 +15,7 @@ from archive.clock import SystemClock, new_id, new_random
 from archive.format.day import Day
 from archive.retry import Backoff
 from archive.store.places import open_storage
+from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address, Storage
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
@@ -32,8 +33,8 @@ MOMENTS = int(os.environ.get("MINUTEBOOK_KILLS", "2"))
 
 def published(storage: Storage) -> list[tuple[str, str]]:
     """Read the day as a reader does; empty when it is not published."""
-    waits = lambda: Backoff(SystemClock(), new_random(), budget_seconds=10)  # noqa: E731 - a port in one line
-    publisher = Publisher(storage, DayFolder(f"{PREFIX}_parquet/", DAY), waits)
+    retrying = RetryingStorage(storage, lambda: Backoff(SystemClock(), new_random(), budget_seconds=10))
+    publisher = Publisher(retrying, DayFolder(f"{PREFIX}_parquet/", DAY))
     pointer = publisher.current().pointer
     if pointer is None:
         return []

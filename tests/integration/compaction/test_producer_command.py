@@ -11,7 +11,7 @@ import pytest
 from archive.format.day import Day
 from archive.store.places import open_storage
 from demo.embedded import EmbeddedAws
-from tests.corpus.defects import repeated_after_midnight
+from tests.corpus.event_defects import repeated_after_midnight
 from tests.corpus.model import Corpus
 from tests.integration.shell import ROOT, Shell, store_checkpoints
 
@@ -51,12 +51,12 @@ def test_spark_submit_takes_an_event_id(shell: Shell) -> None:
     submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
     shell.environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     shell.environment.pop("SPARK_HOME", None)
-    job = str(ROOT / "compaction" / "job.py")
+    job = str(ROOT / "compaction" / "spark_submit.py")
     program = (submit, "--master", "local[2]", "--conf", "spark.ui.enabled=false", job)
     done = shell.run("audit", "--date", str(DAY), "--json", "--event-id", "n", program=program)
     assert done.returncode == 0, done.stderr[-2000:]
     audit = json.loads(done.stdout[done.stdout.index("{\n") :])
-    assert [(one["code"], one["severity"], one["count"]) for one in audit["findings"]] == [
+    assert [(finding["code"], finding["severity"], finding["count"]) for finding in audit["findings"]] == [
         ("producer_duplicate", "warning", 2)
     ]
 

@@ -7,18 +7,19 @@ import pytest
 from archive.clock import SystemClock
 from archive.errors import ObjectVanished
 from archive.format.day import Day
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
-from compaction.job.context import AuditOptions, Ports
+from compaction.job.context import AuditOptions, JobContext
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
 from compaction.tasks.event_ids import IdOrder
-from compaction.tasks.plan import Piece, Task, Unit
+from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws
-from tests.corpus.auditing import compare, ports
-from tests.corpus.defects import PRODUCER_DEFECTS, Expected, Seen
+from tests.corpus.auditing import compare, job_context
+from tests.corpus.defects import PRODUCER_DEFECTS
+from tests.corpus.expected import Expected, Seen
 from tests.corpus.model import Corpus, Shape
 from tests.corpus.reading import published_events
 
@@ -37,7 +38,7 @@ class Bench:
 
     def __init__(self, aws: EmbeddedAws, bucket: str, engine: SparkEngine) -> None:
         self.address = Address(bucket, "", REGION, aws.s3_endpoint)
-        self.out = Place(self.address, "tables/events/")
+        self.out = StorePrefix(self.address, "tables/events/")
         self.engine = engine
         self.corpus = Corpus(DAY, seed=5, shape=Shape(shards=len(PRODUCER_DEFECTS) + 1, records=40))
         self.expected: list[Expected] = []
@@ -46,15 +47,16 @@ class Bench:
             self.expected += defect(self.corpus, shard, shard.in_day(DAY)[2])
         self.corpus.write(open_storage(self.address))
 
-    def ports(self) -> Ports:
-        """Return the ports of one run on Spark."""
-        given = ports(self.address, self.corpus.checkpoints, clock=SystemClock(), engine=self.engine)
-        return given._replace(exchange=self.engine.exchange)
+    def context(self) -> JobContext:
+        """Return the context of one run on Spark."""
+        given = job_context(self.address, self.corpus.checkpoints, clock=SystemClock(), engine=self.engine)
+        return given._replace(shuffle=self.engine.shuffle)
 
     def compact(self, *, drop: bool) -> Compacted:
         """Compact the corpus' day."""
         audit = AuditOptions(event_id="n", published=self.out, drop_producer_duplicates=drop)
-        return compact_day(self.ports(), open_storage(self.address), DAY, CompactOptions(audit, self.out))
+        given = self.context()
+        return compact_day(given, given.open(self.address), DAY, CompactOptions(audit, self.out))
 
 
 @pytest.fixture
@@ -65,14 +67,14 @@ def bench(embedded_aws: EmbeddedAws, bucket: str, engine: SparkEngine) -> Bench:
 
 def test_the_audit_reports_copies(bench: Bench) -> None:
     """Each kind of copy, in the shard where it stands, and nothing else."""
-    audit = audit_day(bench.ports(), DAY, AuditOptions(event_id="n")).audit
+    audit = audit_day(bench.context(), DAY, AuditOptions(event_id="n")).audit
     compare(audit.findings, bench.expected, Seen.KEYS)
     assert audit.verdict == "clean"
 
 
 def test_copies_are_left_out_of_the_parquet(bench: Bench) -> None:
     """As many rows fewer as there are copies; no id stands there twice; a second run has nothing to do."""
-    copies = sum(one.times for one in bench.expected)
+    copies = sum(wanted.times for wanted in bench.expected)
     whole = bench.compact(drop=False)
     assert whole.manifest is not None
     assert (whole.manifest.rows, whole.manifest.removed) == (bench.corpus.records, 0)
@@ -89,7 +91,7 @@ def test_copies_are_left_out_of_the_parquet(bench: Bench) -> None:
 def test_an_error_of_a_task_keeps_its_kind_through_the_shuffle(bench: Bench) -> None:
     """What a worker raises comes back as the same error of our tree, with its next step."""
     one = bench.corpus.shards[0].segments[3]
-    piece = Piece(one.key, '"gone"', 1, one.metadata.shard_id, one.metadata.minute, one.metadata.first)
-    order = Order(Task(0, (Unit((piece,), merge=True),)), bench.address, ids=IdOrder("n", 0, 2))
+    raw_object = RawObject(one.key, '"gone"', 1, one.metadata.shard_id, one.metadata.minute, one.metadata.first)
+    order = Order(Task(0, (MergeGroup((raw_object,), merge=True),)), bench.address, ids=IdOrder("n", 0, 2))
     with pytest.raises(ObjectVanished, match="changed while the day was rewritten"):
-        bench.engine.exchange([order])
+        bench.engine.shuffle([order])

@@ -12,29 +12,22 @@ from archive.clock import SystemClock
 from archive.errors import FormatError
 from archive.format.day import Day
 from archive.format.position import Position
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
-from compaction.job.context import AuditOptions, Ports
+from compaction.job.context import AuditOptions, JobContext
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
-from compaction.tasks.plan import Piece, Task, Unit
+from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws
-from tests.corpus.auditing import compare, ports
-from tests.corpus.defects import (
-    Defect,
-    Seen,
-    copied_object,
-    edited_count,
-    missing_object,
-    overlapping_segments,
-    swapped_lines,
-    truncated_object,
-)
+from tests.corpus.auditing import compare, job_context
+from tests.corpus.chain_defects import missing_object, overlapping_segments
+from tests.corpus.expected import Defect, Seen
 from tests.corpus.model import Corpus, Shape
+from tests.corpus.object_defects import copied_object, edited_count, swapped_lines, truncated_object
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -63,21 +56,22 @@ class Bench:
     def __init__(self, aws: EmbeddedAws, bucket: str, engine: SparkEngine) -> None:
         self._address = Address(bucket, "", REGION, aws.s3_endpoint)
         self.storage = open_storage(self._address)
-        self.out = Place(self._address, "tables/events/")
+        self.out = StorePrefix(self._address, "tables/events/")
         self._engine = engine
 
-    def ports(self, corpus: Corpus) -> Ports:
-        """Return the ports of one run."""
-        return ports(self._address, corpus.checkpoints, clock=SystemClock(), engine=self._engine)
+    def context(self, corpus: Corpus) -> JobContext:
+        """Return the context of one run."""
+        return job_context(self._address, corpus.checkpoints, clock=SystemClock(), engine=self._engine)
 
     def compact(self, corpus: Corpus) -> Compacted:
         """Compact the corpus' day."""
-        return compact_day(self.ports(corpus), self.storage, DAY, CompactOptions(AuditOptions(), self.out))
+        given = self.context(corpus)
+        return compact_day(given, given.open(self.out.address), DAY, CompactOptions(AuditOptions(), self.out))
 
     def published(self) -> pa.Table:
         """Read the published day."""
-        waits = ports(self._address).waits
-        publisher = Publisher(self.storage, DayFolder(self.out.prefix, DAY), waits)
+        storage = job_context(self._address).archive
+        publisher = Publisher(storage, DayFolder(self.out.prefix, DAY))
         pointer = publisher.current().pointer
         assert pointer is not None
         manifest = publisher.manifest(pointer.generation)
@@ -125,12 +119,12 @@ def test_seeded_defects_are_reported_by_their_names(bench: Bench) -> None:
     """One defect in each shard, all read by Spark tasks: exactly their findings."""
     corpus = Corpus(DAY, seed=5, shape=Shape(shards=len(SEEDED) + 1))
     expected = [
-        one
+        wanted
         for number, defect in enumerate(SEEDED)
-        for one in defect(corpus, corpus.shards[number], corpus.shards[number].in_day(DAY)[2])
+        for wanted in defect(corpus, corpus.shards[number], corpus.shards[number].in_day(DAY)[2])
     ]
     corpus.write(bench.storage)
-    audit = audit_day(bench.ports(corpus), DAY, AuditOptions()).audit
+    audit = audit_day(bench.context(corpus), DAY, AuditOptions()).audit
     compare(audit.findings, expected, Seen.KEYS)
     assert audit.verdict == "defects"
 
@@ -138,7 +132,7 @@ def test_seeded_defects_are_reported_by_their_names(bench: Bench) -> None:
 def test_an_unreadable_bucket_is_unknown(bench: Bench, s3_client: "S3Client", bucket: str) -> None:
     """What cannot be listed is not clean and not defective: it could not be proven."""
     s3_client.delete_bucket(Bucket=bucket)
-    audit = audit_day(bench.ports(Corpus(DAY)), DAY, AuditOptions()).audit
+    audit = audit_day(bench.context(Corpus(DAY)), DAY, AuditOptions()).audit
     assert audit.verdict == "unknown"
     assert audit.checks[0].id == "archive_readable"
 
@@ -151,9 +145,9 @@ def test_an_error_of_a_task_keeps_its_kind(bench: Bench, engine: SparkEngine) ->
     stored = bench.storage.head(corpus.shards[0].segments[3].key)
     assert stored is not None
     one = corpus.shards[0].segments[3].metadata
-    piece = Piece(stored.key, stored.etag, stored.size, one.shard_id, one.minute, one.first)
+    raw_object = RawObject(stored.key, stored.etag, stored.size, one.shard_id, one.minute, one.first)
     with pytest.raises(FormatError, match=r"cut short|damaged"):
-        engine([Order(Task(0, (Unit((piece,), merge=True),)), bench.out.address)])
+        engine([Order(Task(0, (MergeGroup((raw_object,), merge=True),)), bench.out.address)])
 
 
 def test_the_process_keeps_its_stderr(engine: SparkEngine, capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from archive.clock import SystemClock, new_id
+from archive.clock import SystemClock
 from archive.format.day import Day, day_of_ms
-from archive.format.keys import application_key, start_marker_key
-from archive.format.markers import FORMAT, ApplicationRecord, StartMarker, encode_marker
-from archive.format.metadata import ChainStart, Predecessor
 from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.record import Record
@@ -22,14 +19,19 @@ from compaction.job.context import AuditOptions
 from compaction.stream.kinesis import StreamReader
 from compaction.verdict.audit_document import Audit
 from compaction.verdict.findings import Code
+from consumer.stream.kinesis import KinesisStream
 from demo.embedded import REGION, EmbeddedAws
-from tests.corpus.auditing import ports
-from tests.corpus.model import PREFIX, make_segment
-from tests.e2e.aggregate import aggregate
-from tests.e2e.worker import wait_until
+from tests.corpus.auditing import job_context
+from tests.corpus.model import PREFIX
+from tests.fakes.archive_scene import ArchiveScene
+from tests.witness.aggregate import aggregate
+from tests.witness.waiting import wait_until
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
+
+
+SHARD = "shardId-000000000000"
 
 
 class Stage(NamedTuple):
@@ -44,42 +46,17 @@ class Stage(NamedTuple):
 
     def archive(self, records: list[Record]) -> None:
         """Archive records as one chain, with the markers of a consumer."""
-        summary = self.kinesis.describe_stream_summary(StreamName=self.name)["StreamDescriptionSummary"]
-        application = ApplicationRecord(
-            format=FORMAT,
-            stream_arn=summary["StreamARN"],
-            stream_created_ms=int(summary["StreamCreationTimestamp"].timestamp() * 1000),
-            application="test",
-            start="oldest",
-            start_at_ms=None,
-            writer="test",
-            written_at_ms=1,
-        )
-        self.storage.put_if_absent(application_key(PREFIX), encode_marker(application), {}, "application/json")
-        after: Predecessor = ChainStart("TRIM_HORIZON")
-        shard = "shardId-000000000000"
+        scene = ArchiveScene(self.storage, PREFIX)
+        scene.settle(KinesisStream(lambda: self.kinesis, self.name, SystemClock(), random.Random(1)).describe())
         for minute, group in itertools.groupby(records, key=lambda record: minute_of(record.arrival_ms)):
-            made = make_segment(shard, minute, list(group), after, new_id())
-            after = made.metadata.last
-            self.storage.put_if_absent(made.key, made.body, made.fields, "application/gzip")
-        start = StartMarker(
-            format=FORMAT,
-            shard=shard,
-            sentinel="TRIM_HORIZON",
-            first=str(records[0].position),
-            starting_hash_key="0",
-            ending_hash_key="1",
-            parents=[],
-            writer="test",
-            written_at="2026-01-01T00:00:00.000Z",
-        )
-        self.storage.put_if_absent(start_marker_key(PREFIX, shard), encode_marker(start), {}, "application/json")
+            scene.segment(SHARD, minute, list(group))
+        scene.begin(SHARD, first=str(records[0].position))
 
     def audit(self, checkpoint: Position) -> Audit:
         """Audit the day on which the records arrived."""
         clock = SystemClock()
         reader = StreamReader(self.kinesis, self.name, clock, random.Random(1), page_records=50)
-        given = ports(self.address, {"shardId-000000000000": checkpoint}, clock=clock)
+        given = job_context(self.address, {SHARD: checkpoint}, clock=clock)
         options = AuditOptions(level="stream")
         return audit_day(given._replace(stream=lambda: reader), self.day, options).audit
 
@@ -89,7 +66,7 @@ def stage(embedded_aws: EmbeddedAws, kinesis_client: "KinesisClient", bucket: st
     """Return a stream that holds 30 plain records and three aggregates of four, one of them with odd bytes."""
     name = f"stream-{bucket}"
     kinesis_client.create_stream(StreamName=name, ShardCount=1)
-    wait_until(lambda: is_active(kinesis_client, name), 30, "the stream is ACTIVE")
+    wait_until(lambda: is_active(kinesis_client, name), "the stream is ACTIVE")
     for number in range(30):
         kinesis_client.put_record(StreamName=name, PartitionKey=f"k{number}", Data=b"record %d" % number)
     for number in range(3):
@@ -103,9 +80,7 @@ def stage(embedded_aws: EmbeddedAws, kinesis_client: "KinesisClient", bucket: st
 
 def read_plainly(client: "KinesisClient", name: str) -> Iterator[Record]:
     """Read the shard with GetRecords alone; the last three records are the aggregates that the fixture made."""
-    found = client.get_shard_iterator(
-        StreamName=name, ShardId="shardId-000000000000", ShardIteratorType="TRIM_HORIZON"
-    )
+    found = client.get_shard_iterator(StreamName=name, ShardId=SHARD, ShardIteratorType="TRIM_HORIZON")
     rows = client.get_records(ShardIterator=found["ShardIterator"], Limit=100)["Records"]
     assert len(rows) == 33
     for index, row in enumerate(rows):
@@ -137,7 +112,7 @@ def test_a_record_that_was_never_archived_is_found(stage: Stage) -> None:
     lost = stage.records[33]
     stage.archive([record for record in stage.records if record is not lost])
     audit = stage.audit(stage.records[-1].position)
-    assert [(one.code, one.positions, one.count) for one in audit.findings] == [
+    assert [(finding.code, finding.positions, finding.count) for finding in audit.findings] == [
         (Code.MISSING_IN_ARCHIVE, (str(lost.position),), 1)
     ]
     assert audit.verdict == "defects"
@@ -149,8 +124,8 @@ def test_a_record_that_the_stream_never_held_is_found(stage: Stage) -> None:
     altered = Record(stage.records[9].sequence_number, 0, "k9", stage.records[9].arrival_ms, b"other")
     stage.archive([*stage.records[:4], invented, *stage.records[4:9], altered, *stage.records[10:]])
     audit = stage.audit(stage.records[-1].position)
-    assert {one.code for one in audit.findings} == {Code.NOT_IN_STREAM}
-    assert {place for one in audit.findings for place in one.positions} == {
+    assert {finding.code for finding in audit.findings} == {Code.NOT_IN_STREAM}
+    assert {place for finding in audit.findings for place in finding.positions} == {
         str(invented.position),
         str(altered.position),
     }
@@ -168,9 +143,9 @@ def test_another_stream_under_the_name_is_unknown(stage: Stage, kinesis_client: 
     """A stream that was deleted and made again proves nothing about this archive."""
     stage.archive(stage.records)
     kinesis_client.delete_stream(StreamName=stage.name)
-    wait_until(lambda: stage.name not in kinesis_client.list_streams()["StreamNames"], 30, "the stream is gone")
+    wait_until(lambda: stage.name not in kinesis_client.list_streams()["StreamNames"], "the stream is gone")
     kinesis_client.create_stream(StreamName=stage.name, ShardCount=1)
-    wait_until(lambda: is_active(kinesis_client, stage.name), 30, "the stream is ACTIVE")
+    wait_until(lambda: is_active(kinesis_client, stage.name), "the stream is ACTIVE")
     audit = stage.audit(stage.records[-1].position)
     assert audit.verdict == "unknown"
     assert [check.id for check in audit.checks if check.status == "unknown"] == ["stream_identity"]

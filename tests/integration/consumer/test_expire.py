@@ -13,20 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from archive.clock import SystemClock, new_id, new_random
-from archive.format.keys import segment_key
-from archive.format.markers import FORMAT, ApplicationRecord
-from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
 from archive.format.minute import minute_path
-from archive.format.position import Position
 from archive.format.tombstone import decode_tombstone
-from archive.retry import Backoff
-from archive.store.commit import BODY_TYPE
-from archive.store.objects import PutOutcome
 from archive.store.s3 import S3Store
-from consumer.archived.application import settle_application
-from consumer.expire.places import S3Deleter
+from archive.store.s3_storage import S3Storage
 from consumer.stream.kinesis import KinesisStream
 from demo.embedded import EmbeddedAws
+from tests.fakes.archive_scene import PREFIX, ArchiveScene
+from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
@@ -34,41 +28,9 @@ if TYPE_CHECKING:
 
 
 SHARD = "shardId-000000000000"
-PREFIX = "raw/"
 DAY = 1440
 _CLOCK = SystemClock()
 _COMMAND = Path(sys.executable).parent / "minutebook"
-
-
-def waits() -> Backoff:
-    """Return a small budget."""
-    return Backoff(_CLOCK, new_random(), budget_seconds=10)
-
-
-def archive_chain(store: S3Store, minutes: list[int]) -> list[str]:
-    """Write one segment per minute; returns their keys."""
-    after: Predecessor = ChainStart("TRIM_HORIZON")
-    keys = []
-    for number, minute in enumerate(minutes):
-        first = Position(1000 + 10 * number)
-        metadata = SegmentMetadata(
-            shard_id=SHARD,
-            minute=minute,
-            first=first,
-            last=Position(first.sequence + 5),
-            after=after,
-            records=1,
-            dropped=0,
-            payload_bytes=1,
-            arrival_min_ms=minute * 60_000,
-            arrival_max_ms=minute * 60_000,
-            writer="w",
-        )
-        key = segment_key(PREFIX, SHARD, minute, first)
-        assert store.put_if_absent(key, b"x", metadata.encode(), BODY_TYPE) is PutOutcome.CREATED
-        keys.append(key)
-        after = metadata.last
-    return keys
 
 
 @pytest.fixture
@@ -80,17 +42,7 @@ def properties(
     kinesis_client.create_stream(StreamName=name, ShardCount=1)
     kinesis_client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30})
     identity = KinesisStream(lambda: kinesis_client, name, _CLOCK, new_random()).describe()
-    record = ApplicationRecord(
-        format=FORMAT,
-        stream_arn=identity.arn,
-        stream_created_ms=identity.created_ms,
-        application=name,
-        start="oldest",
-        start_at_ms=None,
-        writer="w",
-        written_at_ms=_CLOCK.now_ms(),
-    )
-    settle_application(s3_store, PREFIX, identity, record, waits())
+    ArchiveScene(s3_store).settle(identity)
     path = tmp_path / "test.properties"
     path.write_text(
         f"streamName={name}\napplicationName={name}\nregionName=us-east-1\n"
@@ -104,7 +56,7 @@ def publish(store: S3Store, folder: Path, minute: int) -> str:
     """Publish the day of `minute` into a directory, as the nightly job does; returns the day."""
     day_path = minute_path(minute)[:10]
     day = day_path.replace("/", "-")
-    rows = [[one.key, one.etag, one.size, 0] for one in store.list_objects(f"{PREFIX}{day_path}/")]
+    rows = [[row.key, row.etag, row.size, 0] for row in store.list_objects(f"{PREFIX}{day_path}/")]
     manifest = folder / f"dt={day}" / "_manifest"
     manifest.mkdir(parents=True)
     lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
@@ -122,7 +74,7 @@ def expire(aws: EmbeddedAws, properties: Path, published: Path, *options: str) -
         env={"PATH": "", "COLUMNS": "200", **aws.environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
 
@@ -132,7 +84,8 @@ def test_a_published_day_goes_and_its_chains_end_stays(
 ) -> None:
     """First as a dry run, then for good, then once more with nothing left to do."""
     begin = _CLOCK.now_ms() // 60_000 // DAY * DAY - 40 * DAY
-    keys = archive_chain(s3_store, [begin + number for number in range(12)])
+    scene = ArchiveScene(s3_store)
+    keys = [scene.segment(SHARD, begin + number).key for number in range(12)]
     day = publish(s3_store, tmp_path / "out", begin)
 
     dry = expire(embedded_aws, properties, tmp_path / "out")
@@ -143,7 +96,7 @@ def test_a_published_day_goes_and_its_chains_end_stays(
     stored = s3_store.get(f"{PREFIX}_expired/{day}.json")
     assert stored is not None
     stone = decode_tombstone(stored.body, day)
-    assert [(run.first, run.last, run.segments) for run in stone.shards[SHARD].runs] == [("1000:0", "1115:0", 12)]
+    assert [(run.first, run.last, run.segments) for run in stone.shards[SHARD].runs] == [("1000:0", "1115:2", 12)]
     again = expire(embedded_aws, properties, tmp_path / "out", "--apply")
     assert (again.returncode, "no day" in again.stdout) == (0, True), again.stderr
 
@@ -164,8 +117,9 @@ def test_a_directory_that_is_not_there_is_refused(
 
 def test_deleting_twice_is_fine(s3_client: "S3Client", bucket: str, s3_store: S3Store) -> None:
     """A request whose answer was lost is sent again."""
-    keys = archive_chain(s3_store, [1, 2])
-    deleter = S3Deleter(s3_client, bucket)
-    deleter.delete(keys)
-    deleter.delete(keys)
+    scene = ArchiveScene(s3_store)
+    keys = [scene.segment(SHARD, minute).key for minute in (1, 2)]
+    storage = S3Storage(s3_client, bucket)
+    storage.delete(keys)
+    storage.delete(keys)
     assert list(s3_store.list_objects(PREFIX)) == []

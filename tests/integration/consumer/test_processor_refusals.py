@@ -11,9 +11,9 @@ import pytest
 
 from archive.format.keys import segment_key
 from archive.format.minute import minute_of
-from tests.e2e.events import Event
 from tests.integration.archive_site import PREFIX, Site
 from tests.integration.process_daemon import ProcessDaemon, ProcessorEndedError
+from tests.witness.events import Event
 
 _SHARD = "shardId-000000000000"
 

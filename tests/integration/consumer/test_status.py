@@ -12,6 +12,7 @@ import pytest
 from archive.clock import new_id
 from consumer.status.command import status
 from demo.embedded import EmbeddedAws
+from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
@@ -66,7 +67,7 @@ def test_a_missing_bucket_is_a_sentence(
 def test_a_missing_stream_is_a_sentence(
     embedded_aws: EmbeddedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str], bucket: str
 ) -> None:
-    """Nothing else is known either, and still it is no stack trace."""
+    """Nothing else is known either, and still there is no stack trace."""
     code, found = report(embedded_aws, tmp_path, capsys, stream="no-such-stream", bucket=bucket)
     assert (code, found["shards"]) == (0, [])
     assert "ResourceNotFoundException" in found["problems"][0]["sentence"]
@@ -91,7 +92,7 @@ def test_watching_prints_a_line_for_each_look_until_interrupted(
         try:
             looks = [json.loads(process.stdout.readline()) for _ in range(2)]
             process.send_signal(signal.SIGINT)
-            code = process.wait(20)
+            code = process.wait(PATIENCE_SECONDS)
         finally:
             process.kill()
     assert (code, [len(look["shards"]) for look in looks]) == (0, [2, 2])

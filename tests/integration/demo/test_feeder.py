@@ -11,7 +11,7 @@ from archive.format.position import Position
 from demo.embedded import EmbeddedAws
 from demo.feeder import Feeder, Pace
 from demo.flights import read_flights
-from demo.ledger import Ledger, Place, fingerprint
+from demo.ledger import Ledger, RecordRef, fingerprint
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
@@ -106,9 +106,9 @@ def test_stop_ends_a_feeder_that_waits_for_its_pace(embedded_aws: EmbeddedAws, s
     assert ledger.totals().records <= 10
 
 
-def _contents(client: "KinesisClient", stream: str) -> dict[Place, bytes]:
+def _contents(client: "KinesisClient", stream: str) -> dict[RecordRef, bytes]:
     """Read the whole stream; each shard until it is caught up with."""
-    found: dict[Place, bytes] = {}
+    found: dict[RecordRef, bytes] = {}
     for shard in client.list_shards(StreamName=stream)["Shards"]:
         shard_id = shard["ShardId"]
         iterator = client.get_shard_iterator(StreamName=stream, ShardId=shard_id, ShardIteratorType="TRIM_HORIZON")[
@@ -117,7 +117,8 @@ def _contents(client: "KinesisClient", stream: str) -> dict[Place, bytes]:
         while True:
             answer = client.get_records(ShardIterator=iterator, Limit=1000)
             for record in answer["Records"]:
-                found[Place(shard_id, Position(int(record["SequenceNumber"])))] = fingerprint(record["Data"])
+                place = RecordRef(shard_id, Position(int(record["SequenceNumber"])))
+                found[place] = fingerprint(record["PartitionKey"], record["Data"])
             if answer["MillisBehindLatest"] == 0:
                 break
             iterator = answer["NextShardIterator"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from archive.format.day import Day
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.s3 import S3Store
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
@@ -15,7 +15,7 @@ from compaction.verdict.audit_document import EXIT_CODES, encode_audit
 from demo.embedded import REGION, EmbeddedAws
 from demo.readback import read_archive
 from demo.tamper import Tampered, tamper
-from tests.corpus.auditing import ports
+from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, Corpus
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class Auditor:
     def __call__(self, overrides: Mapping[str, str]) -> tuple[int, str]:
         """Return exit code and audit.json."""
         address = self.address._replace(bucket=overrides.get("MINUTEBOOK_BUCKET", self.address.bucket))
-        place = Place(address, overrides["MINUTEBOOK_PREFIX"])
-        used = ports(address, self._checkpoints)._replace(archive=open_storage(address), place=place)
+        place = StorePrefix(address, overrides["MINUTEBOOK_PREFIX"])
+        used = job_context(address, self._checkpoints)._replace(place=place)
         audit = audit_day(used, DAY, AuditOptions()).audit
         return EXIT_CODES[audit.verdict], encode_audit(audit).decode()
 
@@ -51,7 +51,7 @@ def test_every_way_of_tampering_is_called_by_its_name(auditor: Auditor, s3_clien
     """And by no other: each copy has the one fault, and the archive itself stays as it was."""
     before = read_archive(S3Store(s3_client, bucket), PREFIX)
     results = tamper(s3_client, bucket, PREFIX, before, auditor)
-    assert [(one.exit_code, set(one.found)) for one in results] == [
+    assert [(copy.exit_code, set(copy.found)) for copy in results] == [
         (3, {"broken_chain"}),
         (3, {"identical_segment"}),
         (3, {"unreadable_object"}),
@@ -59,7 +59,7 @@ def test_every_way_of_tampering_is_called_by_its_name(auditor: Auditor, s3_clien
         (3, {"count_mismatch"}),
         (4, set()),
     ]
-    assert all(one.is_named for one in results)
+    assert all(copy.is_named for copy in results)
     assert read_archive(S3Store(s3_client, bucket), PREFIX) == before
     assert auditor({"MINUTEBOOK_PREFIX": PREFIX})[0] == 0
 

@@ -12,7 +12,7 @@ _RECORD: Final = "archive/format/record.py"
 _REQUESTS: Final = "tests/unit/archive/store/test_s3.py"
 _COMMITS: Final = "tests/unit/archive/store/test_commit.py"
 _SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
-_RUNS: Final = "tests/unit/consumer/processor/test_runs.py"
+_BUFFER: Final = "tests/unit/consumer/processor/test_buffer.py"
 _RECORDS: Final = "tests/unit/archive/format/test_record.py"
 
 ARCHIVE: Final = (
@@ -24,23 +24,25 @@ ARCHIVE: Final = (
     ),
     Mutation(
         "409 is 412",
-        Change(_S3, "if _status(exc) == _PRECONDITION_FAILED:", "if _status(exc) in (409, _PRECONDITION_FAILED):"),
+        Change(
+            _S3, "if http_status(exc) == _PRECONDITION_FAILED:", "if http_status(exc) in (409, _PRECONDITION_FAILED):"
+        ),
         tests=(f"{_REQUESTS}::test_a_passing_failure_leaves_the_outcome_open",),
         mode="plain",
     ),
     Mutation(
         "let botocore repeat requests",
-        Change(_S3, '"total_max_attempts": 1', '"total_max_attempts": 2'),
+        Change("archive/aws.py", "attempts: int = 1,", "attempts: int = 2,"),
         tests=(f"{_REQUESTS}::test_botocore_itself_never_repeats",),
     ),
     Mutation(
         "409 forgets the buffer",
         Change(
             _S3,
-            "            if _status(exc) == _PRECONDITION_FAILED:\n",
-            "            if _status(exc) == 409:\n"
+            "            if http_status(exc) == _PRECONDITION_FAILED:\n",
+            "            if http_status(exc) == 409:\n"
             "                return PutOutcome.CREATED\n"
-            "            if _status(exc) == _PRECONDITION_FAILED:\n",
+            "            if http_status(exc) == _PRECONDITION_FAILED:\n",
         ),
         tests=(f"{_REQUESTS}::test_a_passing_failure_leaves_the_outcome_open",),
         mode="plain",
@@ -94,7 +96,7 @@ ARCHIVE: Final = (
             "Position(int(self.sequence_number), self.sub_sequence_number)",
             "Position(int(self.sequence_number), 0)",
         ),
-        tests=(f"{_RUNS}::test_an_aggregate_of_one_arrival_time_stays_in_order",),
+        tests=(f"{_BUFFER}::test_an_aggregate_of_one_arrival_time_stays_in_order",),
         mode="plain",
     ),
     Mutation(

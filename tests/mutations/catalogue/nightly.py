@@ -15,6 +15,7 @@ _REWRITE: Final = "compaction/rewrite.py"
 
 _FUZZ: Final = "tests/fuzz/test_fuzz_compaction.py"
 _LEFT_OUT: Final = "tests/unit/compaction/publish/test_left_out.py"
+_BROUGHT_BACK: Final = "tests/unit/compaction/publish/test_brought_back.py"
 _COPIES_HISTORIES: Final = "tests/property/test_producer_copies.py"
 _FINDINGS_TESTS: Final = "tests/unit/compaction/audit/test_producers.py"
 _IDS: Final = "tests/unit/compaction/tasks/test_event_ids.py"
@@ -40,15 +41,17 @@ NIGHTLY: Final = (
         "keep the copy that arrived first, whatever its position",
         Change(
             _EVENT_IDS,
-            "first = min((next(group) for _, group in shards), key=lambda one: one[3])",
-            "first = min(day, key=lambda one: (one[3], bisect_right(layout.shards, one[1]))) if shards else day[0]",
+            "first = min((next(group) for _, group in shards), key=lambda member: member.arrival_ms)",
+            "first = min(day, key=lambda one: (one.arrival_ms, bisect_right(layout.shards, one.number)))",
         ),
         tests=(f"{_COPIES_HISTORIES}::test_of_each_event_exactly_the_first_record_stays",),
     ),
     Mutation(
         "let lines in doubt be originals",
         Change(
-            _EVENT_IDS, "known = [one for one in members if one[1] not in layout.excluded]", "known = list(members)"
+            _EVENT_IDS,
+            "known = [member for member in members if member.number not in layout.excluded]",
+            "known = list(members)",
         ),
         tests=(f"{_FINDINGS_TESTS}::test_an_object_in_doubt_is_nobodys_original",),
     ),
@@ -62,7 +65,7 @@ NIGHTLY: Final = (
         tests=(f"{_IDS}::test_an_id_is_what_the_consumer_takes_for_one",),
     ),
     Mutation(
-        "count lines from the block instead of the piece",
+        "count lines from the block instead of the object",
         Change(_EVENT_IDS, "self._lines[key] = begin + len(payloads)", "self._lines[key] = 0"),
         tests=(f"{_COPIES_HISTORIES}::test_of_each_event_exactly_the_first_record_stays",),
     ),
@@ -75,15 +78,15 @@ NIGHTLY: Final = (
         "put a line back behind the others",
         Change(
             _TASK_PLAN,
-            "found.append(unit._replace(merge=True, back=lines) if lines else unit)",
-            "found += [unit, Unit(unit.pieces[:1], merge=True, back=lines)] if lines else [unit]",
+            "found.append(group._replace(merge=True, restored=lines) if lines else group)",
+            "found += [group, MergeGroup(group.objects[:1], merge=True, restored=lines)] if lines else [group]",
         ),
-        tests=(f"{_LEFT_OUT}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
+        tests=(f"{_BROUGHT_BACK}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
     ),
     Mutation(
         "bring every copy of a lost record back",
-        Change(_DROPPED, "chosen.get(one.original) == (segment.key, one.position)", "one.original in chosen"),
-        tests=(f"{_LEFT_OUT}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
+        Change(_DROPPED, "chosen.get(copy.original) == (segment.key, copy.position)", "copy.original in chosen"),
+        tests=(f"{_BROUGHT_BACK}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
     ),
     Mutation(
         "pass over what the day before was published without",
@@ -116,7 +119,11 @@ NIGHTLY: Final = (
     ),
     Mutation(
         "hold a day that was repaired",
-        Change(_REWRITE, "left = [one for one in audit.findings if not one.repaired]", "left = list(audit.findings)"),
-        tests=(f"{_LEFT_OUT}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
+        Change(
+            _REWRITE,
+            "left = [found for found in audit.findings if not found.repaired]",
+            "left = list(audit.findings)",
+        ),
+        tests=(f"{_BROUGHT_BACK}::test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back",),
     ),
 )

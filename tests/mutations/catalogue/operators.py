@@ -14,6 +14,7 @@ _SIDE_OBJECTS: Final = "consumer/expire/side_objects.py"
 
 _FOUND: Final = "tests/simulation/found/test_found_by_operators.py"
 _PLANS: Final = "tests/unit/consumer/restore/test_plan.py"
+_REFUSALS: Final = "tests/unit/consumer/expire/test_refusals.py"
 _EXPIRES: Final = "tests/unit/consumer/expire/test_command.py"
 _SIDE: Final = "tests/unit/consumer/expire/test_side_objects.py"
 _CHAIN_ENDS_TESTS: Final = "tests/unit/consumer/archived/test_chain_ends.py"
@@ -66,14 +67,14 @@ OPERATORS: Final = (
     Mutation(
         "restore at the first record of the last segment",
         Change(_RESTORE_PLAN, "    return (\n        segment.last,\n", "    return (\n        segment.first,\n"),
-        tests=(f"{_PLANS}::test_a_shard_goes_on_after_its_tail",),
         mode="operations",
+        tests=(f"{_PLANS}::test_a_shard_goes_on_after_its_tail",),
     ),
     Mutation(
         "restore at the sentinel",
         Change(_RESTORE_PLAN, "    if found is not None:\n        return _after_chain(facts, found)\n", ""),
-        tests=(f"{_PLANS}::test_a_missing_segment_is_read_again",),
         mode="operations",
+        tests=(f"{_PLANS}::test_a_missing_segment_is_read_again",),
     ),
     Mutation(
         "restore ends every closed shard",
@@ -82,8 +83,8 @@ OPERATORS: Final = (
             "if archived.end is not None and _reaches(archived, found, as_of=facts.as_of):",
             "if info.closed and (archived.end is None or _reaches(archived, found, as_of=facts.as_of)):",
         ),
-        tests=(f"{_PLANS}::test_a_closed_shard_without_proof_is_read_on",),
         mode="operations",
+        tests=(f"{_PLANS}::test_a_closed_shard_without_proof_is_read_on",),
     ),
     Mutation(
         "expire inside retention",
@@ -94,14 +95,14 @@ OPERATORS: Final = (
     Mutation(
         "expire the day that retention ends in",
         Change(_EXPIRE, "older_than_ms) // _DAY_MS - 1)", "older_than_ms) // _DAY_MS + 2)"),
-        tests=(f"{_EXPIRES}::test_what_the_stream_may_still_hold_is_refused",),
         mode="operations",
+        tests=(f"{_EXPIRES}::test_what_the_stream_may_still_hold_is_refused",),
     ),
     Mutation(
         "expire the last segment of a chain",
-        Change(_EXPIRE_PLAN, "if one.first == greatest[one.shard_id]", "if one is None"),
-        tests=(f"{_EXPIRES}::test_the_last_segment_of_a_chain_stays",),
+        Change(_EXPIRE_PLAN, "if found.first == greatest[found.shard_id]", "if found is None"),
         mode="operations",
+        tests=(f"{_EXPIRES}::test_the_last_segment_of_a_chain_stays",),
     ),
     Mutation(
         "expire what is not published",
@@ -110,24 +111,24 @@ OPERATORS: Final = (
             "if published is None:",
             "if published is None:\n        return None\n    if published is None:",
         ),
-        tests=(f"{_EXPIRES}::test_a_day_that_is_not_published_is_refused",),
         mode="operations",
+        tests=(f"{_REFUSALS}::test_a_day_that_is_not_published_is_refused",),
     ),
     Mutation(
         "expire whatever the verdict",
         Change(_EXPIRE_PLAN, "if published.verdict != CLEAN:", "if not published.verdict:"),
-        tests=(f"{_EXPIRES}::test_a_day_that_is_not_clean_is_refused",),
         mode="operations",
+        tests=(f"{_REFUSALS}::test_a_day_that_is_not_clean_is_refused",),
     ),
     Mutation(
         "expire what came after the verdict",
         Change(_EXPIRE_PLAN, "if fresh:", "if fresh and day is None:"),
-        tests=(f"{_EXPIRES}::test_an_object_newer_than_the_verdict_is_refused",),
         mode="operations",
+        tests=(f"{_REFUSALS}::test_an_object_newer_than_the_verdict_is_refused",),
     ),
     Mutation(
         "expire without a tombstone",
-        Change(_APPLY, "        if plan.tombstone is None:\n            self._bury(plan)\n", ""),
+        Change(_APPLY, "        if plan.tombstone is None:\n            self._put_tombstone(plan)\n", ""),
         tests=(f"{_EXPIRES}::test_the_tombstone_names_the_chains_ends",),
         mode="operations",
     ),
@@ -146,8 +147,8 @@ OPERATORS: Final = (
         "expire beside days that are not expired",
         Change(
             _SIDE_OBJECTS,
-            'f"HEAD {tombstone}") is None:\n            return\n',
-            'f"HEAD {tombstone}") is None:\n            pass\n',
+            "tombstone_key(self.prefix, day)) is None:\n            return\n",
+            "tombstone_key(self.prefix, day)) is None:\n            pass\n",
         ),
         tests=(f"{_SIDE}::test_nothing_goes_beside_a_day_without_tombstone",),
     ),

@@ -4,6 +4,8 @@ from typing import Final
 
 from tests.mutations.mutation import Change, Mutation
 
+_RUNS: Final = "tests/unit/consumer/processor/test_runs.py"
+_CLOCKS: Final = "tests/simulation/found/test_found_by_clocks.py"
 _PROTOCOL: Final = "consumer/processor/protocol.py"
 _PROCESSOR: Final = "consumer/processor/processor.py"
 _ARCHIVER: Final = "consumer/processor/archiver.py"
@@ -12,8 +14,7 @@ _SEQUENCE_STORE: Final = "consumer/processor/sequence_store.py"
 _KEYS: Final = "archive/format/keys.py"
 
 _SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
-_RUNS: Final = "tests/unit/consumer/processor/test_runs.py"
-_CLOCKS: Final = "tests/simulation/found/test_found_by_clocks.py"
+_BUFFER: Final = "tests/unit/consumer/processor/test_buffer.py"
 
 PROCESSOR: Final = (
     Mutation(
@@ -31,23 +32,23 @@ PROCESSOR: Final = (
     Mutation(
         "sort by arrival time",
         Change(_PROCESSOR, "take(records, ", "take(sorted(records, key=lambda record: record.arrival_ms), "),
-        tests=(f"{_RUNS}::test_arrival_times_that_step_back_only_make_runs_shorter",),
+        tests=(f"{_BUFFER}::test_arrival_times_that_step_back_only_make_buffers_shorter",),
         mode="plain",
     ),
     Mutation(
         "LIST only after a start at a sentinel",
         Change(
             _ARCHIVER,
-            "            self._sequences.meet(minute, self._floor)\n",
-            "            if isinstance(self.tail, ChainStart):\n"
-            "                self._sequences.meet(minute, self._floor)\n",
+            "            self._sequences.load_minute(minute, self.chain.archived_through)\n",
+            "            if isinstance(self.chain.tail, ChainStart):\n"
+            "                self._sequences.load_minute(minute, self.chain.archived_through)\n",
         ),
         tests=(f"{_SLOTS}::test_a_checkpoint_inside_a_stored_span_is_found_by_list",),
         mode="plain",
     ),
     Mutation(
-        "drop the rest of a lost run",
-        Change(_ARCHIVER, "return self._recut(run, outcome.winner.last)", "return None"),
+        "drop the rest of a lost buffer",
+        Change(_ARCHIVER, "return self._recut(buffer, outcome.winner.last)", "return None"),
         tests=(f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
         mode="plain",
     ),
@@ -64,62 +65,64 @@ PROCESSOR: Final = (
         "LIST only after a start at a checkpoint",
         Change(
             _ARCHIVER,
-            "            self._sequences.meet(minute, self._floor)\n",
-            "            if not isinstance(self.tail, ChainStart):\n"
-            "                self._sequences.meet(minute, self._floor)\n",
+            "            self._sequences.load_minute(minute, self.chain.archived_through)\n",
+            "            if not isinstance(self.chain.tail, ChainStart):\n"
+            "                self._sequences.load_minute(minute, self.chain.archived_through)\n",
         ),
-        tests=(f"{_SLOTS}::test_a_restart_after_the_put_and_before_the_checkpoint_adds_nothing",),
         mode="plain",
+        tests=(f"{_SLOTS}::test_a_restart_after_the_put_and_before_the_checkpoint_adds_nothing",),
     ),
     Mutation(
         "reuse the writer id",
-        Change(_ARCHIVER, "writer=self._new_id(),", 'writer="writer-1",'),
-        tests=(f"{_RUNS}::test_each_commit_has_a_writer_of_its_own",),
+        Change(_ARCHIVER, "writer=self._services.new_id(),", 'writer="writer-1",'),
         mode="plain",
+        tests=(f"{_BUFFER}::test_each_commit_has_a_writer_of_its_own",),
     ),
     Mutation(
         "ignore where the winner ended",
-        Change(_ARCHIVER, "self._follow(outcome.winner)", "self.tail = self._floor = metadata.last"),
-        tests=(f"{_SLOTS}::test_a_slot_lost_to_a_longer_segment_skips_what_it_holds",),
+        Change(_ARCHIVER, "self._adopt_tail(outcome.winner)", "self.chain.tail = metadata.last"),
         mode="plain",
+        tests=(f"{_SLOTS}::test_a_slot_lost_to_a_longer_segment_skips_what_it_holds",),
     ),
     Mutation(
-        "cut runs anywhere but at minutes",
-        Change(_ARCHIVER, "if run is not None and run.minute != minute:", "if run is None and minute < 0:"),
-        tests=(f"{_RUNS}::test_a_minute_that_changes_inside_a_batch_cuts_it",),
+        "cut buffers anywhere but at minutes",
+        Change("consumer/processor/buffer.py", "if minute != self.segment.minute:", "if minute < 0:"),
+        tests=(f"{_BUFFER}::test_a_minute_that_changes_inside_a_batch_cuts_it",),
         mode="plain",
     ),
     Mutation(
         "compare the winner's end by its sequence number alone",
-        Change(_CUTTING, "if place > position", "if place.sequence > position.sequence"),
+        Change(_CUTTING, "if at > position", "if at.sequence > position.sequence"),
         tests=(f"{_SLOTS}::test_a_slot_is_lost_in_the_middle_of_an_aggregate",),
     ),
     Mutation(
-        "send the rest of a lost run whole",
-        Change(_CUTTING, "if place > position", "if place"),
+        "send the rest of a lost buffer whole",
+        Change(_CUTTING, "if at > position", "if at"),
         tests=(f"{_SLOTS}::test_slots_are_lost_one_after_another",),
         mode="plain",
     ),
     Mutation(
         "never LIST",
-        Change(_SEQUENCE_STORE, "if minute in self._met or", "if minute >= 0 or"),
+        Change(_SEQUENCE_STORE, "if minute in self._loaded or", "if minute >= 0 or"),
         tests=(
             f"{_SLOTS}::test_a_wiped_lease_table_adds_nothing",
-            f"{_RUNS}::test_the_first_minutes_cost_one_list_each",
+            f"{_BUFFER}::test_the_first_minutes_cost_one_list_each",
         ),
         mode="plain",
     ),
     Mutation(
         "LIST every minute for ever",
         Change(_SEQUENCE_STORE, "return start_ms < self._started_ms + SKEW_MS", "return True"),
-        tests=(f"{_RUNS}::test_a_steady_shard_minute_costs_one_put_and_nothing_else",),
+        tests=(f"{_BUFFER}::test_a_steady_shard_minute_costs_one_put_and_nothing_else",),
         mode="plain",
     ),
     Mutation(
         "LIST the first minute by the clock alone",
-        Change(_SEQUENCE_STORE, "(self._met and not self._may_be_stored(minute))", "not self._may_be_stored(minute)"),
-        tests=(f"{_CLOCKS}::test_a_clock_that_was_wrong_at_the_start_doubles_nothing",),
+        Change(
+            _SEQUENCE_STORE, "(self._loaded and not self._may_be_stored(minute))", "not self._may_be_stored(minute)"
+        ),
         mode="plain",
+        tests=(f"{_CLOCKS}::test_a_clock_that_was_wrong_at_the_start_doubles_nothing",),
     ),
     Mutation(
         "key from first and last",
@@ -127,14 +130,14 @@ PROCESSOR: Final = (
             _SEQUENCE_STORE,
             "metadata.minute, metadata.first)\n",
             "metadata.minute, metadata.first)\n"
-            '        key = key.replace(".jsonl", f"-L{metadata.last.sequence}_{metadata.last.sub}.jsonl")\n',
+            '        slot = slot.replace(".jsonl", f"-L{metadata.last.sequence}_{metadata.last.sub}.jsonl")\n',
         ),
         Change(
             _KEYS,
             "    found = _SEGMENT.fullmatch(",
             '    key = re.sub(r"-L[0-9_]+", "", key)\n    found = _SEGMENT.fullmatch(',
         ),
-        tests=(f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
         mode="plain",
+        tests=(f"{_SLOTS}::test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
     ),
 )

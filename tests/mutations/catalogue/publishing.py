@@ -38,8 +38,8 @@ PUBLISHING: Final = (
         Change(
             _ICEBERG_COMMIT,
             "                view = self._table.look(self._publisher.folder.day)\n"
-            "                manifest = self._manifest()\n",
-            "                manifest = self._manifest()\n"
+            "                _, manifest = self._publisher.published()\n",
+            "                _, manifest = self._publisher.published()\n"
             "                view = self._table.look(self._publisher.folder.day)\n",
         ),
         tests=(f"{_ICEBERG}::test_a_run_with_an_older_view_never_brings_an_older_generation_back",),
@@ -48,7 +48,7 @@ PUBLISHING: Final = (
         "give a table files without a mark",
         Change(
             _ICEBERG_COMMIT,
-            '        self._publisher.marks.put(generation, self._short, msgspec.json.encode(mark) + b"\\n")\n',
+            '        self._publisher.table_marks.put(generation, self._short, msgspec.json.encode(mark) + b"\\n")\n',
             "",
         ),
         tests=(f"{_ICEBERG}::test_a_run_without_the_table_never_sweeps_what_the_table_names",),

@@ -4,6 +4,9 @@ from typing import Final
 
 from tests.mutations.mutation import Change, Mutation
 
+_PAST_RETENTION: Final = "tests/simulation/found/test_found_past_retention.py"
+_MODEL: Final = "tests/model/test_found_by_the_model.py"
+_AT_THE_END: Final = "tests/simulation/found/test_found_at_the_end.py"
 _PROCESSOR: Final = "consumer/processor/processor.py"
 _ARCHIVER: Final = "consumer/processor/archiver.py"
 _APPLICATION: Final = "consumer/archived/application.py"
@@ -14,24 +17,22 @@ _SHARD_END: Final = "consumer/processor/shard_end.py"
 _KINESIS: Final = "consumer/stream/kinesis.py"
 
 _CHECKPOINT_TESTS: Final = "tests/unit/consumer/processor/test_checkpoints.py"
+_BUFFER: Final = "tests/unit/consumer/processor/test_buffer.py"
 _ENDS: Final = "tests/unit/consumer/processor/test_end.py"
 _SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
 _STARTS: Final = "tests/unit/consumer/processor/test_start.py"
 _RETENTION_TESTS: Final = "tests/unit/consumer/processor/test_retention.py"
-_PAST_RETENTION: Final = "tests/simulation/found/test_found_past_retention.py"
-_MODEL: Final = "tests/model/test_found_by_the_model.py"
-_AT_THE_END: Final = "tests/simulation/found/test_found_at_the_end.py"
 
 SHARDS: Final = (
     Mutation(
         "checkpoint before commit",
-        Change(_PROCESSOR, "archiver.tail, archiver.delivered)", "archiver.delivered, archiver.delivered)"),
+        Change(_PROCESSOR, "archiver.chain.tail, archiver.delivered)", "archiver.delivered, archiver.delivered)"),
         tests=(f"{_CHECKPOINT_TESTS}::test_nothing_is_checkpointed_before_it_is_durable",),
         mode="plain",
     ),
     Mutation(
         "answer an end without a marker",
-        Change(_PROCESSOR, "shard.ender.mark_end(", "(lambda *_, **__: None)("),
+        Change(_PROCESSOR, "shard.end_proof.mark_end(", "(lambda *_, **__: None)("),
         tests=(f"{_ENDS}::test_the_end_of_an_open_shard_is_not_believed",),
         mode="plain",
     ),
@@ -62,13 +63,15 @@ SHARDS: Final = (
     ),
     Mutation(
         "no guard of a buffer's age",
-        Change(_ARCHIVER, "if age > self._limits.max_segment_age_seconds:", "if age < 0:"),
-        tests=(f"{_SLOTS}::test_a_buffer_that_is_too_old_is_thrown_away",),
+        Change("consumer/processor/buffer.py", "if age > self._settings.max_segment_age_seconds:", "if age < 0:"),
+        tests=(f"{_BUFFER}::test_a_buffer_that_is_too_old_is_thrown_away",),
         mode="plain",
     ),
     Mutation(
         "no start marker",
-        Change(_ARCHIVER, "self._on_chain_start(run.span.first, self.tail, budget) or ", ""),
+        Change(
+            _ARCHIVER, "self._on_chain_start(buffer.segment.span.first, chain_start, budget)", "Continuity.PROVEN"
+        ),
         tests=(f"{_STARTS}::test_the_start_marker_comes_before_the_first_segment",),
         mode="plain",
     ),
@@ -84,17 +87,23 @@ SHARDS: Final = (
     ),
     Mutation(
         "count a buffer's age from its append",
-        Change(_ARCHIVER, "self._run_started = self._fresh_at", "self._run_started = self._clock.monotonic()"),
-        tests=(f"{_PAST_RETENTION}::test_a_processor_that_sleeps_in_a_list_commits_nothing_that_is_stale",),
+        Change(
+            _ARCHIVER,
+            "self._services.settings, self._fresh_at)",
+            "self._services.settings, self._services.clock.monotonic())",
+        ),
         mode="plain",
+        tests=(f"{_PAST_RETENTION}::test_a_processor_that_sleeps_in_a_list_commits_nothing_that_is_stale",),
     ),
     Mutation(
         "begin behind a stored range without a mark",
         Change(
-            _ARCHIVER, "if isinstance(self.tail, ChainStart) and stored.last < position:", "if self.tail is None:"
+            _ARCHIVER,
+            "if isinstance(self.chain.tail, ChainStart) and stored.last < position:",
+            "if self.chain.tail is None:",
         ),
-        tests=(f"{_MODEL}::test_a_break_before_a_stored_range_is_reported",),
         mode="plain",
+        tests=(f"{_MODEL}::test_a_break_before_a_stored_range_is_reported",),
     ),
     Mutation(
         "no check of the stream's name",
@@ -125,8 +134,8 @@ SHARDS: Final = (
         "resume past retention without a mark",
         Change(
             _SHARD_START,
-            '        return "unproven"\n\n    def _read_marker',
-            "        return None\n\n    def _read_marker",
+            "        return Continuity.UNPROVEN\n\n    def _read_marker",
+            "        return Continuity.PROVEN\n\n    def _read_marker",
         ),
         tests=(f"{_STARTS}::test_a_resume_past_retention_is_marked",),
         mode="plain",
@@ -142,8 +151,8 @@ SHARDS: Final = (
             "            raise SettingsError(",
         ),
         Change(_SHARD_START, "if begun == first:", "if begun is not None:"),
-        tests=(f"{_STARTS}::test_a_start_at_another_record_is_refused",),
         mode="plain",
+        tests=(f"{_STARTS}::test_a_start_at_another_record_is_refused",),
     ),
     Mutation(
         "checkpoint without the sub-sequence number",
@@ -154,8 +163,8 @@ SHARDS: Final = (
     Mutation(
         "checkpoint a winner's end before it was delivered",
         Change(_CHECKPOINTS, "delivered is None or tail > delivered:", "delivered is None:"),
-        tests=(f"{_SLOTS}::test_after_a_longer_winner_no_checkpoint_lies_inside_its_span",),
         mode="plain",
+        tests=(f"{_SLOTS}::test_after_a_longer_winner_no_checkpoint_lies_inside_its_span",),
     ),
     Mutation(
         "believe that a batch has just come",
@@ -165,8 +174,8 @@ SHARDS: Final = (
     Mutation(
         "a reader that was overtaken goes on",
         Change(_RETENTION, "if not self.is_unbroken(delivered):", "if delivered == 0:"),
-        tests=(f"{_RETENTION_TESTS}::test_a_gap_while_the_machine_slept_is_never_passed_over",),
         mode="plain",
+        tests=(f"{_RETENTION_TESTS}::test_a_gap_while_the_machine_slept_is_never_passed_over",),
     ),
     Mutation(
         "believe the end of an open shard",
@@ -175,7 +184,7 @@ SHARDS: Final = (
     ),
     Mutation(
         "answer a false end with records left",
-        Change(_SHARD_END, "not self._ports.stream.ends_after(", "None is self._ports.stream.ends_after("),
+        Change(_SHARD_END, "not self._services.stream.ends_after(", "None is self._services.stream.ends_after("),
         tests=(f"{_ENDS}::test_a_closed_shard_with_records_left_is_not_at_its_end",),
         mode="plain",
     ),
@@ -183,20 +192,20 @@ SHARDS: Final = (
     Mutation(
         "answer a false end of an open shard",
         Change(_SHARD_END, "not info.closed:", "info.closed is None:"),
-        Change(_SHARD_END, "not self._ports.stream.ends_after(", "None is self._ports.stream.ends_after("),
-        tests=(f"{_ENDS}::test_the_end_of_an_open_shard_is_not_believed",),
+        Change(_SHARD_END, "not self._services.stream.ends_after(", "None is self._services.stream.ends_after("),
         mode="plain",
+        tests=(f"{_ENDS}::test_the_end_of_an_open_shard_is_not_believed",),
     ),
     Mutation(
         "call every end proven",
         Change(_SHARD_END, "and unbroken and (last is not None or not self._is_begun()):", ":"),
-        tests=(f"{_AT_THE_END}::test_an_end_reached_past_retention_is_not_proven",),
         mode="plain",
+        tests=(f"{_AT_THE_END}::test_an_end_reached_past_retention_is_not_proven",),
     ),
     Mutation(
         "end a shard behind whole aggregates",
         Change(_KINESIS, '        and count_user_records(record["Data"]) <= position.sub + 1\n', ""),
-        tests=(f"{_AT_THE_END}::test_the_rest_of_an_aggregate_is_not_skipped_at_a_false_end",),
         mode="plain",
+        tests=(f"{_AT_THE_END}::test_the_rest_of_an_aggregate_is_not_skipped_at_a_false_end",),
     ),
 )

@@ -17,21 +17,21 @@ _FOUND: Final = "tests/simulation/found/test_found_by_producers.py"
 WATERMARKS: Final = (
     Mutation(
         "the loser of a slot judges nothing again",
-        Change(_ARCHIVER, "self._write(rest, stretch)", "rest.extend(stretch)"),
+        Change(_ARCHIVER, "self._hold(rest, part)", "rest.hold(part, ())"),
         tests=(f"{_DEDUPE}::test_the_loser_of_a_slot_judges_the_rest_again",),
         mode="watermark",
     ),
     Mutation(
         "the winner's watermarks are not adopted",
         Change(_ARCHIVER, "self._dedupe.adopt(other, self._sequences.watermarks_of(other))", "pass"),
-        tests=(f"{_DEDUPE}::test_the_loser_of_a_slot_judges_the_rest_again",),
         mode="watermark",
+        tests=(f"{_DEDUPE}::test_the_loser_of_a_slot_judges_the_rest_again",),
     ),
     Mutation(
         "a loser keeps its own watermarks",
-        Change(_ARCHIVER, "self._follow(outcome.winner)", "self.tail = self._floor = outcome.winner.last"),
-        tests=(f"{_DEDUPE}::test_the_loser_of_a_slot_judges_the_rest_again",),
+        Change(_ARCHIVER, "self._adopt_tail(outcome.winner)", "self.chain.tail = outcome.winner.last"),
         mode="watermark",
+        tests=(f"{_DEDUPE}::test_the_loser_of_a_slot_judges_the_rest_again",),
     ),
     Mutation(
         "the tail row before the commit",
@@ -39,7 +39,7 @@ WATERMARKS: Final = (
             _ARCHIVER,
             "        key, metadata, outcome = self._sequences.commit(\n",
             "        if self._dedupe is not None:\n"
-            '            self._dedupe.committed(run.metadata(after=self.tail, writer="early"))\n'
+            '            self._dedupe.committed(segment.metadata(after=self.chain.tail, writer="early"))\n'
             "        key, metadata, outcome = self._sequences.commit(\n",
         ),
         mode="watermark",
@@ -47,18 +47,18 @@ WATERMARKS: Final = (
     Mutation(
         "a segment carries no numbers",
         Change(_ARCHIVER, "else self._dedupe.watermarks(),", "else type(self._dedupe.watermarks() or 0)(),"),
-        tests=(f"{_DEDUPE}::test_watermarks_are_found_in_the_archive_when_the_table_is_lost",),
         mode="watermark",
+        tests=(f"{_DEDUPE}::test_watermarks_are_found_in_the_archive_when_the_table_is_lost",),
     ),
     Mutation(
         "watermarks beside go without their segment's writer",
         Change(
             _SEQUENCE_STORE,
-            "watermarks_key(self._prefix, self._shard_id, run.minute, first, writer)",
-            'watermarks_key(self._prefix, self._shard_id, run.minute, first, "w")',
+            "watermarks_key(self._prefix, self._shard_id, segment.minute, first, writer)",
+            'watermarks_key(self._prefix, self._shard_id, segment.minute, first, "w")',
         ),
-        tests=(f"{_DEDUPE}::test_large_watermarks_stand_beside_the_segment",),
         mode="watermark",
+        tests=(f"{_DEDUPE}::test_large_watermarks_stand_beside_the_segment",),
     ),
     Mutation(
         "all producers are one",
@@ -72,8 +72,8 @@ WATERMARKS: Final = (
             "missing += 1\n                verdicts.append(None)",
             "missing += 1\n                verdicts.append('unknown')",
         ),
-        tests=(f"{_DEDUPE}::test_records_without_an_id_are_kept",),
         mode="watermark",
+        tests=(f"{_DEDUPE}::test_records_without_an_id_are_kept",),
     ),
     Mutation(
         "watermarks without gaps",
@@ -90,8 +90,8 @@ WATERMARKS: Final = (
     Mutation(
         "the oldest gap is closed when there are too many",
         Change(_WATERMARKS, "del intervals[0]", "intervals[:2] = [(intervals[0][0], intervals[1][1])]"),
-        tests=(f"{_STATES}::test_too_many_gaps_forget_the_oldest_numbers_only",),
         mode="watermark",
+        tests=(f"{_STATES}::test_too_many_gaps_forget_the_oldest_numbers_only",),
     ),
     Mutation(
         "watermarks are not loaded after a restart",
@@ -114,8 +114,8 @@ WATERMARKS: Final = (
     Mutation(
         "children inherit nothing",
         Change(_DEDUPE_START, "for parent in () if info is None else info.parents:", "for parent in ():"),
-        tests=(f"{_DEDUPE}::test_children_inherit_what_their_parent_saw",),
         mode="watermark",
+        tests=(f"{_DEDUPE}::test_children_inherit_what_their_parent_saw",),
     ),
     Mutation(
         "a merged shard inherits from one parent",
@@ -125,7 +125,7 @@ WATERMARKS: Final = (
     Mutation(
         "a lost tail row stops the search",
         Change(_DEDUPE_START, "found = self._find(", "found = None if row is None else self._find("),
-        tests=(f"{_DEDUPE}::test_watermarks_are_found_in_the_archive_when_the_table_is_lost",),
         mode="watermark",
+        tests=(f"{_DEDUPE}::test_watermarks_are_found_in_the_archive_when_the_table_is_lost",),
     ),
 )

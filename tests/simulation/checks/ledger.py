@@ -10,7 +10,7 @@ import msgspec
 
 from archive.format.keys import parse_segment_key
 from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
-from archive.format.metadata import ChainStart, SegmentMetadata
+from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
 from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.segment import read_records
@@ -124,7 +124,7 @@ class Ledger:
 
     def _begins_again(self, metadata: SegmentMetadata) -> bool:
         """Tell whether a segment follows a start, not the chain that there is, and says so."""
-        is_start = isinstance(metadata.after, ChainStart) and metadata.continuity == "unproven"
+        is_start = isinstance(metadata.after, ChainStart) and metadata.continuity is Continuity.UNPROVEN
         return is_start and self.start is not None and self.start.first_position() != metadata.first
 
     def _before_the_chain(self, number: int) -> bool:
@@ -186,12 +186,12 @@ class Ledger:
             raise Violation("a segment without start.json")
         if self.start.first_position() != segment.metadata.first:
             begun = self.shard.index[self.start.first_position()]
-            if begun >= self.shard.trimmed or segment.metadata.continuity is None:
+            if begun >= self.shard.trimmed or segment.metadata.continuity is Continuity.PROVEN:
                 raise Violation(f"start.json begins at {name(begun)}, the chain at {name(segment.first)}")
 
     def _check_link(self, before: Segment, segment: Segment, *, may_break: bool) -> None:
         lost = segment.first - before.last - 1
-        reported = segment.metadata.continuity is not None
+        reported = segment.metadata.continuity is not Continuity.PROVEN
         if lost and not reported:
             raise Violation(
                 f"{lost} records before {name(segment.first)} are missing, and nothing in the archive says so"
@@ -241,4 +241,4 @@ def describe_object(shard: SimShard, key: str, stored: Stored) -> str:
     metadata = SegmentMetadata.decode(stored.metadata)
     first, last = shard.index.get(metadata.first), shard.index.get(metadata.last)
     after = metadata.after if isinstance(metadata.after, ChainStart) else name(shard.index.get(metadata.after))
-    return f"segment {name(first)}..{name(last)} after {after}, continuity {metadata.continuity or 'proven'}: {key}"
+    return f"segment {name(first)}..{name(last)} after {after}, continuity {metadata.continuity}: {key}"

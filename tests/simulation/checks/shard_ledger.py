@@ -6,7 +6,7 @@ from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import read_dropped, read_records
-from consumer.processor.sequence_store import WATERMARKS_BESIDE
+from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE
 from tests.simulation.checks.ledger import Ledger, Segment
 from tests.simulation.services.bucket import SIDE_OBJECTS, Bucket, Stored
 from tests.simulation.services.kinesis import SimStream

@@ -11,10 +11,11 @@ from archive.format.keys import end_marker_key
 from archive.format.markers import EndMarker, decode_marker, encode_marker
 from archive.format.position import Position
 from consumer.stream.kinesis import KinesisStream
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.stream import DAY_MS
-from tests.fakes.world import PREFIX, World
+from tests.fakes.world import World
 from tests.simulation.services.kinesis import ARN, HOUR, KinesisClient, SimShard, SimStream
 from tests.simulation.world import Host
 from tests.simulation.world import World as SimWorld
@@ -29,9 +30,7 @@ def end_marker(world: World) -> EndMarker:
 
 def archive_all(world: World) -> None:
     """Let a worker archive what is held and stop."""
-    worker = world.started()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    world.archive_all()
 
 
 def test_records_from_before_the_start_do_not_keep_a_shard_from_ending() -> None:

@@ -11,9 +11,7 @@ def test_a_clock_that_was_wrong_at_the_start_doubles_nothing() -> None:
     """
     world = World()
     world.put(4)
-    first = world.started()
-    first.daemon.deliver()
-    first.daemon.request_shutdown()
+    world.archive_all()
     world.lease.wipe()
     world.lease.checkpoint = world.shard.everything[1].position
     clock = SkewedClock(world.clock, -3_600_000)

@@ -12,10 +12,11 @@ from consumer.leases.rows import Lease, LeaseRows
 from consumer.restore.command import Parts, rebuild
 from consumer.restore.plan import Facts
 from consumer.stream.port import ShardInfo
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import ManualClock
+from tests.fakes.expire_scene import DAY, S0, TODAY, ExpireScene
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.shard import SHARD
-from tests.unit.consumer.expire.test_command import DAY, PREFIX, S0, TODAY, Scene
 
 FAILOVER_SECONDS = 10.0
 
@@ -55,11 +56,11 @@ def test_an_expired_segment_between_two_of_the_next_day_is_no_hole() -> None:
 
     Only tombstones of the neighbours' own day were looked at, so `restore` went back before a gap that nobody fills.
     """
-    scene = Scene()
+    scene = ExpireScene()
     before = scene.add(41, 0)
     scene.add(42, DAY - 1)
     after = scene.add(41, 1)
     scene.publish(42)
     assert scene.expire(older_than="41d")[0] == 0
     assert scene.raw() == [before, after]
-    assert find_ends(scene.store, PREFIX, {S0: 0}, TODAY, scene.waits, beyond_minutes=90 * DAY)[S0].holes == ()
+    assert find_ends(scene.retrying, PREFIX, {S0: 0}, TODAY, beyond_minutes=90 * DAY)[S0].holes == ()

@@ -1,21 +1,17 @@
 """Copies that producers sent and that were kept, found by the simulation of the dedupe modes."""
 
 import json
-import random
 
-from consumer.processor.processor import ShardProcessor
-from tests.fakes.daemon_double import DaemonDouble, Lease
-from tests.fakes.memory_store import MemoryStore
+from tests.fakes.daemon_double import Lease
+from tests.fakes.dedupe_world import CLAIMS, WATERMARK, DedupeWorld
 from tests.fakes.shard import FakeShard
-from tests.fakes.world import settings
-from tests.unit.consumer.processor.test_dedupe import CLAIMS, WATERMARK, DedupeWorld
 
 _GRANDPARENT, _PARENT, _CHILD = (f"shardId-{number:012d}" for number in range(3))
 
 
 def end_shard(world: DedupeWorld, child: str) -> None:
     """Archive what the shard holds, close it and end it."""
-    worker = world.consumer()
+    worker = world.started()
     worker.daemon.deliver()
     world.shard.close(child)
     worker.daemon.end_shard()
@@ -42,9 +38,7 @@ def test_a_child_inherits_through_a_parent_that_ended_empty() -> None:
     end_shard(world, _CHILD)
     _succeed(world, FakeShard(_CHILD, first_sequence=10**60))
     world.send(2, 3)
-    worker = world.consumer()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    world.archive_all()
     assert (world.kept(), world.dropped()) == ([3], [2])
 
 
@@ -52,7 +46,7 @@ def test_a_claim_lives_as_long_as_a_raised_retention_needs() -> None:
     """The retention was raised while the processor lived, and its claims went on ending a day after the old one."""
     world = DedupeWorld(CLAIMS)
     world.send(1)
-    worker = world.consumer()
+    worker = world.started()
     worker.daemon.deliver()
     world.clock.advance(70)
     worker.daemon.tick()
@@ -68,20 +62,15 @@ def test_a_raise_of_the_retention_is_seen_after_a_sleep_at_the_start() -> None:
     """The machine slept after the stream had been asked for its retention, and the answer counted as fresh."""
     world = DedupeWorld(CLAIMS)
     world.send(1)
-    store = MemoryStore(world.bucket)
+    worker = world.worker()
 
     def sleep(_verb: str, _key: str) -> None:
-        store.after = None
+        worker.store.after = None
         world.stream.retention_ms *= 7
         world.clock.advance(10 * 3600)
 
-    store.after = sleep
-    given = settings(**world.mode)
-    processor = ShardProcessor(
-        given, store, world.stream, world.clock, random.Random(1), world.new_id, dedupe_table=world.table
-    )
-    daemon = DaemonDouble(world.lease, processor)
-    daemon.start()
-    daemon.deliver()
+    worker.store.after = sleep
+    worker.daemon.start()
+    worker.daemon.deliver()
     _, expires = world.table.claims[json.dumps("a-1")]
     assert expires * 1000 >= world.clock.now_ms() + world.stream.retention_ms

@@ -9,15 +9,16 @@ from collections.abc import Iterator
 import pytest
 
 from archive.errors import BufferTooOld, DeliveryDoubt, StoreUnavailable
-from archive.format.metadata import ChainStart
+from archive.format.metadata import ChainStart, Continuity
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
 from consumer.processor.sequence_store import SequenceStore
+from consumer.processor.services import Services
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 from tests.fakes.shard import SHARD
 from tests.fakes.stream import DAY_MS
-from tests.fakes.world import World
+from tests.fakes.world import World, settings
 
 DAY_SECONDS = DAY_MS / 1000
 
@@ -30,13 +31,6 @@ def world() -> World:
     return world
 
 
-def archive_all(world: World) -> None:
-    """Let a worker archive what is held and stop."""
-    worker = world.started()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
-
-
 def trim(world: World, number: int) -> None:
     """Let retention take everything up to a record."""
     world.shard.trim_through(world.shard.everything[number].position)
@@ -44,7 +38,7 @@ def trim(world: World, number: int) -> None:
 
 def continuities(world: World) -> Iterator[bool]:
     """Tell of each segment whether its link is proven."""
-    return (segment.metadata.continuity is None for segment in world.chain())
+    return (segment.metadata.continuity is Continuity.PROVEN for segment in world.chain())
 
 
 def test_a_raised_retention_hides_no_break() -> None:
@@ -54,13 +48,13 @@ def test_a_raised_retention_hides_no_break() -> None:
     """
     world = World()
     world.put(2)
-    archive_all(world)
+    world.archive_all()
     world.put(2)
     world.clock.advance(DAY_SECONDS + 600)
     trim(world, 3)
     world.stream.retention_ms = 7 * DAY_MS
     world.put(2)
-    archive_all(world)
+    world.archive_all()
     assert list(continuities(world)) == [True, False]
 
 
@@ -88,7 +82,7 @@ def test_a_machine_that_sleeps_inside_a_call_notices_what_it_missed(world: World
 def test_an_empty_call_after_an_outage_proves_nothing(world: World) -> None:
     """The reader was away for a day; KCL says "caught up" when everything unread is trimmed."""
     world.put(2)
-    archive_all(world)
+    world.archive_all()
     worker = world.started()
     world.put(2)
     world.clock.advance(DAY_SECONDS + 600)
@@ -100,7 +94,7 @@ def test_an_empty_call_after_an_outage_proves_nothing(world: World) -> None:
 def test_the_first_batch_proves_its_link_again(world: World) -> None:
     """The checkpoint was held when the processor started, and trimmed when the first batch came."""
     world.put(2)
-    archive_all(world)
+    world.archive_all()
     worker = world.started()
     world.clock.advance(600)
     world.put(2)
@@ -108,7 +102,7 @@ def test_the_first_batch_proves_its_link_again(world: World) -> None:
     with pytest.raises(DeliveryDoubt):
         worker.daemon.deliver()
     world.put(1)
-    archive_all(world)
+    world.archive_all()
     assert list(continuities(world)) == [True, False]
 
 
@@ -140,14 +134,14 @@ def test_an_adopted_chain_begins_with_its_start_whoever_commits_first() -> None:
     first.store.before = die
     with pytest.raises(SystemExit):
         first.daemon.request_shutdown()
-    archive_all(world)
+    world.archive_all()
     assert isinstance(world.metadata().after, ChainStart)
 
 
 def test_a_record_that_was_held_a_moment_ago_may_be_gone(world: World) -> None:
     """An empty call asked and was told that the checkpoint is held; a minute later it was trimmed, with more."""
     world.put(2)
-    archive_all(world)
+    world.archive_all()
     worker = world.started()
     world.put(2)
     world.clock.advance(DAY_SECONDS)
@@ -174,11 +168,14 @@ def test_nothing_stale_is_committed_when_the_duplicates_took_a_day() -> None:
     clock, bucket = ManualClock(), MemoryBucket()
     store = MemoryStore(bucket)
     store.after = lambda _verb, key: clock.advance(DAY_SECONDS) if "_duplicates/" in key else None
-    sequences = SequenceStore(store, "raw/", SHARD, clock, random.Random(1), budget_seconds=300)
+    services = Services(settings(), store, World().stream, clock, random.Random(1), lambda: "w")
+    sequences = SequenceStore(services, SHARD)
     run = SegmentWriter(SHARD, START_MS // 60_000)
     run.extend([Record("1", 0, "p", START_MS, b"a")])
     run.drop(Record("2", 0, "p", START_MS, b"a"), "an original")
     start = ChainStart("TRIM_HORIZON")
     with pytest.raises(StoreUnavailable):
-        sequences.commit(run, after=start, writer="w", continuity=None, watermarks=None, budget_seconds=300)
+        sequences.commit(
+            run, after=start, writer="w", continuity=Continuity.PROVEN, watermarks=None, budget_seconds=300
+        )
     assert all(key.startswith("raw/_duplicates/") for key in bucket.keys("raw/"))

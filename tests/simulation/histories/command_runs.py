@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 from rich.console import Console
 
 from archive.retry import Backoff
-from archive.store.s3 import S3Store
+from archive.store.retrying import RetryingStorage, RetryingStore
+from archive.store.s3_storage import S3Storage
 from consumer.expire.command import Archive, run
-from consumer.expire.places import PublishedPlace, S3Deleter
 from consumer.restore.command import Parts, rebuild
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import Facts
@@ -100,13 +100,12 @@ class Operator:
         return CommandRun(history, host, work, lambda command_run: judge_restore(command_run, table, tails))
 
     def _gather(self, host: Host) -> Facts:
-        stream, store = self._stream(host), S3Store(S3Client(self._history.bucket, host), "archive")  # type: ignore[arg-type] # the part of it that is used
+        stream = self._stream(host)
         return gather_facts(
-            store,
+            self._store(host),
             PREFIX,
             stream.describe(),
             stream.all_shards(),
-            lambda: self._waits(host),
             now_ms=host.now_ms(),
             as_of_ms=None,
         )
@@ -119,19 +118,18 @@ class Operator:
         host = self._host("expire", faulty=True)
         hours = history.shard_sites[0].stream.retention_hours
         days = hours // 24 + history.rng.choice((0, 1, 1, 1, 2))
-        client = S3Client(history.bucket, host)
+        store = self._store(host)
 
         def work() -> None:
             archive = Archive(
-                store=S3Store(client, "archive"),  # type: ignore[arg-type] # the part of it that is used
-                deleter=S3Deleter(client, "archive"),  # type: ignore[arg-type] # the part of it that is used
+                store=store,
                 prefix=PREFIX,
                 identity=self._stream(host).describe(),
-                published=PublishedPlace(self.published, ""),
+                published=RetryingStore(self.published, store.new_backoff),  # type: ignore[arg-type] # the part of it that is used
+                published_root="",
                 clock=host,
                 new_id=history.world.new_id,
-                waits=lambda: self._waits(host),
-                each=lambda read, keys: [read(key) for key in keys],
+                read_many=lambda read, keys: [read(key) for key in keys],
             )
             code = run(archive, days * 86_400_000, _quiet(), rate=1000)
             history.world.happened(f"expire: exit {code}")
@@ -155,8 +153,9 @@ class Operator:
         client = KinesisClient(self._history.shard_sites[0].stream, host)
         return KinesisStream(lambda: client, "flights", host, self._history.rng)  # type: ignore[arg-type,return-value] # the part of it that is used
 
-    def _waits(self, host: Host) -> Backoff:
-        return Backoff(host, self._history.rng, budget_seconds=60)
+    def _store(self, host: Host) -> RetryingStorage:
+        storage = S3Storage(S3Client(self._history.bucket, host), "archive")  # type: ignore[arg-type] # the part of it that is used
+        return RetryingStorage(storage, lambda: Backoff(host, self._history.rng, budget_seconds=60))
 
 
 class _Quiet:

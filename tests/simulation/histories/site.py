@@ -3,9 +3,11 @@
 import random
 from typing import ClassVar, Final
 
-from archive.format.markers import FORMAT, ApplicationRecord
+from archive.format.document import FORMAT
+from archive.format.markers import ApplicationRecord
 from archive.format.metadata import ChainStart
 from archive.retry import Backoff
+from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
 from consumer.archived.application import kcl_start, propose_start, settle_application
 from consumer.settings.settings import Settings
@@ -89,7 +91,7 @@ class Site:
             )
             store = S3Store(S3Client(self.bucket, host), "archive")  # type: ignore[arg-type] # the part of it that is used
             backoff = Backoff(host, world.rng, budget_seconds=1)
-            self.record = settle_application(store, PREFIX, identity, proposal, backoff)
+            self.record = settle_application(RetryingStore(store, lambda: backoff), PREFIX, identity, proposal)
         at = kcl_start(self.record, identity, host.now_ms()).at_seconds
         self.lease.start = "TRIM_HORIZON" if at is None else "AT_TIMESTAMP"
         self.lease.at_timestamp_ms = None if at is None else at * 1000

@@ -12,7 +12,7 @@ from archive.store.s3 import S3Store
 from consumer.processor.dedupe_start import await_table
 from consumer.processor.processor import ShardProcessor
 from consumer.processor.protocol import run_process
-from consumer.processor.services import Ports
+from consumer.processor.services import Services
 from consumer.settings.settings import Settings
 from consumer.stream.kinesis import KinesisStream
 from tests.fakes.daemon_double import DaemonDouble, Lease, ProtocolViolationError
@@ -52,10 +52,10 @@ class Consumer(DaemonDouble):
             world.rng,
             budget_seconds=settings.store_timeout_seconds,
         )
-        self._ports = Ports(settings, store, asked, host, world.rng, world.new_id)
+        self._services = Services(settings, store, asked, host, world.rng, world.new_id)
         self._table = None if table is None else open_table(table, host)
-        each = None if table is None else in_any_order(world.rng)
-        super().__init__(lease, ShardProcessor(*self._ports, self._table, each))
+        map_claims = None if table is None else in_any_order(world.rng)
+        super().__init__(lease, ShardProcessor(*self._services, self._table, map_claims))
         self.host = host
         self.stream = stream
         self.settings = settings
@@ -148,7 +148,7 @@ class Consumer(DaemonDouble):
 
     def _serve(self) -> None:
         if self._table is not None:
-            await_table(self._table, self._ports)
+            await_table(self._table, self._services)
         wire = _Wire(self._messages(), self._answer)
         # Two methods of BinaryIO are all that the process loop uses.
         run_process(self.processor, cast("BinaryIO", wire), cast("BinaryIO", wire))

@@ -12,9 +12,9 @@ import msgspec
 from botocore.exceptions import ClientError
 
 from archive.format.position import Position
-from tests.e2e.aggregate import aggregate
 from tests.fakes.shard import SHARD, FakeShard, UserRecord
 from tests.simulation.world import Host, World
+from tests.witness.aggregate import aggregate
 
 HOUR: Final = 3600
 ARN: Final = "arn:aws:kinesis:eu-central-1:000000000000:stream/flights"

@@ -3,29 +3,25 @@
 import pytest
 
 from archive.errors import FormatError
-from archive.format.keys import segment_key
-from archive.format.metadata import ChainStart, Continuity, Predecessor
+from archive.format.metadata import Continuity, Predecessor
+from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record
-from archive.format.segment import SegmentWriter
-from archive.store.commit import BODY_TYPE
 from demo.flights import Event
-from demo.ledger import Ledger, Place
+from demo.ledger import Ledger, RecordRef
 from demo.readback import Verdict, compare, count_archived, read_archive
-from tests.fakes.memory_store import MemoryBucket, MemoryStore
+from tests.fakes.archive_scene import CHAIN_START, MemoryScene
 
 PREFIX = "flights/"
 SHARD = "shardId-000000000000"
 MINUTE = 29_000_000
-START = ChainStart("TRIM_HORIZON")
 
 
-class Archive:
+class Archive(MemoryScene):
     """A bucket filled by hand, and the ledger of what should be in it."""
 
     def __init__(self) -> None:
-        self.bucket = MemoryBucket()
-        self.store = MemoryStore(self.bucket)
+        super().__init__(prefix=PREFIX)
         self.ledger = Ledger()
 
     def send(self, *sequences: int) -> None:
@@ -33,22 +29,22 @@ class Archive:
         for sequence in sequences:
             self.ledger.add(SHARD, str(sequence), _event(sequence), is_retry=False)
 
-    def segment(
+    def hold(
         self,
         *sequences: int,
-        after: Predecessor = START,
+        after: Predecessor = CHAIN_START,
         data: bytes | None = None,
+        partition_key: str = "key",
         minute: int = MINUTE,
-        continuity: Continuity | None = None,
+        continuity: Continuity = Continuity.PROVEN,
     ) -> str:
         """Commit a segment with these records; returns its key."""
-        writer = SegmentWriter(SHARD, minute)
-        arrival_ms = MINUTE * 60_000
-        writer.extend([Record(str(one), 0, "key", arrival_ms + one, data or _data(one)) for one in sequences])
-        metadata = writer.metadata(after=after, writer=f"w{sequences[0]}", continuity=continuity)
-        key = segment_key(PREFIX, SHARD, minute, metadata.first)
-        self.store.put_if_absent(key, writer.body(), metadata.encode(), BODY_TYPE)
-        return key
+        begin_ms = MINUTE * MINUTE_MS
+        records = [
+            Record(str(number), 0, partition_key, begin_ms + number, data or _data(number)) for number in sequences
+        ]
+        writer = f"w{sequences[0]}"
+        return self.segment(SHARD, minute, records, after=after, continuity=continuity, writer=writer).key
 
     def verdict(self) -> Verdict:
         """Read all back and compare."""
@@ -64,8 +60,8 @@ def archive() -> Archive:
 def test_a_whole_chain_of_all_records_is_clean(archive: Archive) -> None:
     """Everything acknowledged is there once, and the second segment follows the first."""
     archive.send(1, 2, 3)
-    archive.segment(1, 2)
-    archive.segment(3, after=Position(2))
+    archive.hold(1, 2)
+    archive.hold(3, after=Position(2))
     verdict = archive.verdict()
     assert (verdict.is_clean, verdict.sent, verdict.archived) == (True, 3, 3)
 
@@ -79,38 +75,45 @@ def test_markers_are_no_segments(archive: Archive) -> None:
 def test_a_missing_record_is_lost(archive: Archive) -> None:
     """Acknowledged and not archived."""
     archive.send(1, 2)
-    archive.segment(1)
-    assert archive.verdict().lost == [Place(SHARD, Position(2))]
+    archive.hold(1)
+    assert archive.verdict().lost == [RecordRef(SHARD, Position(2))]
 
 
 def test_a_record_in_two_segments_is_duplicated(archive: Archive) -> None:
     """Overlapping segments are seen by their records and by their links."""
     archive.send(1, 2, 3)
-    archive.segment(1, 2)
-    archive.segment(2, 3, after=Position(1))
+    archive.hold(1, 2)
+    archive.hold(2, 3, after=Position(1))
     verdict = archive.verdict()
-    assert verdict.duplicated == [Place(SHARD, Position(2))]
+    assert verdict.duplicated == [RecordRef(SHARD, Position(2))]
     assert verdict.broken
 
 
 def test_other_bytes_are_altered(archive: Archive) -> None:
     """The fingerprint decides, not the count."""
     archive.send(1)
-    archive.segment(1, data=b"other")
-    assert archive.verdict().altered == [Place(SHARD, Position(1))]
+    archive.hold(1, data=b"other")
+    assert archive.verdict().altered == [RecordRef(SHARD, Position(1))]
+
+
+def test_another_partition_key_is_altered(archive: Archive) -> None:
+    """It is part of the record, and the first thing that a wrong encoding damages."""
+    archive.send(1)
+    archive.hold(1, partition_key="kéy")
+    assert archive.verdict().altered == [RecordRef(SHARD, Position(1))]
 
 
 def test_a_record_nobody_sent_is_unknown(archive: Archive) -> None:
     """Archived and never acknowledged."""
-    archive.segment(7)
-    assert archive.verdict().unknown == [Place(SHARD, Position(7))]
+    archive.hold(7)
+    assert archive.verdict().unknown == [RecordRef(SHARD, Position(7))]
 
 
 def test_a_deleted_object_is_a_broken_link(archive: Archive) -> None:
     """The successor names a predecessor that is not there."""
     archive.send(1, 2)
-    key = archive.segment(1)
-    archive.segment(2, after=Position(1))
+    key = archive.hold(1)
+    archive.hold(2, after=Position(1))
     archive.bucket.delete(key)
     assert archive.verdict().broken == [f"{SHARD} 2:0: follows 1:0, expected the start of the chain"]
 
@@ -118,32 +121,41 @@ def test_a_deleted_object_is_a_broken_link(archive: Archive) -> None:
 def test_unproven_continuity_is_not_clean(archive: Archive) -> None:
     """A segment that says that records may be missing before it is believed."""
     archive.send(1)
-    archive.segment(1, continuity="unproven")
+    archive.hold(1, continuity=Continuity.UNPROVEN)
     assert not archive.verdict().is_clean
 
 
 def test_a_record_of_another_minute_is_an_error(archive: Archive) -> None:
     """The key's minute is the minute of every record."""
-    archive.segment(1, minute=MINUTE + 1)
+    archive.hold(1, minute=MINUTE + 1)
     with pytest.raises(FormatError, match="minute"):
         archive.verdict()
 
 
 def test_a_body_that_is_not_what_its_metadata_says_is_an_error(archive: Archive) -> None:
     """A line too few is found though the gzip stream is whole."""
-    key = archive.segment(1, 2)
-    other = archive.segment(3)
+    key = archive.hold(1, 2)
+    other = archive.hold(3)
     archive.bucket.place(key, archive.bucket.body(other), archive.bucket.metadata(key))
     with pytest.raises(FormatError, match="metadata says otherwise"):
+        archive.verdict()
+
+
+def test_arrival_times_that_are_not_those_of_the_body_are_an_error(archive: Archive) -> None:
+    """The audit's latency figures and a search by time rest on them."""
+    key = archive.hold(1, 2)
+    wrong = {**archive.bucket.metadata(key), "arrival-min": str(MINUTE * MINUTE_MS)}
+    archive.bucket.place(key, archive.bucket.body(key), wrong)
+    with pytest.raises(FormatError, match="arrival times"):
         archive.verdict()
 
 
 def test_counting_asks_for_each_object_once(archive: Archive) -> None:
     """The counter on the screen costs one LIST, and one HEAD for each new object."""
     known: dict[str, int] = {}
-    archive.segment(1, 2)
+    archive.hold(1, 2)
     assert count_archived(archive.store, PREFIX, known) == 2
-    archive.segment(3, after=Position(2))
+    archive.hold(3, after=Position(2))
     assert count_archived(archive.store, PREFIX, known) == 3
     assert archive.store.requests["HEAD"] == 2
 

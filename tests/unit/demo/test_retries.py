@@ -3,17 +3,15 @@
 import pytest
 
 from archive.errors import FormatError
-from archive.format.keys import duplicates_key, segment_key
-from archive.format.metadata import ChainStart
+from archive.format.keys import duplicates_key
+from archive.format.position import Position
 from archive.format.record import Record
-from archive.format.segment import SegmentWriter
-from archive.store.commit import BODY_TYPE
 from demo.flights import Event
 from demo.ledger import Ledger
 from demo.readback import compare, read_archive
 from demo.retries import Mode, Retries, count_retries
 from demo.scenario import Recovery
-from tests.fakes.memory_store import MemoryBucket, MemoryStore
+from tests.fakes.archive_scene import MemoryScene, Stored
 
 PREFIX = "flights/"
 SHARD = "shardId-000000000000"
@@ -22,33 +20,26 @@ BEGIN_MS = MINUTE * 60_000
 OWNER = f"flights/{SHARD}/1:0"
 
 
-class Archive:
+class Archive(MemoryScene):
     """One segment of a shard, and the ledger of what was sent: records are (sequence, event, duplicate of)."""
 
     def __init__(self) -> None:
-        self.store = MemoryStore(MemoryBucket())
+        super().__init__(prefix=PREFIX)
         self.ledger = Ledger()
 
-    def write(self, *records: tuple[int, str, str | None], duplicates: bool = True) -> None:
-        """Commit a segment; `duplicates` false leaves the object of dropped lines out."""
-        writer = SegmentWriter(SHARD, MINUTE)
+    def write(self, *records: tuple[int, str, str | None]) -> Stored:
+        """Commit a segment."""
         seen: set[str] = set()
-        for sequence, event_id, duplicate_of in records:
-            record = Record(str(sequence), 0, "key", BEGIN_MS + sequence, event_id.encode())
-            self.ledger.add(
-                SHARD, str(sequence), Event(event_id, "key", event_id.encode()), is_retry=event_id in seen
-            )
+        for sequence, event_id, _ in records:
+            event = Event(event_id, "key", event_id.encode())
+            self.ledger.add(SHARD, str(sequence), event, is_retry=event_id in seen)
             seen.add(event_id)
-            if duplicate_of is None:
-                writer.extend([record])
-            else:
-                writer.drop(record, duplicate_of)
-        metadata = writer.metadata(after=ChainStart("TRIM_HORIZON"), writer="w")
-        if writer.dropped and duplicates:
-            key = duplicates_key(PREFIX, SHARD, MINUTE, metadata.first, "w")
-            self.store.put_if_absent(key, writer.duplicates_body(), {}, BODY_TYPE)
-        key = segment_key(PREFIX, SHARD, MINUTE, metadata.first)
-        self.store.put_if_absent(key, writer.body(), metadata.encode(), BODY_TYPE)
+        return self.segment(
+            SHARD,
+            MINUTE,
+            [Record(str(number), 0, "key", BEGIN_MS + number, event_id.encode()) for number, event_id, _ in records],
+            duplicate_of={Position(number): original for number, _, original in records if original is not None},
+        )
 
     def count(self, mode: Mode | None = "claims", *recoveries: Recovery) -> Retries:
         """Read all back."""
@@ -115,7 +106,8 @@ def test_a_numbered_event_is_named_by_its_producer(archive: Archive) -> None:
 
 def test_a_missing_duplicates_object_is_an_error(archive: Archive) -> None:
     """What was dropped must be kept beside the segment."""
-    archive.write((1, "a", None), (2, "a", OWNER), duplicates=False)
+    first = archive.write((1, "a", None), (2, "a", OWNER)).metadata.first
+    archive.bucket.delete(duplicates_key(PREFIX, SHARD, MINUTE, first, "w"))
     with pytest.raises(FormatError, match="0 dropped duplicates"):
         archive.count()
 

@@ -6,7 +6,7 @@ import pytest
 from amazon_kclpy.kcl import CheckpointError
 
 from archive.format.position import Position
-from consumer.processor.protocol import Batch, Checkpointer, Closing, Initialize, LeaseLost
+from consumer.processor.protocol import Batch, Checkpointer, Initialize, LeaseLost, ShutdownInput
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import SHARD_END, DaemonDouble, Lease, ProtocolViolationError
 from tests.fakes.shard import FIRST_SEQUENCE, FakeShard
@@ -39,11 +39,11 @@ class Scripted:
     def lease_lost(self, lease_lost_input: LeaseLost) -> None:
         """Do nothing."""
 
-    def shard_ended(self, shard_ended_input: Closing) -> None:
+    def shard_ended(self, shard_ended_input: ShutdownInput) -> None:
         """Ask."""
         self._checkpoint(shard_ended_input.checkpointer)
 
-    def shutdown_requested(self, shutdown_requested_input: Closing) -> None:
+    def shutdown_requested(self, shutdown_requested_input: ShutdownInput) -> None:
         """Ask."""
         self._checkpoint(shutdown_requested_input.checkpointer)
 

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.witness.waiting import PATIENCE_SECONDS
+
 MINUTEBOOK = Path(sys.executable).with_name("minutebook")
 
 
 def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run the front door."""
-    return subprocess.run([MINUTEBOOK, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [MINUTEBOOK, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
 
 
 def test_version() -> None:
@@ -32,7 +36,7 @@ def test_a_wrong_file_is_code_2(name: str, tmp_path: Path) -> None:
     assert answer.stdout == ""
     assert answer.stderr.splitlines() == [
         f"minutebook: {path}: 2 errors in the settings",
-        "  - minutebook.buckt is no setting of KCL or Minutebook: did you mean minutebook.bucket?",
+        "  - minutebook.buckt is not a setting of KCL or Minutebook: did you mean minutebook.bucket?",
         "  - minutebook.bucket is missing",
         "next step: correct the lines named; properties/production.properties explains every name",
     ]

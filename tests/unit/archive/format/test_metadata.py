@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from archive.errors import FormatError
-from archive.format.metadata import ChainStart, SegmentMetadata, is_ours
+from archive.format.metadata import ChainStart, Continuity, SegmentMetadata, is_ours
 from archive.format.position import Position
 
 GOOD = SegmentMetadata(
@@ -37,8 +37,8 @@ def changed(**changes: Any) -> SegmentMetadata:  # noqa: ANN401 - any field
         changed(after=ChainStart("TRIM_HORIZON")),
         changed(after=ChainStart("AT_TIMESTAMP")),
         changed(after=ChainStart("AFTER_SEQUENCE", Position(4))),
-        changed(continuity="unproven"),
-        changed(continuity="lost"),
+        changed(continuity=Continuity.UNPROVEN),
+        changed(continuity=Continuity.LOST),
         changed(watermarks="a=1"),
         changed(records=0),
         changed(first=Position(9, 2), after=Position(9, 1)),
@@ -48,6 +48,12 @@ def changed(**changes: Any) -> SegmentMetadata:  # noqa: ANN401 - any field
 def test_round_trip(metadata: SegmentMetadata) -> None:
     """Every value that may be written is read back."""
     assert SegmentMetadata.decode(metadata.encode()) == metadata
+
+
+def test_a_proven_continuity_is_not_written() -> None:
+    """Its absence says so; the field as text is refused."""
+    assert GOOD.continuity is Continuity.PROVEN
+    assert "continuity" not in GOOD.encode()
 
 
 @pytest.mark.parametrize("name", REQUIRED)
@@ -129,7 +135,7 @@ def test_metadata_stays_below_the_limit_of_s3() -> None:
         first=Position(10**128 + 1),
         last=Position(10**129 - 1, 10**18),
         after=ChainStart("AFTER_SEQUENCE", Position(10**128, 10**18)),
-        continuity="unproven",
+        continuity=Continuity.UNPROVEN,
         writer="f" * 32,
     )
     assert sum(len(name) + len(value) for name, value in longest.encode().items()) < 2048

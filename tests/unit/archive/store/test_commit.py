@@ -19,6 +19,7 @@ from archive.format.metadata import ChainStart, SegmentMetadata
 from archive.format.position import Position
 from archive.retry import Backoff
 from archive.store.commit import AlreadyStored, Committed, commit_segment, stored_segment
+from archive.store.retrying import RetryingStore
 from tests.fakes.clock import ManualClock
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore, PlannedFaults
 
@@ -212,7 +213,8 @@ def test_an_outage_is_heard_at_once_and_does_not_flood_the_log(bucket: MemoryBuc
 
 def look_up(bucket: MemoryBucket) -> SegmentMetadata:
     """Read the listed segment at KEY."""
-    return stored_segment(MemoryStore(bucket), "", KEY, Backoff(ManualClock(), random.Random(1), budget_seconds=9))
+    waits = Backoff(ManualClock(), random.Random(1), budget_seconds=9)
+    return stored_segment(RetryingStore(MemoryStore(bucket), lambda: waits), "", KEY)
 
 
 def test_a_listed_segment_is_read_by_its_head(bucket: MemoryBucket) -> None:

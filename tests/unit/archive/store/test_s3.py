@@ -9,9 +9,10 @@ import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 
+from archive.aws import client_config
 from archive.errors import OutcomeUnknown, StoreRefused
 from archive.store.objects import PutOutcome
-from archive.store.s3 import S3Store, s3_config
+from archive.store.s3 import S3Store
 
 URL = "https://s3.test"
 PASSING = [
@@ -84,7 +85,7 @@ _SESSION = boto3.session.Session(aws_access_key_id="a", aws_secret_access_key="b
 def store(wire: Wire) -> tuple[S3Store, _Recorded]:
     """Return the real store over a real client whose requests `wire` answers."""
     recorded = _Recorded(wire)
-    client = _SESSION.client("s3", region_name="us-east-1", endpoint_url=URL, config=s3_config(path_style=True))
+    client = _SESSION.client("s3", region_name="us-east-1", endpoint_url=URL, config=client_config(path_style=True))
     client.meta.events.register("before-send.s3", cast("Any", recorded))
     return S3Store(client, "bucket"), recorded
 

@@ -2,12 +2,14 @@
 
 import pytest
 
-from archive.format.markers import FORMAT, EndMarker
+from archive.format.document import FORMAT
+from archive.format.markers import EndMarker
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
 from compaction.audit.chain_end import prove_end
-from compaction.audit.evidence import Link, Reach, ShardContext
-from compaction.inventory.inventory import ShardMarkers
+from compaction.audit.evidence import ShardContext
+from compaction.inventory.neighbours import Link, Reach
+from compaction.inventory.shard_markers import ShardMarkers
 
 SHARD = "shardId-000000000000"
 LAST, BEYOND = Position(20, 1), Position(30)

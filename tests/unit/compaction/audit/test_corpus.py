@@ -11,38 +11,25 @@ from archive.store.places import open_storage
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
-from compaction.verdict.audit_document import Audit, Level
-from tests.corpus.auditing import compare, ports
-from tests.corpus.defects import DEFECTS, NAMED_END_ONLY, SUCCESSOR_ONLY, Defect, Expected, Seen
+from compaction.verdict.audit_document import Audit, AuditLevel
+from tests.corpus.auditing import compare, job_context
+from tests.corpus.defects import DEFECTS, break_shard, suits
+from tests.corpus.expected import Defect, Expected, Seen
 from tests.corpus.model import Corpus, Shape
 
 DAY = Day.parse("2026-11-20")
-LEVELS: dict[Level, Seen] = {"inventory": Seen.INVENTORY, "keys": Seen.KEYS}
+LEVELS: dict[AuditLevel, Seen] = {"inventory": Seen.INVENTORY, "keys": Seen.KEYS}
 
 
-def audit(corpus: Corpus, folder: Path, level: Level) -> Audit:
+def audit(corpus: Corpus, folder: Path, level: AuditLevel) -> Audit:
     """Write a corpus into a folder and audit it."""
     corpus.write(open_storage(Address(None, str(folder))))
-    result = audit_day(ports(folder, corpus.checkpoints), DAY, AuditOptions(level=level))
+    result = audit_day(job_context(folder, corpus.checkpoints), DAY, AuditOptions(level=level))
     return result.audit
 
 
-def break_shard(corpus: Corpus, defect: Defect, number: int) -> list[Expected]:
-    """Apply a defect to one shard, at a segment inside the day."""
-    shard = corpus.shards[number]
-    inside = shard.in_day(corpus.day)
-    return defect(corpus, shard, corpus.rng.choice(inside[1:-1]))
-
-
-def suits(defect: Defect, number: int) -> bool:
-    """Tell whether a defect can be applied to the shard of this number; see `Corpus`."""
-    if defect in SUCCESSOR_ONLY:
-        return number % 3 == 0
-    return number % 3 != 0 if defect in NAMED_END_ONLY else True
-
-
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_whole_archive_is_clean(tmp_path: Path, level: Level) -> None:
+def test_a_whole_archive_is_clean(tmp_path: Path, level: AuditLevel) -> None:
     """Nothing is reported, every shard's start and end is proven, and the numbers balance."""
     corpus = Corpus(DAY)
     found = audit(corpus, tmp_path, level)
@@ -55,7 +42,7 @@ def test_a_whole_archive_is_clean(tmp_path: Path, level: Level) -> None:
 @pytest.mark.parametrize("number", range(3))
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
-def test_each_defect_alone(tmp_path: Path, defect: Defect, level: Level, number: int) -> None:
+def test_each_defect_alone(tmp_path: Path, defect: Defect, level: AuditLevel, number: int) -> None:
     """One defect in one shard: exactly its findings, and the verdict that they call for."""
     if not suits(defect, number):
         pytest.skip("this shard's end is proven in another way")
@@ -68,13 +55,15 @@ def test_each_defect_alone(tmp_path: Path, defect: Defect, level: Level, number:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("level", LEVELS)
-def test_defects_mixed(tmp_path: Path, level: Level, seed: int) -> None:
+def test_defects_mixed(tmp_path: Path, level: AuditLevel, seed: int) -> None:
     """A defect in every shard but one: the union of their findings."""
     rng = random.Random(seed)
     corpus = Corpus(DAY, seed, Shape(shards=7))
     expected: list[Expected] = []
     for number in range(6):
-        expected += break_shard(corpus, rng.choice([one for one in DEFECTS if suits(one, number)]), number)
+        expected += break_shard(
+            corpus, rng.choice([candidate for candidate in DEFECTS if suits(candidate, number)]), number
+        )
     found = audit(corpus, tmp_path, level)
     compare(found.findings, expected, LEVELS[level])
     assert found.verdict == verdict(expected, LEVELS[level])
@@ -82,10 +71,10 @@ def test_defects_mixed(tmp_path: Path, level: Level, seed: int) -> None:
 
 def verdict(expected: list[Expected], level: Seen) -> str:
     """Return the verdict that these findings call for."""
-    severities = {one.severity for one in expected if level in one.seen}
+    severities = {wanted.severity for wanted in expected if level in wanted.seen}
     return "defects" if "defect" in severities else "unknown" if severities else "clean"
 
 
 def test_levels_are_covered() -> None:
     """Each level but `stream`, which needs one, is tested here."""
-    assert {*LEVELS, "stream"} == set(get_args(Level))
+    assert {*LEVELS, "stream"} == set(get_args(AuditLevel))

@@ -6,26 +6,17 @@ from pathlib import Path
 import pytest
 
 from archive.format.day import Day
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
-from tests.corpus.auditing import compare, ports
-from tests.corpus.defects import (
-    DEFECTS,
-    PRODUCER_DEFECTS,
-    Defect,
-    Expected,
-    Seen,
-    flipped_bit,
-    repeated_after_midnight,
-    repeated_event,
-    repeated_in_another_shard,
-    swapped_lines,
-)
+from tests.corpus.auditing import compare, job_context
+from tests.corpus.defects import DEFECTS, PRODUCER_DEFECTS, break_shard, suits
+from tests.corpus.event_defects import repeated_after_midnight, repeated_event, repeated_in_another_shard
+from tests.corpus.expected import Defect, Expected, Seen
 from tests.corpus.model import Corpus, Shape
-from tests.unit.compaction.audit.test_corpus import break_shard, suits
+from tests.corpus.object_defects import flipped_bit, swapped_lines
 
 DAY = Day.parse("2026-11-20")
 
@@ -34,7 +25,7 @@ def audit(corpus: Corpus, folder: Path, event_id: str = "n", **options: object) 
     """Write a corpus into a folder and audit it, with the path of the event id."""
     corpus.write(open_storage(Address(None, str(folder))))
     given = AuditOptions(event_id=event_id, **options)  # type: ignore[arg-type]
-    return audit_day(ports(folder, corpus.checkpoints), DAY, given).audit
+    return audit_day(job_context(folder, corpus.checkpoints), DAY, given).audit
 
 
 def check_of(found: Audit, name: str) -> tuple[str, str]:
@@ -61,7 +52,7 @@ def test_copies_among_other_defects(tmp_path: Path, seed: int) -> None:
     corpus = Corpus(DAY, seed, Shape(shards=7))
     expected: list[Expected] = []
     for number in range(6):
-        kinds = PRODUCER_DEFECTS if number % 2 else [one for one in DEFECTS if suits(one, number)]
+        kinds = PRODUCER_DEFECTS if number % 2 else [candidate for candidate in DEFECTS if suits(candidate, number)]
         expected += break_shard(corpus, rng.choice(kinds), number)
     compare(audit(corpus, tmp_path).findings, expected, Seen.KEYS)
 
@@ -85,7 +76,7 @@ def test_nothing_is_looked_for_unless_asked(tmp_path: Path) -> None:
     corpus = Corpus(DAY)
     repeated_event(corpus, corpus.shards[1], 3)
     corpus.write(open_storage(Address(None, str(tmp_path))))
-    found = audit_day(ports(tmp_path, corpus.checkpoints), DAY, AuditOptions()).audit
+    found = audit_day(job_context(tmp_path, corpus.checkpoints), DAY, AuditOptions()).audit
     assert found.findings == ()
     assert check_of(found, "producer_duplicate")[0] == "not_asked"
 
@@ -120,7 +111,7 @@ def test_damage_on_the_day_before_is_doubt(tmp_path: Path) -> None:
     flipped_bit(corpus, corpus.shards[0], 0)
     found = audit(corpus, tmp_path)
     assert found.verdict == "unknown"
-    assert [(one.code, one.severity) for one in found.findings] == [("producer_duplicate", "unknown")]
+    assert [(finding.code, finding.severity) for finding in found.findings] == [("producer_duplicate", "unknown")]
     assert "1 object(s) of 2026-11-19 are not whole" in found.findings[0].message
 
 
@@ -145,7 +136,7 @@ def test_an_expired_day_before_that_is_published_nowhere_is_doubt(tmp_path: Path
     corpus = Corpus(DAY)
     repeated_after_midnight(corpus, corpus.shards[1], 3)
     corpus.objects["raw/_expired/2026-11-19.json"] = (_TOMBSTONE, {})
-    found = audit(corpus, tmp_path, published=Place(Address(None, str(tmp_path / "out")), "tables/"))
+    found = audit(corpus, tmp_path, published=StorePrefix(Address(None, str(tmp_path / "out")), "tables/"))
     assert found.verdict == "unknown"
     assert "is expired, and not published at" in found.findings[0].message
 

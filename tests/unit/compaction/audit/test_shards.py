@@ -13,7 +13,7 @@ from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
-from tests.corpus.auditing import ports
+from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, Corpus, Shape
 
 DAY = Day.parse("2026-11-20")
@@ -23,7 +23,7 @@ def audit(corpus: Corpus, folder: Path, day: Day = DAY, **options: object) -> Au
     """Write a corpus and audit a day of it by names and metadata."""
     corpus.write(open_storage(Address(None, str(folder))))
     asked = AuditOptions(level="inventory")._replace(**options)  # type: ignore[arg-type]
-    return audit_day(ports(folder, corpus.checkpoints), day, asked).audit
+    return audit_day(job_context(folder, corpus.checkpoints), day, asked).audit
 
 
 def test_a_shard_that_was_quiet_all_day_is_proven_by_its_neighbours(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_predecessor_beyond_the_search_is_unknown(tmp_path: Path) -> None:
     quiet = corpus.shards[0]
     del quiet.segments[1:3]
     found = audit(corpus, tmp_path, lookback_days=1)
-    assert [(one.code, one.severity) for one in found.findings] == [("missing_start", "unknown")]
+    assert [(finding.code, finding.severity) for finding in found.findings] == [("missing_start", "unknown")]
 
 
 def test_a_chain_that_steps_back_over_midnight_is_whole(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_chain_that_steps_back_over_midnight_is_whole(tmp_path: Path) -> None:
     first = audit(corpus, tmp_path)
     second = audit(corpus, tmp_path, DAY.shift(1))
     assert (first.verdict, first.findings) == ("clean", ())
-    assert [one.code for one in second.findings] == ["unproven_end"]
+    assert [finding.code for finding in second.findings] == ["unproven_end"]
 
 
 def test_shards_of_later_times_do_not_concern_an_old_day(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_one_shard_alone_can_be_audited(tmp_path: Path) -> None:
     whole = audit(corpus, tmp_path)
     alone = audit(corpus, tmp_path, shard=corpus.shards[0].shard_id)
     others = audit(corpus, tmp_path, shard=corpus.shards[1].shard_id)
-    assert [one.message for one in alone.findings] == [one.message for one in whole.findings]
+    assert [finding.message for finding in alone.findings] == [finding.message for finding in whole.findings]
     assert (others.verdict, len(others.shards)) == ("clean", 1)
 
 
@@ -103,7 +103,7 @@ def with_drops(folder: Path, originals: Callable[[Corpus], str], *, keep: bool =
         key = duplicates_key(PREFIX, shard.shard_id, metadata.minute, metadata.first, metadata.writer)
         corpus.objects[key] = (writer.duplicates_body(), {})
     corpus.write(open_storage(Address(None, str(folder))))
-    found = audit_day(ports(folder, corpus.checkpoints), DAY, AuditOptions()).audit
+    found = audit_day(job_context(folder, corpus.checkpoints), DAY, AuditOptions()).audit
     assert found.equation.raw == corpus.records - 2
     return found
 
@@ -128,7 +128,7 @@ def test_a_dropped_record_whose_original_is_not_archived_is_a_defect(tmp_path: P
         return f"corpus/{corpus.shards[1].shard_id}/{one.last.sequence}:1"
 
     found = with_drops(tmp_path, between)
-    assert [(one.code, one.severity, one.count) for one in found.findings] == [
+    assert [(finding.code, finding.severity, finding.count) for finding in found.findings] == [
         ("dropped_without_original", "defect", 2)
     ]
 
@@ -136,13 +136,17 @@ def test_a_dropped_record_whose_original_is_not_archived_is_a_defect(tmp_path: P
 def test_an_original_on_a_day_that_was_not_looked_at_is_unknown(tmp_path: Path) -> None:
     """An original from before everything that is known may be archived: nobody looked."""
     found = with_drops(tmp_path, lambda corpus: f"corpus/{corpus.shards[1].shard_id}/7:0")
-    assert [(one.code, one.severity) for one in found.findings] == [("dropped_without_original", "unknown")]
+    assert [(finding.code, finding.severity) for finding in found.findings] == [
+        ("dropped_without_original", "unknown")
+    ]
 
 
 def test_dropped_records_that_are_not_kept_are_a_defect(tmp_path: Path) -> None:
     """What was dropped must stand in `_duplicates`: nothing is thrown away."""
     found = with_drops(tmp_path, kept, keep=False)
-    assert [(one.code, one.severity) for one in found.findings] == [("dropped_without_original", "defect")]
+    assert [(finding.code, finding.severity) for finding in found.findings] == [
+        ("dropped_without_original", "defect")
+    ]
 
 
 def test_a_producers_number_is_no_position(tmp_path: Path) -> None:

@@ -1,90 +1,20 @@
-"""Publishing: one winner, nothing doubled, and a crash after any request leaves a day that readers can read."""
+"""Publishing a day: whole, once, clean or with its verdict, and what is swept afterwards."""
 
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import pyarrow.parquet as pq
 import pytest
 
 from archive.clock import SystemClock
 from archive.errors import SafetyRefusal
-from archive.format.day import Day
-from archive.store.places import Place, open_storage
-from archive.store.storage import Address, Storage
-from compaction.job.context import AuditOptions, Ports
-from compaction.publish.generation import DayFolder
-from compaction.publish.publisher import GRACE_MS, Publisher
-from compaction.rewrite import Compacted, CompactOptions, compact_day
-from compaction.tasks.task import Order, Outcome
-from tests.corpus.auditing import in_process, ports
-from tests.corpus.defects import overlapping_segments, truncated_object
-from tests.corpus.model import PREFIX, Corpus, make_segment
-from tests.fakes.clock import ManualClock
-from tests.fakes.failing_storage import Crash, FailingStorage
-
-DAY = Day.parse("2026-11-20")
-
-
-class Desk:
-    """An archive and an output in two folders, and runs on them."""
-
-    def __init__(self, folder: Path, corpus: Corpus | None = None) -> None:
-        self.corpus = corpus or Corpus(DAY)
-        self.raw = folder / "raw"
-        self.out = Place(Address(None, str(folder / "out")), "tables/events/")
-        self.clock = ManualClock()
-        self.storage = open_storage(self.out.address)
-        self.corpus.write(open_storage(Address(None, str(self.raw))))
-
-    def ports(self) -> Ports:
-        """Return the ports of one run."""
-        return ports(self.raw, self.corpus.checkpoints, clock=self.clock)
-
-    def compact(
-        self, storage: Storage | None = None, *, accept_defects: bool = False, **changes: object
-    ) -> Compacted:
-        """Compact the day; `changes` replace ports."""
-        options = CompactOptions(AuditOptions(), self.out, accept_defects)
-        given = self.ports()._replace(**changes)  # type: ignore[arg-type]
-        return compact_day(given, storage or self.storage, DAY, options)
-
-    def publisher(self) -> Publisher:
-        """Return the publisher of the day."""
-        waits = self.ports().waits
-        return Publisher(self.storage, DayFolder(self.out.prefix, DAY), waits)
-
-    def published_rows(self) -> list[tuple[str, str, int]]:
-        """Read the day as a reader does: the pointer, its manifest, its files."""
-        pointer = self.publisher().current().pointer
-        if pointer is None:
-            return []
-        manifest = self.publisher().manifest(pointer.generation)
-        assert manifest is not None
-        rows = []
-        for file in manifest.files:
-            table = pq.ParquetFile(Path(self.storage.uri(file.key))).read()
-            rows += [
-                (row["shard_id"], row["sequence_number"], row["sub_sequence_number"]) for row in table.to_pylist()
-            ]
-        return rows
-
-    def after_grace_ms(self) -> int:
-        """Return a time at which all that is there now, by the file system's clock and by ours, is old."""
-        return max(SystemClock().now_ms(), self.clock.now_ms()) + GRACE_MS + 60_000
-
-    def archive_more(self) -> None:
-        """Let one more segment of the day arrive in the shard whose end the checkpoint proves."""
-        shard = self.corpus.shards[2]
-        last = shard.segments[-1]
-        record = last.records[-1]
-        late = msgspec.structs.replace(record, sequence_number=str(int(record.sequence_number) + 9))
-        made = make_segment(shard.shard_id, last.metadata.minute, [late], last.metadata.last, "late")
-        shard.segments.append(made)
-        shard.checkpoint = made.metadata.last
-        store = open_storage(Address(None, str(self.raw)))
-        store.put_if_absent(made.key, made.body, made.fields, "application/gzip")
+from archive.store.places import open_storage
+from archive.store.storage import Address
+from compaction.tasks.task import Order, TaskResult
+from tests.corpus.chain_defects import overlapping_segments
+from tests.corpus.desk import DAY, Desk
+from tests.corpus.model import PREFIX, Corpus
+from tests.corpus.object_defects import truncated_object
 
 
 @pytest.fixture
@@ -201,95 +131,13 @@ def test_an_expired_day_is_refused(desk: Desk) -> None:
 def test_the_symlink_manifest_names_the_current_files(desk: Desk) -> None:
     """Hive and Athena read the same files as who follows the pointer."""
     done = desk.compact()
-    stored = desk.storage.get(f"tables/events/_symlinks/dt={DAY}/manifest")
+    stored = desk.storage.get(f"tables/_symlinks/dt={DAY}/manifest")
     assert stored is not None
     assert done.manifest is not None
     assert stored.body.decode().splitlines() == [desk.storage.uri(file.key) for file in done.manifest.files]
 
 
-@pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
-def test_a_crash_at_any_request_leaves_a_readable_day(tmp_path: Path, applied: bool) -> None:  # noqa: FBT001 - a case
-    """Readers see the old day or the new one, never a mix; the next run finishes; no row is doubled."""
-    for at in itertools.count(1):
-        desk = Desk(tmp_path / f"{applied}-{at}")
-        desk.compact()
-        old = desk.published_rows()
-        desk.archive_more()
-        failing = FailingStorage(desk.storage, at, applied=applied)
-        crashed = False
-        try:
-            desk.compact(failing)
-        except Crash:
-            crashed = True
-        assert len(desk.published_rows()) in {len(old), desk.corpus.records}
-        assert desk.compact().state in {"published", "already"}
-        assert len(set(desk.published_rows())) == len(desk.published_rows()) == desk.corpus.records
-        stored = desk.storage.get(f"tables/events/_symlinks/dt={DAY}/manifest")
-        pointer = desk.publisher().current().pointer
-        assert stored is not None
-        assert pointer is not None
-        assert pointer.generation in stored.body.decode()
-        if not crashed:
-            assert not failing.reached
-            return
-
-
-@pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
-def test_a_lost_answer_at_any_request_is_asked_again(tmp_path: Path, applied: bool) -> None:  # noqa: FBT001 - a case
-    """An unknown outcome never ends the run and never makes it lose to itself."""
-    for at in itertools.count(1):
-        desk = Desk(tmp_path / f"{applied}-{at}")
-        failing = FailingStorage(desk.storage, at, applied=applied, crash=False)
-        assert desk.compact(failing).state == "published"
-        assert len(desk.published_rows()) == desk.corpus.records
-        if not failing.reached:
-            return
-
-
-def test_two_runs_of_one_generation_have_one_winner(desk: Desk) -> None:
-    """The manifest that came first counts; the other run adopts it, and its own files are never named."""
-    inner: list[Compacted] = []
-
-    def engine(orders: Sequence[Order]) -> list[Outcome]:
-        if not inner:
-            inner.append(desk.compact())
-        return in_process(orders)
-
-    outer = desk.compact(engine=engine)
-    assert (inner[0].state, outer.state) == ("published", "already")
-    assert len(desk.published_rows()) == len(set(desk.published_rows())) == desk.corpus.records
-
-
-def test_a_run_with_an_older_view_never_replaces_a_newer_one(desk: Desk) -> None:
-    """A run that listed before a late object, and publishes after who saw it, loses and lists again."""
-    inner: list[Compacted] = []
-
-    def engine(orders: Sequence[Order]) -> list[Outcome]:
-        if not inner:
-            desk.archive_more()
-            inner.append(desk.compact(engine=in_process))
-        return in_process(orders)
-
-    outer = desk.compact(engine=engine)
-    assert (inner[0].state, outer.state) == ("published", "already")
-    assert len(desk.published_rows()) == desk.corpus.records
-
-
-def test_a_task_that_runs_twice_doubles_nothing(desk: Desk) -> None:
-    """Retries and speculation leave files that no manifest names."""
-
-    def engine(orders: Sequence[Order]) -> list[Outcome]:
-        in_process(orders)
-        return in_process(orders)
-
-    done = desk.compact(engine=engine)
-    assert done.manifest is not None
-    stored = [row.key for row in desk.storage.list_objects(f"tables/events/dt={DAY}/gen=")]
-    assert len(stored) == 2 * len(done.manifest.files)
-    assert len(desk.published_rows()) == desk.corpus.records
-
-
-def _no_engine(orders: Sequence[Order]) -> list[Outcome]:
+def _no_engine(orders: Sequence[Order]) -> list[TaskResult]:
     raise AssertionError(f"{len(orders)} tasks were run")
 
 
@@ -332,7 +180,7 @@ def test_late_objects_are_named(desk: Desk) -> None:
     desk.archive_more()
     result = desk.compact().result
     assert result is not None
-    assert [(one.code, one.severity, one.keys) for one in result.audit.findings] == [
+    assert [(finding.code, finding.severity, finding.keys) for finding in result.audit.findings] == [
         ("late_minutes", "warning", (desk.corpus.shards[2].segments[-1].key,))
     ]
     assert result.audit.verdict == "clean"

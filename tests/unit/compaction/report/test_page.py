@@ -11,8 +11,8 @@ from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.report.page import render
-from tests.corpus.auditing import ports
-from tests.corpus.defects import missing_object, unproven_end
+from tests.corpus.auditing import job_context
+from tests.corpus.chain_defects import missing_object, unproven_end
 from tests.corpus.model import PREFIX, Corpus
 
 DAY = Day.parse("2026-11-20")
@@ -29,7 +29,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     corpus.objects[f"{DAY.path(PREFIX)}{HOSTILE.replace('/', '')}"] = (b"x", {})
     corpus.write(open_storage(Address(None, str(folder))))
     options = AuditOptions(level="inventory", stream=HOSTILE, application=HOSTILE)
-    return render(audit_day(ports(folder, corpus.checkpoints), DAY, options))
+    return render(audit_day(job_context(folder, corpus.checkpoints), DAY, options))
 
 
 def test_everything_is_escaped(page: str) -> None:
@@ -59,6 +59,6 @@ def test_an_archive_without_shards_has_a_page(tmp_path: Path) -> None:
     corpus = Corpus(DAY)
     corpus.shards.clear()
     corpus.write(open_storage(Address(None, str(tmp_path))))
-    result = audit_day(ports(tmp_path), DAY, AuditOptions(level="inventory"))
+    result = audit_day(job_context(tmp_path), DAY, AuditOptions(level="inventory"))
     assert result.audit.verdict == "unknown"
     assert "<svg" not in render(result)

@@ -13,7 +13,7 @@ from compaction.tasks.event_ids import (
     unpack_copies,
     without,
 )
-from compaction.tasks.reading import LINE_SCHEMA
+from compaction.tasks.line_tables import LINE_SCHEMA
 
 
 def collect(data: list[bytes], partitions: int = 1) -> IdCollector:
@@ -26,7 +26,7 @@ def collect(data: list[bytes], partitions: int = 1) -> IdCollector:
 def copies(data: list[bytes]) -> list[tuple[int, int]]:
     """Return (line of the copy, line of the original) for payloads of one piece."""
     rows = [chunk for _, chunk in collect(data).rows()]
-    return [(one.place.line, one.original.line) for one in unpack_copies(find_copies(rows, Layout(0, (0,))))]
+    return [(copy.ref.line, copy.original.line) for copy in unpack_copies(find_copies(rows, Layout(0, (0,))))]
 
 
 def test_a_record_leaves_32_bytes() -> None:
@@ -37,10 +37,20 @@ def test_a_record_leaves_32_bytes() -> None:
 
 
 def test_an_id_is_what_the_consumer_takes_for_one() -> None:
-    """1 and "1" are two ids, null and objects are none: the rules of `archive.format.payload`."""
-    data = [b'{"id":1}', b'{"id":"1"}', b'{"id":null}', b'{"id":null}', b'{"id":{}}', b'{"id":{}}', b'{ "id": 1 }']
-    assert [PayloadPath("id").text(one) for one in data] == ["1", '"1"', None, None, None, None, "1"]
-    assert copies(data) == [(6, 0)]
+    """1 and "1" are two ids, fractions, null and objects are none: the rules of `archive.format.payload`."""
+    data = [
+        b'{"id":1.5}',
+        b'{"id":1.5}',
+        b'{"id":1}',
+        b'{"id":"1"}',
+        b'{"id":null}',
+        b'{"id":null}',
+        b'{"id":{}}',
+        b'{"id":{}}',
+        b'{ "id": 1 }',
+    ]
+    assert [PayloadPath("id").text(payload) for payload in data] == [None, None, "1", '"1"', *[None] * 4, "1"]
+    assert copies(data) == [(8, 2)]
 
 
 def test_ids_are_dealt_out_by_their_digest() -> None:

@@ -12,12 +12,12 @@ from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record, encode_lines
 from compaction.tasks.facts import SegmentFacts
-from compaction.tasks.plan import Piece
+from compaction.tasks.plan import RawObject
 from compaction.tasks.reading import BLOCK_BYTES, SegmentReader
 
 MINUTE = 29_920_000
 SHARD = "shardId-000000000000"
-PIECE = Piece("key", "etag", 1, SHARD, MINUTE, Position(1))
+OBJECT = RawObject("key", "etag", 1, SHARD, MINUTE, Position(1))
 
 payloads = st.one_of(st.binary(max_size=60), st.text(max_size=40).map(str.encode))
 records = st.lists(
@@ -36,7 +36,7 @@ records = st.lists(
 
 def read(body: bytes, block_bytes: int = BLOCK_BYTES) -> tuple[list[dict[str, object]], SegmentFacts]:
     """Read a body in blocks of this size."""
-    reader = SegmentReader(PIECE, block_bytes)
+    reader = SegmentReader(OBJECT, block_bytes)
     rows = [row for table in reader.tables([body]) for row in table.to_pylist()]
     return rows, reader.facts({})
 

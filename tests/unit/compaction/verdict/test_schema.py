@@ -3,13 +3,21 @@
 import json
 from pathlib import Path
 
-from compaction.verdict.audit_document import Audit, Check, Equation, Scope, audit_schema, decode_audit, encode_audit
+from compaction.verdict.audit_document import (
+    Audit,
+    AuditCheck,
+    Equation,
+    Scope,
+    audit_schema,
+    decode_audit,
+    encode_audit,
+)
 
 PUBLISHED = Path(__file__).parents[4] / "docs" / "audit.schema.json"
 
 
 def test_the_published_schema_is_current() -> None:
-    """To renew it: python -m compaction.result > docs/audit.schema.json."""
+    """To renew it: python -m compaction.verdict.audit_document > docs/audit.schema.json."""
     assert json.loads(PUBLISHED.read_text()) == json.loads(json.dumps(audit_schema()))
 
 
@@ -34,7 +42,7 @@ def test_audit_json_comes_back() -> None:
         ),
         equation=Equation(raw=3, unique=1, duplicates=1, rejected=1, compacted=None, removed=0, balanced=True),
         shards=(),
-        checks=(Check(id="x", status="unknown"),),
+        checks=(AuditCheck(id="x", status="unknown"),),
         findings=(),
     )
     assert decode_audit(encode_audit(audit)) == audit

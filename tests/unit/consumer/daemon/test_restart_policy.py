@@ -2,7 +2,7 @@
 
 import pytest
 
-from consumer.daemon.processor_events import ProcessorEvent
+from consumer.daemon.processor_log import ProcessorEvent
 from consumer.daemon.restart_policy import DaemonExit, Restart, RestartLimits, RestartPolicy, Stop
 
 LIMITS = RestartLimits(healthy_seconds=100, crashes_in_a_row=4, longest_wait_seconds=3)
@@ -19,7 +19,7 @@ def crash(code: int = 1, *, ran_seconds: float = 5, child_code: int | None = Non
 
 @pytest.mark.parametrize("code", [0, 143, -15])
 def test_a_stop_as_asked_is_success(code: int) -> None:
-    """SIGTERM's 143 of a Java program is no failure of ours."""
+    """SIGTERM's 143 of a Java program is not a failure of ours."""
     decision = RestartPolicy(LIMITS).after(DaemonExit(code=code, ran_seconds=1, asked=True))
 
     assert isinstance(decision, Stop)

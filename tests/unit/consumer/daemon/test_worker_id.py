@@ -35,5 +35,5 @@ def test_without_an_answer_the_task_id_from_the_path() -> None:
 
 
 def test_an_answer_that_is_no_json() -> None:
-    """A proxy's page is no task."""
+    """A proxy's page is not a task."""
     assert stable_worker_id({ECS_METADATA: URI}, lambda _: "<html>") == TASK

@@ -1,162 +1,15 @@
-"""`expire`: what may be deleted, what is refused, and what a crash at each step leaves."""
-
-import datetime as dt
-import gzip
-import json
-import random
-from collections.abc import Callable, Sequence
+"""`expire`: what is deleted, what stays, and what is written down before."""
 
 import pytest
-from rich.console import Console
 
-from archive.errors import FormatError, OutcomeUnknown, SafetyRefusal, SettingsError, StoreUnavailable
-from archive.format.keys import segment_key
-from archive.format.markers import FORMAT, ApplicationRecord
-from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
-from archive.format.position import Position
-from archive.format.tombstone import ExpiredRun, Tombstone, decode_tombstone, tombstone_key
-from archive.retry import Backoff
-from archive.store.commit import BODY_TYPE
+from archive.errors import SafetyRefusal, SettingsError
+from archive.format.tombstone import ExpiredRun
 from archive.store.published import read_published
-from consumer.archived.application import settle_application
 from consumer.archived.chain_ends import find_ends
-from consumer.expire.command import Archive, newest_day, parse_age, run
-from consumer.expire.places import PublishedPlace
-from tests.fakes.clock import START_MS, ManualClock
-from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore, PlannedFaults
-from tests.fakes.stream import FakeStream
-
-PREFIX, OUT = "raw/", "parquet/"
-S0, S1 = "shardId-000000000000", "shardId-000000000001"
-DAY = 1440
-DAY_MS = 86_400_000
-TODAY = START_MS // DAY_MS * DAY
-"""First minute of the day that it is."""
-Step = Callable[[Sequence[str]], None]
-
-
-class MemoryDeleter:
-    """Deletes from a bucket. `before` and `after` are called with the keys of each request: places to crash."""
-
-    def __init__(self, bucket: MemoryBucket) -> None:
-        self._bucket = bucket
-        self.before: Step | None = None
-        self.after: Step | None = None
-        self.requests: list[int] = []
-
-    def delete(self, keys: Sequence[str]) -> None:
-        """Delete; what is not there counts as deleted."""
-        self.requests.append(len(keys))
-        if self.before is not None:
-            self.before(keys)
-        for key in set(keys) & set(self._bucket.keys(PREFIX)):
-            self._bucket.delete(key)
-        if self.after is not None:
-            self.after(keys)
-
-
-class Scene:
-    """An archive of some days, and what the nightly job published of them."""
-
-    def __init__(self) -> None:
-        self.clock = ManualClock()
-        self.bucket = MemoryBucket(self.clock)
-        self.store = MemoryStore(self.bucket)
-        self.deleter = MemoryDeleter(self.bucket)
-        self.stream = FakeStream(created_ms=START_MS - 90 * DAY_MS)
-        self._ends: dict[str, Predecessor] = {}
-        record = ApplicationRecord(
-            format=FORMAT,
-            stream_arn=self.stream.arn,
-            stream_created_ms=self.stream.created_ms,
-            application="app",
-            start="oldest",
-            start_at_ms=None,
-            writer="w",
-            written_at_ms=START_MS,
-        )
-        settle_application(self.store, PREFIX, self.stream.describe(), record, self.waits())
-
-    def waits(self) -> Backoff:
-        """Return a small budget."""
-        return Backoff(self.clock, random.Random(1), budget_seconds=5)
-
-    def add(self, days_ago: int, minute: int = 0, shard_id: str = S0) -> str:
-        """Append a segment to the shard's chain; returns its key."""
-        after = self._ends.get(shard_id, ChainStart("TRIM_HORIZON"))
-        first = Position(after.sequence + 5 if isinstance(after, Position) else 1000)
-        at = TODAY - days_ago * DAY + minute
-        metadata = SegmentMetadata(
-            shard_id=shard_id,
-            minute=at,
-            first=first,
-            last=Position(first.sequence + 2),
-            after=after,
-            records=2,
-            dropped=0,
-            payload_bytes=2,
-            arrival_min_ms=at * 60_000,
-            arrival_max_ms=at * 60_000,
-            writer="w",
-        )
-        key = segment_key(PREFIX, shard_id, at, first)
-        self.store.put_if_absent(key, key.encode(), metadata.encode(), BODY_TYPE)
-        self._ends[shard_id] = metadata.last
-        return key
-
-    def publish(self, days_ago: int, verdict: str = "clean", generation: str = "g1") -> None:
-        """Publish a day as the nightly job does, with the objects of now."""
-        day = day_of(days_ago)
-        rows = [[one.key, one.etag, one.size, 0] for one in self.store.list_objects(f"{PREFIX}{day:%Y/%m/%d/}")]
-        folder = f"{OUT}dt={day}/"
-        lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
-        self.bucket.place(f"{folder}_manifest/{generation}.inventory.jsonl.gz", gzip.compress(lines))
-        pointer = {"format": 1, "day": str(day), "generation": generation, "verdict": verdict, "rows": 7}
-        self.bucket.place(f"{folder}_current.json", json.dumps(pointer).encode())
-
-    def archive(self) -> Archive:
-        """Return what the command works on."""
-        return Archive(
-            store=self.store,
-            deleter=self.deleter,
-            prefix=PREFIX,
-            identity=self.stream.describe(),
-            published=PublishedPlace(self.store, OUT),
-            clock=self.clock,
-            new_id=lambda: "writer",
-            waits=self.waits,
-        )
-
-    def expire(self, *, older_than: str = "30d", rate: int | None = 1000) -> tuple[int, str]:
-        """Run the command; returns the exit code and what it printed."""
-        console = Console(width=250)
-        with console.capture() as capture:
-            code = run(self.archive(), parse_age(older_than), console, rate)
-        return code, capture.get()
-
-    def raw(self) -> list[str]:
-        """Return the keys of the segments that are left."""
-        return [key for key in self.bucket.keys(PREFIX) if key.endswith(".jsonl.gz")]
-
-    def tombstone(self, days_ago: int) -> Tombstone:
-        """Return a day's tombstone."""
-        key = tombstone_key(PREFIX, day_of(days_ago))
-        return decode_tombstone(self.bucket.body(key), key)
-
-
-def day_of(days_ago: int) -> dt.date:
-    """Return the date."""
-    return dt.date(1970, 1, 1) + dt.timedelta(days=TODAY // DAY - days_ago)
-
-
-def old_day(*, clean: bool = True) -> tuple[Scene, list[str], str]:
-    """Return a scene with a published day of three segments, their keys, and the key of a later segment."""
-    scene = Scene()
-    old = [scene.add(40, minute) for minute in range(3)]
-    new = scene.add(30)
-    if clean:
-        scene.publish(40)
-    return scene, old, new
+from consumer.expire.command import newest_day, parse_age
+from tests.fakes.archive_scene import PREFIX
+from tests.fakes.expire_scene import DAY, OUT, S0, S1, TODAY, ExpireScene, day_of, old_day
+from tests.fakes.stream import DAY_MS
 
 
 def test_a_clean_old_day_is_deleted() -> None:
@@ -181,24 +34,24 @@ def test_the_tombstone_names_the_chains_ends() -> None:
     scene, _, _ = old_day()
     scene.expire()
     found = scene.tombstone(40)
-    assert found.shards[S0].runs == [ExpiredRun(after="TRIM_HORIZON", first="1000:0", last="1016:0", segments=3)]
+    assert found.shards[S0].runs == [ExpiredRun(after="TRIM_HORIZON", first="1000:0", last="1025:2", segments=3)]
     assert (found.segments, found.generation, found.shards[S0].kept) == (3, "g1", [])
 
 
 def test_a_chain_that_steps_back_over_midnight_has_two_runs() -> None:
     """A segment of the next day lies between."""
-    scene = Scene()
+    scene = ExpireScene()
     for days_ago, minute in ((40, 1438), (39, 0), (40, 1439), (38, 0)):
         scene.add(days_ago, minute)
     scene.publish(40)
     scene.expire(older_than="39d")
     runs = scene.tombstone(40).shards[S0].runs
-    assert [(run.after, run.last) for run in runs] == [("TRIM_HORIZON", "1002:0"), ("1009:0", "1016:0")]
+    assert [(run.after, run.last) for run in runs] == [("TRIM_HORIZON", "1005:2"), ("1015:2", "1025:2")]
 
 
 def test_the_last_segment_of_a_chain_stays() -> None:
     """`restore` goes on from it, however old it is."""
-    scene = Scene()
+    scene = ExpireScene()
     old = [scene.add(40, minute) for minute in range(3)]
     scene.publish(40)
     assert scene.expire()[0] == 0
@@ -208,7 +61,7 @@ def test_the_last_segment_of_a_chain_stays() -> None:
 
 def test_each_shard_keeps_its_own_last_segment() -> None:
     """One is quiet, the other goes on."""
-    scene = Scene()
+    scene = ExpireScene()
     scene.add(40)
     quiet = scene.add(40, shard_id=S1)
     scene.publish(40)
@@ -219,7 +72,7 @@ def test_each_shard_keeps_its_own_last_segment() -> None:
 
 def test_a_shard_quiet_since_keeps_its_last_segment_over_older_days() -> None:
     """Newer days are looked at first: the older day's last segment is not the chain's."""
-    scene = Scene()
+    scene = ExpireScene()
     scene.add(42)
     last = scene.add(41)
     scene.publish(42)
@@ -230,7 +83,7 @@ def test_a_shard_quiet_since_keeps_its_last_segment_over_older_days() -> None:
 
 def test_the_chain_reads_whole_after_an_expiry() -> None:
     """What the next segment names lies in a tombstone: no hole for `restore` and `status`."""
-    scene = Scene()
+    scene = ExpireScene()
     _, kept = scene.add(42), scene.add(42, 1)
     scene.publish(42)
     scene.expire(older_than="41d")
@@ -239,7 +92,7 @@ def test_the_chain_reads_whole_after_an_expiry() -> None:
     scene.publish(41)
     new = scene.add(39)
     scene.expire(older_than="40d")
-    end = find_ends(scene.store, PREFIX, {S0: 0}, TODAY, scene.waits, beyond_minutes=90 * DAY)[S0]
+    end = find_ends(scene.retrying, PREFIX, {S0: 0}, TODAY, beyond_minutes=90 * DAY)[S0]
     assert (end.keys, end.holes) == ((kept, new), ())
 
 
@@ -247,90 +100,8 @@ def test_a_deleted_segment_without_tombstone_is_still_a_hole() -> None:
     """Only what was expired on purpose is excused."""
     scene, old, _ = old_day()
     scene.bucket.delete(old[1])
-    end = find_ends(scene.store, PREFIX, {S0: 0}, TODAY, scene.waits, beyond_minutes=90 * DAY)[S0]
+    end = find_ends(scene.retrying, PREFIX, {S0: 0}, TODAY, beyond_minutes=90 * DAY)[S0]
     assert len(end.holes) == 1
-
-
-@pytest.mark.parametrize("verdict", ["defects", "unknown"])
-def test_a_day_that_is_not_clean_is_refused(verdict: str) -> None:
-    """Exit code 6 and the verdict."""
-    scene, old, new = old_day(clean=False)
-    scene.publish(40, verdict)
-    code, text = scene.expire()
-    assert (code, verdict in text, scene.raw()) == (6, True, [*old, new])
-
-
-def test_a_day_that_is_not_published_is_refused() -> None:
-    """With the command that publishes it."""
-    scene, old, new = old_day(clean=False)
-    code, text = scene.expire()
-    assert (code, f"minutebook compact --date {day_of(40)}" in text, scene.raw()) == (6, True, [*old, new])
-
-
-def test_an_object_newer_than_the_verdict_is_refused() -> None:
-    """Nobody has audited or compacted it."""
-    scene, old, new = old_day()
-    late = scene.add(40, 9)
-    code, text = scene.expire()
-    assert (code, late in text, set(scene.raw())) == (6, True, {*old, new, late})
-
-
-def test_an_object_that_changed_is_refused() -> None:
-    """Same key, other bytes."""
-    scene, old, _ = old_day()
-    scene.bucket.place(old[0], b"other", scene.bucket.metadata(old[0]))
-    assert scene.expire()[0] == 6
-
-
-def test_an_object_that_is_gone_is_refused() -> None:
-    """Somebody deletes beside us: no more is deleted before that is understood."""
-    scene, old, _ = old_day()
-    scene.bucket.delete(old[1])
-    code, text = scene.expire()
-    assert (code, "is gone" in text) == (6, True)
-
-
-def test_a_foreign_object_is_refused() -> None:
-    """It belongs to somebody."""
-    scene, old, _ = old_day()
-    scene.bucket.place(f"{old[0].rpartition('/')[0]}/notes.txt", b"")
-    code, text = scene.expire()
-    assert (code, "notes.txt" in text) == (6, True)
-
-
-def test_a_segment_that_lies_about_itself_is_refused() -> None:
-    """The tombstone would repeat the lie; nothing is deleted."""
-    scene, old, new = old_day(clean=False)
-    scene.bucket.place(old[1], b"", {**scene.bucket.metadata(old[1]), "shard": S1})
-    scene.publish(40)
-    code, text = scene.expire()
-    assert (code, "another segment" in text, scene.raw()) == (6, True, [*old, new])
-
-
-def test_a_refused_day_does_not_hold_up_the_others() -> None:
-    """They are expired, and the exit code still says 6."""
-    scene = Scene()
-    refused, expired, new = scene.add(41), scene.add(40), scene.add(30)
-    scene.publish(40)
-    assert scene.expire()[0] == 6
-    assert scene.raw() == [refused, new]
-    assert expired not in scene.raw()
-
-
-def test_a_damaged_publication_is_an_error() -> None:
-    """Its format is not guessed."""
-    scene, _, _ = old_day()
-    scene.bucket.place(f"{OUT}dt={day_of(40)}/_current.json", b"{}")
-    with pytest.raises(FormatError, match="does not parse"):
-        scene.expire()
-
-
-def test_a_publication_without_its_inventory_is_an_error() -> None:
-    """The verdict was given for something that is not known."""
-    scene, _, _ = old_day()
-    scene.bucket.delete(f"{OUT}dt={day_of(40)}/_manifest/g1.inventory.jsonl.gz")
-    with pytest.raises(FormatError, match="missing"):
-        scene.expire()
 
 
 @pytest.mark.parametrize(
@@ -338,7 +109,7 @@ def test_a_publication_without_its_inventory_is_an_error() -> None:
 )
 def test_what_the_stream_may_still_hold_is_refused(retention_days: int, older_than: str, fine: bool) -> None:  # noqa: FBT001 - cases
     """Retention and a day: within it a writer may contend for the slots that deleting opens."""
-    scene = Scene()
+    scene = ExpireScene()
     scene.stream.retention_ms = retention_days * DAY_MS
     if fine:
         assert newest_day(scene.archive(), parse_age(older_than)) == day_of(int(older_than[:-1]) + 1)
@@ -349,139 +120,16 @@ def test_what_the_stream_may_still_hold_is_refused(retention_days: int, older_th
 
 def test_only_whole_days_are_expired() -> None:
     """A day that ended less than 30 times 24 hours ago is not looked at, though it began before."""
-    scene = Scene()
+    scene = ExpireScene()
     young, new = scene.add(30), scene.add(1)
     scene.publish(30)
     assert scene.expire()[0] == 0
     assert scene.raw() == [young, new]
 
 
-def test_another_streams_archive_is_refused() -> None:
-    """Its retention says nothing about these objects."""
-    scene, _, _ = old_day()
-    scene.stream.recreate(START_MS)
-    with pytest.raises(SafetyRefusal, match="earlier stream"):
-        scene.expire()
-
-
-def crash(_: Sequence[str]) -> None:
-    """Stop here, as a SIGKILL does."""
-    raise KeyboardInterrupt
-
-
-def test_a_crash_after_the_tombstone_is_resumed() -> None:
-    """The next run deletes the same objects, by the tombstone that is there."""
-    scene, old, new = old_day()
-    scene.deleter.before = crash
-    with pytest.raises(KeyboardInterrupt):
-        scene.expire()
-    stone = scene.tombstone(40)
-    assert scene.raw() == [*old, new]
-    scene.deleter.before = None
-    assert scene.expire()[0] == 0
-    assert (scene.raw(), scene.tombstone(40)) == ([new], stone)
-
-
-def test_a_crash_between_two_batches_is_resumed() -> None:
-    """The rest is deleted, and nothing that had to stay."""
-    scene, _, new = old_day()
-    scene.deleter.after = crash
-    with pytest.raises(KeyboardInterrupt):
-        scene.expire(rate=2)
-    scene.deleter.after = None
-    assert len(scene.raw()) == 2
-    assert scene.expire(rate=2)[0] == 0
-    assert scene.raw() == [new]
-
-
-def test_a_crash_never_costs_the_last_segment_of_a_chain() -> None:
-    """What stays is written down before the first delete, so the second run keeps the same."""
-    scene = Scene()
-    old = [scene.add(40, minute) for minute in range(5)]
-    scene.publish(40)
-    scene.deleter.after = crash
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            scene.expire(rate=2)
-    scene.deleter.after = None
-    scene.expire(rate=2)
-    assert scene.raw() == old[-1:]
-
-
-def test_a_crash_before_the_tombstone_deletes_nothing() -> None:
-    """The store refuses the PUT for good."""
-    scene, old, new = old_day()
-    scene.store.faults = EndlessFault(Fault.THROTTLED, verbs=["PUT"])
-    with pytest.raises(StoreUnavailable):
-        scene.expire()
-    assert (scene.raw(), scene.deleter.requests) == ([*old, new], [])
-
-
-def test_a_tombstone_whose_answer_was_lost_is_ours() -> None:
-    """The PUT is sent again, meets itself, and the day goes on."""
-    scene, _, new = old_day()
-    scene.store.faults = PlannedFaults(Fault.ANSWER_LOST)
-    assert scene.expire()[0] == 0
-    assert scene.raw() == [new]
-
-
-def test_another_run_that_keeps_other_segments_is_not_overrun() -> None:
-    """It wrote its tombstone first: by ours, a segment that it keeps would go."""
-    scene, old, new = old_day()
-    rival = Scene()
-    for minute in range(3):
-        rival.add(40, minute)
-    rival.publish(40)
-    rival.expire()
-    key = tombstone_key(PREFIX, day_of(40))
-
-    def bury_first(verb: str, asked: str) -> None:
-        if (verb, asked) == ("PUT", key):
-            scene.bucket.place(key, rival.bucket.body(key))
-
-    scene.store.before = bury_first
-    code, text = scene.expire()
-    assert (code, "another run" in text, scene.raw()) == (6, True, [*old, new])
-
-
-def test_a_delete_whose_answer_was_lost_is_sent_again() -> None:
-    """A key that is gone counts as deleted."""
-    scene, _, new = old_day()
-    failures = iter([True])
-
-    def lose(_: Sequence[str]) -> None:
-        if next(failures, False):
-            raise OutcomeUnknown("time-out")
-
-    scene.deleter.after = lose
-    assert scene.expire()[0] == 0
-    assert scene.raw() == [new]
-
-
-def test_an_object_that_came_after_the_tombstone_is_refused() -> None:
-    """It was never published."""
-    scene, _, _ = old_day()
-    scene.expire()
-    late = scene.add(40, 9)
-    code, text = scene.expire()
-    assert (code, late in text, late in scene.raw()) == (6, True, True)
-
-
-def test_a_day_published_anew_after_its_tombstone_is_refused() -> None:
-    """Another generation of an expired day can only be wrong."""
-    scene, _, _ = old_day()
-    scene.deleter.before = crash
-    with pytest.raises(KeyboardInterrupt):
-        scene.expire()
-    scene.deleter.before = None
-    scene.publish(40, generation="g2")
-    code, text = scene.expire()
-    assert (code, "anew" in text) == (6, True)
-
-
 def test_an_expired_day_is_silent() -> None:
     """With nothing left to do, even when its Parquet has been moved away since."""
-    scene = Scene()
+    scene = ExpireScene()
     scene.add(40)
     scene.add(40, 1)
     scene.publish(40)
@@ -493,7 +141,7 @@ def test_an_expired_day_is_silent() -> None:
 
 def test_the_rate_is_bounded() -> None:
     """Batches of a second's worth, and the pause after each."""
-    scene = Scene()
+    scene = ExpireScene()
     for minute in range(25):
         scene.add(40, minute)
     scene.add(30)
@@ -513,6 +161,6 @@ def test_an_age_is_in_days(text: str) -> None:
 def test_fields_that_are_not_needed_may_be_added_to_a_publication() -> None:
     """The pointer of `publish` has `rows`, which is not looked at."""
     scene, old, _ = old_day()
-    found = read_published(scene.store, OUT, day_of(40), scene.waits)
+    found = read_published(scene.retrying, OUT, day_of(40))
     assert found is not None
     assert sorted(found.inventory) == old

@@ -8,16 +8,16 @@ from rich.console import Console
 from archive.format.day import Day
 from archive.format.tombstone import decode_tombstone
 from archive.retry import Backoff
-from archive.store.places import Place, open_storage
+from archive.store.places import StorePrefix, open_storage
+from archive.store.retrying import RetryingStorage, RetryingStore
 from archive.store.storage import Address, Storage
 from compaction.job.context import AuditOptions
 from compaction.rewrite import CompactOptions, compact_day
 from consumer.expire.command import Archive, parse_age, run
-from consumer.expire.places import DirectoryReader, PublishedPlace
 from consumer.stream.port import StreamIdentity
-from tests.corpus.auditing import ports
-from tests.corpus.defects import truncated_object
+from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, STREAM_ARN, Corpus
+from tests.corpus.object_defects import truncated_object
 from tests.fakes.clock import ManualClock
 
 DAY = Day.parse("2026-11-20")
@@ -29,24 +29,24 @@ def compact(folder: Path, corpus: Corpus, *, accept_defects: bool = False) -> tu
     clock = ManualClock()
     raw = Address(None, str(folder / "raw"))
     corpus.write(open_storage(raw))
-    out = Place(Address(None, str(folder / "out")), ROOT)
-    job = ports(folder / "raw", corpus.checkpoints, clock=clock)
-    compact_day(job, open_storage(out.address), DAY, CompactOptions(AuditOptions(), out, accept_defects))
+    out = StorePrefix(Address(None, str(folder / "out")), ROOT)
+    job = job_context(folder / "raw", corpus.checkpoints, clock=clock)
+    compact_day(job, job.open(out.address), DAY, CompactOptions(AuditOptions(), out, accept_defects))
     return open_storage(raw), clock
 
 
 def expire(folder: Path, raw: Storage, clock: ManualClock) -> str:
     """Expire 40 days later; returns what was printed."""
     clock.advance(40 * 86_400)
+    store = RetryingStorage(raw, lambda: Backoff(clock, random.Random(1), budget_seconds=10))
     archive = Archive(
-        store=raw,
-        deleter=raw,
+        store=store,
         prefix=PREFIX,
         identity=StreamIdentity(STREAM_ARN, 1, 86_400_000),
-        published=PublishedPlace(DirectoryReader(folder / "out"), ROOT),
+        published=RetryingStore(open_storage(Address(None, str(folder / "out"))), store.new_backoff),
+        published_root=ROOT,
         clock=clock,
         new_id=lambda: "writer",
-        waits=lambda: Backoff(clock, random.Random(1), budget_seconds=10),
     )
     console = Console(width=200)
     with console.capture() as capture:

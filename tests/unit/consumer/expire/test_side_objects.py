@@ -1,4 +1,4 @@
-"""`expire` and what stands beside segments: it goes with its segment, and stays where somebody may need it."""
+"""`expire` and what lies beside segments: it goes with its segment, and stays where somebody may need it."""
 
 import gzip
 
@@ -8,15 +8,16 @@ from archive.errors import FormatError
 from archive.format.keys import DUPLICATES, WATERMARKS, duplicates_key, parse_segment_key, slot_beside, watermarks_key
 from archive.format.metadata import SegmentMetadata
 from archive.format.record import Record, encode_dropped_line
+from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE, load_watermarks
 from consumer.dedupe.watermarks import Watermarks
-from consumer.processor.sequence_store import WATERMARKS_BESIDE, load_watermarks
-from tests.unit.consumer.expire.test_command import PREFIX, S0, Scene
+from tests.fakes.archive_scene import PREFIX
+from tests.fakes.expire_scene import S0, ExpireScene
 
 CLAIMED = f"stream/{S0}/4:0"
 NUMBERED = "producer p number 4"
 
 
-def add_dropped(scene: Scene, key: str, *originals: str, writer: str = "w") -> str:
+def add_dropped(scene: ExpireScene, key: str, *originals: str, writer: str = "w") -> str:
     """Put a duplicates object beside a segment; returns its key."""
     parsed = parse_segment_key(PREFIX, key)
     lines = b"".join(
@@ -28,7 +29,7 @@ def add_dropped(scene: Scene, key: str, *originals: str, writer: str = "w") -> s
     return beside
 
 
-def add_watermarks(scene: Scene, key: str) -> str:
+def add_watermarks(scene: ExpireScene, key: str) -> str:
     """Put a watermarks object beside a segment, which then names it; returns its key."""
     parsed = parse_segment_key(PREFIX, key)
     beside = watermarks_key(PREFIX, parsed.shard_id, parsed.minute, parsed.first, "w")
@@ -39,9 +40,9 @@ def add_watermarks(scene: Scene, key: str) -> str:
     return beside
 
 
-def test_what_stands_beside_expired_segments_goes() -> None:
+def test_what_lies_beside_expired_segments_goes() -> None:
     """Dropped lines whose originals the verdict vouches for, and watermarks that no segment names."""
-    scene = Scene()
+    scene = ExpireScene()
     old = [scene.add(40, minute) for minute in range(3)]
     beside = [add_dropped(scene, old[0], CLAIMED, CLAIMED), add_watermarks(scene, old[1])]
     new = scene.add(30)
@@ -54,7 +55,7 @@ def test_what_stands_beside_expired_segments_goes() -> None:
 
 def test_watermarks_of_a_segment_that_stays_can_be_read() -> None:
     """A start after the expiry finds the state at the chain's end."""
-    scene = Scene()
+    scene = ExpireScene()
     gone, kept = scene.add(40), scene.add(40, 1)
     lost, needed = add_watermarks(scene, gone), add_watermarks(scene, kept)
     dropped = add_dropped(scene, kept, CLAIMED)
@@ -63,14 +64,14 @@ def test_watermarks_of_a_segment_that_stays_can_be_read() -> None:
     left = scene.bucket.keys(PREFIX)
     assert (lost in left, needed in left, dropped in left) == (False, True, True)
     tail = SegmentMetadata.decode(scene.bucket.metadata(kept))
-    state = load_watermarks(scene.store, PREFIX, tail, scene.waits())
+    state = load_watermarks(scene.retrying, PREFIX, tail)
     assert state is not None
     assert state.encode() == '[["p",[[7,7]]]]'
 
 
 def test_lines_that_name_a_producers_number_stay() -> None:
     """Nobody can say whether that number is archived: the line may be the only one."""
-    scene = Scene()
+    scene = ExpireScene()
     old = [scene.add(40, minute) for minute in range(2)]
     kept = [add_dropped(scene, old[0], NUMBERED), add_dropped(scene, old[1], CLAIMED, NUMBERED)]
     scene.add(30)
@@ -81,7 +82,7 @@ def test_lines_that_name_a_producers_number_stay() -> None:
 
 def test_a_duplicates_object_that_cannot_be_read_stays() -> None:
     """What it holds is not known."""
-    scene = Scene()
+    scene = ExpireScene()
     damaged = add_dropped(scene, scene.add(40), CLAIMED)
     scene.bucket.place(damaged, b"no gzip")
     scene.add(30)
@@ -92,7 +93,7 @@ def test_a_duplicates_object_that_cannot_be_read_stays() -> None:
 
 def test_nothing_goes_beside_a_day_that_is_not_expired() -> None:
     """A refused day keeps all: compaction brings lines back from there."""
-    scene = Scene()
+    scene = ExpireScene()
     beside = add_dropped(scene, scene.add(40), CLAIMED)
     scene.add(30)
     scene.publish(40, "defects")
@@ -101,8 +102,8 @@ def test_nothing_goes_beside_a_day_that_is_not_expired() -> None:
 
 
 def test_nothing_goes_beside_a_day_without_tombstone() -> None:
-    """A day whose segments somebody else deleted is no expired day."""
-    scene = Scene()
+    """A day whose segments somebody else deleted is not an expired day."""
+    scene = ExpireScene()
     key = scene.add(40)
     beside = add_dropped(scene, key, CLAIMED)
     scene.add(30)
@@ -113,7 +114,7 @@ def test_nothing_goes_beside_a_day_without_tombstone() -> None:
 
 def test_what_a_losing_writer_left_goes_too() -> None:
     """It lost the slot to a segment that is gone now."""
-    scene = Scene()
+    scene = ExpireScene()
     key = scene.add(40)
     beside = add_dropped(scene, key, CLAIMED, writer="zombie")
     scene.add(30)
@@ -124,7 +125,7 @@ def test_what_a_losing_writer_left_goes_too() -> None:
 
 def test_a_foreign_object_beside_stays() -> None:
     """It is somebody's."""
-    scene = Scene()
+    scene = ExpireScene()
     key = add_dropped(scene, scene.add(40), CLAIMED)
     foreign = f"{key.rpartition('/')[0]}/notes.txt"
     scene.bucket.place(foreign, b"")
@@ -134,9 +135,9 @@ def test_a_foreign_object_beside_stays() -> None:
     assert (key in scene.bucket.keys(PREFIX), foreign in scene.bucket.keys(PREFIX)) == (False, True)
 
 
-def test_segments_go_before_what_stands_beside_them() -> None:
+def test_segments_go_before_what_lies_beside_them() -> None:
     """A crash in between leaves no segment whose watermarks are missing, and the next run ends the work."""
-    scene = Scene()
+    scene = ExpireScene()
     beside = add_watermarks(scene, scene.add(40))
     scene.add(30)
     scene.publish(40)
@@ -157,7 +158,7 @@ def test_segments_go_before_what_stands_beside_them() -> None:
 
 def test_without_apply_nothing_beside_is_deleted() -> None:
     """What an earlier run left is shown."""
-    scene = Scene()
+    scene = ExpireScene()
     key = scene.add(40)
     scene.add(30)
     scene.publish(40)
@@ -168,9 +169,9 @@ def test_without_apply_nothing_beside_is_deleted() -> None:
     assert beside in scene.bucket.keys(PREFIX)
 
 
-def test_the_key_of_what_stands_beside_names_its_slot() -> None:
+def test_the_key_of_what_lies_beside_names_its_slot() -> None:
     """Both kinds, and nothing else."""
-    key = Scene().add(40)
+    key = ExpireScene().add(40)
     parsed = parse_segment_key(PREFIX, key)
     place = (PREFIX, parsed.shard_id, parsed.minute, parsed.first, "w-1")
     assert slot_beside(PREFIX, DUPLICATES, duplicates_key(*place)) == key

@@ -34,7 +34,7 @@ LEASE = Lease(
 
 
 def test_a_row_of_kcl_is_read_whole() -> None:
-    """Every attribute that matters, whatever else stands in the row."""
+    """Every attribute that matters, whatever else is in the row."""
     assert parse_lease(ROW) == LEASE
 
 

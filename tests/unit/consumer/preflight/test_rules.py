@@ -25,7 +25,7 @@ EXPIRE: dict[str, Any] = {"ID": "r", "Status": "Enabled", "Expiration": {"Days":
     ],
 )
 def test_rules_that_delete_our_objects(rule: dict[str, Any]) -> None:
-    """A rule whose prefix meets ours, from above or from below, is found."""
+    """A rule whose prefix covers ours, from above or from below, is found."""
     assert list(expiring_rules([rule], "a/b/")) == ["r"]
 
 
@@ -48,9 +48,9 @@ def test_rules_that_leave_our_objects_alone(rule: dict[str, Any]) -> None:
 
 def test_the_gravest_failure_names_the_code() -> None:
     """A refusal for safety comes before settings, settings before a service that is away."""
-    away, missing, unsafe = (Check.failed("x", "s", "n", code) for code in (5, 2, 6))
+    away, missing, unsafe = (Check.failed("x", "s", next_step="n", exit_code=code) for code in (5, 2, 6))
 
-    assert exit_code([Check.ok("x", "s"), Check.unknown("x", "s"), Check.warn("x", "s", "n")]) == 0
+    assert exit_code([Check.ok("x", "s"), Check.unknown("x", "s"), Check.warn("x", "s", next_step="n")]) == 0
     assert exit_code([away]) == 5
     assert exit_code([away, missing]) == 2
     assert exit_code([away, missing, unsafe]) == 6

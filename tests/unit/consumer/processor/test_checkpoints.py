@@ -3,8 +3,9 @@
 import pytest
 
 from archive.errors import CheckpointFailed, StoreUnavailable
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.memory_store import EndlessFault, Fault
-from tests.fakes.world import PREFIX, Worker, World
+from tests.fakes.world import Worker, World
 
 
 @pytest.fixture
@@ -72,9 +73,7 @@ def test_a_consumer_killed_inside_an_aggregate_goes_on_behind_it(world: World) -
     world.clock.advance(31)
     worker.daemon.tick()
     assert world.lease.checkpoint == world.shard.everything[1].position
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     world.check_everything_archived()
 
 
@@ -105,9 +104,7 @@ def test_checkpoints_that_keep_being_throttled_end_the_process(world: World) -> 
     with pytest.raises(StoreUnavailable) as caught:
         archived(world, worker)
     assert caught.value.exit_code == 5
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     world.check_everything_archived()
 
 
@@ -153,9 +150,7 @@ def test_a_lost_lease_drops_the_buffer(world: World) -> None:
     world.clock.advance(70)
     assert not [key for verb, key in zombie.store.log if verb == "PUT"]
     assert world.bucket.keys(f"{PREFIX}20") == []
-    owner = world.started()
-    owner.daemon.deliver()
-    owner.daemon.request_shutdown()
+    world.archive_all()
     world.check_everything_archived()
 
 

@@ -1,71 +1,17 @@
 """Producer duplicates in the processor: dropped once, never twice decided, never lost, whatever dies in between."""
 
 import json
-import random
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from archive.errors import MinutebookError
-from archive.format.keys import duplicates_key
-from archive.format.segment import read_dropped
-from consumer.processor.processor import ShardProcessor
-from tests.fakes.daemon_double import DaemonDouble
+from consumer.dedupe.table import Claim, Owner
 from tests.fakes.dedupe_table import MemoryDedupeTable
-from tests.fakes.memory_store import Faults, MemoryStore
-from tests.fakes.readback import check_chain, segments
-from tests.fakes.world import PREFIX, Worker, World, settings
+from tests.fakes.dedupe_world import CLAIMS, WATERMARK, DedupeWorld
 
-CLAIMS = {"dedupe": "claims", "event_id": "id"}
-WATERMARK = {"dedupe": "watermark", "producer_sequence": "n", "producer_key": "p"}
 MODES = pytest.mark.parametrize("mode", [CLAIMS, WATERMARK], ids=["claims", "watermark"])
-
-
-class DedupeWorld(World):
-    """A world with a dedupe table."""
-
-    def __init__(self, mode: dict[str, Any]) -> None:
-        super().__init__()
-        self.table = MemoryDedupeTable()
-        self.mode = mode
-
-    def consumer(self, *, faults: Faults | None = None, **changes: Any) -> Worker:  # noqa: ANN401 - any setting
-        """Make and start a worker that deduplicates."""
-        store = MemoryStore(self.bucket, faults)
-        given = settings(**{**self.mode, "checkpoint_interval_seconds": 0, **changes})
-        processor = ShardProcessor(
-            given, store, self.stream, self.clock, random.Random(1), self.new_id, dedupe_table=self.table
-        )
-        daemon = DaemonDouble(self.lease, processor)
-        daemon.start()
-        return Worker(daemon, store, self.clock)
-
-    def send(self, *numbers: int, producer: str = "a") -> None:
-        """Put one event per number; an event sent again has the same id and number."""
-        for number in numbers:
-            body = {"id": f"{producer}-{number}", "n": number, "p": producer}
-            self.shard.put(json.dumps(body).encode(), self.clock.now_ms())
-
-    def kept(self) -> list[int]:
-        """Return the numbers in the archive, in order; the chain is checked."""
-        found = segments(self.bucket, PREFIX, self.shard.shard_id)
-        check_chain(found)
-        return [json.loads(record.data)["n"] for one in found for _, record in one.records]
-
-    def dropped(self) -> list[int]:
-        """Return the numbers in the duplicates beside committed segments."""
-        numbers = []
-        for one in segments(self.bucket, PREFIX, self.shard.shard_id):
-            data = one.metadata
-            key = duplicates_key(PREFIX, data.shard_id, data.minute, data.first, data.writer)
-            stored = MemoryStore(self.bucket).get(key)
-            assert (stored is not None) == (data.dropped > 0)
-            if stored is not None:
-                rows = list(read_dropped(stored.body, data.shard_id))
-                assert len(rows) == data.dropped
-                assert all(position in data.span for position, _, _ in rows)
-                numbers += [json.loads(record.data)["n"] for _, record, _ in rows]
-        return numbers
 
 
 @MODES
@@ -73,9 +19,7 @@ def test_a_second_copy_is_left_out_and_kept_beside(mode: dict[str, Any]) -> None
     """Dropped lines are counted in the metadata and stand in `_duplicates`: nothing is thrown away."""
     world = DedupeWorld(mode)
     world.send(1, 2, 2, 3, 1)
-    worker = world.consumer()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    world.archive_all()
     assert world.kept() == [1, 2, 3]
     assert world.dropped() == [2, 1]
     assert world.metadata().dropped == 2
@@ -85,7 +29,7 @@ def test_a_second_copy_is_left_out_and_kept_beside(mode: dict[str, Any]) -> None
 def test_a_copy_minutes_later_is_left_out(mode: dict[str, Any]) -> None:
     """The memory is the table, or travels with the chain: segments in between do not matter."""
     world = DedupeWorld(mode)
-    worker = world.consumer()
+    worker = world.started()
     for numbers in ((1, 2), (3,), (2, 4)):
         world.send(*numbers)
         worker.daemon.deliver()
@@ -99,7 +43,7 @@ def test_a_copy_minutes_later_is_left_out(mode: dict[str, Any]) -> None:
 def test_a_span_of_nothing_but_duplicates_is_committed(mode: dict[str, Any]) -> None:
     """A segment without a line keeps the chain unbroken, so the checkpoint can pass."""
     world = DedupeWorld(mode)
-    worker = world.consumer()
+    worker = world.started()
     world.send(1)
     worker.daemon.deliver()
     world.clock.advance(70)
@@ -118,10 +62,8 @@ def test_a_crash_between_judgement_and_commit_changes_nothing(mode: dict[str, An
     """The buffer is lost after its claims were written: the redelivered records own them and are kept."""
     world = DedupeWorld(mode)
     world.send(1, 2, 1)
-    world.consumer().daemon.deliver()
-    worker = world.consumer()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    world.started().daemon.deliver()
+    world.archive_all()
     assert world.kept() == [1, 2]
     assert world.dropped() == [1]
 
@@ -150,14 +92,12 @@ def test_a_crash_around_the_tail_row_loses_and_doubles_nothing(*, applied: bool)
     world = DedupeWorld(WATERMARK)
     world.table = _DiesAfter(applied=applied)
     world.send(1, 2)
-    worker = world.consumer()
+    worker = world.started()
     worker.daemon.deliver()
     with pytest.raises(SystemExit):
         worker.daemon.request_shutdown()
     world.send(2, 3)
-    again = world.consumer()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.kept() == [1, 2, 3]
     assert world.dropped() == [2]
 
@@ -166,14 +106,10 @@ def test_watermarks_are_found_in_the_archive_when_the_table_is_lost() -> None:
     """The tail row is a copy; the segment at the checkpoint carries the state itself."""
     world = DedupeWorld(WATERMARK)
     world.send(1, 2, 3)
-    worker = world.consumer()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    world.archive_all()
     world.table = MemoryDedupeTable()
     world.send(2, 4)
-    again = world.consumer()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.kept() == [1, 2, 3, 4]
 
 
@@ -181,18 +117,14 @@ def test_a_tail_row_of_another_position_is_not_believed() -> None:
     """A zombie's late row names an older position: the archive is asked instead."""
     world = DedupeWorld(WATERMARK)
     world.send(1)
-    worker = world.consumer()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    worker = world.archive_all()
     old = dict(world.table.tails)
     world.send(2)
     worker.daemon.deliver()
     worker.daemon.request_shutdown()
     world.table.tails.update(old)
     world.send(2, 3)
-    again = world.consumer()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.kept() == [1, 2, 3]
 
 
@@ -201,15 +133,13 @@ def test_the_loser_of_a_slot_judges_the_rest_again(mode: dict[str, Any]) -> None
     """A zombie holds more than the winner archived: what is left is judged behind the winner's state."""
     world = DedupeWorld(mode)
     world.send(1, 2, 1)
-    zombie = world.consumer()
+    zombie = world.started()
     zombie.daemon.deliver()
-    owner = world.consumer()
+    owner = world.started()
     owner.daemon.deliver(1)
     owner.daemon.request_shutdown()
     zombie.daemon.request_shutdown()
-    again = world.consumer()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.kept() == [1, 2]
     assert world.dropped() == [1]
 
@@ -219,15 +149,11 @@ def test_a_lost_lease_table_changes_no_judgement(mode: dict[str, Any]) -> None:
     """Everything is delivered again from TRIM_HORIZON: stored ranges are passed, the state is theirs."""
     world = DedupeWorld(mode)
     world.send(1, 2, 1)
-    worker = world.consumer()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    world.archive_all()
     before = sorted(world.bucket.keys())
     world.lease.checkpoint = "TRIM_HORIZON"
     world.send(2, 3)
-    again = world.consumer()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.kept() == [1, 2, 3]
     assert set(before) <= set(world.bucket.keys())
 
@@ -237,7 +163,7 @@ def test_lost_answers_of_the_table_change_nothing(mode: dict[str, Any]) -> None:
     """A claim that was applied is its own on the second attempt."""
     world = DedupeWorld(mode)
     world.send(1, 1)
-    worker = world.consumer()
+    worker = world.started()
     world.table.lose_answers = 1
     world.table.refuse_before = 1
     worker.daemon.deliver()
@@ -251,26 +177,75 @@ def test_records_without_an_id_are_kept(mode: dict[str, Any]) -> None:
     world = DedupeWorld(mode)
     for data in (b"plain", b"plain", b"{}", b'{"id":null,"n":null}', b"\xff"):
         world.shard.put(data, world.clock.now_ms())
-    worker = world.consumer()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    world.archive_all()
     assert world.metadata().records == 5
     assert world.metadata().dropped == 0
+
+
+def test_an_event_under_the_id_of_another_is_kept_and_told() -> None:
+    """Or one producer could make the events of others disappear: a copy says the same, byte for byte."""
+    world = DedupeWorld(CLAIMS)
+    theirs, ours = b'{"id":"order-17","n":1}', b'{"id":"order-17","n":2}'
+    with capture_logs() as logs:
+        for data in (theirs, ours, theirs, ours):
+            world.shard.put(data, world.clock.now_ms())
+        world.archive_all()
+    assert world.kept() == [1, 2, 2]
+    assert world.dropped() == [1]
+    (told,) = [line for line in logs if line["event"] == "id_conflict"]
+    assert (told["log_level"], told["shard"], told["records"]) == ("warning", world.shard.shard_id, 2)
+    assert told["owner"] == f"flights/{world.shard.shard_id}/{world.shard.everything[0].position}"
+    assert told["next_step"]
+
+
+def test_conflicts_are_told_once_a_minute() -> None:
+    """A producer that goes on and on fills no log; none is left out of the count."""
+    world = DedupeWorld(CLAIMS)
+    with capture_logs() as logs:
+        worker = world.started()
+        for number in range(9):
+            world.shard.put(b'{"id":"order-17","n":%d}' % number, world.clock.now_ms())
+            worker.daemon.deliver()
+            world.clock.advance(20)
+        world.clock.advance(30)
+        worker.daemon.request_shutdown()
+    told = [line["records"] for line in logs if line["event"] == "id_conflict"]
+    assert told == [1, 3, 3, 1]
+
+
+def test_a_claim_without_a_digest_is_believed() -> None:
+    """Those of versions before have none: they keep what they kept."""
+    world = DedupeWorld(CLAIMS)
+    world.table.claims[json.dumps("a-1")] = (Owner("flights/shardId-000000000000/1:0", None), 1 << 40)
+    world.send(1)
+    world.archive_all()
+    assert world.dropped() == [1]
+
+
+def test_ids_that_differ_behind_the_point_are_two_events() -> None:
+    """As doubles they are one: they are no ids, and nothing is dropped."""
+    world = DedupeWorld(CLAIMS)
+    for number in (b"1795256161.123456781", b"1795256161.123456789"):
+        world.shard.put(b'{"id":%b,"n":1}' % number, world.clock.now_ms())
+    world.archive_all()
+    assert world.metadata().records == 2
+    assert world.table.claims == {}
 
 
 def test_an_expired_claim_is_taken_over() -> None:
     """DynamoDB deletes expired items late; the condition does not wait for it."""
     table = MemoryDedupeTable()
-    assert table.claim("x", "one", expires=10, now=0) == "one"
-    assert table.claim("x", "two", expires=20, now=10) == "one"
-    assert table.claim("x", "two", expires=20, now=11) == "two"
+    one, two = Claim("x", "one", "d1"), Claim("x", "two", "d2")
+    assert table.claim(one, expires=10, now=0) == Owner("one", "d1")
+    assert table.claim(two, expires=20, now=10) == Owner("one", "d1")
+    assert table.claim(two, expires=20, now=11) == Owner("two", "d2")
 
 
 def test_children_inherit_what_their_parent_saw() -> None:
     """A retry that lands in a child after a split is a duplicate of the parent's record."""
     world = DedupeWorld(WATERMARK)
     world.send(1, 2)
-    worker = world.consumer()
+    worker = world.started()
     worker.daemon.deliver()
     world.shard.close("shardId-000000000001")
     worker.daemon.end_shard()
@@ -284,9 +259,7 @@ def test_children_inherit_what_their_parent_saw() -> None:
     child.lease = type(world.lease)(child.shard)
     child._ids = world._ids
     child.send(2, 3)
-    heir = child.consumer()
-    heir.daemon.deliver()
-    heir.daemon.request_shutdown()
+    child.archive_all()
     assert child.kept() == [3]
     assert child.dropped() == [2]
 
@@ -296,31 +269,23 @@ def test_large_watermarks_stand_beside_the_segment() -> None:
     world = DedupeWorld(WATERMARK)
     for number in range(60):
         world.send(number, producer=f"producer-with-a-long-name-{number}")
-    worker = world.consumer()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    world.archive_all()
     assert world.metadata().watermarks == "beside"
     world.table = MemoryDedupeTable()
     world.send(7, producer="producer-with-a-long-name-7")
-    again = world.consumer()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.dropped() == [7]
 
 
 def test_a_watermark_segment_without_a_state_starts_a_new_history() -> None:
     """Switching the mode on for an archive that exists keeps what cannot be judged."""
     world = DedupeWorld({})
-    world.table = None  # type: ignore[assignment]
+    world.table = None
     world.send(1, 2)
-    worker = world.consumer()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
-    world.mode, world.table = WATERMARK, MemoryDedupeTable()
+    world.archive_all()
+    world.settings, world.table = WATERMARK, MemoryDedupeTable()
     world.send(2, 3, 3)
-    again = world.consumer()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.kept() == [1, 2, 2, 3]
 
 
@@ -331,9 +296,7 @@ def test_a_foreign_item_in_the_table_is_an_error_that_names_it() -> None:
     world = DedupeWorld(WATERMARK)
     world.table = table
     world.send(1)
-    worker = world.consumer()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    world.archive_all()
     table.tails["flights/shardId-000000000000"] = ("rubbish", "[]")
     with pytest.raises(MinutebookError):
-        world.consumer()
+        world.started()

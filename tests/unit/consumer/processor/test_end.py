@@ -13,9 +13,10 @@ from archive.errors import (
     StoreUnavailable,
     StreamUnavailable,
 )
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.memory_store import EndlessFault, Fault, PlannedFaults
-from tests.fakes.world import PREFIX, Worker, World
+from tests.fakes.world import Worker, World
 
 END_KEY = f"{PREFIX}_shards/shardId-000000000000/end.json"
 SHARD = "shardId-000000000000"

@@ -139,16 +139,12 @@ def test_any_partition_key_and_payload_comes_through(world: World) -> None:
     """Non-ASCII keys, every byte value, an empty payload."""
     for key, data in [("caf\u00e9-\u65e5", bytes(range(256))), ("\U0001f9ff", b""), ('"\\\n', b"\xed\xa0\x80")]:
         world.shard.put(data, world.clock.now_ms(), key)
-    worker = world.started()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    world.archive_all()
     world.check_everything_archived()
 
 
 def test_a_record_of_a_mebibyte_comes_through(world: World) -> None:
     """Kinesis' default largest record."""
     world.put(2, data=bytes(range(256)) * 4096)
-    worker = world.started()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    world.archive_all()
     world.check_everything_archived()

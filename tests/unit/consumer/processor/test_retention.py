@@ -1,8 +1,10 @@
 """A reader that retention overtakes while it runs: slow, or asleep."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from archive.errors import BufferTooOld, DeliveryDoubt
+from archive.format.metadata import Continuity
 from archive.format.position import Position
 from tests.fakes.stream import DAY_MS
 from tests.fakes.world import Worker, World
@@ -36,11 +38,9 @@ def test_a_gap_while_the_machine_slept_is_never_passed_over(world: World) -> Non
     worker = asleep_for(world, 2)
     with pytest.raises(DeliveryDoubt):
         worker.daemon.deliver()
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.spans() == [(0, 3), (6, 7)]
-    assert world.metadata().continuity == "unproven"
+    assert world.metadata().continuity is Continuity.UNPROVEN
 
 
 def test_a_zombie_that_slept_adds_nothing_to_what_others_archived(world: World) -> None:
@@ -51,9 +51,7 @@ def test_a_zombie_that_slept_adds_nothing_to_what_others_archived(world: World) 
     zombie.daemon.tick()
     world.clock.advance(3600)
     world.put(4)
-    owner = world.started()
-    owner.daemon.deliver()
-    owner.daemon.request_shutdown()
+    world.archive_all()
     world.clock.advance(2 * DAY)
     world.shard.trim_through(world.shard.everything[5].position)
     with pytest.raises(DeliveryDoubt):
@@ -89,7 +87,7 @@ def test_a_reader_at_the_tip_of_a_quiet_shard_is_not_in_doubt(world: World) -> N
     worker.daemon.request_shutdown()
     assert world.spans() == [(0, 3), (4, 5)]
     assert "holds" not in world.stream.requests
-    assert world.metadata().continuity is None
+    assert world.metadata().continuity is Continuity.PROVEN
 
 
 def test_a_reader_that_catches_up_over_days_asks_every_few_minutes(world: World) -> None:
@@ -108,6 +106,17 @@ def test_a_reader_that_catches_up_over_days_asks_every_few_minutes(world: World)
         deliver_behind()
         world.clock.advance(8)
     assert 2 <= world.stream.requests.count("holds") <= 6
+
+
+def test_what_is_about_to_be_trimmed_is_reported_once_a_minute(world: World) -> None:
+    """Every batch is close to its end then; a line for each would only flood the log."""
+    world.clock.advance(DAY - 900)
+    worker = world.started()
+    with capture_logs() as logs:
+        for seconds in (0, 30, 29, 1):
+            world.clock.advance(seconds)
+            worker.daemon.deliver(1)
+    assert [entry["left_seconds"] for entry in logs if entry["event"] == "near_retention"] == [900, 840]
 
 
 def test_a_batch_ages_while_kinesis_is_asked(world: World) -> None:

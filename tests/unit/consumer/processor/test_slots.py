@@ -1,21 +1,15 @@
 """Who holds a slot: several writers of one shard, cutting differently, with answers that get lost."""
 
-from collections.abc import Callable
-
 import pytest
 
 from archive.errors import (
-    BufferTooOld,
     DeliveryDoubt,
-    ForeignObject,
-    FormatError,
-    ObjectVanished,
     StoreRefused,
     StoreUnavailable,
 )
-from archive.format.keys import segment_key
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryStore, PlannedFaults
-from tests.fakes.world import PREFIX, Worker, World
+from tests.fakes.world import World
 
 
 @pytest.fixture
@@ -26,16 +20,9 @@ def world() -> World:
     return world
 
 
-def holding(world: World, count: int) -> Worker:
-    """Return a started worker that holds the first `count` records uncommitted."""
-    worker = world.started()
-    worker.daemon.deliver(count)
-    return worker
-
-
 def test_a_slot_lost_to_an_equal_segment_costs_nothing(world: World) -> None:
     """The zombie learns that all of it is archived."""
-    zombie, owner = holding(world, 6), holding(world, 6)
+    zombie, owner = world.holding(6), world.holding(6)
     owner.daemon.request_shutdown()
     zombie.daemon.request_shutdown()
     assert world.spans() == [(0, 5)]
@@ -44,7 +31,7 @@ def test_a_slot_lost_to_an_equal_segment_costs_nothing(world: World) -> None:
 
 def test_a_slot_lost_to_a_shorter_segment_leaves_the_rest(world: World) -> None:
     """The records behind the winner's end go to the next slot."""
-    zombie, owner = holding(world, 6), holding(world, 2)
+    zombie, owner = world.holding(6), world.holding(2)
     owner.daemon.request_shutdown()
     zombie.daemon.request_shutdown()
     assert world.spans() == [(0, 1), (2, 5)]
@@ -53,7 +40,7 @@ def test_a_slot_lost_to_a_shorter_segment_leaves_the_rest(world: World) -> None:
 
 def test_a_slot_lost_to_a_longer_segment_skips_what_it_holds(world: World) -> None:
     """Deliveries up to the winner's end are skipped, then the chain goes on."""
-    zombie, owner = holding(world, 2), holding(world, 5)
+    zombie, owner = world.holding(2), world.holding(5)
     owner.daemon.request_shutdown()
     zombie.daemon.deliver(1)
     zombie.daemon.request_shutdown()
@@ -65,7 +52,7 @@ def test_a_slot_lost_to_a_longer_segment_skips_what_it_holds(world: World) -> No
 
 def test_slots_are_lost_one_after_another(world: World) -> None:
     """Every rest contends again."""
-    zombie = holding(world, 6)
+    zombie = world.holding(6)
     for count in (1, 3):
         owner = world.started()
         owner.daemon.deliver(count)
@@ -79,7 +66,7 @@ def test_a_slot_is_lost_in_the_middle_of_an_aggregate() -> None:
     """The rest begins at the next sub-sequence number."""
     world = World()
     world.shard.put_aggregate([b"a", b"b", b"c", b"d"], world.clock.now_ms())
-    zombie, owner = holding(world, 4), holding(world, 2)
+    zombie, owner = world.holding(4), world.holding(2)
     owner.daemon.request_shutdown()
     zombie.daemon.request_shutdown()
     assert world.spans() == [(0, 1), (2, 3)]
@@ -88,8 +75,8 @@ def test_a_slot_is_lost_in_the_middle_of_an_aggregate() -> None:
 
 def test_after_a_longer_winner_no_checkpoint_lies_inside_its_span(world: World) -> None:
     """KCL has not delivered the winner's end, and a checkpoint is only ever a segment's end."""
-    zombie = holding(world, 2)
-    owner = holding(world, 5)
+    zombie = world.holding(2)
+    owner = world.holding(5)
     owner.daemon.request_shutdown()
     world.lease.wipe()
     again = world.started(checkpoint_interval_seconds=0)
@@ -103,7 +90,7 @@ def test_after_a_longer_winner_no_checkpoint_lies_inside_its_span(world: World) 
 
 def test_a_shutdown_just_after_losing_to_a_longer_segment_skips_the_checkpoint(world: World) -> None:
     """Nothing legal is left to say; the next start finds the segment by LIST."""
-    zombie, owner = holding(world, 2), holding(world, 6)
+    zombie, owner = world.holding(2), world.holding(6)
     owner.daemon.request_shutdown()
     zombie.daemon.request_shutdown()
     assert zombie.daemon.requests == []
@@ -117,9 +104,7 @@ def test_a_restart_after_the_put_and_before_the_checkpoint_adds_nothing(world: W
     killed.daemon.tick()
     assert world.spans() == [(0, 5)]
     assert killed.daemon.requests == []
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    again = world.archive_all()
     assert world.spans() == [(0, 5)]
     assert "PUT" not in again.store.requests
     assert world.lease.checkpoint == world.shard.everything[5].position
@@ -127,52 +112,44 @@ def test_a_restart_after_the_put_and_before_the_checkpoint_adds_nothing(world: W
 
 def test_a_wiped_lease_table_adds_nothing(world: World) -> None:
     """From TRIM_HORIZON everything is found by one LIST a minute; then the chain goes on."""
-    first = holding(world, 6)
+    first = world.holding(6)
     first.daemon.request_shutdown()
     world.lease.wipe()
     world.clock.advance(60)
     world.put(2)
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.spans() == [(0, 5), (6, 7)]
     world.check_everything_archived()
 
 
 def test_a_checkpoint_inside_a_stored_span_is_found_by_list(world: World) -> None:
     """Also a start at a sequence number LISTs: a restore may have put the checkpoint anywhere."""
-    first = holding(world, 6)
+    first = world.holding(6)
     first.daemon.request_shutdown()
     world.lease.checkpoint = world.shard.everything[2].position
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.spans() == [(0, 5)]
 
 
 def test_a_start_inside_a_stored_span_after_trimming_is_found_by_list(world: World) -> None:
     """The first record left lies inside a segment: nothing of it is written again."""
-    first = holding(world, 4)
+    first = world.holding(4)
     first.daemon.request_shutdown()
     world.lease.wipe()
     world.shard.trim_through(world.shard.everything[1].position)
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.spans() == [(0, 3), (4, 5)]
     world.check_everything_archived()
 
 
 def test_a_segment_never_spans_a_stored_range(world: World) -> None:
-    """A run that began before a stored range ends where that begins, here after the first segment was deleted."""
+    """A buffer that began before a stored range ends where that begins, here after the first segment was deleted."""
     for count in (2, 4):
-        holding(world, count).daemon.request_shutdown()
+        world.holding(count).daemon.request_shutdown()
     early, late = world.chain()
     world.bucket.delete(early.key)
     world.lease.wipe()
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     assert world.spans() == [(0, 1), (2, 5)]
     assert world.chain()[1] == late
     world.check_everything_archived()
@@ -183,7 +160,7 @@ def test_a_segment_never_spans_a_stored_range(world: World) -> None:
 )
 def test_an_unknown_outcome_is_asked_again_until_it_is_known(world: World, fault: Fault) -> None:
     """One segment, whatever happened to the first three requests."""
-    worker = holding(world, 6)
+    worker = world.holding(6)
     worker.store.faults = PlannedFaults(fault, fault, fault)
     worker.daemon.request_shutdown()
     world.bucket.land()
@@ -193,7 +170,7 @@ def test_an_unknown_outcome_is_asked_again_until_it_is_known(world: World, fault
 
 def test_an_outage_ends_the_process_without_a_checkpoint(world: World) -> None:
     """After storeTimeoutSeconds: exit code 5, and the records come again."""
-    worker = holding(world, 6)
+    worker = world.holding(6)
     worker.store.faults = EndlessFault(Fault.THROTTLED)
     before = world.clock.monotonic()
     world.clock.advance(70)
@@ -202,116 +179,18 @@ def test_an_outage_ends_the_process_without_a_checkpoint(world: World) -> None:
     assert caught.value.exit_code == 5
     assert world.clock.monotonic() - before == pytest.approx(70 + 300)
     assert worker.daemon.requests == []
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
+    world.archive_all()
     world.check_everything_archived()
 
 
 def test_a_refusal_ends_the_process_at_once(world: World) -> None:
     """Access denied: exit code 2 after one PUT, no checkpoint."""
-    worker = holding(world, 6)
+    worker = world.holding(6)
     worker.store.faults = EndlessFault(Fault.REFUSED)
     with pytest.raises(StoreRefused) as caught:
         worker.daemon.request_shutdown()
     assert caught.value.exit_code == 2
     assert worker.daemon.requests == []
-
-
-def slot(world: World) -> str:
-    """Return the key of the slot of the first record."""
-    first = world.shard.everything[0]
-    return segment_key(PREFIX, world.shard.shard_id, first.arrival_ms // 60_000, first.position)
-
-
-def test_a_foreign_object_at_the_slot_stops_the_shard(world: World) -> None:
-    """Exit code 1 with the key; nothing is overwritten, nothing is checkpointed."""
-    worker = holding(world, 6)
-    world.bucket.place(slot(world), b"foreign")
-    with pytest.raises(ForeignObject, match=slot(world)):
-        worker.daemon.request_shutdown()
-    assert world.bucket.body(slot(world)) == b"foreign"
-    assert worker.daemon.requests == []
-
-
-def test_a_foreign_object_among_the_listed_stops_the_shard(world: World) -> None:
-    """Its range is unknown, so nothing can be subtracted."""
-    world.bucket.place(slot(world), b"foreign")
-    worker = world.started()
-    with pytest.raises(ForeignObject):
-        worker.daemon.deliver()
-
-
-def test_an_object_in_the_folder_that_is_no_segment_stops_the_shard(world: World) -> None:
-    """The key does not parse: exit code 1 with the key."""
-    world.bucket.place(slot(world).replace(".jsonl.gz", ".txt"), b"note")
-    worker = world.started()
-    with pytest.raises(FormatError, match=r"\.txt"):
-        worker.daemon.deliver()
-
-
-def test_a_slot_that_hides_behind_a_delete_marker_stops_the_shard(world: World) -> None:
-    """412 and no object: someone deletes raw objects."""
-    worker = holding(world, 6)
-    world.bucket.hide(slot(world))
-    with pytest.raises(ObjectVanished):
-        worker.daemon.request_shutdown()
-    assert worker.daemon.requests == []
-
-
-def test_a_buffer_that_is_too_old_is_thrown_away(world: World) -> None:
-    """After a pause of an hour the slot may have been expired: no PUT, exit, and the records come again."""
-    worker = holding(world, 6)
-    world.clock.advance(3600)
-    with pytest.raises(BufferTooOld):
-        worker.daemon.tick()
-    assert "PUT" not in worker.store.requests
-    again = world.started()
-    again.daemon.deliver()
-    again.daemon.request_shutdown()
-    world.check_everything_archived()
-
-
-def next_minute(world: World, worker: Worker) -> None:
-    """Let a record of another minute arrive."""
-    world.put()
-    worker.daemon.deliver()
-
-
-def same_minute(_world: World, worker: Worker) -> None:
-    """Let the last record of the old minute arrive."""
-    worker.daemon.deliver(1)
-
-
-def shutdown(_world: World, worker: Worker) -> None:
-    """Ask for the shutdown."""
-    worker.daemon.request_shutdown()
-
-
-def shard_end(world: World, worker: Worker) -> None:
-    """Report the end of the shard."""
-    world.shard.close()
-    worker.daemon.end_shard()
-
-
-@pytest.mark.parametrize("message", [next_minute, same_minute, shutdown, shard_end])
-def test_a_paused_process_never_commits_an_old_buffer(world: World, message: Callable[[World, Worker], None]) -> None:
-    """Whatever message comes first after the pause."""
-    worker = holding(world, 5)
-    world.clock.advance(3600)
-    with pytest.raises(BufferTooOld, match=r"[1-9][0-9]* buffered records were thrown away"):
-        message(world, worker)
-    assert "PUT" not in worker.store.requests
-
-
-def test_a_pause_in_the_middle_of_the_retries_ends_them(world: World) -> None:
-    """The age bounds the commit too, not only its beginning."""
-    worker = holding(world, 6)
-    worker.store.faults = PlannedFaults(Fault.THROTTLED)
-    world.clock.on_sleep = lambda _seconds: world.clock.advance(3600)
-    with pytest.raises(StoreUnavailable):
-        worker.daemon.request_shutdown()
-    assert world.chain() == []
 
 
 def test_a_record_out_of_order_stops_the_shard(world: World) -> None:
@@ -334,8 +213,8 @@ def test_a_record_twice_in_one_consumer_stops_the_shard(world: World) -> None:
 
 def test_a_lost_race_while_waiting_is_found_by_the_retry(world: World) -> None:
     """During our backoff the owner commits less than we hold."""
-    zombie = holding(world, 6)
-    owner = holding(world, 3)
+    zombie = world.holding(6)
+    owner = world.holding(3)
     zombie.store.faults = PlannedFaults(Fault.THROTTLED)
 
     def owner_works(_seconds: float) -> None:

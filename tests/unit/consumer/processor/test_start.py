@@ -5,13 +5,14 @@ import json
 import pytest
 
 from archive.errors import DeliveryDoubt, FormatError, SafetyRefusal, SettingsError, StreamRefused, StreamUnavailable
-from archive.format.metadata import ChainStart
+from archive.format.metadata import ChainStart, Continuity
 from archive.format.position import Position
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import Lease
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.stream import ARN, DAY_MS
-from tests.fakes.world import PREFIX, World
+from tests.fakes.world import World
 
 START_KEY = f"{PREFIX}_shards/shardId-000000000000/start.json"
 APPLICATION_KEY = f"{PREFIX}_application.json"
@@ -23,13 +24,6 @@ def world() -> World:
     world = World()
     world.put(4)
     return world
-
-
-def archive_all(world: World) -> None:
-    """Archive whatever the shard holds, with a worker that then stops."""
-    worker = world.started()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
 
 
 def test_latest_is_refused() -> None:
@@ -50,9 +44,7 @@ def test_a_start_that_is_no_position_is_refused(world: World) -> None:
 
 def test_the_start_marker_comes_before_the_first_segment(world: World) -> None:
     """A chain without a start can then never be seen."""
-    worker = world.started()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    worker = world.archive_all()
     puts = [key for verb, key in worker.store.log if verb == "PUT"]
     assert puts == [START_KEY, world.chain()[0].key]
 
@@ -60,7 +52,7 @@ def test_the_start_marker_comes_before_the_first_segment(world: World) -> None:
 def test_the_start_marker_says_where_the_shard_begins(world: World) -> None:
     """Sentinel, first position, hash keys, parents."""
     world.shard.parents = ("shardId-000000000009",)
-    archive_all(world)
+    world.archive_all()
     marker = json.loads(world.bucket.body(START_KEY))
     assert {name: marker[name] for name in ("format", "shard", "sentinel", "first", "parents")} == {
         "format": 1,
@@ -94,7 +86,7 @@ def test_two_starts_of_one_shard_agree_on_its_marker(world: World) -> None:
 
 def test_a_start_at_another_record_is_refused(world: World) -> None:
     """The lease table was lost after records were trimmed: going on would leave a hole without a trace."""
-    archive_all(world)
+    world.archive_all()
     world.put(2)
     world.clock.advance(600)
     world.put(2)
@@ -114,7 +106,7 @@ def test_a_timestamp_start_begins_where_the_application_record_says() -> None:
     world.put(2)
     world.clock.advance(60)
     world.put(2)
-    archive_all(world)
+    world.archive_all()
     assert world.spans() == [(2, 3)]
     assert world.chain()[0].metadata.after == ChainStart("AT_TIMESTAMP")
 
@@ -135,7 +127,7 @@ def test_whoever_comes_first_ties_the_prefix_to_the_stream(world: World) -> None
 
 def test_another_stream_is_refused(world: World) -> None:
     """Shard ids repeat between streams: exit code 6, nothing is written."""
-    archive_all(world)
+    world.archive_all()
     world.stream.arn = ARN.replace("flights", "trains")
     before = world.bucket.keys()
     with pytest.raises(SafetyRefusal, match="trains") as caught:
@@ -147,7 +139,7 @@ def test_another_stream_is_refused(world: World) -> None:
 
 def test_a_stream_made_again_under_its_name_is_refused(world: World) -> None:
     """The ARN is the same, the creation time is not."""
-    archive_all(world)
+    world.archive_all()
     world.stream.created_ms += 1
     with pytest.raises(SafetyRefusal):
         world.worker().daemon.start()
@@ -181,9 +173,7 @@ def test_an_adopted_checkpoint_begins_the_chain_after_it(world: World) -> None:
     """`after` says so for ever, and the marker too."""
     adopted = world.shard.everything[1].position
     world.lease.checkpoint = adopted
-    worker = world.started(adopt_checkpoint=True)
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    world.archive_all(adopt_checkpoint=True)
     assert world.spans() == [(2, 3)]
     assert world.metadata().after == ChainStart("AFTER_SEQUENCE", adopted)
     assert json.loads(world.bucket.body(START_KEY))["sentinel"] == f"AFTER_SEQUENCE:{adopted}"
@@ -191,17 +181,17 @@ def test_an_adopted_checkpoint_begins_the_chain_after_it(world: World) -> None:
 
 def test_a_resumed_chain_follows_the_checkpoint(world: World) -> None:
     """The next segment's `after` is the tail."""
-    archive_all(world)
+    world.archive_all()
     world.clock.advance(60)
     world.put(2)
-    archive_all(world)
+    world.archive_all()
     assert world.spans() == [(0, 3), (4, 5)]
-    assert world.metadata().continuity is None
+    assert world.metadata().continuity is Continuity.PROVEN
 
 
 def resumed_past_retention(world: World) -> None:
     """Archive four records, then let a day pass in which two more arrived and were trimmed with the tail."""
-    archive_all(world)
+    world.archive_all()
     world.put(2)
     world.clock.advance(2 * DAY_MS / 1000)
     world.put(2)
@@ -211,9 +201,9 @@ def resumed_past_retention(world: World) -> None:
 def test_a_resume_past_retention_is_marked(world: World) -> None:
     """The link alone looks whole: the first new segment says that continuity is not proven."""
     resumed_past_retention(world)
-    archive_all(world)
+    world.archive_all()
     assert world.spans() == [(0, 3), (6, 7)]
-    assert world.metadata().continuity in {"unproven", "lost"}
+    assert world.metadata().continuity is not Continuity.PROVEN
 
 
 def test_only_the_first_new_segment_carries_the_mark(world: World) -> None:
@@ -225,23 +215,23 @@ def test_only_the_first_new_segment_carries_the_mark(world: World) -> None:
     world.put()
     worker.daemon.deliver()
     worker.daemon.request_shutdown()
-    assert [segment.metadata.continuity is None for segment in world.chain()] == [True, False, True]
+    assert [segment.metadata.continuity is Continuity.PROVEN for segment in world.chain()] == [True, False, True]
 
 
 def test_an_old_stream_that_still_holds_the_checkpoint_is_proven(world: World) -> None:
     """One read decides: nothing behind it can have been trimmed."""
-    archive_all(world)
+    world.archive_all()
     world.clock.advance(2 * DAY_MS / 1000)
     world.put(2)
-    archive_all(world)
-    assert world.metadata().continuity is None
+    world.archive_all()
+    assert world.metadata().continuity is Continuity.PROVEN
 
 
 def test_a_young_stream_needs_no_proof(world: World) -> None:
     """Nothing is trimmed before the stream is as old as its retention."""
-    archive_all(world)
+    world.archive_all()
     world.put(2)
-    archive_all(world)
+    world.archive_all()
     assert "holds" not in world.stream.requests
 
 

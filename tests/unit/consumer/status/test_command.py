@@ -1,152 +1,36 @@
-"""`status`: what is said of each shard, of leases between two looks, and of what cannot be asked."""
+"""`status`: what is said of each shard and of leases between two looks, on the screen and in JSON."""
 
 import itertools
-import random
-from typing import Any
 
 import msgspec
 import pytest
 from rich.console import Console
 
-from archive.errors import StreamUnavailable
-from archive.format.keys import end_marker_key, segment_key, start_marker_key
-from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
-from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
+from archive.format.metadata import Continuity
 from archive.format.position import Position
-from archive.retry import Backoff
-from archive.store.commit import BODY_TYPE
-from consumer.archived.application import settle_application
 from consumer.leases.rows import Lease
-from consumer.processor.shard_start import iso_time
-from consumer.status.command import exit_code, iter_reports
-from consumer.status.facts import Sources
-from consumer.status.report import Lag, LeaseWatch, Seen, ShardStatus, StatusReport, shard_statuses
+from consumer.status.command import iter_reports
+from consumer.status.report import Lag, LeaseWatch, Observation, shard_statuses
 from consumer.status.screen import render, short
-from consumer.stream.port import ShardInfo, StreamIdentity
-from tests.fakes.clock import START_MS, ManualClock
-from tests.fakes.lease_table import MemoryLeaseTable
-from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore
+from consumer.stream.port import ShardInfo
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.shard import FakeShard
-from tests.fakes.stream import FakeStream
-from tests.fakes.world import settings
-
-PREFIX = "raw/"
-NOW = START_MS // 60_000
-S0, S1 = "shardId-000000000000", "shardId-000000000001"
-LEASE = Lease(S0, Position(1005), 7, "w1")
-
-
-class Scene:
-    """A stream, a bucket and a table for the whole command below its arguments."""
-
-    def __init__(self, *leases: Lease) -> None:
-        self.clock = ManualClock()
-        self.bucket = MemoryBucket(self.clock)
-        self.store = MemoryStore(self.bucket)
-        self.stream = FakeStream(FakeShard(S0))
-        self.table = MemoryLeaseTable(*leases)
-        self.days = 7
-
-    def archive(self, *minutes: int, missing: int | None = None, continuity: Continuity | None = None) -> None:
-        """Begin the archive, and store a chain for S0 with one segment per minute."""
-        record = ApplicationRecord(
-            format=FORMAT,
-            stream_arn=self.stream.arn,
-            stream_created_ms=self.stream.created_ms,
-            application="app",
-            start="oldest",
-            start_at_ms=None,
-            writer="w",
-            written_at_ms=START_MS,
-        )
-        settle_application(self.store, PREFIX, self.stream.describe(), record, self.waits())
-        start = StartMarker(
-            format=FORMAT,
-            shard=S0,
-            sentinel="TRIM_HORIZON",
-            first="1000:0",
-            starting_hash_key="0",
-            ending_hash_key="9",
-            parents=[],
-            writer="w",
-            written_at=iso_time(START_MS),
-        )
-        self.store.put_if_absent(start_marker_key(PREFIX, S0), encode_marker(start), {}, JSON_TYPE)
-        after: Position | ChainStart = ChainStart("TRIM_HORIZON")
-        for number, minute in enumerate(minutes):
-            metadata = SegmentMetadata(
-                shard_id=S0,
-                minute=minute,
-                first=Position(1000 + 10 * number),
-                last=Position(1005 + 10 * number),
-                after=after,
-                records=1,
-                dropped=0,
-                payload_bytes=1,
-                arrival_min_ms=minute * 60_000,
-                arrival_max_ms=minute * 60_000,
-                writer="w",
-                continuity=continuity,
-            )
-            after = metadata.last
-            if number != missing:
-                key = segment_key(PREFIX, S0, minute, metadata.first)
-                self.store.put_if_absent(key, b"", metadata.encode(), BODY_TYPE)
-
-    def end(self, last: str | None) -> None:
-        """Close S0 with proof."""
-        self.stream.shards[S0].close()
-        marker = EndMarker(
-            format=FORMAT, shard=S0, last=last, children=[], proof="read", writer="w", written_at=iso_time(START_MS)
-        )
-        self.store.put_if_absent(end_marker_key(PREFIX, S0), encode_marker(marker), {}, JSON_TYPE)
-
-    def waits(self) -> Backoff:
-        """Return a small budget."""
-        return Backoff(self.clock, random.Random(1), budget_seconds=5)
-
-    def shards(self) -> dict[str, ShardInfo]:
-        """Return ListShards."""
-        return {name: info for name in self.stream.shards if (info := self.stream.shard(name))}
-
-    def sources(self, **changes: Any) -> Sources:  # noqa: ANN401 - any source
-        """Return whom to ask."""
-        sources = Sources(
-            settings=settings(),
-            store=self.store,
-            describe=self.stream.describe,
-            all_shards=self.shards,
-            table=self.table,
-            lags=None,
-            clock=self.clock,
-            waits=self.waits,
-            days=self.days,
-        )
-        return sources._replace(**changes)
-
-    def report(self, **changes: Any) -> StatusReport:  # noqa: ANN401 - any source
-        """Return the first report."""
-        return next(iter_reports(self.sources(**changes), 10))
-
-    def only(self) -> ShardStatus:
-        """Return the status of the only shard."""
-        (one,) = self.report().shards
-        return one
+from tests.fakes.status_scene import LEASE, NOW, S0, S1, StatusScene
 
 
 def test_a_shard_is_described() -> None:
     """Owner, checkpoint, and the end of its archive."""
-    scene = Scene(LEASE)
+    scene = StatusScene(LEASE)
     scene.archive(NOW - 1)
     one = scene.only()
-    assert (one.shard, one.state, one.owner, one.checkpoint) == (S0, "open", "w1", "1005:0")
-    assert (one.tail, one.tail_minute) == ("1005:0", "2026-11-21T10:15Z")
+    assert (one.shard, one.state, one.owner, one.checkpoint) == (S0, "open", "w1", "1005:2")
+    assert (one.tail, one.tail_minute) == ("1005:2", "2026-11-21T10:15Z")
     assert (one.gaps, one.notes) == ([], [])
 
 
 def test_nothing_is_written() -> None:
     """A look sends no PUT, and puts no row."""
-    scene = Scene(LEASE)
+    scene = StatusScene(LEASE)
     scene.archive(NOW)
     scene.store.requests.clear()
     scene.report()
@@ -156,7 +40,7 @@ def test_nothing_is_written() -> None:
 
 def test_a_lease_that_moves_between_the_looks_is_held() -> None:
     """And was renewed after the first of them."""
-    scene = Scene(LEASE)
+    scene = StatusScene(LEASE)
     scene.archive(NOW)
     scene.clock.on_sleep = lambda _: scene.table.seed(LEASE._replace(counter=8))
     one = scene.only()
@@ -165,7 +49,7 @@ def test_a_lease_that_moves_between_the_looks_is_held() -> None:
 
 def test_a_lease_that_stands_still_for_a_moment_is_unknown() -> None:
     """Two looks closer than a failover prove nothing."""
-    scene = Scene(LEASE)
+    scene = StatusScene(LEASE)
     scene.archive(NOW)
     one = scene.only()
     assert (one.lease, one.lease_age_seconds) == ("unknown", None)
@@ -173,7 +57,7 @@ def test_a_lease_that_stands_still_for_a_moment_is_unknown() -> None:
 
 def test_a_lease_that_stands_still_over_the_failover_time_is_expired() -> None:
     """Watching longer tells."""
-    scene = Scene(LEASE)
+    scene = StatusScene(LEASE)
     scene.archive(NOW)
     reports = list(itertools.islice(iter_reports(scene.sources(), 10), 4))
     assert [report.shards[0].lease for report in reports] == ["unknown", "unknown", "expired", "expired"]
@@ -186,29 +70,29 @@ def test_a_lease_that_stands_still_over_the_failover_time_is_expired() -> None:
 def test_a_lease_that_nobody_renews_has_its_own_word(lease: Lease, state: str) -> None:
     """Unowned rows, and rows of shards that have ended."""
     watch = LeaseWatch(10)
-    watch.look({S0: lease}, 0)
+    watch.note({S0: lease}, 0)
     assert watch.state(lease, 60) == (state, None)
 
 
 def test_a_shard_without_a_row_is_missing_one() -> None:
     """The table is there, its row is not."""
-    scene = Scene(LEASE)
+    scene = StatusScene(LEASE)
     scene.stream.shards[S1] = FakeShard(S1)
     scene.archive(NOW)
-    assert [one.lease for one in scene.report().shards] == ["unknown", "missing"]
+    assert [shard.lease for shard in scene.report().shards] == ["unknown", "missing"]
 
 
 def test_a_shard_that_the_stream_forgot_is_unlisted() -> None:
     """Its row or its archive still names it."""
-    scene = Scene(LEASE._replace(shard_id=S1))
+    scene = StatusScene(LEASE._replace(shard_id=S1))
     scene.archive(NOW)
     scene.stream.shards.clear()
-    assert [(one.shard, one.state) for one in scene.report().shards] == [(S0, "unlisted"), (S1, "unlisted")]
+    assert [(shard.shard, shard.state) for shard in scene.report().shards] == [(S0, "unlisted"), (S1, "unlisted")]
 
 
 def test_parents_and_children_are_named() -> None:
     """From ListShards."""
-    scene = Scene()
+    scene = StatusScene()
     scene.stream.shards[S0].close(S1)
     scene.stream.shards[S1] = FakeShard(S1)
     scene.stream.shards[S1].parents = (S0,)
@@ -218,46 +102,47 @@ def test_parents_and_children_are_named() -> None:
 
 def test_a_proven_end_is_not_behind() -> None:
     """And its tail is known without a search."""
-    scene = Scene()
-    scene.archive(NOW)
-    scene.end("1005:0")
+    scene = StatusScene()
+    (last,) = scene.archive(NOW)
+    scene.stream.shards[S0].close()
+    scene.end(S0, last)
     scene.store.requests.clear()
     one = scene.only()
-    assert (one.tail, one.behind_seconds, one.behind_source) == ("1005:0", 0, "end")
+    assert (one.tail, one.behind_seconds, one.behind_source) == ("1005:2", 0, "end")
     assert scene.store.requests["HEAD"] == 0
 
 
 def test_a_missing_segment_is_a_gap() -> None:
     """Named by the position before it."""
-    scene = Scene()
-    scene.archive(NOW - 2, NOW - 1, NOW, missing=1)
-    assert scene.only().gaps == ["missing after 1005:0"]
+    scene = StatusScene()
+    scene.archive(NOW - 2, NOW - 1, NOW, missing=[1])
+    assert scene.only().gaps == ["missing after 1005:2"]
 
 
 def test_a_doubtful_continuity_is_a_gap() -> None:
     """What the writer could not prove."""
-    scene = Scene()
-    scene.archive(NOW, continuity="unproven")
+    scene = StatusScene()
+    scene.archive(NOW, continuity=Continuity.UNPROVEN)
     assert scene.only().gaps == ["unproven before 1000:0"]
 
 
 def test_a_checkpoint_beyond_the_archive_is_said() -> None:
     """It never may: objects were deleted, or this is another prefix."""
-    scene = Scene(LEASE._replace(checkpoint=Position(2000)))
+    scene = StatusScene(LEASE._replace(checkpoint=Position(2000)))
     scene.archive(NOW)
     assert "beyond the archive" in scene.only().notes[0]
 
 
 def test_an_unproven_shard_end_is_said() -> None:
     """SHARD_END in the table, and no end.json."""
-    scene = Scene(LEASE._replace(checkpoint="SHARD_END"))
+    scene = StatusScene(LEASE._replace(checkpoint="SHARD_END"))
     scene.archive(NOW)
     assert "end.json is missing" in scene.only().notes[0]
 
 
 def test_a_quiet_shard_says_how_far_was_looked() -> None:
     """The walk back is bounded."""
-    scene = Scene()
+    scene = StatusScene()
     scene.archive(NOW - 10 * 1440)
     assert "--days" in scene.only().notes[0]
     scene.days = 11
@@ -266,85 +151,24 @@ def test_a_quiet_shard_says_how_far_was_looked() -> None:
 
 def test_a_damaged_segment_does_not_hide_the_rest() -> None:
     """It is a note of its shard."""
-    scene = Scene(LEASE)
+    scene = StatusScene(LEASE)
     scene.archive(NOW)
     (key,) = (key for key in scene.bucket.keys(PREFIX) if key.endswith(".gz"))
     scene.bucket.place(key, b"")
     assert "not a segment" in scene.only().notes[0]
 
 
-def test_a_missing_table_is_said_and_no_failure() -> None:
-    """With what to do."""
-    scene = Scene()
-    scene.archive(NOW)
-    report = scene.report()
-    assert ("there is none" in report.problems[0].sentence, exit_code(report)) == (True, 0)
-    assert report.shards[0].lease == "unknown"
-
-
-def test_an_archive_that_was_never_begun_is_said() -> None:
-    """The stream's shards and the leases are shown all the same."""
-    report = Scene(LEASE).report()
-    assert ("nothing is archived" in report.problems[0].sentence, exit_code(report)) == (True, 0)
-    assert report.shards[0].checkpoint == "1005:0"
-
-
-def test_another_streams_archive_is_refused_by_its_code() -> None:
-    """Exit code 6, and no tail of the other stream is shown."""
-    scene = Scene(LEASE)
-    scene.archive(NOW)
-    scene.stream.recreate(START_MS)
-    report = scene.report()
-    assert (exit_code(report), report.shards[0].tail) == (6, None)
-
-
-def test_an_unavailable_store_leaves_the_leases() -> None:
-    """Exit code 5."""
-    scene = Scene(LEASE)
-    scene.store.faults = EndlessFault(Fault.THROTTLED)
-    report = scene.report()
-    assert (exit_code(report), report.shards[0].owner) == (5, "w1")
-
-
-def test_an_unavailable_stream_leaves_the_archive() -> None:
-    """Exit code 5, and the archive's end is shown."""
-    scene = Scene(LEASE)
-    scene.archive(NOW)
-    scene.stream.unavailable = True
-    report = scene.report()
-    assert (exit_code(report), report.shards[0].tail) == (5, "1005:0")
-
-
-def test_an_unavailable_table_leaves_the_archive() -> None:
-    """Exit code 5; it is not called missing."""
-    scene = Scene()
-    scene.archive(NOW)
-    scene.table.unavailable = True
-    report = scene.report()
-    assert (exit_code(report), len(report.problems), report.shards[0].tail) == (5, 1, "1005:0")
-
-
-def test_an_unreadable_row_is_a_problem() -> None:
-    """KCL ignores it silently, so it must be seen here."""
-    scene = Scene(LEASE)
-    scene.archive(NOW)
-    assert scene.table.items is not None
-    del scene.table.items[S0]["leaseCounter"]
-    report = scene.report()
-    assert ("leaseCounter" in report.problems[0].sentence, report.shards[0].lease) == (True, "missing")
-
-
 def test_the_lag_is_taken_as_read() -> None:
     """Seconds and their source."""
     info = ShardInfo(S0, "0", "1", (), (), closed=False)
-    seen = Seen({S0: info}, {}, {}, {}, None, {S0: Lag(12.34, "record")})
-    (one,) = shard_statuses(seen, LeaseWatch(10), 0)
-    assert (one.behind_seconds, one.behind_source) == (12.3, "record")
+    observation = Observation({S0: info}, {}, {}, {}, None, {S0: Lag(12.34, "record")})
+    (shard,) = shard_statuses(observation, LeaseWatch(10), 0)
+    assert (shard.behind_seconds, shard.behind_source) == (12.3, "record")
 
 
 def test_json_carries_whole_positions() -> None:
     """Machines get what people are spared."""
-    scene = Scene(LEASE._replace(checkpoint=Position(10**55)))
+    scene = StatusScene(LEASE._replace(checkpoint=Position(10**55)))
     decoded = msgspec.json.decode(msgspec.json.encode(scene.report()))
     assert decoded["shards"][0]["checkpoint"] == f"{10**55}:0"
     assert decoded["format"] == 1
@@ -354,29 +178,15 @@ def test_json_carries_whole_positions() -> None:
     ("position", "text"), [(f"{10**55}:3", "…00000000:3"), ("TRIM_HORIZON", "TRIM_HORIZON"), (None, "-")]
 )
 def test_the_screen_shortens_positions(position: str | None, text: str) -> None:
-    """56 digits twice a row are no table."""
+    """56 digits twice a row make an unreadable table."""
     assert short(position) == text
 
 
 def test_the_screen_shows_problems_and_rows() -> None:
     """With the next step."""
-    scene = Scene(LEASE)
+    scene = StatusScene(LEASE)
     console = Console(width=160)
     with console.capture() as capture:
         console.print(render(scene.report()))
     text = capture.get()
-    assert all(word in text for word in (S0, "w1", "1005:0", "nothing is archived", "→ start with"))
-
-
-def refuse() -> StreamIdentity:
-    """Fail as Kinesis does."""
-    raise StreamUnavailable("Kinesis stayed unavailable", next_step="wait")
-
-
-def test_everything_down_is_no_crash() -> None:
-    """The report names each of them."""
-    scene = Scene()
-    scene.table.unavailable = True
-    scene.store.faults = EndlessFault(Fault.THROTTLED)
-    report = scene.report(describe=refuse)
-    assert len(report.problems) == 3
+    assert all(word in text for word in (S0, "w1", "1005:2", "nothing is archived", "→ start with"))

@@ -1,7 +1,8 @@
-"""How runs are cut, and what a steady shard costs."""
+"""When a buffer ends, how old it may be, and what a steady shard costs."""
 
 import pytest
 
+from archive.errors import BufferTooOld
 from archive.format.metadata import ChainStart
 from tests.fakes.clock import START_MS
 from tests.fakes.world import World
@@ -13,7 +14,7 @@ def world() -> World:
     return World()
 
 
-def test_a_run_ends_when_the_next_record_belongs_to_another_minute(world: World) -> None:
+def test_a_buffer_ends_when_the_next_record_belongs_to_another_minute(world: World) -> None:
     """Nothing is committed before, and the new minute's record waits."""
     worker = world.started()
     world.put(3)
@@ -36,7 +37,7 @@ def test_a_minute_that_changes_inside_a_batch_cuts_it(world: World) -> None:
     assert world.spans()[:2] == [(0, 1), (2, 3)]
 
 
-def test_arrival_times_that_step_back_only_make_runs_shorter(world: World) -> None:
+def test_arrival_times_that_step_back_only_make_buffers_shorter(world: World) -> None:
     """Records stay in position order; each change of minute cuts, also backwards."""
     worker = world.started()
     for second in (59, 60, 59, 61, 59):
@@ -48,8 +49,8 @@ def test_arrival_times_that_step_back_only_make_runs_shorter(world: World) -> No
     world.check_everything_archived()
 
 
-def test_a_run_ends_before_it_grows_beyond_its_size(world: World) -> None:
-    """The record that would not fit begins the next run, whether it comes in the same batch or in another."""
+def test_a_buffer_ends_before_it_grows_beyond_its_size(world: World) -> None:
+    """The record that would not fit begins the next buffer, whether it comes in the same batch or in another."""
     worker = world.started(max_segment_bytes=10_000)
     for count in (5, 1, 1, 1, 1):
         world.put(count, data=b"x" * 3000)
@@ -60,7 +61,7 @@ def test_a_run_ends_before_it_grows_beyond_its_size(world: World) -> None:
     world.check_everything_archived()
 
 
-def test_a_record_larger_than_the_limit_is_a_run_of_its_own(world: World) -> None:
+def test_a_record_larger_than_the_limit_is_a_segment_of_its_own(world: World) -> None:
     """The limit cuts, it never refuses."""
     worker = world.started(max_segment_bytes=1)
     world.put(3, data=b"x" * 100)
@@ -110,7 +111,7 @@ def test_an_idle_shard_lingers_for_late_records(world: World) -> None:
     assert world.spans() == [(0, 0)]
 
 
-def test_a_wall_clock_that_is_behind_cannot_hold_a_run_for_ever(world: World) -> None:
+def test_a_wall_clock_that_is_behind_cannot_hold_a_buffer_for_ever(world: World) -> None:
     """The buffer's own age, by the monotonic clock, ends it after 60 s + linger."""
     worker = world.started()
     world.put()
@@ -206,4 +207,16 @@ def test_an_aggregate_of_one_arrival_time_stays_in_order(world: World) -> None:
     worker.daemon.request_shutdown()
     assert world.spans() == [(0, 2)]
     assert world.metadata().last.sub == 2
+    world.check_everything_archived()
+
+
+def test_a_buffer_that_is_too_old_is_thrown_away(world: World) -> None:
+    """After a pause of an hour the slot may have been expired: no PUT, exit, and the records come again."""
+    world.put(6)
+    worker = world.holding(6)
+    world.clock.advance(3600)
+    with pytest.raises(BufferTooOld):
+        worker.daemon.tick()
+    assert "PUT" not in worker.store.requests
+    world.archive_all()
     world.check_everything_archived()

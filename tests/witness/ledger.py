@@ -6,18 +6,13 @@ The tests' own witness. A place is (shard, position); KPL aggregates count their
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from archive.format.aggregate import Delivery, deaggregate
 from archive.format.position import Position
-from tests.e2e.aggregate import aggregate
+from demo.ledger import RecordRef, fingerprint
+from tests.witness.aggregate import aggregate
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
-
-
-class Place(NamedTuple):
-    """Where a user record stands."""
-
-    shard_id: str
-    position: Position
 
 
 class Sent(NamedTuple):
@@ -33,9 +28,9 @@ class Producer:
     def __init__(self, client: "KinesisClient", stream: str) -> None:
         self._client = client
         self._stream = stream
-        self.ledger: dict[Place, Sent] = {}
+        self.ledger: dict[RecordRef, Sent] = {}
 
-    def put(self, records: Iterable[Sent]) -> list[Place]:
+    def put(self, records: Iterable[Sent]) -> list[RecordRef]:
         """Put plain records with one PutRecords; returns their places in the same order."""
         batch = list(records)
         answer = self._client.put_records(
@@ -43,12 +38,12 @@ class Producer:
             Records=[{"PartitionKey": record.partition_key, "Data": record.data} for record in batch],
         )
         assert answer.get("FailedRecordCount", 0) == 0, "the embedded Kinesis never throttles"
-        places = [Place(row["ShardId"], Position(int(row["SequenceNumber"]))) for row in answer["Records"]]
+        places = [RecordRef(row["ShardId"], Position(int(row["SequenceNumber"]))) for row in answer["Records"]]
         for place, record in zip(places, batch, strict=True):
             self._note(place, record)
         return places
 
-    def put_numbered(self, count: int, *, key: str | None = None, size: int = 40) -> list[Place]:
+    def put_numbered(self, count: int, *, key: str | None = None, size: int = 40) -> list[RecordRef]:
         """Put `count` records of at least `size` bytes with distinct payloads; without `key` over all shards."""
         begin = len(self.ledger)
         return self.put(
@@ -56,23 +51,42 @@ class Producer:
             for number in range(count)
         )
 
-    def put_numbered_aggregate(self, count: int, *, key: str = "café-日", size: int = 100) -> list[Place]:
+    def put_numbered_aggregate(self, count: int, *, key: str = "café-日", size: int = 100) -> list[RecordRef]:
         """Put one aggregate of `count` user records of at least `size` bytes with distinct payloads."""
         begin = len(self.ledger)
         return self.put_aggregate(
             [Sent(key, f'{{"n":{begin + number}}}'.ljust(size).encode()) for number in range(count)]
         )
 
-    def put_aggregate(self, records: Sequence[Sent]) -> list[Place]:
+    def put_aggregate(self, records: Sequence[Sent]) -> list[RecordRef]:
         """Put one KPL aggregate; every key of it must belong to the shard of the first key."""
         answer = self._client.put_record(
             StreamName=self._stream, PartitionKey=records[0].partition_key, Data=aggregate(records)
         )
         sequence = int(answer["SequenceNumber"])
-        places = [Place(answer["ShardId"], Position(sequence, sub)) for sub in range(len(records))]
+        places = [RecordRef(answer["ShardId"], Position(sequence, sub)) for sub in range(len(records))]
         for place, record in zip(places, records, strict=True):
             self._note(place, record)
         return places
+
+    def fingerprints(self) -> dict[RecordRef, bytes]:
+        """Return the ledger as the demo's reader compares it."""
+        return {place: fingerprint(sent.partition_key, sent.data) for place, sent in self.ledger.items()}
+
+    def put_undeclared(self, records: Sequence[tuple[str, bytes]]) -> list[Delivery]:
+        """Put (partition key, data) as they are and note what KCL must deliver of each, which is returned, too.
+
+        The stream must have one shard.
+        """
+        answer = self._client.put_records(
+            StreamName=self._stream, Records=[{"PartitionKey": key, "Data": data} for key, data in records]
+        )
+        deliveries = [deaggregate(key, data) for key, data in records]
+        for row, delivery in zip(answer["Records"], deliveries, strict=True):
+            for user in delivery.delivered:
+                place = RecordRef(row["ShardId"], Position(int(row["SequenceNumber"]), user.sub))
+                self._note(place, Sent(user.partition_key, user.data))
+        return deliveries
 
     def last(self) -> dict[str, Position]:
         """Return the last acknowledged position of each shard."""
@@ -81,6 +95,6 @@ class Producer:
             last[shard_id] = max(position, last.get(shard_id, position))
         return last
 
-    def _note(self, place: Place, record: Sent) -> None:
+    def _note(self, place: RecordRef, record: Sent) -> None:
         assert place not in self.ledger, f"the stream gave {place} twice"
         self.ledger[place] = record

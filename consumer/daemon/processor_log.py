@@ -1,7 +1,11 @@
-"""Which processors of a daemon live, so that a daemon that is only waiting for dead ones need not be waited for.
+"""The processors' log lines, which pass through the supervisor's hands on stderr, and what it learns from them.
+
+The daemon loses a child's exit code: it exits 1 whatever the child said. So the code is read from the child's own
+last line, `processor_failed`.
 
 When a processor dies, the daemon ends itself, and asks the others to commit and leave. It then waits out the whole
-`shutdownGraceMillis` for the dead one. Once no processor is left, nothing can come of that wait.
+`shutdownGraceMillis` for the dead one. Once no processor is left, nothing can come of that wait: their log lines tell
+which processors live.
 """
 
 import os
@@ -9,11 +13,42 @@ import select
 import threading
 from typing import Final
 
-from consumer.daemon.processor_events import ENDED, STARTED, ProcessorEvent
+import msgspec
 
 POLL_SECONDS: Final = 0.5
+STARTED: Final = "processor_started"
+ENDED: Final = "processor_ended"
+FAILED: Final = "processor_failed"
 _SILENT_POLLS: Final = 4
 """A processor's last line takes its way through the daemon: so many polls long it may still come."""
+
+
+class ProcessorEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One log line of a processor; what the line does not say has its default."""
+
+    event: str
+    pid: int = 0
+    shard: str = ""
+    records: int = 0
+    payload_bytes: int = 0
+    body_bytes: int = 0
+    attempts: int = 0
+    exit_code: int = 1
+    error: str = ""
+    next_step: str = ""
+
+
+_DECODER: Final = msgspec.json.Decoder(ProcessorEvent)
+
+
+def read_event(line: bytes) -> ProcessorEvent | None:
+    """Return the event of a log line; None when the line is not one, for whatever reason it was printed."""
+    if not line.startswith(b"{"):
+        return None
+    try:
+        return _DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
 
 
 class ProcessorWatch:

@@ -1,0 +1,29 @@
+"""The metadata of a day's objects, asked for by HEAD where no line is read."""
+
+from collections.abc import Mapping, Sequence
+
+from archive.store.retrying import RetryingStorage
+from compaction.inventory.inventory import Inventory, Row, in_parallel
+from compaction.inventory.segments import Described, Fields, decode_if_ours, describe, misplaced, parse
+
+
+def head_rows(storage: RetryingStorage, rows: Sequence[Row]) -> dict[str, Fields]:
+    """Ask for the metadata of objects, many at once; None where an object is gone."""
+
+    def fields(row: Row) -> Fields:
+        head = storage.head(row.key)
+        return None if head is None else head.metadata
+
+    return dict(zip((row.key for row in rows), in_parallel(fields, rows), strict=True))
+
+
+def sort_out(storage: RetryingStorage, inventory: Inventory, metadata: Mapping[str, Fields]) -> Described:
+    """Sort out the day's objects; looks outside the day only for the originals of misplaced ones."""
+    objects = parse((row, metadata[row.key]) for row in inventory.rows)
+    rows = [Row(key, 0, "", 0, None) for key in misplaced(inventory.prefix, objects)]
+    elsewhere = {
+        key: parsed
+        for key, fields in head_rows(storage, rows).items()
+        if (parsed := decode_if_ours(fields)) is not None
+    }
+    return describe(inventory.prefix, objects, elsewhere)

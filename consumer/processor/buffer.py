@@ -1,0 +1,77 @@
+"""A buffer: a segment in the making, that is the records of one minute that are held, and since when.
+
+It is a contiguous part of the shard. Where it ends never matters for correctness, only that its slot is named by its
+first record and that it follows the chain's tail (docs/decisions/0003).
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from archive.errors import BufferTooOld
+from archive.format.minute import MINUTE_MS
+from archive.format.record import Record
+from archive.format.segment import SegmentWriter
+from consumer.settings.settings import Settings
+
+Reason = Literal["minute", "size", "stored_range", "near_retention", "flush", "idle", "shutdown", "shard_end"]
+"""Why a buffer is committed."""
+
+
+class Buffer:
+    """Records on their way to a slot, held since `since` on the monotonic clock; the last came at `last_arrival`."""
+
+    def __init__(self, shard_id: str, minute: int, settings: Settings, since: float) -> None:
+        self.segment = SegmentWriter(shard_id, minute)
+        self.since = self.last_arrival = since
+        self._settings = settings
+
+    @property
+    def room(self) -> int:
+        """How many bytes may still be added."""
+        return self._settings.max_segment_bytes - self.segment.raw_bytes
+
+    def hold(self, records: Sequence[Record], duplicates: Sequence[str | None]) -> None:
+        """Add records; those that `duplicates` names as copies of something go beside. Without verdicts all stay."""
+        start = 0
+        for index, duplicate_of in enumerate(duplicates):
+            if duplicate_of is not None:
+                if index > start:
+                    self.segment.extend(records[start:index])
+                self.segment.drop(records[index], duplicate_of)
+                start = index + 1
+        if start < len(records):
+            self.segment.extend(records[start:])
+
+    def rest(self) -> "Buffer":
+        """Return an empty buffer of the same minute and age."""
+        return Buffer(self.segment.shard_id, self.segment.minute, self._settings, self.since)
+
+    def ends_before(self, minute: int, payload_bytes: int) -> Reason | None:
+        """Return why a record of this minute and payload cannot be added; None when it can."""
+        if minute != self.segment.minute:
+            return "minute"
+        return "size" if payload_bytes > self.room else None
+
+    def due(self, now: float, now_ms: int, *, near_retention: bool) -> Reason | None:
+        """Return why the buffer must wait no longer; None while it may."""
+        settings, age = self._settings, now - self.since
+        if near_retention:
+            return "near_retention"
+        if settings.flush_seconds is not None and age >= settings.flush_seconds:
+            return "flush"
+        is_over = now_ms >= (self.segment.minute + 1) * MINUTE_MS or age >= MINUTE_MS / 1000 + settings.linger_seconds
+        return "idle" if is_over and now - self.last_arrival >= settings.linger_seconds else None
+
+    def seconds_left(self, now: float) -> float:
+        """Return how long it may still be sent: once it is older, its slot may have been expired."""
+        return self._settings.max_segment_age_seconds - (now - self.since)
+
+    def check_age(self, now: float) -> None:
+        """Raise BufferTooOld when the buffer has outlived its guarantee."""
+        age, segment = now - self.since, self.segment
+        if age > self._settings.max_segment_age_seconds:
+            raise BufferTooOld(
+                f"the buffer of {segment.shard_id} is {age:.0f} s old, older than maxSegmentAgeSeconds "
+                f"({self._settings.max_segment_age_seconds:g}); {segment.records} buffered records were thrown away",
+                next_step="nothing is lost, they will be delivered again; look for pauses of this process or host",
+            )

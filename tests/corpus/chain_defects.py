@@ -1,0 +1,155 @@
+"""Defects of chains: segments that are missing, overlap or fork; beginnings, links and ends that prove nothing."""
+
+import msgspec
+
+from archive.format.keys import end_marker_key, start_marker_key
+from archive.format.metadata import SegmentMetadata
+from archive.format.position import Position
+from compaction.verdict.findings import Code
+from tests.corpus.expected import Expected, Seen
+from tests.corpus.model import PREFIX, Corpus, Shard, copy_of, make_segment
+from tests.fakes.archive_scene import end_marker
+
+
+def missing_object(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Delete a segment between two others."""
+    del corpus
+    before, after = shard.segments[index - 1], shard.segments[index + 1]
+    del shard.segments[index]
+    return [Expected(Code.BROKEN_CHAIN, shard.shard_id, (before.key, after.key))]
+
+
+def missing_day(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Delete every segment of the day, of a shard that goes on in the next one or has an end."""
+    del index
+    inside = set(shard.in_day(corpus.day))
+    shard.segments = [one for number, one in enumerate(shard.segments) if number not in inside]
+    return [Expected(Code.BROKEN_CHAIN, shard.shard_id, (shard.segments[-1].key,))]
+
+
+def missing_tail(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Delete the last segment of a shard whose end a marker or checkpoint names."""
+    del corpus, index
+    del shard.segments[-1]
+    return [Expected(Code.BROKEN_CHAIN, shard.shard_id, (shard.segments[-1].key,))]
+
+
+def overlapping_segments(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Let a segment hold the first two records of the next one too."""
+    del corpus
+    one, following = shard.segments[index], shard.segments[index + 1]
+    shared = [
+        msgspec.structs.replace(record, arrival_ms=one.records[-1].arrival_ms) for record in following.records[:2]
+    ]
+    made = make_segment(
+        shard.shard_id, one.metadata.minute, one.records + shared, one.metadata.after, one.metadata.writer
+    )
+    shard.segments[index] = made
+    keys = (made.key, following.key)
+    return [
+        Expected(Code.OVERLAPPING_SEGMENTS, shard.shard_id, keys),
+        Expected(Code.DUPLICATE_RECORD, shard.shard_id, keys, 2, seen=Seen.KEYS),
+    ]
+
+
+def forked_chain(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Cut a segment in two that both claim the same predecessor."""
+    del corpus
+    one = shard.segments[index]
+    half = len(one.records) // 2
+    halves = [
+        make_segment(shard.shard_id, one.metadata.minute, records, one.metadata.after, f"fork-{number}-{one.key}")
+        for number, records in enumerate((one.records[:half], one.records[half:]))
+    ]
+    shard.segments[index : index + 1] = halves
+    return [Expected(Code.FORKED_CHAIN, shard.shard_id, (halves[1].key,))]
+
+
+def unproven_continuity(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Mark a segment as one before which records may have been trimmed."""
+    del corpus
+    one = shard.segments[index]
+    one.fields["continuity"] = "unproven"
+    return [Expected(Code.UNPROVEN_CONTINUITY, shard.shard_id, (one.key,), severity="unknown")]
+
+
+def lost_continuity(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Mark a segment as one before which records were trimmed."""
+    del corpus
+    one = shard.segments[index]
+    one.fields["continuity"] = "lost"
+    return [Expected(Code.BROKEN_CHAIN, shard.shard_id, (one.key,))]
+
+
+def missing_start(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Delete start.json of a shard that begins in the day."""
+    del index
+    _begin_in_day(corpus, shard)
+    shard.has_start = False
+    return [Expected(Code.MISSING_START, shard.shard_id, (shard.segments[0].key,))]
+
+
+def missing_first(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Delete the first segment of a shard that begins in the day."""
+    del index
+    _begin_in_day(corpus, shard)
+    del shard.segments[0]
+    return [Expected(Code.BROKEN_CHAIN, shard.shard_id, (shard.segments[0].key,))]
+
+
+def unproven_end(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Take away what proves the end of a shard's day."""
+    del index
+    shard.segments = [one for one in shard.segments if one.metadata.minute < corpus.day.shift(1).first_minute]
+    shard.end, shard.checkpoint = None, None
+    tail = shard.segments[-1]
+    return [Expected(Code.UNPROVEN_END, shard.shard_id, (tail.key,), severity="unknown")]
+
+
+def expired_end(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Let end.json say that the shard's end could not be read any more."""
+    del index
+    shard.segments = [one for one in shard.segments if one.metadata.minute < corpus.day.shift(1).first_minute]
+    tail = shard.segments[-1]
+    written_at = f"{corpus.day.shift(1)}T00:10:00.000Z"
+    shard.end = msgspec.structs.replace(
+        end_marker(shard.shard_id, tail.metadata.last, written_at=written_at), proof="expired"
+    )
+    return [Expected(Code.UNPROVEN_END, shard.shard_id, (tail.key,), severity="unknown")]
+
+
+def wrong_end(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Let the checkpoint lie behind the last segment: one is missing."""
+    del index
+    unproven_end(corpus, shard, 0)
+    tail = shard.segments[-1]
+    shard.checkpoint = Position(tail.metadata.last.sequence + 5)
+    return [Expected(Code.BROKEN_CHAIN, shard.shard_id, (tail.key,))]
+
+
+def _begin_in_day(corpus: Corpus, shard: Shard) -> None:
+    """Let the shard begin with its first segment of the day."""
+    first = shard.in_day(corpus.day)[0]
+    shard.segments = [copy_of(one) for one in shard.segments[first:]]
+    start = shard.segments[0]
+    fields = {**start.metadata.encode(), "after": "TRIM_HORIZON"}
+    start.metadata = SegmentMetadata.decode(fields)
+    start.fields = fields
+
+
+def unreadable_marker(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Damage start.json of a shard that begins in the day."""
+    del index
+    _begin_in_day(corpus, shard)
+    shard.has_start = False
+    key = start_marker_key(PREFIX, shard.shard_id)
+    corpus.objects[key] = (b"{", {})
+    return [Expected(Code.UNREADABLE_OBJECT, shard.shard_id, (key,))]
+
+
+def unreadable_end(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Damage end.json of a shard that has nothing else to prove its end."""
+    unproven_end(corpus, shard, index)
+    key = end_marker_key(PREFIX, shard.shard_id)
+    corpus.objects[key] = (b"[]", {})
+    return [Expected(Code.UNREADABLE_OBJECT, shard.shard_id, (key,))]

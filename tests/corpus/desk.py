@@ -1,0 +1,191 @@
+"""An archive and an output in two folders, and the nightly job's runs on them."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+
+from archive.clock import SystemClock
+from archive.format.day import Day
+from archive.format.position import Position
+from archive.store.places import StorePrefix, open_storage
+from archive.store.retrying import RetryingStorage
+from archive.store.storage import Address, Storage
+from compaction.job.context import AuditOptions, JobContext
+from compaction.publish.generation import DayFolder, Manifest
+from compaction.publish.publisher import GRACE_MS, Publisher
+from compaction.rewrite import Compacted, CompactOptions, compact_day
+from tests.corpus.auditing import job_context
+from tests.corpus.event_defects import (
+    repeated_after_midnight,
+    repeated_event,
+    repeated_in_another_shard,
+    repeated_later,
+)
+from tests.corpus.model import PREFIX, Corpus, Shape, make_segment
+from tests.corpus.reading import published_rows
+from tests.fakes.clock import ManualClock
+
+DAY = Day.parse("2026-11-20")
+OUT = "tables/"
+Row = tuple[str, Position, bytes]
+
+
+class Desk:
+    """An archive and an output in two folders, and runs on them."""
+
+    def __init__(self, folder: Path, corpus: Corpus | None = None) -> None:
+        self.corpus = corpus or Corpus(DAY)
+        self.raw = folder / "raw"
+        self.out = StorePrefix(Address(None, str(folder / "out")), OUT)
+        self.clock = ManualClock()
+        self.storage = open_storage(self.out.address)
+        self.put()
+
+    def put(self) -> None:
+        """Write what is new in the corpus."""
+        self.corpus.write(open_storage(Address(None, str(self.raw))))
+
+    def context(self) -> JobContext:
+        """Return the context of one run."""
+        return job_context(self.raw, self.corpus.checkpoints, clock=self.clock)
+
+    def compact(
+        self,
+        storage: Storage | None = None,
+        *,
+        audit: AuditOptions | None = None,
+        day: Day = DAY,
+        accept_defects: bool = False,
+        **changes: object,
+    ) -> Compacted:
+        """Compact a day; `changes` replace parts of the context."""
+        options = CompactOptions(audit or AuditOptions(), self.out, accept_defects)
+        given = self.context()._replace(**changes)  # type: ignore[arg-type]
+        return compact_day(given, self._retrying(storage or self.storage), day, options)
+
+    def publisher(self) -> Publisher:
+        """Return the publisher of the day."""
+        return Publisher(self._retrying(self.storage), DayFolder(self.out.prefix, DAY))
+
+    def _retrying(self, storage: Storage) -> RetryingStorage:
+        return RetryingStorage(storage, self.context().archive.new_backoff)
+
+    def published_rows(self) -> list[tuple[str, str, int]]:
+        """Read the day as a reader does: the pointer, its manifest, its files."""
+        pointer = self.publisher().current().pointer
+        if pointer is None:
+            return []
+        manifest = self.publisher().manifest(pointer.generation)
+        assert manifest is not None
+        rows = []
+        for file in manifest.files:
+            table = pq.ParquetFile(Path(self.storage.uri(file.key))).read()
+            rows += [
+                (row["shard_id"], row["sequence_number"], row["sub_sequence_number"]) for row in table.to_pylist()
+            ]
+        return rows
+
+    def after_grace_ms(self) -> int:
+        """Return a time at which all that is there now, by the file system's clock and by ours, is old."""
+        return max(SystemClock().now_ms(), self.clock.now_ms()) + GRACE_MS + 60_000
+
+    def archive_more(self) -> None:
+        """Let one more segment of the day arrive in the shard whose end the checkpoint proves."""
+        shard = self.corpus.shards[2]
+        last = shard.segments[-1]
+        record = last.records[-1]
+        late = msgspec.structs.replace(record, sequence_number=str(int(record.sequence_number) + 9))
+        made = make_segment(shard.shard_id, last.metadata.minute, [late], last.metadata.last, "late")
+        shard.segments.append(made)
+        shard.checkpoint = made.metadata.last
+        store = open_storage(Address(None, str(self.raw)))
+        store.put_if_absent(made.key, made.body, made.fields, "application/gzip")
+
+
+class Mill(Desk):
+    """Rewrites that leave repeated events out."""
+
+    def rewrite(
+        self, event_id: str | None = "n", *, drop: bool = True, day: Day = DAY, accept_defects: bool = False
+    ) -> Compacted:
+        """Compact a day; with an event id, copies are left out unless `drop` is false."""
+        drop = drop and event_id is not None
+        audit = AuditOptions(event_id=event_id, published=self.out, drop_producer_duplicates=drop)
+        return self.compact(audit=audit, day=day, accept_defects=accept_defects)
+
+    def manifest(self, event_id: str | None = "n", *, drop: bool = True) -> Manifest:
+        """Compact the day; return what was published."""
+        found = self.rewrite(event_id, drop=drop).manifest
+        assert found is not None
+        return found
+
+    def rows(self, manifest: Manifest) -> list[Row]:
+        """Return the rows of a generation, file by file."""
+        return list(published_rows(self.storage, manifest))
+
+
+def rows_of(corpus: Corpus, day: Day = DAY) -> list[Row]:
+    """Return the lines of a day, in order."""
+    return [
+        (shard.shard_id, record.position, record.data)
+        for shard in corpus.shards
+        for index in shard.in_day(day)
+        for record in shard.segments[index].records
+    ]
+
+
+def repeated() -> tuple[Corpus, list[Row]]:
+    """Return an archive with copies of every kind, and the rows that must not be published."""
+    corpus = Corpus(DAY, shape=Shape(shards=5))
+    for number, defect in enumerate(
+        (repeated_event, repeated_later, repeated_after_midnight, repeated_in_another_shard)
+    ):
+        defect(corpus, corpus.shards[number], 3)
+    one, two, three, four, _ = corpus.shards
+    copies = [
+        (one, one.segments[3], 2),
+        (one, one.segments[3], 4),
+        (two, two.segments[two.in_day(DAY)[-1]], 1),
+        (three, three.segments[3], 0),
+        (three, three.segments[3], 3),
+        (four, four.segments[3], 2),
+    ]
+    return corpus, [
+        (shard.shard_id, stored.records[place].position, stored.records[place].data)
+        for shard, stored, place in copies
+    ]
+
+
+def expire(mill: Mill, generation: str) -> None:
+    """Delete the raw objects of the day before, as `minutebook expire` does."""
+    yesterday = DAY.shift(-1)
+    tombstone = {
+        "format": 1,
+        "day": str(yesterday),
+        "generation": generation,
+        "segments": 0,
+        "bytes": 0,
+        "shards": {
+            shard.shard_id: {
+                "runs": [
+                    {
+                        "after": str(one.metadata.after),
+                        "first": str(one.metadata.first),
+                        "last": str(one.metadata.last),
+                        "segments": 1,
+                    }
+                    for one in shard.segments
+                    if one.metadata.minute in yesterday
+                ],
+                "kept": [],
+            }
+            for shard in mill.corpus.shards
+        },
+        "writer": "w",
+        "written_at": "t",
+    }
+    store = open_storage(Address(None, str(mill.raw)))
+    store.put_if_absent(f"{PREFIX}_expired/{yesterday}.json", json.dumps(tombstone).encode(), {}, "application/json")
+    store.delete([row.key for row in store.list_objects(yesterday.path(PREFIX))])

@@ -1,0 +1,70 @@
+"""Commands as a person runs them on an application, and a worker that counts what it is given."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from consumer.status.report import StatusReport
+from tests.e2e import counting_processor
+from tests.e2e.harness import Application
+from tests.e2e.worker import Worker
+from tests.witness.waiting import PATIENCE_SECONDS, wait_until
+
+_BIN = Path(sys.executable).parent
+
+
+@dataclass(kw_only=True)
+class Answer:
+    """What a run of the command said."""
+
+    code: int
+    text: str
+
+
+def restore(app: Application, *options: str) -> Answer:
+    """Run the command as a person does."""
+    return _run(app, "restore", *options)
+
+
+def status(app: Application) -> StatusReport:
+    """Run `minutebook status --json`."""
+    answer = _run(app, "status", "--json")
+    assert answer.code == 0, answer.text
+    return msgspec.json.decode(answer.text, type=StatusReport)
+
+
+def settled_status(app: Application) -> StatusReport:
+    """Run it until it knows about every lease: a busy worker renews late, and is then rightly called unknown."""
+    found: list[StatusReport] = []
+
+    def knows_all() -> bool:
+        found.append(status(app))
+        return all(shard.lease != "unknown" for shard in found[-1].shards)
+
+    wait_until(knows_all, "status knows about every lease")
+    return found[-1]
+
+
+def _run(app: Application, command: str, *options: str) -> Answer:
+    done = subprocess.run(
+        [str(_BIN / "minutebook"), command, str(app.properties("command")), *options],
+        env={**app.environment(), "COLUMNS": "300"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    return Answer(code=done.returncode, text=done.stdout + done.stderr)
+
+
+def counting_worker(app: Application, worker_id: str, folder: Path, counts: Path) -> Worker:
+    """Start `minutebook consume` under another worker id, with the count between daemon and processor."""
+    path = app.properties(worker_id)
+    script = [sys.executable, counting_processor.__file__, str(counts), str(_BIN / "minutebook-processor"), str(path)]
+    with path.open("a") as file:
+        file.write(f"executableName = {' '.join(script)}\n")
+    command = [str(_BIN / "minutebook"), "consume", str(path), "--state-dir", str(folder / worker_id)]
+    return Worker(command, app.environment(), folder / f"{worker_id}.log")

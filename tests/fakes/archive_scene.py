@@ -1,0 +1,195 @@
+"""An archive as processors leave it: the application's record, chains of segments, and markers, in any store.
+
+A chain is whole and tells the truth unless a test asks for something else: each segment names the one before it, and
+its metadata are those of its body.
+"""
+
+import random
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from archive.format.document import FORMAT
+from archive.format.keys import application_key, duplicates_key, end_marker_key, segment_key, start_marker_key
+from archive.format.markers import JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
+from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
+from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
+from archive.format.record import Record
+from archive.format.segment import SegmentWriter
+from archive.retry import Backoff
+from archive.store.commit import BODY_TYPE
+from archive.store.objects import ObjectStore, PutOutcome
+from archive.store.retrying import RetryingStore
+from consumer.stream.port import StreamIdentity
+from tests.fakes.clock import START_MS, ManualClock
+from tests.fakes.memory_store import MemoryBucket, MemoryStore
+from tests.fakes.shard import FakeShard
+from tests.fakes.stream import FakeStream
+
+PREFIX = "raw/"
+CHAIN_START = ChainStart("TRIM_HORIZON")
+Store = TypeVar("Store", bound=ObjectStore)
+BEGUN_AT = "2026-01-01T00:00:00.000Z"
+"""When markers say that they were written, unless told."""
+
+
+class Stored(NamedTuple):
+    """One segment that was written: where it lies and what it says about itself."""
+
+    key: str
+    metadata: SegmentMetadata
+
+
+class ArchiveScene(Generic[Store]):
+    """Writes an archive into `store`, below `prefix`."""
+
+    def __init__(self, store: Store, prefix: str = PREFIX) -> None:
+        self.store = store
+        self.prefix = prefix
+        self._tails: dict[str, Position] = {}
+
+    def settle(self, identity: StreamIdentity, *, start_at_ms: int | None = None) -> None:
+        """Tie the prefix to a stream, with the application's start: the oldest record unless told."""
+        record = ApplicationRecord(
+            format=FORMAT,
+            stream_arn=identity.arn,
+            stream_created_ms=identity.created_ms,
+            application="app",
+            start="oldest" if start_at_ms is None else str(start_at_ms),
+            start_at_ms=start_at_ms,
+            writer="w",
+            written_at_ms=START_MS,
+        )
+        self._put(application_key(self.prefix), encode_marker(record), JSON_TYPE)
+
+    def begin(
+        self, shard_id: str, *, sentinel: str = "TRIM_HORIZON", first: str = "1000:0", begun_at: str = BEGUN_AT
+    ) -> None:
+        """Write start.json."""
+        marker = StartMarker(
+            format=FORMAT,
+            shard=shard_id,
+            sentinel=sentinel,
+            first=first,
+            starting_hash_key="0",
+            ending_hash_key="9",
+            parents=[],
+            writer="w",
+            written_at=begun_at,
+        )
+        self._put(start_marker_key(self.prefix, shard_id), encode_marker(marker), JSON_TYPE)
+
+    def end(self, shard_id: str, last: Position | None, *children: str) -> None:
+        """Write end.json."""
+        self.put_end(end_marker(shard_id, last, children=children))
+
+    def put_end(self, marker: EndMarker) -> None:
+        """Write an end.json that may say anything."""
+        self._put(end_marker_key(self.prefix, marker.shard), encode_marker(marker), JSON_TYPE)
+
+    def segment(
+        self,
+        shard_id: str,
+        minute: int,
+        records: Sequence[Record] = (),
+        *,
+        after: Predecessor | None = None,
+        duplicate_of: Mapping[Position, str] | None = None,
+        continuity: Continuity = Continuity.PROVEN,
+        writer: str = "w",
+        is_stored: bool = True,
+    ) -> Stored:
+        """Append a segment to the shard's chain, or behind `after`; without records it gets two of its own.
+
+        `duplicate_of`: what each record that was dropped is a copy of; the dropped lines are stored as well.
+        """
+        predecessor: Predecessor = self._tails.get(shard_id, CHAIN_START) if after is None else after
+        dropped = duplicate_of or {}
+        made = SegmentWriter(shard_id, minute)
+        for record in records or two_records(predecessor, minute):
+            if record.position in dropped:
+                made.drop(record, dropped[record.position])
+            else:
+                made.extend([record])
+        metadata = made.metadata(after=predecessor, writer=writer, continuity=continuity)
+        key = segment_key(self.prefix, shard_id, minute, metadata.first)
+        if is_stored:
+            if dropped:
+                beside = duplicates_key(self.prefix, shard_id, minute, metadata.first, writer)
+                self._put(beside, made.duplicates_body(), BODY_TYPE)
+            self._put(key, made.body(), BODY_TYPE, metadata.encode())
+        self._tails[shard_id] = metadata.last
+        return Stored(key, metadata)
+
+    def chain(
+        self,
+        shard_id: str,
+        minutes: Iterable[int],
+        *,
+        missing: Collection[int] = (),
+        continuity: Continuity = Continuity.PROVEN,
+    ) -> list[Position]:
+        """Append one segment per minute, in this order of positions; returns their last positions.
+
+        Those whose number is in `missing` are left out of the store; `continuity` is that of the first one.
+        """
+        return [
+            self.segment(
+                shard_id,
+                minute,
+                continuity=continuity if number == 0 else Continuity.PROVEN,
+                writer=f"w{number}",
+                is_stored=number not in missing,
+            ).metadata.last
+            for number, minute in enumerate(minutes)
+        ]
+
+    def _put(self, key: str, body: bytes, content_type: str, fields: Mapping[str, str] | None = None) -> None:
+        """Put an object; a scene may be written twice, and then says the same."""
+        if self.store.put_if_absent(key, body, fields or {}, content_type) is PutOutcome.EXISTS:
+            stored = self.store.get(key)
+            assert stored is not None
+            assert stored.body == body, f"{key} holds something else"
+
+
+class MemoryScene(ArchiveScene[MemoryStore]):
+    """An archive in memory, of a fake stream with these shards; `retrying` repeats what passes, and costs no time."""
+
+    def __init__(self, *shard_ids: str, prefix: str = PREFIX, stream: FakeStream | None = None) -> None:
+        self.clock = ManualClock()
+        self.bucket = MemoryBucket(self.clock)
+        self.stream = stream or FakeStream(*(FakeShard(shard_id) for shard_id in shard_ids))
+        super().__init__(MemoryStore(self.bucket), prefix)
+        self.retrying = RetryingStore(self.store, self.waits)
+
+    def waits(self) -> Backoff:
+        """Return a small budget on a clock that costs no time."""
+        return Backoff(self.clock, random.Random(1), budget_seconds=5)
+
+
+def end_marker(
+    shard_id: str, last: Position | None, *, children: Sequence[str] = (), written_at: str = BEGUN_AT
+) -> EndMarker:
+    """Return the marker of an end that was proven by reading."""
+    return EndMarker(
+        format=FORMAT,
+        shard=shard_id,
+        last=None if last is None else str(last),
+        children=list(children),
+        proof="read",
+        writer="w",
+        written_at=written_at,
+    )
+
+
+def two_records(after: Predecessor, minute: int) -> list[Record]:
+    """Return the records of a segment that stands behind another one; the second ends an aggregate.
+
+    A chain's positions are then 1000:0 to 1005:2, 1010:0 to 1015:2, and so on.
+    """
+    sequence = after.sequence + 5 if isinstance(after, Position) else 1000
+    begin_ms = minute * MINUTE_MS
+    return [
+        Record(str(sequence), 0, "p1", begin_ms, b"a"),
+        Record(str(sequence + 5), 2, "p1", begin_ms + 1, b"b"),
+    ]

@@ -1,0 +1,116 @@
+"""What an Iceberg table holds that we did not write, what is refused, and what is named."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
+
+from archive.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
+from archive.store.places import open_storage
+from archive.store.storage import Address
+from compaction.iceberg.table import IcebergTable
+from compaction.job.context import AuditOptions
+from compaction.rewrite import CompactOptions, compact_day
+from compaction.tasks.parquet import SCHEMA
+from tests.corpus.auditing import job_context
+from tests.corpus.model import PREFIX
+from tests.corpus.shelf import keys_of
+from tests.integration.lake import DAY, NEXT, REST_JARS, Lake
+
+
+def _rewrite_files(table: Any, kept: str = "partition_key is not null") -> None:  # noqa: ANN401 - pyiceberg's
+    """Do what maintenance does, or a DELETE with copies: the day's kept rows, in a file of the table's own."""
+    condition = f"arrival_time >= '{DAY}T00:00:00+00:00' and arrival_time < '{NEXT}T00:00:00+00:00'"
+    uri = f"{table.location()}/data/rewritten.parquet"
+    Path(uri.removeprefix("file://")).parent.mkdir(parents=True)
+    pq.write_table(table.scan(row_filter=f"{condition} and {kept}").to_arrow(), uri.removeprefix("file://"))
+    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as overwrite:
+        for task in table.scan(row_filter=condition).plan_files():
+            overwrite.delete_data_file(task.file)
+        overwrite.append_data_file(parquet_file_to_data_file(table.io, table.metadata, uri))
+
+
+def test_files_that_maintenance_rewrote_are_known_by_their_rows(lake: Lake) -> None:
+    """The generation is still there; the next one replaces all of the day."""
+    lake.shelf.publish(DAY, "one")
+    other = lake.shelf.publish(NEXT, "one")
+    lake.commit()
+    lake.commit(NEXT)
+    lake.table(_rewrite_files)
+    assert lake.commit() == "already"
+    new = lake.shelf.publish(DAY, "two", (4,))
+    assert lake.commit() == "committed"
+    assert keys_of(lake.rows()) == keys_of(new + other)
+
+
+def test_rows_that_others_deleted_do_not_come_back_unasked(lake: Lake) -> None:
+    """The same generation is left alone, a newer one refused; without any rows of the day it goes in."""
+    lake.shelf.publish(DAY, "one")
+    lake.commit()
+    lake.table(lambda table: _rewrite_files(table, "partition_key != 'p1'"))
+    assert lake.commit() == "already"
+    new = lake.shelf.publish(DAY, "two", (4,))
+    with pytest.raises(SafetyRefusal, match="3 rows in files of others, and 5 were committed"):
+        lake.commit()
+    lake.table(lambda table: table.delete("partition_key is not null"))
+    assert lake.commit() == "committed"
+    assert keys_of(lake.rows()) == keys_of(new)
+
+
+def test_an_expired_day_goes_in_as_it_was_published(lake: Lake, tmp_path: Path) -> None:
+    """Days that were published before there was a table can be taken over, also without their raw objects."""
+    rows = lake.shelf.publish(DAY, "one")
+    raw = tmp_path / "raw"
+    archive = open_storage(Address(None, str(raw)))
+    archive.put_if_absent(f"{PREFIX}_expired/{DAY}.json", b"{}", {}, "application/json")
+    with lake.catalog() as catalog:
+        given = job_context(raw, clock=lake.shelf.clock)._replace(table=IcebergTable(catalog, lake.name))
+        done = compact_day(
+            given, given.open(lake.shelf.place.address), DAY, CompactOptions(AuditOptions(), lake.shelf.place)
+        )
+    assert (done.state, done.table and done.table.state) == ("already", "committed")
+    assert keys_of(lake.rows()) == keys_of(rows)
+
+
+def test_rows_of_another_day_are_refused(lake: Lake) -> None:
+    """A file that an accepted defect let through cannot be a part of one day."""
+    lake.shelf.publish(DAY, "one", off_ms=-5)
+    with pytest.raises(CatalogRefused, match="does not fit"):
+        lake.commit()
+    lake.shelf.publish(DAY, "two", (3, 1), off_ms=-5)
+    with pytest.raises(SafetyRefusal, match="did not arrive on 2026-11-20"):
+        lake.commit()
+    assert lake.rows() == []
+
+
+def test_a_table_of_another_kind_is_refused(lake: Lake) -> None:
+    """A table that somebody made without the partition is not written to."""
+    lake.shelf.publish(DAY, "one")
+    with lake.catalog() as catalog:
+        catalog.create_namespace(lake.name.partition(".")[0])
+        catalog.create_table(lake.name, SCHEMA)
+    with pytest.raises(CatalogRefused, match="not partitioned by day"):
+        lake.commit()
+
+
+def test_a_published_file_that_is_gone_is_named(lake: Lake) -> None:
+    """And nothing is committed."""
+    lake.shelf.publish(DAY, "one")
+    folder = lake.shelf.publisher(DAY).folder
+    lake.shelf.storage.delete([f"{folder.generation('one')}part-00001.parquet"])
+    with pytest.raises(CatalogRefused, match=r"part-00001\.parquet was published and is gone"):
+        lake.commit()
+    assert lake.rows() == []
+
+
+@pytest.mark.skipif(REST_JARS is not None, reason="it is SQLite's file that is broken here")
+def test_a_catalog_that_stays_away_is_exit_5(lake: Lake, tmp_path: Path) -> None:
+    """The budget is spent, and the message says what to do."""
+    lake.shelf.publish(DAY, "one")
+    with lake.catalog() as catalog:
+        (tmp_path / "catalog.sqlite").write_bytes(b"no database " * 100)
+        with pytest.raises(CatalogUnavailable, match="gave up on the commit to default") as caught:
+            lake.shelf.commit(IcebergTable(catalog, lake.name), DAY)
+    assert caught.value.exit_code == 5

@@ -1,0 +1,62 @@
+"""A process that was paused while it held records: an old buffer is never committed."""
+
+from collections.abc import Callable
+
+import pytest
+
+from archive.errors import (
+    BufferTooOld,
+    StoreUnavailable,
+)
+from tests.fakes.memory_store import Fault, PlannedFaults
+from tests.fakes.world import Worker, World
+
+
+@pytest.fixture
+def world() -> World:
+    """Return a shard with six records in one minute."""
+    world = World()
+    world.put(6)
+    return world
+
+
+def next_minute(world: World, worker: Worker) -> None:
+    """Let a record of another minute arrive."""
+    world.put()
+    worker.daemon.deliver()
+
+
+def same_minute(_world: World, worker: Worker) -> None:
+    """Let the last record of the old minute arrive."""
+    worker.daemon.deliver(1)
+
+
+def shutdown(_world: World, worker: Worker) -> None:
+    """Ask for the shutdown."""
+    worker.daemon.request_shutdown()
+
+
+def shard_end(world: World, worker: Worker) -> None:
+    """Report the end of the shard."""
+    world.shard.close()
+    worker.daemon.end_shard()
+
+
+@pytest.mark.parametrize("message", [next_minute, same_minute, shutdown, shard_end])
+def test_a_paused_process_never_commits_an_old_buffer(world: World, message: Callable[[World, Worker], None]) -> None:
+    """Whatever message comes first after the pause."""
+    worker = world.holding(5)
+    world.clock.advance(3600)
+    with pytest.raises(BufferTooOld, match=r"[1-9][0-9]* buffered records were thrown away"):
+        message(world, worker)
+    assert "PUT" not in worker.store.requests
+
+
+def test_a_pause_in_the_middle_of_the_retries_ends_them(world: World) -> None:
+    """The age bounds the commit too, not only its beginning."""
+    worker = world.holding(6)
+    worker.store.faults = PlannedFaults(Fault.THROTTLED)
+    world.clock.on_sleep = lambda _seconds: world.clock.advance(3600)
+    with pytest.raises(StoreUnavailable):
+        worker.daemon.request_shutdown()
+    assert world.chain() == []

@@ -1,0 +1,103 @@
+"""The house: who may import whom, and how large rooms and files may grow. Read from the code, not from its claims."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+PACKAGES: Final = ("archive", "consumer", "compaction")
+_OURS: Final = frozenset({*PACKAGES, "minutebook", "demo", "benchmarks", "tests"})
+_MOST_FILES, _MOST_LINES = 15, 300
+
+# A room or a module at the root of its package -> what it may import of its package. Whoever is not named here may
+# import nothing. The consumer and the nightly side may import all of `archive` beside, and never each other.
+DIRECTIONS: Final = {
+    "archive.properties_file": "errors",
+    "archive.retry": "errors clock",
+    "archive.aws": "errors retry",
+    "archive.format": "errors",
+    "archive.store": "errors retry aws format",
+    "consumer.archived": "stream",
+    "consumer.leases": "settings",
+    "consumer.preflight": "archived settings stream",
+    "consumer.daemon": "archived leases preflight settings stream",
+    "consumer.status": "archived leases settings stream",
+    "consumer.restore": "archived leases settings stream",
+    "consumer.expire": "archived settings stream",
+    "consumer.processor": "archived dedupe settings stream",
+    "consumer.main": "processor settings stream",
+}
+_NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
+    "command",
+    "report rewrite",
+    "audit",
+    "spark producers",
+    "job",
+    "iceberg",
+    "tasks publish",
+    "inventory",
+    "stream verdict",
+)
+
+
+def _allowed(room: str) -> set[str]:
+    if room == "compaction.spark_submit":  # spark-submit starts the same commands as a person does
+        return {"minutebook"}
+    package, _, name = room.partition(".")
+    lower = [" ".join(_NIGHTLY[n + 1 :]) for n, row in enumerate(_NIGHTLY) if name in row.split()]
+    names = " ".join(lower) if package == "compaction" else DIRECTIONS.get(room, "")
+    return {room, *(f"{package}.{other}" for other in names.split())}
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """Yield what a file imports of ours, also for the type checker alone, as room or module at a package's root."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{name}" for name in names]
+            assert node.level == 0, "imports are absolute"
+        for name in names:
+            head, *rest = name.split(".")
+            if head in _OURS:
+                yield f"{head}.{rest[0]}" if rest and head in PACKAGES else head
+
+
+def _rooms(package: str) -> list[str]:
+    paths = [path for path in (CHECKOUT / package).iterdir() if path.suffix == ".py" or path.is_dir()]
+    return sorted(f"{package}.{path.stem}" for path in paths if path.stem != "__pycache__")
+
+
+def _files(room: str) -> list[Path]:
+    path = CHECKOUT.joinpath(*room.split("."))
+    return sorted(path.glob("**/*.py")) if path.is_dir() else [path.with_suffix(".py")]
+
+
+@pytest.mark.parametrize("room", [room for package in PACKAGES for room in _rooms(package)])
+def test_a_room_imports_in_one_direction(room: str) -> None:
+    """Only what the table grants it; of `archive`, everybody may import everything."""
+    found = {(path.name, name) for path in _files(room) for name in _imports(path)}
+    package = room.partition(".")[0]
+    assert not {
+        (file, name)
+        for file, name in found
+        if name not in _allowed(room) and (package == "archive" or not name.startswith("archive."))
+    }
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_folder_is_a_room_that_says_what_is_in_it(package: str) -> None:
+    """An `__init__` with a docstring, and not more files than a person can look over."""
+    folders = {path.parent for path in (CHECKOUT / package).glob("**/*.py")}
+    assert all(ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) for folder in folders)
+    assert not {folder.name for folder in folders if len(list(folder.glob("*.py"))) > _MOST_FILES}
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, "demo", "benchmarks", "minutebook.py"])
+def test_no_file_is_too_long(package: str) -> None:
+    """What needs more lines is two modules."""
+    root = CHECKOUT / package
+    files = [root] if root.is_file() else root.glob("**/*.py")
+    assert not {path.name for path in files if len(path.read_text().splitlines()) > _MOST_LINES}
