@@ -153,6 +153,6 @@ WATERMARKS: Final = (
             "        except FormatError as exc:\n            structlog",
             "        except StoreRefused as exc:\n            structlog",
         ),
-        tests=("tests/contract/test_dedupe_table.py::test_a_tail_that_cannot_be_read_is_none",),
+        mode="watermark",
     ),
 )
