@@ -227,11 +227,15 @@ def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StoreP
     """Print what a run would do; reads names only."""
     inventory = list_day(context.archive, day, context.place.prefix)
     tasks = plan_tasks(single_groups(raw_objects(inventory)))
-    pointer = Publisher(context.open(out.address), DayFolder(out.prefix, day)).current().pointer
+    publisher = Publisher(context.open(out.address), DayFolder(out.prefix, day))
+    pointer = publisher.current().pointer
     before = look_back(context, day, options) if options.drop_producer_duplicates else None
     generation = generation_of(inventory, options, before)
     state = "not published" if pointer is None else f"published as {pointer.generation}, verdict {pointer.verdict}"
-    action = "nothing to do" if pointer is not None and pointer.generation == generation else "would be rewritten"
+    stands = (
+        pointer is not None and pointer.generation == generation and publisher.intact(pointer, inventory.digest())
+    )
+    action = "nothing to do" if stands else "would be rewritten"
     Console().print(
         f"{day}: {len(inventory.segments):,} segments, {inventory.size:,} bytes, {len(tasks)} task(s), "
         f"generation {generation}; {state}; {action}",

@@ -9,6 +9,7 @@ import msgspec
 from archive.errors import StoreError
 from archive.format.day import Day
 from archive.format.minute import iso_time
+from archive.store.published import RULES
 from compaction.audit.chains import Chains, shard_rows
 from compaction.audit.equation import Rows, balance
 from compaction.audit.evidence import Evidence
@@ -98,6 +99,7 @@ def conclude(
     findings = tuple(_reproducible(about, inventory.day, options) for about in ordered(found))
     return Audit(
         schema=SCHEMA,
+        rules=RULES,
         version=context.version,
         audited_at=iso_time(now_ms),
         level=options.level,
@@ -128,6 +130,7 @@ def unreadable(context: JobContext, day: Day, options: AuditOptions, error: Stor
     inventory = Inventory(day, context.place.prefix, ())
     audit = Audit(
         schema=SCHEMA,
+        rules=RULES,
         version=context.version,
         audited_at=iso_time(now_ms),
         level=options.level,

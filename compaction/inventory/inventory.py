@@ -4,7 +4,6 @@ Listed hour by hour, many at once. The inventory's hash names the generation of 
 the same objects give the same name, an object more gives another.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, TypeVar
@@ -13,6 +12,7 @@ from archive.errors import FormatError
 from archive.format.day import Day
 from archive.format.keys import SegmentKey, parse_segment_key
 from archive.store.objects import ListedObject
+from archive.store.published import digest_of
 from archive.store.retrying import RetryingStorage
 
 T = TypeVar("T")
@@ -67,10 +67,7 @@ class Inventory(NamedTuple):
 
     def digest(self, *salt: str) -> str:
         """Return the hash of keys, ETags and sizes, and of `salt`: 64 hex digits."""
-        found = hashlib.sha256("\n".join(salt).encode())
-        for row in self.rows:
-            found.update(f"\n{row.key}\t{row.etag}\t{row.size}".encode())
-        return found.hexdigest()
+        return digest_of(((row.key, row.etag, row.size) for row in self.rows), *salt)
 
 
 def make_inventory(day: Day, prefix: str, listed: Iterable[ListedObject]) -> Inventory:

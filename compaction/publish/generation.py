@@ -1,4 +1,8 @@
-"""A generation of a day: the names of its objects, its manifest, and the pointer that makes it current."""
+"""A generation of a day: the names of its objects, its manifest, and the pointer that makes it current.
+
+Nothing here is believed because it lies where it should: `contradiction` compares a manifest with the pointer that
+names it and with itself, the publisher looks for its files, and a run compares it with the day's inventory.
+"""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -6,9 +10,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from archive.format.day import Day
+from archive.store.published import RULES
 from compaction.verdict.audit_document import Verdict
 
 FORMAT: Final = 1
+_MANIFEST, _AUDIT, _INVENTORY = ".json", ".audit.json", ".inventory.jsonl.gz"
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,7 +29,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A generation: its files, and what they were made from. `ends` maps a shard to its last position.
 
     `removed` counts producer duplicates that were left out, `event_id` says by which path they were recognised;
-    `restored` counts dropped lines that were brought back.
+    `restored` counts dropped lines that were brought back. `rules` are those that the verdict was given by
+    (`archive.store.published`); 1 where none are named.
     """
 
     format: int
@@ -40,6 +47,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     removed: int = 0
     restored: int = 0
     event_id: str | None = None
+    rules: int = 1
 
 
 class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,6 +61,7 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     verdict: Verdict
     writer: str
     written_at: str
+    rules: int = 1
 
 
 class Current(NamedTuple):
@@ -97,17 +106,61 @@ class DayFolder(NamedTuple):
         """Return the folder of a generation's files."""
         return f"{self.path}gen={generation}/"
 
-    def manifest(self, generation: str) -> str:
-        """Return the key of a generation's manifest."""
-        return f"{self.path}_manifest/{generation}.json"
+    @property
+    def manifests(self) -> str:
+        """The folder of manifests, and of what lies beside each."""
+        return f"{self.path}_manifest/"
 
-    def audit(self, generation: str) -> str:
-        """Return the key of the audit that allowed a generation."""
-        return f"{self.path}_manifest/{generation}.audit.json"
+    def manifest(self, generation: str, writer: str) -> str:
+        """Return the key of the manifest that a run writes: no two runs share one."""
+        return f"{self.manifests}{generation}-{writer}{_MANIFEST}"
 
-    def inventory(self, generation: str) -> str:
-        """Return the key of the inventory that a generation was made from."""
-        return f"{self.path}_manifest/{generation}.inventory.jsonl.gz"
+    def generation_of(self, key: str) -> str:
+        """Return the generation of a file, by its key."""
+        return key.removeprefix(self.generations).partition("/")[0]
+
+    def generation_beside(self, key: str) -> str:
+        """Return the generation of a manifest, or of an object beside one, by its key."""
+        return key.removeprefix(self.manifests).partition(".")[0].partition("-")[0]
+
+
+def is_manifest(key: str) -> bool:
+    """Tell a manifest's key from the keys beside it."""
+    return key.endswith(_MANIFEST) and not key.endswith(_AUDIT)
+
+
+def audit_beside(manifest_key: str) -> str:
+    """Return the key of the audit that allowed the generation of a manifest."""
+    return manifest_key.removesuffix(_MANIFEST) + _AUDIT
+
+
+def inventory_beside(manifest_key: str) -> str:
+    """Return the key of the inventory that the generation of a manifest was made from."""
+    return manifest_key.removesuffix(_MANIFEST) + _INVENTORY
+
+
+def contradiction(folder: DayFolder, pointer: Pointer, manifest: Manifest) -> str:
+    """Return what speaks against a manifest that a pointer names; empty when nothing does.
+
+    Whether its files exist, and whether it was made of what the day holds now, is not known here.
+    """
+    names = [file.key.removeprefix(folder.generation(manifest.generation)) for file in manifest.files]
+    if {pointer.day, manifest.day} != {str(folder.day)}:
+        return f"the day is {folder.day}, the pointer's {pointer.day}, the manifest's {manifest.day}"
+    if manifest.rules > 1 and pointer.manifest != folder.manifest(manifest.generation, manifest.writer):
+        return f"it is not the manifest that {manifest.writer} wrote"
+    if pointer.generation != manifest.generation:
+        return f"the pointer names generation {pointer.generation}, the manifest is of {manifest.generation}"
+    if not pointer.rows == manifest.rows == sum(file.rows for file in manifest.files):
+        return f"{pointer.rows} rows in the pointer, {manifest.rows} in the manifest, other ones in its files"
+    if any("/" in name for name in names) or len(set(names)) < len(names):
+        return "it names files outside of its generation, or one of them twice"
+    return ""
+
+
+def is_judged_by_these_rules(pointer: Pointer, manifest: Manifest) -> bool:
+    """Tell whether the verdict was given by today's rules: an older one is no proof, and the day is judged again."""
+    return pointer.rules == manifest.rules == RULES
 
 
 def files_of(parts: Sequence[tuple[str, int, int]]) -> tuple[File, ...]:

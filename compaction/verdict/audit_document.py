@@ -78,7 +78,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """`audit.json`. `audited_at` is UTC in ISO 8601."""
+    """`audit.json`. `audited_at` is UTC in ISO 8601, `rules` are those of the verdict (`archive.store.published`)."""
 
     schema: str
     version: str
@@ -90,6 +90,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     shards: tuple[Shard, ...]
     checks: tuple[AuditCheck, ...]
     findings: tuple[Finding, ...]
+    rules: int = 1
 
 
 def judge(findings: Iterable[Finding], checks: Sequence[AuditCheck]) -> Verdict:

@@ -1,6 +1,7 @@
 """An archive and an output in two folders, and the nightly job's runs on them."""
 
 import json
+import os
 from pathlib import Path
 
 import msgspec
@@ -65,9 +66,13 @@ class Desk:
         given = self.context()._replace(**changes)  # type: ignore[arg-type]
         return compact_day(given, self._retrying(storage or self.storage), day, options)
 
-    def publisher(self) -> Publisher:
+    def publisher(self, storage: Storage | None = None) -> Publisher:
         """Return the publisher of the day."""
-        return Publisher(self._retrying(self.storage), DayFolder(self.out.prefix, DAY))
+        return Publisher(self._retrying(storage or self.storage), DayFolder(self.out.prefix, DAY))
+
+    def age(self, key: str, modified_ms: int) -> None:
+        """Let a file of the output be written at another time."""
+        os.utime(self.storage.uri(key), ns=(modified_ms * 1_000_000,) * 2)
 
     def _retrying(self, storage: Storage) -> RetryingStorage:
         return RetryingStorage(storage, self.context().archive.new_backoff)
@@ -77,7 +82,7 @@ class Desk:
         pointer = self.publisher().current().pointer
         if pointer is None:
             return []
-        manifest = self.publisher().manifest(pointer.generation)
+        manifest = self.publisher().manifest(pointer)
         assert manifest is not None
         rows = []
         for file in manifest.files:

@@ -38,7 +38,7 @@ def published(storage: Storage) -> list[tuple[str, str]]:
     pointer = publisher.current().pointer
     if pointer is None:
         return []
-    manifest = publisher.manifest(pointer.generation)
+    manifest = publisher.manifest(pointer)
     assert manifest is not None
     rows: list[tuple[str, str]] = []
     for file in manifest.files:

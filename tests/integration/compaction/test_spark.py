@@ -74,7 +74,7 @@ class Bench:
         publisher = Publisher(storage, DayFolder(self.out.prefix, DAY))
         pointer = publisher.current().pointer
         assert pointer is not None
-        manifest = publisher.manifest(pointer.generation)
+        manifest = publisher.manifest(pointer)
         assert manifest is not None
         tables = []
         for file in manifest.files:

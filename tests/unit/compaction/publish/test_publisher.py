@@ -36,7 +36,7 @@ def test_rows_carry_exact_payloads(desk: Desk) -> None:
     desk.compact()
     pointer = desk.publisher().current().pointer
     assert pointer is not None
-    manifest = desk.publisher().manifest(pointer.generation)
+    manifest = desk.publisher().manifest(pointer)
     assert manifest is not None
     tables = [pq.ParquetFile(Path(desk.storage.uri(file.key))).read() for file in manifest.files]
     found = {
