@@ -10,6 +10,7 @@ from typing import BinaryIO, Final
 import structlog
 
 from archive.clock import Clock
+from archive.errors import MinutebookError
 from consumer.daemon.kcl_log import KclEvent, Skipped, read_kcl_line
 from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import Daemon
@@ -23,15 +24,15 @@ class DaemonPlan:
     """What to run. `grace_seconds` is the time between SIGTERM and SIGKILL.
 
     `keep_open` are descriptors that the daemon inherits, such as the lock that says it is alive. `before_start` is
-    called before every start, when no daemon of this plan lives; `on_skipped`, from another thread, when KCL's log
-    says that it gave up on records.
+    called before every start, when no daemon of this plan lives; what it raises counts as a start that failed.
+    `on_skipped` is called from another thread when KCL's log says that it gave up on records.
     """
 
     command: Sequence[str]
     environment: Mapping[str, str]
     grace_seconds: float = 40
     keep_open: Sequence[int] = ()
-    before_start: Callable[[], None] | None = None
+    before_start: Sequence[Callable[[], None]] = ()
     on_skipped: Callable[[KclEvent], None] | None = None
 
 
@@ -90,8 +91,9 @@ class Supervisor:
     def _run_once(self, signals: StopSignals) -> DaemonExit:
         self._failure = None
         self._processors = ProcessorWatch()
-        if self._plan.before_start is not None:
-            self._plan.before_start()
+        failure = self._prepare()
+        if failure is not None:
+            return DaemonExit(code=1, ran_seconds=0, asked=bool(signals.received), failure=failure)
         begun = self._clock.monotonic()
         daemon = self._daemon = Daemon(
             self._plan.command,
@@ -116,6 +118,17 @@ class Supervisor:
         )
         self._log.info("daemon_ended", code=code, ran_seconds=round(ended.ran_seconds, 1), asked=ended.asked)
         return ended
+
+    def _prepare(self) -> ProcessorEvent | None:
+        """Do what comes before a start; return what went wrong, as if a processor had told it."""
+        try:
+            for step in self._plan.before_start:
+                step()
+        except MinutebookError as exc:
+            return ProcessorEvent(
+                event="not_started", exit_code=exc.exit_code, error=str(exc), next_step=exc.next_step
+            )
+        return None
 
     def _watch(self, daemon: Daemon, signals: StopSignals) -> None:
         """Return when the daemon has ended. The first signal asks it to stop; a second Ctrl-C kills it."""

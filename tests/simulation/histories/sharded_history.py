@@ -94,6 +94,7 @@ class ShardedHistory(History):
             self.world, self.bucket, len(self.shard_sites), created=created, start=start, parents=parents
         )
         self.shard_sites.append(site)
+        site.table = self.shard_sites
         first = self.shard_sites[0]
         site.stream.shards = first.stream.shards
         site.stream.refuses_trimmed = first.stream.refuses_trimmed

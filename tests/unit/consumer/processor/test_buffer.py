@@ -111,6 +111,24 @@ def test_an_idle_shard_lingers_for_late_records(world: World) -> None:
     assert world.spans() == [(0, 0)]
 
 
+def test_a_minute_that_keeps_coming_is_committed_in_good_time(world: World) -> None:
+    """A slow catch-up: its records come with gaps below the linger, for longer than a buffer may live.
+
+    They were thrown away at that age, read again from the checkpoint, and thrown away again, for ever.
+    """
+    worker = world.started()
+    for _ in range(300):
+        world.shard.put(b"of one minute", START_MS)
+        worker.daemon.deliver()
+        world.clock.advance(4)
+        worker.daemon.tick()
+    worker.daemon.request_shutdown()
+    ends = [last for _, last in world.spans()]
+    assert ends[0] == 112
+    assert len(ends) == 3
+    world.check_everything_archived()
+
+
 def test_a_wall_clock_that_is_behind_cannot_hold_a_buffer_for_ever(world: World) -> None:
     """The buffer's own age, by the monotonic clock, ends it after 60 s + linger."""
     worker = world.started()
