@@ -171,13 +171,13 @@ def expire(mill: Mill, generation: str) -> None:
             shard.shard_id: {
                 "runs": [
                     {
-                        "after": str(one.metadata.after),
-                        "first": str(one.metadata.first),
-                        "last": str(one.metadata.last),
+                        "after": str(segment.metadata.after),
+                        "first": str(segment.metadata.first),
+                        "last": str(segment.metadata.last),
                         "segments": 1,
                     }
-                    for one in shard.segments
-                    if one.metadata.minute in yesterday
+                    for segment in shard.segments
+                    if segment.metadata.minute in yesterday
                 ],
                 "kept": [],
             }
