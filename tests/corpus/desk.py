@@ -158,12 +158,12 @@ def repeated() -> tuple[Corpus, list[Row]]:
     ]
 
 
-def expire(mill: Mill, generation: str) -> None:
-    """Delete the raw objects of the day before, as `minutebook expire` does."""
-    yesterday = DAY.shift(-1)
+def expire(mill: Mill, generation: str, days: int = 1) -> None:
+    """Delete the raw objects of the day that lies so many days before, as `minutebook expire` does."""
+    expired = DAY.shift(-days)
     tombstone = {
         "format": 1,
-        "day": str(yesterday),
+        "day": str(expired),
         "generation": generation,
         "segments": 0,
         "bytes": 0,
@@ -177,7 +177,7 @@ def expire(mill: Mill, generation: str) -> None:
                         "segments": 1,
                     }
                     for segment in shard.segments
-                    if segment.metadata.minute in yesterday
+                    if segment.metadata.minute in expired
                 ],
                 "kept": [],
             }
@@ -187,5 +187,5 @@ def expire(mill: Mill, generation: str) -> None:
         "written_at": "t",
     }
     store = open_storage(Address(None, str(mill.raw)))
-    store.put_if_absent(f"{PREFIX}_expired/{yesterday}.json", json.dumps(tombstone).encode(), {}, "application/json")
-    store.delete([row.key for row in store.list_objects(yesterday.path(PREFIX))])
+    store.put_if_absent(f"{PREFIX}_expired/{expired}.json", json.dumps(tombstone).encode(), {}, "application/json")
+    store.delete([row.key for row in store.list_objects(expired.path(PREFIX))])

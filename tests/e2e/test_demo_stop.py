@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from consumer.daemon.process import MAIN_CLASS
 from demo.processes import Process, descendants
 from tests.witness.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.e2e
 
 MINUTEBOOK = Path(sys.executable).with_name("minutebook")
-_DAEMON = "software.amazon.kinesis.multilang.MultiLangDaemon"
+_DAEMON = MAIN_CLASS
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from tests.mutations.catalogue.operators import OPERATORS
 from tests.mutations.catalogue.processor import PROCESSOR
 from tests.mutations.catalogue.publishing import PUBLISHING
 from tests.mutations.catalogue.shards import SHARDS
+from tests.mutations.catalogue.supervision import SUPERVISION
 from tests.mutations.catalogue.watermarks import WATERMARKS
 
 MUTATIONS: Final = (
@@ -20,4 +21,5 @@ MUTATIONS: Final = (
     *OPERATORS,
     *NIGHTLY,
     *PUBLISHING,
+    *SUPERVISION,
 )
