@@ -176,13 +176,13 @@ def expire(mill: Mill, generation: str, days: int = 1) -> None:
             shard.shard_id: {
                 "runs": [
                     {
-                        "after": str(one.metadata.after),
-                        "first": str(one.metadata.first),
-                        "last": str(one.metadata.last),
+                        "after": str(segment.metadata.after),
+                        "first": str(segment.metadata.first),
+                        "last": str(segment.metadata.last),
                         "segments": 1,
                     }
-                    for one in shard.segments
-                    if one.metadata.minute in expired
+                    for segment in shard.segments
+                    if segment.metadata.minute in expired
                 ],
                 "kept": [],
             }

@@ -56,9 +56,9 @@ def test_every_missing_unknown_or_mistyped_field_is_an_error(marker: Any) -> Non
     damaged = [{name: value for name, value in fields.items() if name != missing} for missing in fields]
     damaged += [{**fields, name: {}} for name in fields]
     damaged.append({**fields, "extra": 1})
-    for one in damaged:
+    for changed in damaged:
         with pytest.raises(FormatError, match=r"some/key\.json"):
-            decode_marker(json.dumps(one).encode(), type(marker), "some/key.json")
+            decode_marker(json.dumps(changed).encode(), type(marker), "some/key.json")
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"null", b"[]", b"\xff", b"[" * 100_000])
