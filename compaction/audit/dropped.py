@@ -11,10 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from archive.errors import FormatError
-from archive.format.duplicates import original_of
 from archive.format.keys import duplicates_key
 from archive.format.position import Position
-from archive.format.record import decode_dropped_line
+from archive.format.record import decode_dropped_line, original_of
 from archive.format.segment import inflate
 from archive.store.retrying import RetryingStorage
 from compaction.audit.originals import Fate, Original, Originals
