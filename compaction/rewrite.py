@@ -7,7 +7,7 @@ import structlog
 
 from archive.errors import SafetyRefusal
 from archive.format.day import Day
-from archive.format.minute import minute_text
+from archive.format.minute import iso_time, minute_text
 from archive.store.places import StorePrefix
 from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
@@ -16,8 +16,10 @@ from compaction.audit.conclusion import DayResult, conclude
 from compaction.iceberg.commit import TableCommit, TableCommitter
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.inventory import Inventory, list_day
+from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import is_expired
 from compaction.job.context import AuditOptions, JobContext
+from compaction.job.scope import check_begun, is_settled, scope_end
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.publish.generation import Current, DayFolder, Manifest, Pointer, audit_beside, files_of
 from compaction.publish.publisher import Publisher
@@ -27,6 +29,10 @@ from compaction.verdict.findings import Code, Finding, finding
 
 FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
 _PUBLISH_ATTEMPTS: Final = 3
+_NOT_OVER: Final = (
+    "it is not over, or ended less than 20 minutes ago: records of it may be on their way "
+    "(--so-far publishes the part that is over)"
+)
 _BY_LINKS: Final = frozenset({Code.UNPROVEN_END, Code.UNPROVEN_CONTINUITY, Code.MISSING_START})
 """Unknowns that a later look at names and metadata can settle."""
 _ONLY_UNPROVEN: Final = _BY_LINKS | {Code.DROPPED_WITHOUT_ORIGINAL, Code.PRODUCER_DUPLICATE}
@@ -45,7 +51,7 @@ class Compacted(NamedTuple):
     """What a compaction did: `published`, `already` (nothing was to do), `held` (its audit forbids it).
 
     `result` is None when the day was not read again. `swept` counts old files that were deleted. `table` says what
-    became of the day in an Iceberg table, where one was asked for.
+    became of the day in an Iceberg table, where one was asked for; `reason` why a day is held.
     """
 
     state: Literal["published", "already", "held"]
@@ -54,16 +60,24 @@ class Compacted(NamedTuple):
     verdict: Verdict
     swept: int = 0
     table: TableCommit | None = None
+    reason: str = "its audit forbids it (--accept-defects publishes it without what is wrong)"
 
 
 def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions) -> Compacted:
     """Rewrite, audit and publish one day.
 
     Raises:
-        SafetyRefusal: the raw objects of the day were expired; or the day changes as fast as it is rewritten.
+        SafetyRefusal: the prefix belongs to another stream; the raw objects of the day were expired; or the day
+            changes as fast as it is rewritten.
+        SettingsError: the day ended before the archive begins, or so far nothing of it is to be judged.
         StoreError: the archive or the output.
     """
-    run = _Run(context, out, day, options)
+    check_begun(day, read_owned(context.archive, context.place.prefix, context.owner))
+    now_ms = context.clock.now_ms()
+    until_ms = scope_end(day, options.audit.so_far_ms, now_ms)
+    if until_ms is None and not is_settled(day, now_ms):
+        return Compacted("held", None, None, "unknown", reason=_NOT_OVER)
+    run = _Run(context, out, day, options, until_ms)
     for _ in range(_PUBLISH_ATTEMPTS):
         done = run.attempt()
         if done is not None:
@@ -96,7 +110,11 @@ class _View(NamedTuple):
 
 
 class _Run:
-    def __init__(self, context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions) -> None:
+    def __init__(
+        self, context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions, until_ms: int | None
+    ) -> None:
+        self._until_ms = until_ms
+        self._until = None if until_ms is None else iso_time(until_ms)
         self._context = context
         self._day = day
         self._options = options
@@ -110,7 +128,7 @@ class _Run:
             return self._as_published()
         view = self._look()
         pointer = view.seen.pointer
-        if pointer is not None and pointer.generation == view.generation:
+        if pointer is not None and (pointer.generation, pointer.until) == (view.generation, self._until):
             standing = self._publisher.intact(pointer, view.inventory.digest())
             if standing is not None:
                 return self._judge_again(view, pointer, standing)
@@ -143,7 +161,7 @@ class _Run:
         """Read the pointer first: If-Match then refuses whoever has an older view of the day."""
         seen = self._publisher.current()
         checkpoints = self._context.checkpoints()
-        inventory = list_day(self._context.archive, self._day, self._context.place.prefix)
+        inventory = list_day(self._context.archive, self._day, self._context.place.prefix).until(self._until_ms)
         audit = self._options.audit
         before = None if audit.event_id is None else look_back(self._context, self._day, audit)
         return _View(seen, checkpoints, inventory, generation_of(inventory, audit, before), before)
@@ -211,6 +229,7 @@ class _Run:
             writer=writer,
             written_at=self._context.now(),
             rules=RULES,
+            until=self._until,
             removed=audit.equation.removed,
             restored=audit.equation.restored,
             event_id=options.event_id,

@@ -39,12 +39,14 @@ class PublishedFile(msgspec.Struct, frozen=True):
 class PublishedDay(NamedTuple):
     """A day's current generation. `inventory` maps the key of each raw object behind it to (ETag, size).
 
-    With older `rules` than ours, nothing but generation and verdict is read.
+    `until` ends the scope of the verdict within the day; None: it is about the whole day. With older `rules` than
+    ours, nothing but generation and verdict is read.
     """
 
     generation: str
     verdict: str
     rules: int
+    until: str | None = None
     inventory: Mapping[str, tuple[str, int]] = {}
     files: tuple[PublishedFile, ...] = ()
 
@@ -57,6 +59,7 @@ class _Pointer(msgspec.Struct):
     manifest: str = ""
     rows: int = -1
     rules: int = 1
+    until: str | None = None
 
 
 class _Manifest(msgspec.Struct):
@@ -67,6 +70,7 @@ class _Manifest(msgspec.Struct):
     rows: int
     files: tuple[PublishedFile, ...]
     rules: int = 1
+    until: str | None = None
 
 
 def digest_of(objects: Iterable[tuple[str, str, int]], *salt: str) -> str:
@@ -103,14 +107,15 @@ def read_published(store: RetryingStore, root: str, day: dt.date) -> PublishedDa
             f"{pointer.manifest} contradicts the pointer, its own files, or the inventory beside it",
             next_step=_NEXT_STEP,
         )
-    return PublishedDay(pointer.generation, pointer.verdict, pointer.rules, inventory, manifest.files)
+    return PublishedDay(pointer.generation, pointer.verdict, pointer.rules, pointer.until, inventory, manifest.files)
 
 
 def _agree(folder: str, pointer: _Pointer, manifest: _Manifest, inventory: Mapping[str, tuple[str, int]]) -> bool:
     own = f"{folder}gen={pointer.generation}/"
     objects = sorted(inventory, key=str.encode)
     return (
-        (manifest.day, manifest.generation, manifest.rules) == (pointer.day, pointer.generation, pointer.rules)
+        (manifest.day, manifest.generation, manifest.rules, manifest.until)
+        == (pointer.day, pointer.generation, pointer.rules, pointer.until)
         and pointer.rows == manifest.rows == sum(file.rows for file in manifest.files)
         and all(file.key.startswith(own) and "/" not in file.key.removeprefix(own) for file in manifest.files)
         and manifest.inventory == digest_of((key, *inventory[key]) for key in objects)

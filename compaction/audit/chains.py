@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from archive.format.day import Day
 from archive.format.metadata import ChainStart
+from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.store.retrying import RetryingStorage
-from compaction.audit.chain import check_chain
+from compaction.audit.chain import Span, check_chain
 from compaction.audit.evidence import ChainResult, Evidence, ShardContext
 from compaction.audit.originals import ArchivedSpan, span_of
 from compaction.inventory.inventory import Inventory
@@ -34,12 +35,13 @@ def join(
     shards = evidence.markers.shards
     concerned = sorted({*by_shard, *_living(inventory.day, shards, lookback_days)})
     needs = {shard: _need(by_shard.get(shard, []), shards.get(shard, ShardMarkers())) for shard in concerned}
-    neighbours = find_neighbours(storage, inventory.prefix, inventory.day, needs, days=lookback_days)
+    neighbours = find_neighbours(storage, inventory, needs, days=lookback_days)
+    span = Span(inventory.day.first_minute, inventory.end_ms // MINUTE_MS)
     holes = _holes(inventory, described)
     results = {}
     for shard in concerned:
         links = [Link(segment.key, segment.metadata) for segment in by_shard.get(shard, [])]
-        outside = [link for link in neighbours.links.get(shard, []) if link.metadata.minute not in inventory.day]
+        outside = [link for link in neighbours.links.get(shard, []) if link.metadata.minute not in span]
         context = ShardContext(
             shard,
             shards.get(shard, ShardMarkers()),
@@ -48,7 +50,7 @@ def join(
             holes=tuple(holes.get(shard, ())),
             expired=evidence.expired.get(shard, ()),
         )
-        results[shard] = check_chain(inventory.day, [*links, *outside], context)
+        results[shard] = check_chain(span, [*links, *outside], context)
     return Chains(results, neighbours)
 
 

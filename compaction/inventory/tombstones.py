@@ -21,7 +21,12 @@ _TOMBSTONE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.json", re.ASCII)
 
 def is_expired(storage: RetryingStorage, prefix: str, day: Day) -> bool:
     """Tell whether the day's raw segments were deleted on purpose, or are about to be."""
-    return storage.head(tombstone_key(prefix, dt.date.fromisoformat(str(day)))) is not None
+    return storage.head(key_of(prefix, day)) is not None
+
+
+def key_of(prefix: str, day: Day) -> str:
+    """Return the key of the day's tombstone."""
+    return tombstone_key(prefix, dt.date.fromisoformat(str(day)))
 
 
 def expired_before(storage: RetryingStorage, prefix: str, day: Day) -> dict[str, tuple[SequenceRange, ...]]:

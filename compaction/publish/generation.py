@@ -30,7 +30,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     `removed` counts producer duplicates that were left out, `event_id` says by which path they were recognised;
     `restored` counts dropped lines that were brought back. `rules` are those that the verdict was given by
-    (`archive.store.published`); 1 where none are named.
+    (`archive.store.published`); 1 where none are named. `until` ends the scope of a day that was published so far, in
+    ISO 8601; null: the whole day.
     """
 
     format: int
@@ -48,6 +49,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     restored: int = 0
     event_id: str | None = None
     rules: int = 1
+    until: str | None = None
 
 
 class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,6 +64,7 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     writer: str
     written_at: str
     rules: int = 1
+    until: str | None = None
 
 
 class Current(NamedTuple):
@@ -144,15 +147,19 @@ def contradiction(folder: DayFolder, pointer: Pointer, manifest: Manifest) -> st
 
     Whether its files exist, and whether it was made of what the day holds now, is not known here.
     """
-    names = [file.key.removeprefix(folder.generation(manifest.generation)) for file in manifest.files]
-    if {pointer.day, manifest.day} != {str(folder.day)}:
-        return f"the day is {folder.day}, the pointer's {pointer.day}, the manifest's {manifest.day}"
-    if manifest.rules > 1 and pointer.manifest != folder.manifest(manifest.generation, manifest.writer):
-        return f"it is not the manifest that {manifest.writer} wrote"
-    if pointer.generation != manifest.generation:
-        return f"the pointer names generation {pointer.generation}, the manifest is of {manifest.generation}"
-    if not pointer.rows == manifest.rows == sum(file.rows for file in manifest.files):
-        return f"{pointer.rows} rows in the pointer, {manifest.rows} in the manifest, other ones in its files"
+    own = folder.generation(manifest.generation)
+    names = [file.key.removeprefix(own) for file in manifest.files]
+    said = {
+        "day": (str(folder.day), pointer.day, manifest.day),
+        "generation": (pointer.generation, manifest.generation),
+        "end of the scope": (pointer.until, manifest.until),
+        "rows": (pointer.rows, manifest.rows, sum(file.rows for file in manifest.files)),
+    }
+    if manifest.rules > 1:
+        said["key"] = (pointer.manifest, folder.manifest(manifest.generation, manifest.writer))
+    for what, values in said.items():
+        if len(set(values)) > 1:
+            return f"its {what}: {' and '.join(map(str, values))}"
     if any("/" in name for name in names) or len(set(names)) < len(names):
         return "it names files outside of its generation, or one of them twice"
     return ""

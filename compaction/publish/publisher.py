@@ -187,6 +187,7 @@ class Publisher:
             writer=writer,
             written_at=written_at,
             rules=manifest.rules,
+            until=manifest.until,
         )
         body = encode_document(pointer)
         if self._replace(self.folder.pointer, body, seen.etag, JSON_TYPE):

@@ -2,8 +2,8 @@
 
 A day is expired whole or not at all. All of this must hold, else it is refused with the reason:
 
-- it is published, and the verdict of its current generation is clean, given by today's rules: an older verdict is
-  not believed, the day is compacted again first;
+- it is published, and the verdict of its current generation is clean, about the whole day, and given by today's
+  rules: an older verdict is not believed, the day is compacted again first;
 - each of its published files is there, with its size: they are all that will be left of the day;
 - the objects of the day are exactly those that the verdict was given for: none is new, changed or missing. Once the
   tombstone is written, objects may be missing: they were deleted by a run that did not come to its end.
@@ -110,12 +110,13 @@ def _unfit(day: dt.date, published: PublishedDay | None, tombstone: Tombstone | 
         return f"the audit's verdict is {published.verdict}: run minutebook audit --date {day}"
     if published.rules != RULES and tombstone is not None:
         return "an earlier version began to expire it, on a verdict by older rules: what is left of it stays"
-    if published.rules != RULES:
-        return f"its verdict was given by older rules: run minutebook compact --date {day} again"
-    if lost is not None:
-        again = "restore it from a version" if tombstone else f"run minutebook compact --date {day} again"
-        return f"{lost} was published and is not there as it was written: {again}"
-    return None
+    again = "restore it from a version" if tombstone else f"run minutebook compact --date {day} again"
+    reasons = {
+        "its verdict was given by older rules": published.rules != RULES,
+        f"its verdict is about the day so far, up to {published.until}": published.until is not None,
+        f"{lost} was published and is not there as it was written": lost is not None,
+    }
+    return next((f"{reason}: {again}" for reason, holds in reasons.items() if holds), None)
 
 
 def _unlike(

@@ -70,12 +70,18 @@ class ExpireScene(MemoryScene):
         return self.segment(shard_id, TODAY - days_ago * DAY + minute).key
 
     def publish(
-        self, days_ago: int, verdict: str = "clean", generation: str = "g1", *, rules: int = RULES
+        self,
+        days_ago: int,
+        verdict: str = "clean",
+        generation: str = "g1",
+        *,
+        rules: int = RULES,
+        until: str | None = None,
     ) -> dict[str, bytes]:
         """Publish a day as the nightly job does, with the objects of now; returns what was written."""
         day = day_of(days_ago)
         raw = [(row.key, row.etag, row.size) for row in self.store.list_objects(f"{PREFIX}{day:%Y/%m/%d/}")]
-        written = published_objects(OUT, str(day), raw, generation, verdict, rules=rules)
+        written = published_objects(OUT, str(day), raw, generation, verdict, rules=rules, until=until)
         for key, body in written.items():
             self.bucket.place(key, body)
         return written

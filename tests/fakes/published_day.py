@@ -11,7 +11,14 @@ PARQUET = b"PAR1 a few rows PAR1"
 
 
 def published_objects(
-    root: str, day: str, raw: Iterable[tuple[str, str, int]], generation: str, verdict: str, *, rules: int = RULES
+    root: str,
+    day: str,
+    raw: Iterable[tuple[str, str, int]],
+    generation: str,
+    verdict: str,
+    *,
+    rules: int = RULES,
+    until: str | None = None,
 ) -> dict[str, bytes]:
     """Return what lies below `root` once a day of these raw objects (key, ETag, size) is published, by key."""
     rows = sorted(raw)
@@ -19,7 +26,15 @@ def published_objects(
     manifest = f"{folder}_manifest/{generation}-w"
     part = f"{folder}gen={generation}/part-0.parquet"
     lines = "".join(json.dumps([*row, 0]) + "\n" for row in rows).encode()
-    said = {"format": FORMAT, "day": day, "generation": generation, "verdict": verdict, "rows": 7, "rules": rules}
+    said = {
+        "format": FORMAT,
+        "day": day,
+        "generation": generation,
+        "verdict": verdict,
+        "rows": 7,
+        "rules": rules,
+        "until": until,
+    }
     files = [{"key": part, "rows": 7, "bytes": len(PARQUET)}]
     return {
         part: PARQUET,

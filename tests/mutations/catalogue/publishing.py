@@ -129,7 +129,7 @@ PUBLISHING: Final = (
         "expire on a verdict by older rules",
         Change(_PUBLISHED, "if pointer.rules != RULES:", "if pointer.rules < 0:"),
         Change(_EXPIRE_PLAN, "if published.rules != RULES and tombstone is not None:", "if published.rules < 0:"),
-        Change(_EXPIRE_PLAN, "    if published.rules != RULES:", "    if published.rules < 0:"),
+        Change(_EXPIRE_PLAN, 'older rules": published.rules != RULES,', 'older rules": published.rules < 0,'),
         tests=(f"{_EXPIRE_REFUSALS}::test_a_verdict_by_older_rules_is_refused",),
     ),
     Mutation(

@@ -132,6 +132,14 @@ def test_a_verdict_by_older_rules_is_refused() -> None:
     assert (code, "older rules" in text, scene.raw()) == (6, True, [*old, new])
 
 
+def test_a_day_that_was_published_so_far_is_refused() -> None:
+    """The rest of it is in no published file."""
+    scene, old, new = old_day(clean=False)
+    scene.publish(40, until=f"{day_of(40)}T10:00:00.000Z")
+    code, text = scene.expire()
+    assert (code, "so far" in text, scene.raw()) == (6, True, [*old, new])
+
+
 @pytest.mark.parametrize("field", ["day", "generation", "inventory", "rows", "rules", "files"])
 def test_a_manifest_that_contradicts_the_publication_is_an_error(field: str) -> None:
     """Whoever wrote it there: nothing is deleted on its word."""
