@@ -14,10 +14,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from archive.errors import FormatError
+from archive.format.document import decode_document
 from archive.format.segment import inflate
 from archive.store.retrying import RetryingStore
 
-FORMAT: Final = 1
+_COMPACT: Final = "run minutebook compact for the day"
 CLEAN: Final = "clean"
 
 
@@ -48,14 +49,9 @@ def read_published(store: RetryingStore, root: str, day: dt.date) -> PublishedDa
     stored = store.get(key)
     if stored is None:
         return None
-    try:
-        pointer = msgspec.json.decode(stored.body, type=_Pointer)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
-        raise FormatError(f"{key} does not parse: {exc}", next_step="run minutebook compact for the day") from exc
-    if pointer.format != FORMAT or pointer.day != day.isoformat():
-        raise FormatError(
-            f"{key} is of format {pointer.format} and day {pointer.day}", next_step="upgrade Minutebook"
-        )
+    pointer = decode_document(stored.body, _Pointer, key, next_step=_COMPACT)
+    if pointer.day != day.isoformat():
+        raise FormatError(f"{key} is of day {pointer.day}", next_step=_COMPACT)
     inventory = _read_inventory(store, f"{folder}_manifest/{pointer.generation}.inventory.jsonl.gz")
     return PublishedDay(pointer.generation, pointer.verdict, inventory)
 
@@ -63,9 +59,9 @@ def read_published(store: RetryingStore, root: str, day: dt.date) -> PublishedDa
 def _read_inventory(store: RetryingStore, key: str) -> dict[str, tuple[str, int]]:
     stored = store.get(key)
     if stored is None:
-        raise FormatError(f"{key} is missing", next_step="run minutebook compact for the day")
+        raise FormatError(f"{key} is missing", next_step=_COMPACT)
     try:
         rows = [msgspec.json.decode(line, type=tuple[str, str, int, int]) for line in inflate([stored.body])]
     except (msgspec.MsgspecError, UnicodeDecodeError, zlib.error) as exc:
-        raise FormatError(f"{key} does not parse: {exc}", next_step="run minutebook compact for the day") from exc
+        raise FormatError(f"{key} does not parse: {exc}", next_step=_COMPACT) from exc
     return {row[0]: (row[1], row[2]) for row in rows}

@@ -1,16 +1,14 @@
 """A generation of a day: the names of its objects, its manifest, and the pointer that makes it current."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import msgspec
 
-from archive.errors import FormatError
 from archive.format.day import Day
 from compaction.verdict.audit_document import Verdict
 
 FORMAT: Final = 1
-D = TypeVar("D", "Manifest", "Pointer")
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -115,16 +113,3 @@ class DayFolder(NamedTuple):
 def files_of(parts: Sequence[tuple[str, int, int]]) -> tuple[File, ...]:
     """Return the files of (key, rows, bytes), by key."""
     return tuple(File(key=key, rows=rows, bytes=size) for key, rows, size in sorted(parts))
-
-
-def decode(body: bytes, kind: type[D], key: str) -> D:
-    """Read a manifest or a pointer; raises FormatError."""
-    try:
-        found = msgspec.json.decode(body, type=kind)
-    except msgspec.MsgspecError as exc:
-        raise FormatError(
-            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
-        ) from exc
-    if found.format != FORMAT:
-        raise FormatError(f"{key}: format {found.format} is not known here", next_step="upgrade Minutebook")
-    return found

@@ -22,10 +22,11 @@ from typing import Final
 import msgspec
 
 from archive.errors import FormatError, OutcomeUnknown, StoreUnavailable
+from archive.format.document import decode_document, encode_document
 from archive.format.markers import JSON_TYPE
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.inventory import Inventory, in_parallel
-from compaction.publish.generation import FORMAT, Current, DayFolder, File, Manifest, Pointer, decode
+from compaction.publish.generation import FORMAT, Current, DayFolder, File, Manifest, Pointer
 from compaction.publish.sweep import Retained, TableMarks, sweep
 
 _TEXT_TYPE: Final = "text/plain; charset=utf-8"
@@ -51,7 +52,7 @@ class Publisher:
         stored = self.storage.get(self.folder.pointer)
         if stored is None:
             return Current(None, None)
-        return Current(decode(stored.body, Pointer, self.folder.pointer), stored.etag)
+        return Current(decode_document(stored.body, Pointer, self.folder.pointer), stored.etag)
 
     def published(self) -> tuple[Pointer | None, Manifest | None]:
         """Read the pointer and the manifest that it names; None where there is none."""
@@ -62,7 +63,7 @@ class Publisher:
         """Read a generation's manifest."""
         key = self.folder.manifest(generation)
         stored = self.storage.get(key)
-        return None if stored is None else decode(stored.body, Manifest, key)
+        return None if stored is None else decode_document(stored.body, Manifest, key)
 
     def put_inventory(self, generation: str, inventory: Inventory) -> None:
         """Store what the generation was made from; the same bytes whoever writes them."""
@@ -105,8 +106,8 @@ class Publisher:
             ObjectVanished: it exists for PUT and not for GET.
         """
         key = self.folder.manifest(manifest.generation)
-        other = self.storage.put_or_read(key, msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
-        return manifest if other is None else decode(other.body, Manifest, key)
+        other = self.storage.put_or_read(key, encode_document(manifest))
+        return manifest if other is None else decode_document(other.body, Manifest, key)
 
     def swap_pointer(self, manifest: Manifest, seen: Current, writer: str, written_at: str) -> bool:
         """Point readers at a generation, if the pointer is still the one that was seen.
@@ -125,7 +126,7 @@ class Publisher:
             writer=writer,
             written_at=written_at,
         )
-        body = msgspec.json.format(msgspec.json.encode(pointer), indent=2) + b"\n"
+        body = encode_document(pointer)
         if self._replace(self.folder.pointer, body, seen.etag, JSON_TYPE):
             return True
         now = self.current().pointer

@@ -11,7 +11,8 @@ import structlog
 
 from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, new_id, new_random
-from archive.format.markers import FORMAT, ApplicationRecord
+from archive.format.document import FORMAT
+from archive.format.markers import ApplicationRecord
 from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store

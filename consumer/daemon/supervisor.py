@@ -5,12 +5,13 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 import structlog
 
 from archive.clock import Clock
 from archive.errors import MinutebookError
+from consumer.daemon.kcl_log import KclEvent, Skipped, read_kcl_line
 from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import Daemon
 from consumer.daemon.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
@@ -24,6 +25,7 @@ class DaemonPlan:
 
     `keep_open` are descriptors that the daemon inherits, such as the lock that says it is alive. `before_start` is
     called before every start, when no daemon of this plan lives; what it raises counts as a start that failed.
+    `on_skipped` is called, from another thread, when KCL's log says that it gave up on records.
     """
 
     command: Sequence[str]
@@ -31,6 +33,15 @@ class DaemonPlan:
     grace_seconds: float = 40
     keep_open: Sequence[int] = ()
     before_start: Sequence[Callable[[], None]] = ()
+    on_skipped: Callable[[KclEvent], None] | None = None
+
+
+_NEXT_STEPS: Final = {
+    Skipped.AGGREGATE_REST: "find the producer: its aggregate is malformed, and what follows in it cannot be "
+    "delivered; the daemon's line on stdout holds it whole, as Raw data",
+    Skipped.BATCH: "nothing, unless it goes on: the daemon is killed, and the batch is read again",
+    Skipped.NOTHING: "give the daemon more memory: JAVA_TOOL_OPTIONS=-Xmx2g (docs/operations.md); no record is lost",
+}
 
 
 class Supervisor:
@@ -43,12 +54,15 @@ class Supervisor:
         *,
         limits: RestartLimits,
         metrics: Metrics | None = None,
+        stdout: BinaryIO | None = None,
         stderr: BinaryIO | None = None,
     ) -> None:
         self._plan = plan
         self._clock = clock
         self._policy = RestartPolicy(limits)
         self._metrics = metrics
+        self._daemon: Daemon | None = None
+        self._stdout = sys.stdout.buffer if stdout is None else stdout
         self._stderr = sys.stderr.buffer if stderr is None else stderr
         self._failure: ProcessorEvent | None = None
         self._processors = ProcessorWatch()
@@ -81,10 +95,12 @@ class Supervisor:
         if failure is not None:
             return DaemonExit(code=1, ran_seconds=0, asked=bool(signals.received), failure=failure)
         begun = self._clock.monotonic()
-        daemon = Daemon(
+        daemon = self._daemon = Daemon(
             self._plan.command,
             self._plan.environment,
+            stdout=self._stdout,
             stderr=self._stderr,
+            on_output=self._read_output,
             on_line=self._read_line,
             keep_open=self._plan.keep_open,
         )
@@ -157,6 +173,26 @@ class Supervisor:
             self._failure = event
         if self._metrics is not None:
             self._metrics.count(event)
+
+    def _read_output(self, line: bytes) -> None:
+        """Take a line of the daemon's own log.
+
+        After a skipped batch the daemon goes on with the next one, and a processor would chain it: kill it first.
+        """
+        event = read_kcl_line(line)
+        if event is None:
+            return
+        name = "daemon_out_of_memory" if event.skipped is Skipped.NOTHING else "kcl_skipped"
+        self._log.error(name, **event._asdict(), next_step=_NEXT_STEPS[event.skipped])
+        if event.skipped is not Skipped.AGGREGATE_REST and self._failure is None:
+            what = f"KCL skipped a batch of {event.shard}: " if event.skipped is Skipped.BATCH else ""
+            self._failure = ProcessorEvent(event=name, error=what + event.error, next_step=_NEXT_STEPS[event.skipped])
+        if event.skipped is Skipped.BATCH and self._daemon is not None:
+            self._daemon.kill()
+        if self._metrics is not None:
+            self._metrics.count_skipped(event)
+        if self._plan.on_skipped is not None:
+            self._plan.on_skipped(event)
 
     def _end(self, stop: Stop) -> int:
         if stop.exit_code == 0:

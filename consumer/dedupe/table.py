@@ -1,8 +1,8 @@
 """The dedupe table in DynamoDB: claims on event ids, and the watermarks at each shard's tail.
 
     item              attributes
-    e:<event id>      owner S, expires N          a claim: the position that keeps this event
-    t:<stream>/<shard> position S, watermarks S   the producer watermarks at the end of the shard's chain
+    e:<event id>      owner S, digest S, expires N   a claim: the position that keeps this event, and its payload
+    t:<stream>/<shard> position S, watermarks S      the producer watermarks at the end of the shard's chain
 
 The condition of a claim, clause by clause:
 
@@ -12,6 +12,9 @@ The condition of a claim, clause by clause:
 
 An owner is a *position*, not a process: the same record claims under the same name on every delivery and by every
 writer. So there is no lock, no in-progress state and no window (docs/decisions/0010-producer-duplicates.md).
+
+The digest is that of the owner's payload, so that a record is dropped only for one that says the same: an id alone
+would let any producer suppress the events of another. Claims written before there were digests have none.
 """
 
 from collections.abc import Callable
@@ -35,6 +38,21 @@ _CONDITION = "attribute_not_exists(id) OR #owner = :me OR expires < :now"
 _MISSING = "ResourceNotFoundException"
 
 
+class Claim(NamedTuple):
+    """A record's claim on its event: `owner` names its position, `digest` its payload."""
+
+    event_id: str
+    owner: str
+    digest: str
+
+
+class Owner(NamedTuple):
+    """Who keeps an event; `digest` is None where the claim was written without one."""
+
+    position: str
+    digest: str | None
+
+
 class ShardTail(NamedTuple):
     """The producer watermarks at a position that ends a committed segment."""
 
@@ -45,8 +63,8 @@ class ShardTail(NamedTuple):
 class DedupeTable(Protocol):
     """The requests that deduplication sends. All raise `OutcomeUnknown` (ask again) or `StoreRefused`."""
 
-    def claim(self, event_id: str, owner: str, *, expires: int, now: int) -> str:
-        """Claim an event for `owner`; returns who owns it now. Times are epoch seconds."""
+    def claim(self, claim: Claim, *, expires: int, now: int) -> Owner:
+        """Claim an event; returns who owns it now. Times are epoch seconds."""
         ...
 
     def read_tail(self, shard: str) -> ShardTail | None:
@@ -96,24 +114,29 @@ class DynamoDedupeTable:
             )
         return True
 
-    def claim(self, event_id: str, owner: str, *, expires: int, now: int) -> str:
+    def claim(self, claim: Claim, *, expires: int, now: int) -> Owner:
         """Send one conditional PutItem; see the module's head for the condition."""
         try:
             self._client.put_item(
                 TableName=self._name,
-                Item={"id": {"S": f"e:{event_id}"}, "owner": {"S": owner}, "expires": {"N": str(expires)}},
+                Item={
+                    "id": {"S": f"e:{claim.event_id}"},
+                    "owner": {"S": claim.owner},
+                    "digest": {"S": claim.digest},
+                    "expires": {"N": str(expires)},
+                },
                 ConditionExpression=_CONDITION,
                 ExpressionAttributeNames={"#owner": "owner"},
-                ExpressionAttributeValues={":me": {"S": owner}, ":now": {"N": str(now)}},
+                ExpressionAttributeValues={":me": {"S": claim.owner}, ":now": {"N": str(now)}},
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
         except ClientError as exc:
             if error_code(exc) != "ConditionalCheckFailedException":
                 raise _translated(exc, f"claim in {self._name}") from exc
-            return _text(exc.response.get("Item"), "owner", event_id)
+            return _owner(exc.response.get("Item"), claim.event_id)
         except BotoCoreError as exc:
             raise _translated(exc, f"claim in {self._name}") from exc
-        return owner
+        return Owner(claim.owner, claim.digest)
 
     def read_tail(self, shard: str) -> ShardTail | None:
         """Send one consistent GetItem."""
@@ -172,6 +195,11 @@ def _translated(error: ClientError | BotoCoreError, what: str) -> StoreError:
     if error_code(error) == _MISSING:
         return StoreRefused(f"{what}: {error}", next_step="the table was deleted: restart to have it made again")
     return translate(error, what)
+
+
+def _owner(item: object, event_id: str) -> Owner:
+    has_digest = isinstance(item, dict) and "digest" in item
+    return Owner(_text(item, "owner", event_id), _text(item, "digest", event_id) if has_digest else None)
 
 
 def _text(item: object, name: str, what: str) -> str:

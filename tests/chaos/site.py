@@ -129,7 +129,7 @@ class Site:
         worker, place.worker = place.worker, None
         if worker is None:
             return 0
-        code = worker.wait(30)
+        code = worker.wait()
         place.past.append(worker)
         place.gone_at = self.clock.monotonic()
         return code

@@ -10,7 +10,7 @@ from archive.clock import SystemClock, new_id
 from archive.errors import FormatError, StoreRefused
 from archive.format.position import Position
 from archive.retry import Backoff, until_known
-from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, ShardTail, make_claims_client
+from consumer.dedupe.table import Claim, DedupeTable, DynamoDedupeTable, Owner, ShardTail, make_claims_client
 from consumer.dedupe.watermarks import Watermarks
 from demo.embedded import REGION, EmbeddedAws
 from tests.fakes.dedupe_table import MemoryDedupeTable
@@ -37,17 +37,19 @@ def table(request: pytest.FixtureRequest) -> Iterator[DedupeTable]:
 
 def test_the_first_claim_wins_and_keeps_winning(table: DedupeTable) -> None:
     """The owner is told to everybody who comes later, and to itself."""
-    assert table.claim("x", "one", expires=100, now=1) == "one"
-    assert table.claim("x", "two", expires=100, now=1) == "one"
-    assert table.claim("x", "one", expires=100, now=2) == "one"
-    assert table.claim("y", "two", expires=100, now=2) == "two"
+    one, two = Claim("x", "one", "d1"), Claim("x", "two", "d2")
+    assert table.claim(one, expires=100, now=1) == Owner("one", "d1")
+    assert table.claim(two, expires=100, now=1) == Owner("one", "d1")
+    assert table.claim(one, expires=100, now=2) == Owner("one", "d1")
+    assert table.claim(two._replace(event_id="y"), expires=100, now=2) == Owner("two", "d2")
 
 
 def test_a_claim_that_has_run_out_can_be_taken(table: DedupeTable) -> None:
     """The condition looks at the expiry itself: DynamoDB deletes late."""
-    assert table.claim("x", "one", expires=10, now=1) == "one"
-    assert table.claim("x", "two", expires=99, now=10) == "one"
-    assert table.claim("x", "two", expires=99, now=11) == "two"
+    one, two = Claim("x", "one", "d1"), Claim("x", "two", "d2")
+    assert table.claim(one, expires=10, now=1) == Owner("one", "d1")
+    assert table.claim(two, expires=99, now=10) == Owner("one", "d1")
+    assert table.claim(two, expires=99, now=11) == Owner("two", "d2")
 
 
 def test_of_many_claims_at_once_one_wins(table: DedupeTable) -> None:
@@ -56,10 +58,13 @@ def test_of_many_claims_at_once_one_wins(table: DedupeTable) -> None:
         for event in range(10):
             names = [f"{event}-{n}" for n in range(16)]
             owners = set(
-                pool.map(lambda name, event=event: table.claim(f"e{event}", name, expires=100, now=1), names)
+                pool.map(
+                    lambda name, event=event: table.claim(Claim(f"e{event}", name, f"d{name}"), expires=100, now=1),
+                    names,
+                )
             )
             assert len(owners) == 1
-            assert owners < set(names)
+            assert owners < {Owner(name, f"d{name}") for name in names}
 
 
 def test_a_tail_is_read_back(table: DedupeTable) -> None:
@@ -93,12 +98,21 @@ def test_a_foreign_item_is_an_error_that_names_it(embedded_aws: EmbeddedAws) -> 
     table = ready(DynamoDedupeTable(client, name))
     client.put_item(TableName=name, Item={"id": {"S": "e:x"}, "other": {"S": "1"}})
     with pytest.raises(FormatError, match="owner"):
-        table.claim("x", "one", expires=100, now=1)
+        table.claim(Claim("x", "one", "d"), expires=100, now=1)
+
+
+def test_a_claim_of_before_there_were_digests_has_none(embedded_aws: EmbeddedAws) -> None:
+    """Its owner is told all the same."""
+    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint)
+    name = f"dedupe-{new_id()[:8]}"
+    table = ready(DynamoDedupeTable(client, name))
+    client.put_item(TableName=name, Item={"id": {"S": "e:x"}, "owner": {"S": "old"}, "expires": {"N": "100"}})
+    assert table.claim(Claim("x", "one", "d"), expires=200, now=1) == Owner("old", None)
 
 
 def test_a_missing_table_is_refused_with_the_next_step(embedded_aws: EmbeddedAws) -> None:
     """A table that was deleted under a running processor is no outage to wait for."""
     client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint)
     with pytest.raises(StoreRefused) as caught:
-        DynamoDedupeTable(client, "nobody-made-this").claim("x", "one", expires=100, now=1)
+        DynamoDedupeTable(client, "nobody-made-this").claim(Claim("x", "one", "d"), expires=100, now=1)
     assert caught.value.next_step

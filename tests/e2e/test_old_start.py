@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from archive.clock import SystemClock, new_random
+from archive.format.document import FORMAT
 from archive.format.keys import application_key
-from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, encode_marker
+from archive.format.markers import JSON_TYPE, ApplicationRecord, encode_marker
 from consumer.stream.kinesis import KinesisStream
 from tests.e2e.harness import PREFIX, START_SECONDS, Application
 from tests.witness.readback import assert_exactly_once

@@ -4,7 +4,7 @@ from collections import Counter
 
 from archive.errors import OutcomeUnknown
 from archive.format.position import Position
-from consumer.dedupe.table import ShardTail
+from consumer.dedupe.table import Claim, Owner, ShardTail
 from consumer.dedupe.watermarks import Watermarks
 
 
@@ -15,18 +15,19 @@ class MemoryDedupeTable:
     """
 
     def __init__(self) -> None:
-        self.claims: dict[str, tuple[str, int]] = {}
+        self.claims: dict[str, tuple[Owner, int]] = {}
         self.tails: dict[str, tuple[str, str]] = {}
         self.requests: Counter[str] = Counter()
         self.lose_answers = 0
         self.refuse_before = 0
 
-    def claim(self, event_id: str, owner: str, *, expires: int, now: int) -> str:
+    def claim(self, claim: Claim, *, expires: int, now: int) -> Owner:
         """Apply the condition of the real table."""
         self._begin("claim")
-        held = self.claims.get(event_id)
-        if held is None or held[0] == owner or held[1] < now:
-            self.claims[event_id] = (owner, expires)
+        held = self.claims.get(claim.event_id)
+        if held is None or held[0].position == claim.owner or held[1] < now:
+            owner = Owner(claim.owner, claim.digest)
+            self.claims[claim.event_id] = (owner, expires)
             self._answer()
             return owner
         self._answer()

@@ -22,6 +22,8 @@ MIB = 1 << 20
         ("a header without end", "FormatError", 20),
         # Python joins the pieces of a line: twice its length.
         ("a message of 1 GiB", "DeliveryDoubt", 2 * MAX_MESSAGE_BYTES // MIB + 50),
+        ("10 MiB of objects", "no id", 40),
+        ("almost 1 MiB of objects", "no id", 60),
     ],
 )
 def test_endless_input_takes_bounded_memory(case: str, outcome: str, most_mib: int) -> None:

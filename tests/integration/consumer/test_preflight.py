@@ -17,6 +17,7 @@ from consumer.preflight.check import Check, Outcome
 from consumer.preflight.preflight import exit_code, preflight
 from consumer.settings.settings import LoadedSettings, Settings
 from tests.fakes.lax_s3 import LaxBucket, serve
+from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
@@ -207,7 +208,9 @@ def write_file(folder: Path, loaded: LoadedSettings) -> Path:
 
 def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run the front door."""
-    return subprocess.run([MINUTEBOOK, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [MINUTEBOOK, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
 
 
 def test_doctor_prints_json(prepare: Prepare, bucket: str, tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
         "DynamoDB: time to live deletes a claim",
         "checked: an original that retention took",
         "producer: an event without an id",
+        "producer: two events of one id",
         "stream: the retention is changed",
     },
     "watermark": _TABLE

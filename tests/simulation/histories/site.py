@@ -3,7 +3,8 @@
 import random
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from archive.format.markers import FORMAT, ApplicationRecord
+from archive.format.document import FORMAT
+from archive.format.markers import ApplicationRecord
 from archive.format.metadata import ChainStart
 from archive.retry import Backoff
 from archive.store.retrying import RetryingStore

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
 from consumer.dedupe.deduplicator import ClaimMap
-from consumer.dedupe.table import DynamoDedupeTable
+from consumer.dedupe.table import Claim, DynamoDedupeTable, Owner
 from tests.simulation.world import Host, World
 
 Item = Mapping[str, Any]
@@ -183,9 +183,9 @@ def open_table(table: Table, host: Host) -> DynamoDedupeTable:
 def in_any_order(rng: random.Random) -> ClaimMap:
     """Return a `map` that runs its calls in an order of chance, as requests in flight arrive."""
 
-    def map_claims(call: Callable[[tuple[str, str]], str], wanted: Iterable[tuple[str, str]]) -> Iterable[str]:
+    def map_claims(call: Callable[[Claim], Owner], wanted: Iterable[Claim]) -> Iterable[Owner]:
         given = list(wanted)
-        found: dict[int, str] = {}
+        found: dict[int, Owner] = {}
         for number in rng.sample(range(len(given)), len(given)):
             found[number] = call(given[number])
         return [found[number] for number in range(len(given))]

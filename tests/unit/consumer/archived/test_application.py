@@ -2,7 +2,8 @@
 
 import pytest
 
-from archive.format.markers import FORMAT, ApplicationRecord
+from archive.format.document import FORMAT
+from archive.format.markers import ApplicationRecord
 from consumer.archived.application import KclStart, kcl_start
 from consumer.stream.port import StreamIdentity
 

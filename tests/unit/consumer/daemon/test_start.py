@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from archive.errors import SettingsError, StreamUnavailable, TableUnavailable
-from archive.format.markers import FORMAT, ApplicationRecord
+from archive.format.document import FORMAT
+from archive.format.markers import ApplicationRecord
 from consumer.archived.application import KclStart
 from consumer.daemon.start import DaemonFile, StartChooser
 from consumer.leases.rows import Checkpoint, Lease
