@@ -36,9 +36,17 @@ class KclEvent(NamedTuple):
     sequence_number: str = ""
 
 
+class KclError(NamedTuple):
+    """What KCL says went wrong: the root of the exception. `denied`: DynamoDB or Kinesis refused a permission."""
+
+    error: str
+    denied: bool = False
+
+
 class _Throwable(msgspec.Struct):
     className: str = ""  # noqa: N815 - logback's name
     message: str | None = None
+    cause: "_Throwable | None" = None
 
 
 class _Line(msgspec.Struct):
@@ -60,6 +68,7 @@ _BATCH: Final = {
         "ShardId {}: Application processRecords() threw an exception",
     ),
 }
+_SERVICES: Final = ("software.amazon.awssdk.services.dynamodb.", "software.amazon.awssdk.services.kinesis.")
 _OUT_OF_MEMORY: Final = b"Terminating due to java.lang.OutOfMemoryError"
 _HEAD_BYTES: Final = 2048
 
@@ -82,6 +91,27 @@ def read_kcl_line(line: bytes) -> KclEvent | None:
     if entry.message.startswith(_BATCH.get(entry.loggerName, ())):
         return KclEvent(Skipped.BATCH, error, shard=entry.arguments[0] if entry.arguments else "")
     return None
+
+
+def read_kcl_error(line: bytes) -> KclError | None:
+    """Return the root of the exception that an error line tells; None for every other line.
+
+    What CloudWatch refuses is not `denied`: KCL goes on without its metrics.
+    """
+    if not line.startswith(b"{") or b'"level":"ERROR"' not in line[:_HEAD_BYTES]:
+        return None
+    try:
+        root = _DECODER.decode(line).throwable
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    while root is not None and root.cause is not None:
+        root = root.cause
+    if root is None:
+        return None
+    is_denied = root.className.startswith(_SERVICES) and (
+        root.className.endswith("AccessDeniedException") or "is not authorized to perform" in (root.message or "")
+    )
+    return KclError(_error(root), is_denied)
 
 
 def _read_head(head: bytes) -> KclEvent | None:

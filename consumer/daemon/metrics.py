@@ -33,6 +33,7 @@ class Metrics:
         self._id_conflicts = counter("id_conflicts", "Records kept that name the id of another event", "shard")
         self._checkpoints = counter("checkpoints", "Checkpoints written", "shard")
         self._failures = counter("processor_failures", "Processors that ended with an error", "exit_code")
+        self._killed = counter("processors_killed", "Processors that ended without a last word")
         self._skipped = counter("kcl_skipped", "Batches and aggregates' rests that KCL gave up on", "skipped")
         self._restarts = counter("daemon_restarts", "Restarts of the daemon after a crash")
 
@@ -57,6 +58,10 @@ class Metrics:
     def count_skipped(self, event: KclEvent) -> None:
         """Count what a line of the daemon says that KCL gave up on; `nothing` is memory that ran out."""
         self._skipped.labels(event.skipped).inc()
+
+    def count_killed(self) -> None:
+        """Count a processor that ended without a last word."""
+        self._killed.inc()
 
     def count_restart(self) -> None:
         """Count one restart of the daemon."""

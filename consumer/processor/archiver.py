@@ -23,7 +23,7 @@ from consumer.processor.sequence_store import SequenceStore
 from consumer.processor.services import Services
 
 _JUDGED_AT_ONCE: Final = 250
-"""Records whose claims are asked for together: held-back claims must not hold a buffer beyond its age."""
+"""Records whose claims are asked for together: a table that holds them back must not hold a buffer beyond its age."""
 
 
 class Archiver:

@@ -99,10 +99,18 @@ class Application:
         return Worker(command, self.environment(environment), self._folder / f"{worker_id}.log")
 
     def consume(
-        self, worker_id: str = "w1", *, environment: Mapping[str, str] | None = None, **ours: object
+        self,
+        worker_id: str = "w1",
+        *,
+        environment: Mapping[str, str] | None = None,
+        dynamodb: str | None = None,
+        **ours: object,
     ) -> Worker:
-        """Start `minutebook consume`."""
+        """Start `minutebook consume`; `dynamodb` is the address of a proxy before the real server."""
         path = self.properties(worker_id, **ours)
+        if dynamodb is not None:
+            with path.open("a") as file:
+                file.write(f"dynamoDBEndpoint = {dynamodb}\n")
         command = [str(_BIN / "minutebook"), "consume", str(path), "--state-dir", str(self._folder / "state")]
         return Worker(command, self.environment(environment), self._folder / f"{worker_id}.log")
 

@@ -299,3 +299,39 @@ def test_the_daemons_log_is_passed_on_unchanged(start: Start, name: str) -> None
 
     assert supervised.finish() == (1 if name == "out_of_memory.txt" else 0)
     assert supervised.stdout == "line on stdout\n" + (LINES / name).read_text()
+
+
+def test_a_permission_that_is_missing_ends_it_with_2(start: Start) -> None:
+    """KCL tries for half a minute and exits 0; its own error is named, not "read the log", and a person must act."""
+    supervised = start("last-words:denied_create_table.json")
+
+    assert supervised.finish() == 2
+    assert supervised.starts() == 2
+    gave_up = supervised.events[-1]
+    assert "not authorized to perform: dynamodb:CreateTable" in gave_up["error"]
+    assert "minutebook doctor" in gave_up["next_step"]
+    assert supervised.names().count("kcl_denied") == 2
+    restarting = next(event for event in supervised.events if event["event"] == "daemon_restarting")
+    assert (restarting["error"], restarting["next_step"]) == (gave_up["error"], gave_up["next_step"])
+
+
+def test_kcls_last_error_is_in_the_reason(start: Start) -> None:
+    """An exit 0 of a daemon that could not initialise has a cause, and it is said."""
+    supervised = start("last-words:other_error.json")
+
+    assert supervised.finish() == 1
+    assert "java.lang.IllegalArgumentException: z" in supervised.events[-1]["error"]
+
+
+def test_a_processor_that_is_killed_is_named(start: Start) -> None:
+    """The kernel leaves no line: the supervisor says which processor is gone, and why the daemon was killed."""
+    supervised = start("deserted", "run")
+    killed = supervised.wait_for("processor_killed")
+    supervised.wait_for("daemon_deserted")
+    restarting = supervised.wait_for("daemon_restarting")
+    supervised.process.terminate()
+
+    assert supervised.finish() == 0
+    assert (killed["level"], killed["shard"]) == ("error", "shardId-000000000007")
+    assert killed["next_step"]
+    assert restarting["error"] == killed["error"]

@@ -1,4 +1,4 @@
-"""Mutations of what keeps every shard read: the start that opens every row, the supervisor."""
+"""Mutations of what keeps every shard read: KCL's start, the age of a buffer, the supervisor and its watch."""
 
 from typing import Final
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from consumer.daemon.kcl_log import KclEvent, Skipped, read_kcl_line
+from consumer.daemon.kcl_log import KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
 from consumer.daemon.metrics import Metrics
 
 _LINES = Path(__file__).parents[3] / "data" / "kcl-log"
@@ -98,3 +98,43 @@ def test_what_is_skipped_is_counted() -> None:
     sample = metrics.registry.get_sample_value
     assert sample("minutebook_kcl_skipped_total", {"skipped": "batch"}) == 1
     assert sample("minutebook_kcl_skipped_total", {"skipped": "aggregate_rest"}) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [
+        ("denied_create_table.json", "CreateTable"),
+        ("not_initialised.json", "CreateTable"),
+        ("denied_update_item.json", "UpdateItem"),
+        ("denied_query.json", "Query"),
+    ],
+)
+def test_a_permission_that_is_missing_is_named(name: str, action: str) -> None:
+    """The root of KCL's exceptions, however deep they are wrapped."""
+    error = read_kcl_error((_LINES / name).read_bytes())
+
+    assert error is not None
+    assert error.denied
+    assert f"not authorized to perform: dynamodb:{action} on" in error.error
+
+
+def test_another_error_is_its_root() -> None:
+    """What `daemon_restarting` and `gave_up` name."""
+    assert read_kcl_error((_LINES / "process_task.json").read_bytes()) == KclError(
+        "java.lang.NullPointerException: x"
+    )
+
+
+def test_what_cloudwatch_refuses_is_no_permission_that_kcl_needs() -> None:
+    """KCL goes on without its metrics."""
+    line = (_LINES / "denied_query.json").read_bytes()
+    error = read_kcl_error(line.replace(b"services.dynamodb", b"services.cloudwatch"))
+
+    assert error is not None
+    assert not error.denied
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"Exception in thread", b'{"level":"ERROR"}', b'{"level":"INFO"}'])
+def test_other_lines_tell_no_error(line: bytes) -> None:
+    """Nor does an error line without an exception."""
+    assert read_kcl_error(line) is None
