@@ -17,7 +17,7 @@ FORMAT: Final = 1
 FOLDER: Final = "_expired/"
 
 
-class ExpiredRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExpiredRun(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of a shard's chain that lies in the day without a break: `segments` objects, from `first` to `last`.
 
     `after` is what the first of them followed, as in a segment's metadata. A chain that steps back over midnight
@@ -30,14 +30,14 @@ class ExpiredRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     segments: int
 
 
-class ExpiredShard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExpiredShard(msgspec.Struct, frozen=True, kw_only=True):
     """One shard's day: its runs in order, and the keys of segments that stay (the last one of a chain)."""
 
     runs: list[ExpiredRun]
     kept: list[str]
 
 
-class Tombstone(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
     """The whole object. `generation` is the published one that the day's verdict belongs to; `bytes` are of objects.
 
     `segments` and `bytes` count everything that the day held, what stays included.

@@ -97,7 +97,7 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
         return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, {}))
     out = open_in_task(order.out)
     key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
-    sink = out.storage.open_write(key, PARQUET_TYPE)
+    sink = out.open_write(key, PARQUET_TYPE)
     try:
         part = ParquetPart(sink)
         filtered = LineFilter(part, ids, _dropped(order)) if ids or order.dropped else part
@@ -107,7 +107,7 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
         sink.abort()
         raise
     written = Part(key, part.rows, part.size, len(order.task.objects))
-    _check_footer(out, written)
+    check_footer(out, written)
     return result._replace(part=written)
 
 
@@ -161,8 +161,12 @@ def _whole_table(fetched: Fetched, dropped: Mapping[str, Sequence[int]]) -> pa.T
     return without(whole, 0, dropped.get(fetched.raw_object.key, ()))
 
 
-def _check_footer(out: RetryingStorage, part: Part) -> None:
-    """Read the file's footer back: what will be published is what is stored, not what was meant."""
+def check_footer(out: RetryingStorage, part: Part) -> None:
+    """Read the file's footer back: what will be published is what is stored, not what was meant.
+
+    Raises:
+        FormatError: the file has another size, or holds other rows.
+    """
     tail = out.read_tail(part.key, _FOOTER_BYTES)
     if tail.size != part.size:
         raise FormatError(f"{part.key} has {tail.size} bytes, {part.size} were written")

@@ -18,7 +18,8 @@ from archive.format.payload import PayloadPath
 from archive.format.record import Record
 from archive.retry import Backoff, until_known
 from consumer.dedupe.conflicts import IdConflicts
-from consumer.dedupe.table import CLAIM_CONNECTIONS, Claim, DedupeTable, Owner, ShardTail
+from consumer.dedupe.table import CLAIM_CONNECTIONS, Claim, DedupeTable, Owner
+from consumer.dedupe.tail_rows import ShardTail
 from consumer.dedupe.watermarks import Watermarks
 
 DAY_SECONDS = 86_400
@@ -176,7 +177,7 @@ class WatermarkDedupe:
 
     def committed(self, metadata: SegmentMetadata) -> None:
         """Write the tail row: after the commit, before any checkpoint at its end."""
-        tail = ShardTail(metadata.last, self._state)
+        tail = ShardTail(metadata.last, self._state, (metadata.minute, metadata.first))
         until_known(lambda: self._table.write_tail(self._shard, tail), self._backoff(), "the watermarks' tail row")
 
     def adopt(self, metadata: SegmentMetadata, watermarks: Watermarks | None) -> None:

@@ -2,7 +2,7 @@
 
     item              attributes
     e:<event id>      owner S, digest S, expires N   a claim: the position that keeps this event, and its payload
-    t:<stream>/<shard> position S, watermarks S      the producer watermarks at the end of the shard's chain
+    t:<stream>/<shard>  the end of the shard's chain and the producer watermarks there: `consumer.dedupe.tail_rows`
 
 The condition of a claim, clause by clause:
 
@@ -20,13 +20,13 @@ would let any producer suppress the events of another. Claims written before the
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
+import structlog
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.aws import client_config, error_code, make_dynamodb_client
 from archive.errors import FormatError, StoreError, StoreRefused
-from archive.format.position import Position
 from archive.store.s3 import translate
-from consumer.dedupe.watermarks import Watermarks
+from consumer.dedupe.tail_rows import ShardTail, decode_tail, tail_item
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -53,13 +53,6 @@ class Owner(NamedTuple):
     digest: str | None
 
 
-class ShardTail(NamedTuple):
-    """The producer watermarks at a position that ends a committed segment."""
-
-    position: Position
-    watermarks: Watermarks
-
-
 class DedupeTable(Protocol):
     """The requests that deduplication sends. All raise `OutcomeUnknown` (ask again) or `StoreRefused`."""
 
@@ -68,11 +61,11 @@ class DedupeTable(Protocol):
         ...
 
     def read_tail(self, shard: str) -> ShardTail | None:
-        """Return the watermarks at a shard's tail, None when there are none. `shard` is `<stream>/<shardId>`."""
+        """Return what is stored of a shard's tail, None for nothing readable. `shard` is `<stream>/<shardId>`."""
         ...
 
     def write_tail(self, shard: str, tail: ShardTail) -> None:
-        """Store the watermarks at a shard's tail."""
+        """Store a shard's tail; the watermarks go with it unless they are too long for an item."""
         ...
 
 
@@ -147,17 +140,20 @@ class DynamoDedupeTable:
         item = None if answer is None else answer.get("Item")
         if not item:
             return None
-        return ShardTail(
-            Position.parse(_text(item, "position", shard)), Watermarks.decode(_text(item, "watermarks", shard))
-        )
+        try:
+            return decode_tail(item)
+        except FormatError as exc:
+            structlog.get_logger().warning(
+                "tail_row_unreadable",
+                place=shard,
+                error=str(exc),
+                next_step="nothing is lost, the archive holds the same; find out who else writes to the table",
+            )
+            return None
 
     def write_tail(self, shard: str, tail: ShardTail) -> None:
         """Send one PutItem. Unconditional: the row is a hint, checked against the chain's position when read."""
-        item = {
-            "id": {"S": f"t:{shard}"},
-            "position": {"S": str(tail.position)},
-            "watermarks": {"S": tail.watermarks.encode()},
-        }
+        item = tail_item(shard, tail)
         self._ask(
             lambda: self._client.put_item(TableName=self._name, Item=item),
             f"PutItem {shard} of {self._name}",

@@ -206,7 +206,7 @@ class Archiver:
             segment,
             after=self.chain.tail,
             writer=self._services.new_id(),
-            continuity=self.chain.continuity,
+            continuity=None if self.chain.is_unbroken else self.chain.continuity,
             watermarks=None if self._dedupe is None else self._dedupe.watermarks(),
             budget_seconds=budget,
         )
@@ -224,7 +224,7 @@ class Archiver:
                 payload_bytes=metadata.payload_bytes,
                 body_bytes=len(segment.body()),
                 attempts=outcome.attempts,
-                continuity=metadata.continuity.stored,
+                continuity=metadata.continuity,
             )
             return None
         self._adopt_tail(outcome.winner)

@@ -192,9 +192,9 @@ class Run:
     def _tick(self, playing: list[tuple[Kind, Play]]) -> None:
         """Let a moment pass: every act goes one step, dead workers are started again."""
         self._feeder.check()
-        for one in list(playing):
-            if next(one[1], self) is self:
-                playing.remove(one)
+        for act in list(playing):
+            if next(act[1], self) is self:
+                playing.remove(act)
         self._site.keep()
         if self._clock.monotonic() - self._sampled >= _SAMPLE_SECONDS:
             self._sampled = self._clock.monotonic()

@@ -10,7 +10,9 @@ from archive.clock import SystemClock, new_id
 from archive.errors import FormatError, StoreRefused
 from archive.format.position import Position
 from archive.retry import Backoff, until_known
-from consumer.dedupe.table import Claim, DedupeTable, DynamoDedupeTable, Owner, ShardTail, make_claims_client
+from consumer.dedupe import tail_rows
+from consumer.dedupe.table import Claim, DedupeTable, DynamoDedupeTable, Owner, make_claims_client
+from consumer.dedupe.tail_rows import LONGEST_STATE_BYTES, ShardTail, tail_item
 from consumer.dedupe.watermarks import Watermarks
 from demo.embedded import REGION, EmbeddedAws
 from tests.fakes.dedupe_table import MemoryDedupeTable
@@ -71,12 +73,53 @@ def test_a_tail_is_read_back(table: DedupeTable) -> None:
     """Position and watermarks of one shard; another shard has none."""
     state = Watermarks()
     state.take("p", 7, ordered=False)
-    table.write_tail("stream/shard", ShardTail(Position(5, 1), state))
+    table.write_tail("stream/shard", ShardTail(Position(5, 1), state, (29_000_000, Position(3))))
     row = table.read_tail("stream/shard")
     assert row is not None
-    assert row.position == Position(5, 1)
+    assert (row.position, row.slot) == (Position(5, 1), (29_000_000, Position(3)))
+    assert row.watermarks is not None
     assert row.watermarks.encode() == state.encode()
     assert table.read_tail("stream/other") is None
+
+
+@pytest.mark.parametrize("producers", [500, 1000])
+def test_a_tail_is_written_whatever_its_state_takes(table: DedupeTable, producers: int) -> None:
+    """An item ends at 400 KB: the tail comes back without its watermarks, or with all of them."""
+    state = Watermarks()
+    for producer in range(producers):
+        for number in range(32):
+            state.take(f"p{producer}", 10**7 + 2 * number, ordered=False)
+    table.write_tail("stream/shard", ShardTail(Position(5), state, (29_000_000, Position(3))))
+    row = table.read_tail("stream/shard")
+    assert row is not None
+    assert (row.position, row.slot) == (Position(5), (29_000_000, Position(3)))
+    assert (row.watermarks is None) == (len(state.encode()) > LONGEST_STATE_BYTES)
+
+
+def test_an_item_above_400_kb_is_refused(table: DedupeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is why: the row of a state that is too long would end every life of its shard."""
+    monkeypatch.setattr(tail_rows, "LONGEST_STATE_BYTES", 1 << 30)
+    state = Watermarks()
+    for producer in range(1000):
+        state.take(f"p{producer}" + "x" * 400, 10**7, ordered=False)
+    with pytest.raises(StoreRefused, match="size has exceeded"):
+        table.write_tail("stream/shard", ShardTail(Position(5), state))
+
+
+@pytest.mark.parametrize("field", ["position", "watermarks", "first"])
+def test_a_tail_that_cannot_be_read_is_none(embedded_aws: EmbeddedAws, field: str) -> None:
+    """The row is a hint: the archive has what it says. So is one of a version that wrote less."""
+    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint)
+    name = f"dedupe-{new_id()[:8]}"
+    table = ready(DynamoDedupeTable(client, name))
+    item = tail_item("stream/shard", ShardTail(Position(5), Watermarks(), (29_000_000, Position(3))))
+    client.put_item(TableName=name, Item=item | {field: {"S": "rubbish"}})
+    assert table.read_tail("stream/shard") is None
+    old = {part: item[part] for part in ("id", "position", "watermarks")}
+    client.put_item(TableName=name, Item=old)
+    row = table.read_tail("stream/shard")
+    assert row is not None
+    assert (row.position, row.slot) == (Position(5), None)
 
 
 def test_the_table_is_made_once_with_time_to_live(embedded_aws: EmbeddedAws) -> None:

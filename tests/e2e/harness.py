@@ -145,14 +145,14 @@ class Application:
         middle = (int(hash_range["StartingHashKey"]) + int(hash_range["EndingHashKey"])) // 2
         self.kinesis.split_shard(StreamName=self.name, ShardToSplit=shard_id, NewStartingHashKey=str(middle))
         self.await_stream()
-        return [one for one in self.open_shards() if one not in before]
+        return [shard for shard in self.open_shards() if shard not in before]
 
     def merge(self, shard_id: str, adjacent: str) -> str:
         """Merge two neighbours; returns the child."""
         before = self.shards()
         self.kinesis.merge_shards(StreamName=self.name, ShardToMerge=shard_id, AdjacentShardToMerge=adjacent)
         self.await_stream()
-        (child,) = (one for one in self.open_shards() if one not in before)
+        (child,) = (shard for shard in self.open_shards() if shard not in before)
         return child
 
     def is_gone(self) -> bool:

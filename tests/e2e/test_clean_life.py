@@ -115,7 +115,7 @@ def test_a_minute_is_committed_once_it_is_over(story: Story) -> None:
 
 def test_a_minute_of_a_shard_is_one_object(story: Story) -> None:
     """Only the end of a shard cut a minute short: nothing was retried, nothing contested."""
-    keys = [(one.metadata.shard_id, one.metadata.minute) for one in story.segments]
+    keys = [(segment.metadata.shard_id, segment.metadata.minute) for segment in story.segments]
     assert len(keys) == len(set(keys))
 
 
@@ -172,7 +172,7 @@ def test_open_shards_stand_at_the_archives_end(story: Story) -> None:
     """After SIGTERM the next start repeats nothing."""
     _, _, s2, _, s4 = story.shards
     for shard in (s2, s4):
-        tail = max(one.metadata.last for one in story.segments if one.metadata.shard_id == shard)
+        tail = max(segment.metadata.last for segment in story.segments if segment.metadata.shard_id == shard)
         assert story.leases[shard].checkpoint == str(tail)
 
 

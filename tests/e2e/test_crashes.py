@@ -168,20 +168,20 @@ def test_every_record_is_archived_once(crashes: Crashes) -> None:
 
 
 def test_a_checkpoint_inside_an_aggregate_names_its_sub_sequence(crashes: Crashes) -> None:
-    """Both kills came while the checkpoint stood between two user records of one Kinesis record."""
+    """Both kills came while the checkpoint lay between two user records of one Kinesis record."""
     assert all(0 < kill.checkpoint.sub < _AGGREGATE - 1 for kill in (crashes.child, crashes.daemon))
 
 
 def test_the_next_processor_goes_on_after_the_checkpoint(crashes: Crashes) -> None:
     """`shard_opened` names the checkpoint, sub-sequence number included."""
-    for one in (crashes.child, crashes.daemon):
-        assert one.reopened["after"] == str(one.checkpoint)
+    for crash in (crashes.child, crashes.daemon):
+        assert crash.reopened["after"] == str(crash.checkpoint)
 
 
 def test_recovery_takes_seconds(crashes: Crashes) -> None:
     """From SIGKILL to the next commit: nobody waited for the dead leader's lock. The figures are printed."""
     seconds = [crashes.child.seconds_to_commit, crashes.daemon.seconds_to_commit]
-    print("seconds from SIGKILL to the next commit: processor, daemon:", [round(one, 1) for one in seconds])  # noqa: T201
+    print("seconds from SIGKILL to the next commit: processor, daemon:", [round(took, 1) for took in seconds])  # noqa: T201
     assert max(seconds) < _LEADER_LOCK_SECONDS
 
 
@@ -191,7 +191,7 @@ def test_sigterm_commits_what_is_held(crashes: Crashes) -> None:
 
 
 def test_sigterm_checkpoints_the_last_record(crashes: Crashes) -> None:
-    """After the stop the lease row stands at the end of the archive: the next start repeats nothing."""
+    """After the stop the lease row is at the end of the archive: the next start repeats nothing."""
     assert crashes.checkpoint == str(crashes.last)
 
 

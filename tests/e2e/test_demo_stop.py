@@ -51,7 +51,7 @@ def test_a_demo_that_is_killed_leaves_nothing(demo: subprocess.Popen[bytes]) -> 
 
 def _alive(started: list[Process]) -> list[Process]:
     """Return those that still run; a process id may have been given to somebody else meanwhile."""
-    return [one for one in started if _command(one.pid) == one.command]
+    return [process for process in started if _command(process.pid) == process.command]
 
 
 def _command(pid: int) -> tuple[str, ...] | None:

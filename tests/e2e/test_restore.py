@@ -168,7 +168,7 @@ def mended(embedded_aws: "EmbeddedAws", story: Story) -> Mended:
 
 
 def test_wrong_rows_are_mended(story: Story, mended: Mended) -> None:
-    """The spoilt checkpoint stands at the archive's end again, and no row has an owner."""
+    """The spoilt checkpoint is at the archive's end again, and no row has an owner."""
     assert mended.restored.code == 0, mended.restored.text
     found = {shard: row for shard, row in mended.rows.items() if shard in story.shards[1:]}
     assert {shard: (row.checkpoint, row.owner) for shard, row in found.items()} == {
@@ -191,22 +191,22 @@ def test_mended_rows_repeat_nothing(mended: Mended) -> None:
 def test_status_shows_a_living_workers_leases(story: Story) -> None:
     """Held, by name, renewed within the failover time; the parent of the split is done."""
     s0, *others = story.shards
-    leases = {one.shard: (one.lease, one.owner) for one in story.alive.shards}
+    leases = {shard.shard: (shard.lease, shard.owner) for shard in story.alive.shards}
     assert leases == {s0: ("done", leases[s0][1]), **dict.fromkeys(others, ("held", "w1"))}
-    assert all((one.lease_age_seconds or 0) < 10 for one in story.alive.shards)
+    assert all((shard.lease_age_seconds or 0) < 10 for shard in story.alive.shards)
 
 
 def test_status_shows_an_archive_that_is_not_behind(story: Story) -> None:
     """Checkpoints and tails agree, and nothing lies behind them in the stream."""
-    for one in story.alive.shards:
-        assert (one.behind_seconds, one.gaps, one.notes) == (0, [], [])
-        assert one.tail == story.tails.get(one.shard)
+    for shard in story.alive.shards:
+        assert (shard.behind_seconds, shard.gaps, shard.notes) == (0, [], [])
+        assert shard.tail == story.tails.get(shard.shard)
 
 
 def test_status_shows_the_split(story: Story) -> None:
     """Children and parents, open and closed."""
     s0, s1, s2, s3 = story.shards
-    family = {one.shard: (one.state, one.parents, one.children) for one in story.alive.shards}
+    family = {shard.shard: (shard.state, shard.parents, shard.children) for shard in story.alive.shards}
     assert family == {
         s0: ("closed", [], [s2, s3]),
         s1: ("open", [], []),
@@ -219,7 +219,7 @@ def test_status_works_without_tables(story: Story) -> None:
     """It says that they are missing, and how old the oldest record is that waits."""
     _, s1, s2, _ = story.shards
     assert "there is none" in story.lost.problems[0].sentence
-    behind = {one.shard: one.behind_source for one in story.lost.shards if one.behind_seconds}
+    behind = {shard.shard: shard.behind_source for shard in story.lost.shards if shard.behind_seconds}
     assert behind == {s1: "record", s2: "record"}
 
 

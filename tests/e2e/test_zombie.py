@@ -69,8 +69,8 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
         slot_lost = zombie.events.wait("slot_lost", since=woke, shard=shard)
         silenced = zombie.events.wait("lease_lost", since=woke, shard=shard)
         app.producer.put_numbered(20, size=100)
-        for one, last in app.producer.last().items():
-            wait_until(lambda one=one, last=last: app.leases()[one].checkpoint == str(last), f"{one} is archived")  # type: ignore[misc]
+        for shard_id, last in app.producer.last().items():
+            _await_checkpoint(app, shard_id, str(last))
         for worker in workers.values():
             worker.terminate()
         codes = [worker.wait() for worker in workers.values()]
@@ -124,6 +124,10 @@ def _freeze_and_take_over(app: Application, shard: str, zombie: Worker, other: W
             wait_until(lambda: unread_bytes(processor) == 0, "the zombie has read the call")
             head.thaw()
     return held, woke
+
+
+def _await_checkpoint(app: Application, shard: str, position: str) -> None:
+    wait_until(lambda: app.leases()[shard].checkpoint == position, f"{shard} is checkpointed at {position}")
 
 
 def test_every_record_is_archived_once(story: Story) -> None:

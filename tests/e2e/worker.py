@@ -76,7 +76,7 @@ class Worker:
 
     def _living(self, word: str) -> list[Process]:
         own = Process(self.pid, 0, _command_of(self.pid))
-        return [one for one in [own, *descendants(self.pid)] if _runs(one, word)]
+        return [process for process in [own, *descendants(self.pid)] if _runs(process, word)]
 
 
 def is_running(pid: int) -> bool:

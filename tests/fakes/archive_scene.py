@@ -95,7 +95,7 @@ class ArchiveScene(Generic[Store]):
         *,
         after: Predecessor | None = None,
         duplicate_of: Mapping[Position, str] | None = None,
-        continuity: Continuity = Continuity.PROVEN,
+        continuity: Continuity | None = None,
         writer: str = "w",
         is_stored: bool = True,
     ) -> Stored:
@@ -127,7 +127,7 @@ class ArchiveScene(Generic[Store]):
         minutes: Iterable[int],
         *,
         missing: Collection[int] = (),
-        continuity: Continuity = Continuity.PROVEN,
+        continuity: Continuity | None = None,
     ) -> list[Position]:
         """Append one segment per minute, in this order of positions; returns their last positions.
 
@@ -137,7 +137,7 @@ class ArchiveScene(Generic[Store]):
             self.segment(
                 shard_id,
                 minute,
-                continuity=continuity if number == 0 else Continuity.PROVEN,
+                continuity=continuity if number == 0 else None,
                 writer=f"w{number}",
                 is_stored=number not in missing,
             ).metadata.last

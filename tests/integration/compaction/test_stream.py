@@ -9,12 +9,13 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.format.day import Day, day_of_ms
-from archive.format.minute import minute_of
+from archive.format.minute import MINUTE_MS, minute_of
 from archive.format.position import Position
 from archive.format.record import Record
 from archive.store.places import open_storage
 from archive.store.storage import Address, Storage
 from compaction.audit.audit import audit_day
+from compaction.inventory.owner import StreamOwner
 from compaction.job.context import AuditOptions
 from compaction.stream.kinesis import StreamReader
 from compaction.verdict.audit_document import Audit
@@ -57,8 +58,11 @@ class Stage(NamedTuple):
         clock = SystemClock()
         reader = StreamReader(self.kinesis, self.name, clock, random.Random(1), page_records=50)
         given = job_context(self.address, {SHARD: checkpoint}, clock=clock)
-        options = AuditOptions(level="stream")
-        return audit_day(given._replace(stream=lambda: reader), self.day, options).audit
+        # The day is that of the test: judged is what arrived before the minute after the last record.
+        so_far_ms = (minute_of(self.records[-1].arrival_ms) + 1) * MINUTE_MS
+        options = AuditOptions(level="stream", so_far_ms=so_far_ms)
+        owner = StreamOwner(self.name, REGION)
+        return audit_day(given._replace(stream=lambda: reader, owner=owner), self.day, options).audit
 
 
 @pytest.fixture

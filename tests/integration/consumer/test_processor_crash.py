@@ -114,7 +114,7 @@ def _race(processors: list[ProcessDaemon]) -> None:
         except Exception as exc:  # noqa: BLE001 - raised below, in the test's thread
             failures.append(exc)
 
-    threads = [threading.Thread(target=serve, args=(one, seed)) for seed, one in enumerate(processors)]
+    threads = [threading.Thread(target=serve, args=(processor, seed)) for seed, processor in enumerate(processors)]
     for thread in threads:
         thread.start()
     for thread in threads:

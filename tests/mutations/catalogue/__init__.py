@@ -8,6 +8,7 @@ from tests.mutations.catalogue.nightly import NIGHTLY
 from tests.mutations.catalogue.operators import OPERATORS
 from tests.mutations.catalogue.processor import PROCESSOR
 from tests.mutations.catalogue.publishing import PUBLISHING
+from tests.mutations.catalogue.scopes import SCOPES
 from tests.mutations.catalogue.shards import SHARDS
 from tests.mutations.catalogue.supervision import SUPERVISION
 from tests.mutations.catalogue.watermarks import WATERMARKS
@@ -22,4 +23,5 @@ MUTATIONS: Final = (
     *NIGHTLY,
     *PUBLISHING,
     *SUPERVISION,
+    *SCOPES,
 )

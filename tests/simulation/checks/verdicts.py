@@ -8,7 +8,6 @@ from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from archive.format.metadata import Continuity
 from consumer.dedupe.watermarks import MAX_INTERVALS
 from tests.simulation.world import Violation, name
 
@@ -169,7 +168,7 @@ def check_watermarks(history: "ShardedHistory") -> None:
         before = None
         for segment in site.ledger.chain():
             goes_on = before is None or segment.metadata.after == before.metadata.last
-            if not goes_on or segment.metadata.continuity is not Continuity.PROVEN:
+            if not goes_on or segment.metadata.is_doubtful:
                 seen.doubt()
             before = segment
             for number in range(segment.first, segment.last + 1):

@@ -90,6 +90,8 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
     },
     "watermark": _TABLE
     | {
+        "DynamoDB: a tail row has no state",
+        "DynamoDB: a tail row is damaged",
         "DynamoDB: a tail row is lost",
         "DynamoDB: the dedupe table is deleted",
         "checked: a copy kept in doubt",

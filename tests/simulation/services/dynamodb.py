@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeou
 
 from consumer.dedupe.deduplicator import ClaimMap
 from consumer.dedupe.table import Claim, DynamoDedupeTable, Owner
+from tests.fakes.dedupe_table import ITEM_BYTES
 from tests.simulation.world import Host, World
 
 Item = Mapping[str, Any]
@@ -96,6 +97,8 @@ class DynamoClient:
         ReturnValuesOnConditionCheckFailure: str | None = None,  # noqa: N803
     ) -> dict[str, Any]:
         """PutItem; a refusal shows the item as it is when that was asked for."""
+        if sum(len(name) + len(str(text)) for name, value in Item.items() for text in value.values()) > ITEM_BYTES:
+            raise _error(400, "ValidationException")
         self._table.on_sent(self._host, Item)
         fault = self._begin("PutItem", _PUT_FAULTS)
         put = _Flying(Item, ConditionExpression, ExpressionAttributeValues or {})

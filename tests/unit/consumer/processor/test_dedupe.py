@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from archive.errors import MinutebookError
 from consumer.dedupe.table import Claim, Owner
 from tests.fakes.clock import ManualClock
 from tests.fakes.dedupe_table import MemoryDedupeTable
@@ -315,16 +314,3 @@ def test_a_watermark_segment_without_a_state_starts_a_new_history() -> None:
     world.send(2, 3, 3)
     world.archive_all()
     assert world.kept() == [1, 2, 2, 3]
-
-
-def test_a_foreign_item_in_the_table_is_an_error_that_names_it() -> None:
-    """A table of somebody else must not swallow events."""
-    table = MemoryDedupeTable()
-    table.tails["flights/shardId-000000000000"] = ("rubbish", "[]")
-    world = DedupeWorld(WATERMARK)
-    world.table = table
-    world.send(1)
-    world.archive_all()
-    table.tails["flights/shardId-000000000000"] = ("rubbish", "[]")
-    with pytest.raises(MinutebookError):
-        world.started()
