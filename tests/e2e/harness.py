@@ -109,8 +109,7 @@ class Application:
         """Start `minutebook consume`; `dynamodb` is the address of a proxy before the real server."""
         path = self.properties(worker_id, **ours)
         if dynamodb is not None:
-            with path.open("a") as file:
-                file.write(f"dynamoDBEndpoint = {dynamodb}\n")
+            path.write_text(path.read_text().replace(self._aws.dynamodb_endpoint, dynamodb))
         command = [str(_BIN / "minutebook"), "consume", str(path), "--state-dir", str(self._folder / "state")]
         return Worker(command, self.environment(environment), self._folder / f"{worker_id}.log")
 
