@@ -26,7 +26,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
-.PHONY: help setup demo test test-fast e2e chaos model simulate fuzz sparks catalogs lint type format bench lock clean
+.PHONY: help setup demo test test-fast e2e chaos model simulate fuzz sparks catalogs classes lint type format bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,10 @@ catalogs: $(READY) .cache/iceberg-rest/.ready ## test --iceberg with a REST cata
 	@mvn --quiet --batch-mode --file $< org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
 		-DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
+
+classes: $(READY) ## compile our Java classes beside their sources (needs javac)
+	@javac --release 11 -g:lines -Xlint:-options -cp "$$(echo $(VENV)/lib/python3.*/site-packages/amazon_kclpy/jars)/*" \
+		-d consumer/daemon/classes $$(find consumer/daemon/classes -name '*.java')
 
 bench: $(READY) ## measure speed and size (minutes)
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from archive.errors import FormatError, ObjectVanished
 from archive.format.keys import duplicates_key, parse_segment_key
-from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
+from archive.format.metadata import ChainStart, SegmentMetadata
 from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.record import Record
@@ -126,7 +126,7 @@ def doubtful_links(segments: Iterable[SegmentMetadata]) -> list[str]:
     return [
         f"{metadata.shard_id} {metadata.first}: continuity {metadata.continuity}"
         for metadata in segments
-        if metadata.continuity is not Continuity.PROVEN
+        if metadata.is_doubtful
     ]
 
 

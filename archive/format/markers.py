@@ -1,22 +1,22 @@
 """The JSON objects beside the segments: the application record and the markers of a shard's start and end.
 
-All are written with `If-None-Match: *` and never changed. Reading is strict: an unknown field or a field of the
-wrong type is an error that names the object.
+All are written with `If-None-Match: *` and never changed. Reading is strict about what it knows: a field that is
+missing or of the wrong type is an error that names the object. Unknown fields are passed over: a later version may
+add some, and older processors go on.
 """
 
 from typing import Final, Literal, TypeVar
 
 import msgspec
 
-from archive.errors import FormatError
+from archive.format.document import decode_document, encode_document
 from archive.format.metadata import ChainStart
 from archive.format.position import Position
 
-FORMAT: Final = 1
 JSON_TYPE: Final = "application/json"
 
 
-class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """`<prefix>_application.json`: the stream that owns the prefix, and where its shards start.
 
     `start` is the setting as the user wrote it; `start_at_ms` what it was resolved to, in epoch milliseconds,
@@ -33,7 +33,7 @@ class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     written_at_ms: int
 
 
-class StartMarker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StartMarker(msgspec.Struct, frozen=True, kw_only=True):
     """`start.json`: written before a shard's first segment.
 
     `sentinel` is the text of a `ChainStart`, `first` the position of the first record, the hash keys are decimal
@@ -59,7 +59,7 @@ class StartMarker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return Position.parse(self.first)
 
 
-class EndMarker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EndMarker(msgspec.Struct, frozen=True, kw_only=True):
     """`end.json`: written once the end of a shard is proven.
 
     `last` is the last archived position, None for a shard without a record. `proof` is "read" when the shard was
@@ -84,18 +84,10 @@ M = TypeVar("M", ApplicationRecord, StartMarker, EndMarker)
 
 
 def encode_marker(marker: ApplicationRecord | StartMarker | EndMarker) -> bytes:
-    """Return the object's body: JSON, indented for human readers."""
-    return msgspec.json.format(msgspec.json.encode(marker), indent=2) + b"\n"
+    """Return the object's body."""
+    return encode_document(marker)
 
 
 def decode_marker(body: bytes, kind: type[M], key: str) -> M:
-    """Read an object's body; raises FormatError naming `key`."""
-    try:
-        marker = msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise FormatError(
-            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
-        ) from exc
-    if marker.format != FORMAT:
-        raise FormatError(f"{key}: format {marker.format} is not known here", next_step="upgrade Minutebook")
-    return marker
+    """Read an object's body; raises FormatError that names `key`."""
+    return decode_document(body, kind, key)

@@ -4,11 +4,11 @@ All values are ASCII; together they stay below S3's limit of 2 KB of user metada
 that is missing or does not parse is an error that names it, never a default.
 """
 
+import enum
 import re
 from collections.abc import Mapping
-from enum import StrEnum
 from operator import itemgetter
-from typing import Final, Literal, NamedTuple, Self
+from typing import Final, Literal, NamedTuple, NoReturn, Self
 
 import msgspec
 
@@ -27,6 +27,7 @@ _ALWAYS: Final = itemgetter(
     *(FORMAT_FIELD, "shard", "minute", "first", "last", "after", "records", "dropped"),
     *("payload-bytes", "arrival-min", "arrival-max", "writer"),
 )
+_BIRTH, _BIRTH_TEXT = 0, "birth"  # as in read marks
 _NUMBER: Final = "(0|[1-9][0-9]{0,18})"
 _POSITION: Final = f"(0|[1-9][0-9]{{0,128}}):{_NUMBER}"
 _PLAIN: Final = re.compile(
@@ -36,17 +37,12 @@ _PLAIN: Final = re.compile(
 """All fields at once, as nearly every segment has them: behind another segment. `.` takes no line break."""
 
 
-class Continuity(StrEnum):
-    """Whether records may be missing between a segment and what it follows."""
+class Continuity(enum.StrEnum):
+    """Whether records may be missing between a piece of evidence and what it stands on."""
 
     PROVEN = "proven"
     UNPROVEN = "unproven"
     LOST = "lost"
-
-    @property
-    def stored(self) -> str | None:
-        """The metadata's field; a proven continuity is not written."""
-        return None if self is Continuity.PROVEN else self.value
 
 
 class ChainStart(NamedTuple):
@@ -89,6 +85,12 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
     `first` and `last` are the ends of the span: dropped producer duplicates count too. `records` counts the
     lines of the body and `dropped` the duplicates left out. Arrival times are epoch milliseconds; they are
     None only in a span without a single line or duplicate, which never exists.
+
+    `continuity` says whether anything may be missing between `after` and `first`. It is None where the writer leaves
+    it to the reader: behind a segment of the same processor run (the same prefix of `writer`) that is young enough
+    nothing is missing; elsewhere, and on archives of earlier versions, nothing was said. With a proven one goes
+    `evidence_ms`, the time from which on everything that arrived is archived: 0 (`birth`) for a child shard, from its
+    first record on.
     """
 
     shard_id: str
@@ -102,13 +104,19 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
     arrival_min_ms: int
     arrival_max_ms: int
     writer: str
-    continuity: Continuity = Continuity.PROVEN
+    continuity: Continuity | None = None
+    evidence_ms: int | None = None
     watermarks: str | None = None
 
     @property
     def span(self) -> SequenceRange:
         """The closed interval of positions that this segment covers."""
         return SequenceRange(self.first, self.last)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Tell whether the writer says that records may be missing, or are, between `after` and `first`."""
+        return self.continuity in {Continuity.UNPROVEN, Continuity.LOST}
 
     def encode(self) -> dict[str, str]:
         """Return the user metadata of the PUT (names without `x-amz-meta-`).
@@ -130,7 +138,11 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
             "arrival-max": str(self.arrival_max_ms),
             "writer": self.writer,
         }
-        optional = {"continuity": self.continuity.stored, "watermarks": self.watermarks}
+        optional = {
+            "continuity": self.continuity,
+            "evidence": None if self.evidence_ms is None else _evidence_text(self.evidence_ms),
+            "watermarks": self.watermarks,
+        }
         fields |= {name: value for name, value in optional.items() if value is not None}
         size = sum(len(name) + len(value) for name, value in fields.items())
         if size >= LIMIT_BYTES or not all(value.isascii() for value in fields.values()):
@@ -157,7 +169,7 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
             found = _PLAIN.fullmatch("\n".join(_ALWAYS(fields)))
         except KeyError:
             return None
-        if found is None or "continuity" in fields:
+        if found is None or "continuity" in fields or "evidence" in fields:
             return None
         shard_id, minute, *numbers, writer = found.groups()
         first, first_sub, last, last_sub, after, after_sub, *counts = map(int, numbers)
@@ -197,6 +209,7 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
             arrival_max_ms=reader.count("arrival-max"),
             writer=reader.text("writer"),
             continuity=reader.continuity(),
+            evidence_ms=reader.evidence_ms(),
             watermarks=fields.get("watermarks"),
         )
 
@@ -211,6 +224,8 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
             raise FormatError("metadata: arrival-max lies before arrival-min")
         if self.records + self.dropped < 1:
             raise FormatError("metadata: a segment covers at least one record")
+        if self.evidence_ms is not None and self.continuity is None:
+            raise FormatError("metadata: evidence without continuity")
 
 
 class _Fields:
@@ -231,12 +246,26 @@ class _Fields:
             raise FormatError(f"metadata: field {name!r} is not a count: {value!r}")
         return int(value)
 
-    def continuity(self) -> Continuity:
+    def continuity(self) -> Continuity | None:
         value = self._fields.get("continuity")
-        for continuity in Continuity:
-            if value == continuity.stored:
-                return continuity
-        raise FormatError(f"metadata: field 'continuity' is {value!r}, neither 'unproven' nor 'lost'")
+        try:
+            return None if value is None else Continuity(value)
+        except ValueError:
+            raise FormatError(f"metadata: field 'continuity' is {value!r}, not {', '.join(Continuity)}") from None
+
+    def evidence_ms(self) -> int | None:
+        value = self._fields.get("evidence")
+        if value is None or value == _BIRTH_TEXT:
+            return None if value is None else _BIRTH
+        return self.count("evidence") or _no_time()
+
+
+def _no_time() -> NoReturn:
+    raise FormatError("metadata: field 'evidence' is 0: a birth is written in words")
+
+
+def _evidence_text(evidence_ms: int) -> str:
+    return _BIRTH_TEXT if evidence_ms == _BIRTH else str(evidence_ms)
 
 
 def is_ours(fields: Mapping[str, str]) -> bool:

@@ -111,7 +111,8 @@ class SegmentWriter:
         *,
         after: Predecessor,
         writer: str,
-        continuity: Continuity = Continuity.PROVEN,
+        continuity: Continuity | None = None,
+        evidence_ms: int | None = None,
         watermarks: str | None = None,
     ) -> SegmentMetadata:
         """Describe the segment. Raises FormatError when it is empty."""
@@ -129,6 +130,7 @@ class SegmentWriter:
             arrival_max_ms=self._arrival_max_ms,
             writer=writer,
             continuity=continuity,
+            evidence_ms=evidence_ms,
             watermarks=watermarks,
         )
 

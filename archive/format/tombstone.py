@@ -10,14 +10,14 @@ from typing import Final
 
 import msgspec
 
-from archive.errors import FormatError
+from archive.format.document import decode_document, encode_document
 from archive.format.position import Position
 
 FORMAT: Final = 1
 FOLDER: Final = "_expired/"
 
 
-class ExpiredRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExpiredRun(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of a shard's chain that lies in the day without a break: `segments` objects, from `first` to `last`.
 
     `after` is what the first of them followed, as in a segment's metadata. A chain that steps back over midnight
@@ -30,14 +30,14 @@ class ExpiredRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     segments: int
 
 
-class ExpiredShard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExpiredShard(msgspec.Struct, frozen=True, kw_only=True):
     """One shard's day: its runs in order, and the keys of segments that stay (the last one of a chain)."""
 
     runs: list[ExpiredRun]
     kept: list[str]
 
 
-class Tombstone(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
     """The whole object. `generation` is the published one that the day's verdict belongs to; `bytes` are of objects.
 
     `segments` and `bytes` count everything that the day held, what stays included.
@@ -69,18 +69,10 @@ def tombstone_key(prefix: str, day: dt.date) -> str:
 
 
 def encode_tombstone(tombstone: Tombstone) -> bytes:
-    """Return the object's body: JSON, indented for human readers."""
-    return msgspec.json.format(msgspec.json.encode(tombstone), indent=2) + b"\n"
+    """Return the object's body."""
+    return encode_document(tombstone)
 
 
 def decode_tombstone(body: bytes, key: str) -> Tombstone:
-    """Read an object's body; raises FormatError naming `key`."""
-    try:
-        found = msgspec.json.decode(body, type=Tombstone)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise FormatError(
-            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
-        ) from exc
-    if found.format != FORMAT:
-        raise FormatError(f"{key}: format {found.format} is not known here", next_step="upgrade Minutebook")
-    return found
+    """Read an object's body; raises FormatError that names `key`."""
+    return decode_document(body, Tombstone, key)

@@ -14,15 +14,15 @@ import datetime as dt
 import hashlib
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import msgspec
 
 from archive.errors import FormatError
+from archive.format.document import decode_document
 from archive.format.segment import inflate
 from archive.store.retrying import RetryingStore
 
-FORMAT: Final = 1
 CLEAN: Final = "clean"
 GENERATION: Final = "_gen-"
 """What the folder of a generation begins with, below the day's."""
@@ -66,6 +66,7 @@ class _Pointer(msgspec.Struct):
 
 
 class _Manifest(msgspec.Struct):
+    format: int
     day: str
     generation: str
     inventory: str
@@ -73,9 +74,6 @@ class _Manifest(msgspec.Struct):
     files: tuple[PublishedFile, ...]
     rules: int = 1
     until: str | None = None
-
-
-S = TypeVar("S", _Pointer, _Manifest)
 
 
 def digest_of(objects: Iterable[tuple[str, str, int]], *salt: str) -> str:
@@ -98,16 +96,14 @@ def read_published(store: RetryingStore, root: str, day: dt.date) -> PublishedDa
     stored = store.get(key)
     if stored is None:
         return None
-    pointer = _decode(stored.body, _Pointer, key)
-    if pointer.format != FORMAT or pointer.day != day.isoformat():
-        raise FormatError(
-            f"{key} is of format {pointer.format} and day {pointer.day}", next_step="upgrade Minutebook"
-        )
+    pointer = decode_document(stored.body, _Pointer, key, next_step=_NEXT_STEP)
+    if pointer.day != day.isoformat():
+        raise FormatError(f"{key} is of day {pointer.day}", next_step=_NEXT_STEP)
     if pointer.rules != RULES:
         return PublishedDay(pointer.generation, pointer.verdict, pointer.rules)
     if not pointer.manifest.startswith(f"{folder}_manifest/{pointer.generation}-"):
         raise FormatError(f"{key} names {pointer.manifest!r}, which is not its manifest", next_step=_NEXT_STEP)
-    manifest = _decode(_get(store, pointer.manifest), _Manifest, pointer.manifest)
+    manifest = decode_document(_get(store, pointer.manifest), _Manifest, pointer.manifest, next_step=_NEXT_STEP)
     inventory = _read_inventory(store, pointer.manifest.removesuffix(".json") + ".inventory.jsonl.gz")
     if not _agree(folder, pointer, manifest, inventory):
         raise FormatError(
@@ -134,13 +130,6 @@ def _get(store: RetryingStore, key: str) -> bytes:
     if stored is None:
         raise FormatError(f"{key} is missing", next_step=_NEXT_STEP)
     return stored.body
-
-
-def _decode(body: bytes, kind: type[S], key: str) -> S:
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise FormatError(f"{key} does not parse: {exc}", next_step=_NEXT_STEP) from exc
 
 
 def _read_inventory(store: RetryingStore, key: str) -> dict[str, tuple[str, int]]:

@@ -10,6 +10,7 @@ from compaction.audit.chains import join, known_spans
 from compaction.audit.conclusion import DayResult, Examined, ProducerDuplicates, conclude, expired, unreadable
 from compaction.audit.dropped import check_dropped
 from compaction.audit.evidence import Evidence
+from compaction.audit.originals import Originals
 from compaction.audit.stream_level import StreamResult, check_stream
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.heads import head_rows, sort_out
@@ -125,8 +126,9 @@ def _join_lines(
     groups = group_overlaps(spans_of(inventory, described, facts))
     known = known_spans(described, examined.chains, examined.evidence)
     readable = [segment.key for segment in described.segments if not facts[segment.key].problem]
+    originals = Originals(context.archive, inventory.prefix, inventory.day, known, days=options.lookback_days)
     dropped = check_dropped(
-        context.archive, inventory.prefix, described.segments, known, writable=readable if write else ()
+        context.archive, inventory.prefix, described.segments, originals, writable=readable if write else ()
     )
     copies = None if read.collected is None else resolve(context, read.collected, groups)
     left_out = copies.dropped if copies and write and options.drop_producer_duplicates else {}

@@ -77,7 +77,7 @@ class _Check:
             self._overlap(before, link)
         elif link.metadata.after == before.metadata.last:
             self._start = self._start or "link"
-        elif isinstance(link.metadata.after, ChainStart) and link.metadata.continuity is not Continuity.PROVEN:
+        elif isinstance(link.metadata.after, ChainStart) and link.metadata.is_doubtful:
             pass  # an adopted gap: the continuity below says so
         elif self._claims[link.metadata.after] > 1:
             self._fork(link)
@@ -100,7 +100,7 @@ class _Check:
             return
         if (marker.first_position(), marker.chain_start()) == (link.metadata.first, after):
             self._start = "start.json"
-        elif link.metadata.continuity is Continuity.PROVEN:
+        elif not link.metadata.is_doubtful:
             self._add(
                 Code.MISSING_START,
                 f"start.json begins at {marker.first} ({marker.sentinel}), the first segment at "
@@ -167,7 +167,7 @@ class _Check:
         )
 
     def _continuity(self, link: Link) -> None:
-        if not _concerns(self._span, link) or link.metadata.continuity is Continuity.PROVEN:
+        if not _concerns(self._span, link) or not link.metadata.is_doubtful:
             return
         if link.metadata.continuity is Continuity.LOST:
             self._add(

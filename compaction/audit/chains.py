@@ -8,10 +8,11 @@ from typing import NamedTuple
 from archive.format.day import Day
 from archive.format.metadata import ChainStart
 from archive.format.minute import MINUTE_MS
-from archive.format.position import Position, SequenceRange
+from archive.format.position import Position
 from archive.store.retrying import RetryingStorage
 from compaction.audit.chain import Span, check_chain
 from compaction.audit.evidence import ChainResult, Evidence, ShardContext
+from compaction.audit.originals import ArchivedSpan, span_of
 from compaction.inventory.inventory import Inventory
 from compaction.inventory.neighbours import Link, Need, Neighbours, Reach, find_neighbours
 from compaction.inventory.segments import Described, Segment
@@ -94,15 +95,15 @@ def _holes(inventory: Inventory, described: Described) -> dict[str, list[Positio
     return holes
 
 
-def known_spans(described: Described, chains: Chains, evidence: Evidence) -> dict[str, list[SequenceRange]]:
+def known_spans(described: Described, chains: Chains, evidence: Evidence) -> dict[str, list[ArchivedSpan]]:
     """Return, by shard, what is known to be archived: the day's segments, their neighbours, and expired runs."""
-    spans: dict[str, list[SequenceRange]] = defaultdict(list)
+    spans: dict[str, list[ArchivedSpan]] = defaultdict(list)
     for segment in described.segments:
-        spans[segment.metadata.shard_id].append(segment.metadata.span)
+        spans[segment.metadata.shard_id].append(span_of(segment.metadata))
     for shard_id, links in chains.neighbours.links.items():
-        spans[shard_id] += [link.metadata.span for link in links]
+        spans[shard_id] += [span_of(link.metadata) for link in links]
     for shard_id, runs in evidence.expired.items():
-        spans[shard_id] += runs
+        spans[shard_id] += [ArchivedSpan(run.first, run.last, None) for run in runs]
     return spans
 
 

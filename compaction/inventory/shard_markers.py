@@ -2,14 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from archive.errors import FormatError
+from archive.format.coverage_markers import ADOPTED_NAME, FIRST_NAME, OPENED_NAME, SHARDS
 from archive.format.keys import application_key, check_shard_id
 from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.inventory import in_parallel
 from compaction.verdict.findings import Code, Finding, finding
+
+_COVERAGE_MARKERS: Final = frozenset({FIRST_NAME, OPENED_NAME, ADOPTED_NAME})
 
 
 class ShardMarkers(NamedTuple):
@@ -43,8 +46,8 @@ def read_markers(storage: RetryingStorage, prefix: str) -> ArchiveMarkers:
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
-    folder = f"{prefix}_shards/"
-    keys = storage.keys(folder)
+    folder = f"{prefix}{SHARDS}"
+    keys = [key for key in storage.keys(folder) if key.rpartition("/")[2] not in _COVERAGE_MARKERS]
     outcomes = in_parallel(lambda key: _read(storage, folder, key), keys)
     found: dict[str, dict[str, StartMarker | EndMarker]] = defaultdict(dict)
     unreadable: dict[str, dict[str, str]] = defaultdict(dict)

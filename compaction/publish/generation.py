@@ -5,11 +5,10 @@ names it and with itself, the publisher looks for its files, and a run compares 
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import msgspec
 
-from archive.errors import FormatError
 from archive.format.day import Day
 from archive.store.published import GENERATION, RULES
 from compaction.verdict.audit_document import Verdict
@@ -18,7 +17,6 @@ FORMAT: Final = 1
 GENERATIONS: Final = (GENERATION, "gen=")
 """What the folders of generations begin with: today's layout, and the one before it."""
 _MANIFEST, _AUDIT, _INVENTORY = ".json", ".audit.json", ".inventory.jsonl.gz"
-D = TypeVar("D", "Manifest", "Pointer")
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -181,16 +179,3 @@ def is_judged_by_these_rules(pointer: Pointer, manifest: Manifest) -> bool:
 def files_of(parts: Sequence[tuple[str, int, int]]) -> tuple[File, ...]:
     """Return the files of (key, rows, bytes), by key."""
     return tuple(File(key=key, rows=rows, bytes=size) for key, rows, size in sorted(parts))
-
-
-def decode(body: bytes, kind: type[D], key: str) -> D:
-    """Read a manifest or a pointer; raises FormatError."""
-    try:
-        found = msgspec.json.decode(body, type=kind)
-    except msgspec.MsgspecError as exc:
-        raise FormatError(
-            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
-        ) from exc
-    if found.format != FORMAT:
-        raise FormatError(f"{key}: format {found.format} is not known here", next_step="upgrade Minutebook")
-    return found

@@ -30,6 +30,7 @@ import msgspec
 import structlog
 
 from archive.errors import ForeignObject, FormatError, OutcomeUnknown, StoreUnavailable
+from archive.format.document import decode_document, encode_document
 from archive.format.markers import JSON_TYPE
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.inventory import Inventory, in_parallel
@@ -42,7 +43,6 @@ from compaction.publish.generation import (
     Pointer,
     audit_beside,
     contradiction,
-    decode,
     inventory_beside,
     is_judged_by_these_rules,
 )
@@ -72,7 +72,7 @@ class Publisher:
         stored = self.storage.get(self.folder.pointer)
         if stored is None:
             return Current(None, None)
-        return Current(decode(stored.body, Pointer, self.folder.pointer), stored.etag)
+        return Current(decode_document(stored.body, Pointer, self.folder.pointer), stored.etag)
 
     def published(self) -> tuple[Pointer | None, Manifest | None]:
         """Read the pointer and the manifest that it names; None where there is none.
@@ -91,7 +91,7 @@ class Publisher:
         if not pointer.manifest.startswith(self.folder.manifests):
             return None
         stored = self.storage.get(pointer.manifest)
-        return None if stored is None else decode(stored.body, Manifest, pointer.manifest)
+        return None if stored is None else decode_document(stored.body, Manifest, pointer.manifest)
 
     def intact(self, pointer: Pointer, inventory: str) -> Manifest | None:
         """Return the manifest that a pointer names if it may stand for objects of this digest; None: make it anew.
@@ -164,7 +164,7 @@ class Publisher:
             ObjectVanished: it exists for PUT and not for GET.
         """
         key = self.folder.manifest(manifest.generation, manifest.writer)
-        body = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+        body = encode_document(manifest)
         if self.storage.put_or_read(key, body) is not None:
             raise ForeignObject(
                 f"{key} is not what this run wrote there", next_step="find out who writes to the output"
@@ -189,7 +189,7 @@ class Publisher:
             rules=manifest.rules,
             until=manifest.until,
         )
-        body = msgspec.json.format(msgspec.json.encode(pointer), indent=2) + b"\n"
+        body = encode_document(pointer)
         if self._replace(self.folder.pointer, body, seen.etag, JSON_TYPE):
             return True
         now = self.current().pointer

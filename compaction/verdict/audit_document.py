@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from archive.format.document import encode_document
 from compaction.verdict.findings import Finding
 
 SCHEMA: Final = "minutebook-audit/1"
@@ -112,7 +113,7 @@ def judge(findings: Iterable[Finding], checks: Sequence[AuditCheck]) -> Verdict:
 
 def encode_audit(audit: Audit) -> bytes:
     """Return the content of `audit.json`."""
-    return msgspec.json.format(msgspec.json.encode(audit), indent=2) + b"\n"
+    return encode_document(audit)
 
 
 def decode_audit(body: bytes) -> Audit:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from archive.format.day import MINUTES_A_DAY
 from archive.format.keys import SegmentKey, segment_key
-from archive.format.metadata import Continuity, SegmentMetadata
+from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
 from archive.format.tombstone import FOLDER, decode_tombstone, tombstone_key
 from archive.store.commit import stored_segment
@@ -117,9 +117,7 @@ def read_end(store: RetryingStore, prefix: str, keys: list[SegmentKey]) -> Chain
         before.last
         for before, after in itertools.pairwise(segments)
         # A doubtful continuity was known and recorded by the writer: nothing that can be mended by going back.
-        if after.after != before.last
-        and after.continuity is Continuity.PROVEN
-        and not _is_expired(store, prefix, before, after)
+        if after.after != before.last and not after.is_doubtful and not _is_expired(store, prefix, before, after)
     )
     return ChainEnd(names, segments, holes)
 

@@ -4,12 +4,14 @@ from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
 from archive.errors import FormatError, ObjectVanished
+from archive.format.coverage_markers import SHARDS
 from archive.format.keys import end_marker_key, start_marker_key
 from archive.format.markers import EndMarker, StartMarker, decode_marker
 from archive.format.minute import MINUTE_MS
 from archive.store.retrying import RetryingStore
 
 _DAY_MS: Final = 86_400_000
+_CHAIN_MARKERS: Final = frozenset({"start.json", "end.json"})
 M = TypeVar("M", StartMarker, EndMarker)
 
 
@@ -35,16 +37,17 @@ class ArchivedShard(NamedTuple):
 
 
 def read_archived_shards(store: RetryingStore, prefix: str) -> dict[str, ArchivedShard]:
-    """Return the markers of every shard that has any, by shard id: one LIST, one GET per marker.
+    """Return the markers of every shard whose chain was begun or ended, by shard id: one LIST, one GET per marker.
 
     Raises:
         FormatError: a marker does not parse; its key is named.
         ObjectVanished: a marker was listed and is gone.
         StoreUnavailable, StoreRefused: the store.
     """
-    folder = f"{prefix}_shards/"
+    folder = f"{prefix}{SHARDS}"
     keys = set(store.keys(folder))
-    shard_ids = sorted({key.removeprefix(folder).partition("/")[0] for key in keys})
+    named = (key.removeprefix(folder).partition("/") for key in keys)
+    shard_ids = sorted({shard_id for shard_id, _, name in named if name in _CHAIN_MARKERS})
     return {
         shard_id: ArchivedShard(
             _read(store, start_marker_key(prefix, shard_id), StartMarker, keys),

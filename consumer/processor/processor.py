@@ -87,7 +87,7 @@ class ShardProcessor:
             "shard_opened",
             shard=shard_id,
             after=str(start.chain.tail),
-            continuity=start.chain.continuity.stored,
+            continuity=start.chain.continuity,
             arn=start.identity.arn,
         )
 

@@ -81,7 +81,7 @@ class SequenceStore:
         *,
         after: Predecessor,
         writer: str,
-        continuity: Continuity,
+        continuity: Continuity | None,
         watermarks: Watermarks | None,
         budget_seconds: float,
     ) -> tuple[str, SegmentMetadata, Committed | AlreadyStored]:

@@ -17,8 +17,9 @@ from typing import Literal
 import structlog
 
 from archive.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
+from archive.format.document import FORMAT
 from archive.format.keys import application_key, end_marker_key, start_marker_key
-from archive.format.markers import FORMAT, ApplicationRecord, EndMarker, decode_marker, encode_marker
+from archive.format.markers import ApplicationRecord, EndMarker, decode_marker, encode_marker
 from archive.format.metadata import ChainStart, Predecessor
 from archive.format.minute import iso_time
 from archive.format.position import Position

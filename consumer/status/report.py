@@ -5,7 +5,6 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from archive.format.metadata import Continuity
 from archive.format.minute import minute_text
 from archive.format.position import Position
 from consumer.archived.chain_ends import ChainEnd
@@ -164,11 +163,7 @@ def _status(observation: Observation, name: str, lease: Lease | None, watch: Lea
 def _gaps(end: ChainEnd | None) -> list[str]:
     if end is None:
         return []
-    doubtful = [
-        f"{segment.continuity} before {segment.first}"
-        for segment in end.segments
-        if segment.continuity is not Continuity.PROVEN
-    ]
+    doubtful = [f"{segment.continuity} before {segment.first}" for segment in end.segments if segment.is_doubtful]
     return [*(f"missing after {position}" for position in end.holes), *doubtful]
 
 

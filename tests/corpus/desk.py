@@ -163,12 +163,12 @@ def repeated() -> tuple[Corpus, list[Row]]:
     ]
 
 
-def expire(mill: Mill, generation: str) -> None:
-    """Delete the raw objects of the day before, as `minutebook expire` does."""
-    yesterday = DAY.shift(-1)
+def expire(mill: Mill, generation: str, days: int = 1) -> None:
+    """Delete the raw objects of the day that lies so many days before, as `minutebook expire` does."""
+    expired = DAY.shift(-days)
     tombstone = {
         "format": 1,
-        "day": str(yesterday),
+        "day": str(expired),
         "generation": generation,
         "segments": 0,
         "bytes": 0,
@@ -176,13 +176,13 @@ def expire(mill: Mill, generation: str) -> None:
             shard.shard_id: {
                 "runs": [
                     {
-                        "after": str(one.metadata.after),
-                        "first": str(one.metadata.first),
-                        "last": str(one.metadata.last),
+                        "after": str(segment.metadata.after),
+                        "first": str(segment.metadata.first),
+                        "last": str(segment.metadata.last),
                         "segments": 1,
                     }
-                    for one in shard.segments
-                    if one.metadata.minute in yesterday
+                    for segment in shard.segments
+                    if segment.metadata.minute in expired
                 ],
                 "kept": [],
             }
@@ -192,5 +192,5 @@ def expire(mill: Mill, generation: str) -> None:
         "written_at": "t",
     }
     store = open_storage(Address(None, str(mill.raw)))
-    store.put_if_absent(f"{PREFIX}_expired/{yesterday}.json", json.dumps(tombstone).encode(), {}, "application/json")
-    store.delete([row.key for row in store.list_objects(yesterday.path(PREFIX))])
+    store.put_if_absent(f"{PREFIX}_expired/{expired}.json", json.dumps(tombstone).encode(), {}, "application/json")
+    store.delete([row.key for row in store.list_objects(expired.path(PREFIX))])

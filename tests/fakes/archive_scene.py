@@ -8,8 +8,9 @@ import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from archive.format.document import FORMAT
 from archive.format.keys import application_key, duplicates_key, end_marker_key, segment_key, start_marker_key
-from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
+from archive.format.markers import JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
 from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
@@ -94,7 +95,7 @@ class ArchiveScene(Generic[Store]):
         *,
         after: Predecessor | None = None,
         duplicate_of: Mapping[Position, str] | None = None,
-        continuity: Continuity = Continuity.PROVEN,
+        continuity: Continuity | None = None,
         writer: str = "w",
         is_stored: bool = True,
     ) -> Stored:
@@ -126,7 +127,7 @@ class ArchiveScene(Generic[Store]):
         minutes: Iterable[int],
         *,
         missing: Collection[int] = (),
-        continuity: Continuity = Continuity.PROVEN,
+        continuity: Continuity | None = None,
     ) -> list[Position]:
         """Append one segment per minute, in this order of positions; returns their last positions.
 
@@ -136,7 +137,7 @@ class ArchiveScene(Generic[Store]):
             self.segment(
                 shard_id,
                 minute,
-                continuity=continuity if number == 0 else Continuity.PROVEN,
+                continuity=continuity if number == 0 else None,
                 writer=f"w{number}",
                 is_stored=number not in missing,
             ).metadata.last

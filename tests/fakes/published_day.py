@@ -4,7 +4,8 @@ import gzip
 import json
 from collections.abc import Iterable
 
-from archive.store.published import FORMAT, GENERATION, RULES, digest_of
+from archive.format.document import FORMAT
+from archive.store.published import GENERATION, RULES, digest_of
 
 PARQUET = b"PAR1 a few rows PAR1"
 

@@ -29,7 +29,7 @@ class StatusScene(MemoryScene):
         self.days = 7
 
     def archive(
-        self, *minutes: int, missing: Collection[int] = (), continuity: Continuity = Continuity.PROVEN
+        self, *minutes: int, missing: Collection[int] = (), continuity: Continuity | None = None
     ) -> list[Position]:
         """Begin the archive, and store a chain for S0 with one segment per minute; returns their last positions."""
         self.settle(self.stream.describe())

@@ -47,7 +47,8 @@ def segment_metadata(draw: st.DrawFn) -> SegmentMetadata:
         arrival_min_ms=low,
         arrival_max_ms=low + draw(st.integers(0, 59_999)),
         writer="0123456789abcdef0123456789abcdef",
-        continuity=draw(st.sampled_from(Continuity)),
+        continuity=(continuity := draw(st.none() | st.sampled_from(Continuity))),
+        evidence_ms=None if continuity is None else draw(st.none() | st.integers(0, 2**50)),
     )
 
 

@@ -12,7 +12,9 @@ _TESTS_FAILED: Final = 1
 """pytest's exit code for failed tests; anything else (no test found, an import error) proves nothing."""
 
 _FOUND: Final = re.compile(r"^seed (\d+) \(([^)]*)\): (.*)$", re.MULTILINE)
-_NO_CODE: Final = re.compile(r"\b(?:NameError|ImportError|ModuleNotFoundError|SyntaxError|UnboundLocalError): .*")
+_NO_CODE: Final = re.compile(
+    r"\b(?:NameError|ImportError|ModuleNotFoundError|SyntaxError|UnboundLocalError|AttributeError|TypeError): .*"
+)
 """What comes of a text that fits its place no more: whoever meets it has noticed nothing."""
 
 

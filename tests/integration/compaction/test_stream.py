@@ -70,7 +70,7 @@ def stage(embedded_aws: EmbeddedAws, kinesis_client: "KinesisClient", bucket: st
     """Return a stream that holds 30 plain records and three aggregates of four, one of them with odd bytes."""
     name = f"stream-{bucket}"
     kinesis_client.create_stream(StreamName=name, ShardCount=1)
-    wait_until(lambda: is_active(kinesis_client, name), 30, "the stream is ACTIVE")
+    wait_until(lambda: is_active(kinesis_client, name), "the stream is ACTIVE")
     for number in range(30):
         kinesis_client.put_record(StreamName=name, PartitionKey=f"k{number}", Data=b"record %d" % number)
     for number in range(3):
@@ -147,9 +147,9 @@ def test_another_stream_under_the_name_is_unknown(stage: Stage, kinesis_client: 
     """A stream that was deleted and made again proves nothing about this archive."""
     stage.archive(stage.records)
     kinesis_client.delete_stream(StreamName=stage.name)
-    wait_until(lambda: stage.name not in kinesis_client.list_streams()["StreamNames"], 30, "the stream is gone")
+    wait_until(lambda: stage.name not in kinesis_client.list_streams()["StreamNames"], "the stream is gone")
     kinesis_client.create_stream(StreamName=stage.name, ShardCount=1)
-    wait_until(lambda: is_active(kinesis_client, stage.name), 30, "the stream is ACTIVE")
+    wait_until(lambda: is_active(kinesis_client, stage.name), "the stream is ACTIVE")
     audit = stage.audit(stage.records[-1].position)
     assert audit.verdict == "unknown"
     assert [check.id for check in audit.checks if check.status == "unknown"] == ["stream_identity"]

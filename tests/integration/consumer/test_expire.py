@@ -19,6 +19,7 @@ from consumer.stream.kinesis import KinesisStream
 from demo.embedded import EmbeddedAws
 from tests.fakes.archive_scene import PREFIX, ArchiveScene
 from tests.fakes.published_day import published_objects
+from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
@@ -69,7 +70,7 @@ def expire(aws: EmbeddedAws, properties: Path, published: Path, *options: str) -
         env={"PATH": "", "COLUMNS": "200", **aws.environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.witness.waiting import PATIENCE_SECONDS
+
 ROOT = Path(__file__).parents[3]
 SUPERVISE = ROOT / "tests" / "fakes" / "supervise.py"
-WAIT_SECONDS = 20
 
 
 class Supervised:
@@ -43,7 +44,7 @@ class Supervised:
 
     def finish(self) -> int:
         """Read the rest of its lines and return its exit code."""
-        stdout, stderr = self.process.communicate(timeout=WAIT_SECONDS)
+        stdout, stderr = self.process.communicate(timeout=PATIENCE_SECONDS)
         self.stdout = stdout.decode()
         self.events += [json.loads(line) for line in stderr.splitlines() if line.startswith(b"{")]
         return self.process.returncode
@@ -97,7 +98,7 @@ def has_gone(pid: int) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([descriptor], [], [], WAIT_SECONDS)[0])
+        return bool(select.select([descriptor], [], [], PATIENCE_SECONDS)[0])
     finally:
         os.close(descriptor)
 
@@ -260,3 +261,77 @@ def test_the_daemon_stops_when_the_supervisor_is_killed(start: Start) -> None:
     supervised.process.kill()
 
     assert has_gone(supervised.pid("start-0"))
+
+
+LINES = ROOT / "tests" / "data" / "kcl-log"
+
+
+def test_a_daemon_that_skips_a_batch_is_killed_and_started_again(start: Start) -> None:
+    """Before it delivers the next batch: a processor would chain that one to what came before the skipped one."""
+    supervised = start("log:batch.json", "run")
+    skipped = supervised.wait_for("kcl_skipped")
+    ended = supervised.wait_for("daemon_ended")
+    supervised.wait_for("daemon_restarting")
+    supervised.wait_for("fake_started")
+    supervised.process.terminate()
+
+    assert supervised.finish() == 0
+    assert (skipped["level"], skipped["skipped"], skipped["shard"]) == ("error", "batch", "shardId-000000000000")
+    assert ended["code"] == -signal.SIGKILL
+
+
+def test_a_batch_that_is_skipped_again_and_again_is_the_reason_in_the_end(start: Start) -> None:
+    """Doubt stops the worker: going on would lose the batch."""
+    supervised = start("log:batch.json")
+
+    assert supervised.finish() == 1
+    gave_up = supervised.events[-1]
+    assert gave_up["event"] == "gave_up"
+    assert gave_up["error"].startswith("KCL skipped a batch of shardId-000000000000: java.lang.NoClassDefFoundError")
+
+
+@pytest.mark.parametrize("name", ["aggregate_rest.json", "out_of_memory.txt", "batch_again.json"])
+def test_the_daemons_log_is_passed_on_unchanged(start: Start, name: str) -> None:
+    """Whatever the supervisor reads in it."""
+    supervised = start(f"log:{name}")
+    supervised.wait_for("line_printed")
+    supervised.process.terminate()
+
+    assert supervised.finish() == (1 if name == "out_of_memory.txt" else 0)
+    assert supervised.stdout == "line on stdout\n" + (LINES / name).read_text()
+
+
+def test_a_permission_that_is_missing_ends_it_with_2(start: Start) -> None:
+    """KCL tries for half a minute and exits 0; its own error is named, not "read the log", and a person must act."""
+    supervised = start("last-words:denied_create_table.json")
+
+    assert supervised.finish() == 2
+    assert supervised.starts() == 2
+    gave_up = supervised.events[-1]
+    assert "not authorized to perform: dynamodb:CreateTable" in gave_up["error"]
+    assert "minutebook doctor" in gave_up["next_step"]
+    assert supervised.names().count("kcl_denied") == 2
+    restarting = next(event for event in supervised.events if event["event"] == "daemon_restarting")
+    assert (restarting["error"], restarting["next_step"]) == (gave_up["error"], gave_up["next_step"])
+
+
+def test_kcls_last_error_is_in_the_reason(start: Start) -> None:
+    """An exit 0 of a daemon that could not initialise has a cause, and it is said."""
+    supervised = start("last-words:other_error.json")
+
+    assert supervised.finish() == 1
+    assert "java.lang.IllegalArgumentException: z" in supervised.events[-1]["error"]
+
+
+def test_a_processor_that_is_killed_is_named(start: Start) -> None:
+    """The kernel leaves no line: the supervisor says which processor is gone, and why the daemon was killed."""
+    supervised = start("deserted", "run")
+    killed = supervised.wait_for("processor_killed")
+    supervised.wait_for("daemon_deserted")
+    restarting = supervised.wait_for("daemon_restarting")
+    supervised.process.terminate()
+
+    assert supervised.finish() == 0
+    assert (killed["level"], killed["shard"]) == ("error", "shardId-000000000007")
+    assert killed["next_step"]
+    assert restarting["error"] == killed["error"]

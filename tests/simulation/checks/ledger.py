@@ -186,12 +186,12 @@ class Ledger:
             raise Violation("a segment without start.json")
         if self.start.first_position() != segment.metadata.first:
             begun = self.shard.index[self.start.first_position()]
-            if begun >= self.shard.trimmed or segment.metadata.continuity is Continuity.PROVEN:
+            if begun >= self.shard.trimmed or not segment.metadata.is_doubtful:
                 raise Violation(f"start.json begins at {name(begun)}, the chain at {name(segment.first)}")
 
     def _check_link(self, before: Segment, segment: Segment, *, may_break: bool) -> None:
         lost = segment.first - before.last - 1
-        reported = segment.metadata.continuity is not Continuity.PROVEN
+        reported = segment.metadata.is_doubtful
         if lost and not reported:
             raise Violation(
                 f"{lost} records before {name(segment.first)} are missing, and nothing in the archive says so"

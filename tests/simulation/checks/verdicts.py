@@ -8,7 +8,6 @@ from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from archive.format.metadata import Continuity
 from consumer.dedupe.watermarks import MAX_INTERVALS
 from tests.simulation.world import Violation, name
 
@@ -40,13 +39,15 @@ def check_claims(history: "ShardedHistory") -> None:
     """Check mode `claims`: each archived event is kept exactly once, and what was dropped names what was kept.
 
     Raises:
-        Violation: an event is kept twice within the time that its claim lives, is dropped everywhere, a record
-            without an id is dropped, or one record was judged in two ways.
+        Violation: an event is kept twice within the time that its claim lives, is dropped everywhere or for another
+            event of its id, a record without an id is dropped, or one record was judged in two ways.
     """
     for key, copies in sorted(_copies(history.shard_sites).items(), key=lambda item: repr(item[0])):
         kept = [copy for copy in copies if copy.duplicate_of is None]
         for copy, other in pairwise(kept):
-            if other.put_at - copy.put_at < DAY - CLOCKS and not _outlived(history, copy, other):
+            if key in history.ids_in_conflict:
+                history.world.tally["checked: a copy kept beside another event of its id"] += 1
+            elif other.put_at - copy.put_at < DAY - CLOCKS and not _outlived(history, copy, other):
                 raise Violation(f"event {key} is kept twice: {copy} and {other}")
         history.world.tally["checked: copies dropped"] += len(copies) - len(kept)
         for copy in copies:
@@ -167,7 +168,7 @@ def check_watermarks(history: "ShardedHistory") -> None:
         before = None
         for segment in site.ledger.chain():
             goes_on = before is None or segment.metadata.after == before.metadata.last
-            if not goes_on or segment.metadata.continuity is not Continuity.PROVEN:
+            if not goes_on or segment.metadata.is_doubtful:
                 seen.doubt()
             before = segment
             for number in range(segment.first, segment.last + 1):

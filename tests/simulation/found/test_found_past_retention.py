@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from archive.errors import BufferTooOld, DeliveryDoubt, StoreUnavailable
-from archive.format.metadata import ChainStart, Continuity
+from archive.format.metadata import ChainStart
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
 from consumer.processor.sequence_store import SequenceStore
@@ -38,7 +38,7 @@ def trim(world: World, number: int) -> None:
 
 def continuities(world: World) -> Iterator[bool]:
     """Tell of each segment whether its link is proven."""
-    return (segment.metadata.continuity is Continuity.PROVEN for segment in world.chain())
+    return (not segment.metadata.is_doubtful for segment in world.chain())
 
 
 def test_a_raised_retention_hides_no_break() -> None:
@@ -175,7 +175,5 @@ def test_nothing_stale_is_committed_when_the_duplicates_took_a_day() -> None:
     run.drop(Record("2", 0, "p", START_MS, b"a"), "an original")
     start = ChainStart("TRIM_HORIZON")
     with pytest.raises(StoreUnavailable):
-        sequences.commit(
-            run, after=start, writer="w", continuity=Continuity.PROVEN, watermarks=None, budget_seconds=300
-        )
+        sequences.commit(run, after=start, writer="w", continuity=None, watermarks=None, budget_seconds=300)
     assert all(key.startswith("raw/_duplicates/") for key in bucket.keys("raw/"))

@@ -36,7 +36,7 @@ class Archive(MemoryScene):
         data: bytes | None = None,
         partition_key: str = "key",
         minute: int = MINUTE,
-        continuity: Continuity = Continuity.PROVEN,
+        continuity: Continuity | None = None,
     ) -> str:
         """Commit a segment with these records; returns its key."""
         begin_ms = MINUTE * MINUTE_MS

@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 
 from minutebook import complete
+from tests.witness.waiting import PATIENCE_SECONDS
 
 MINUTEBOOK = Path(sys.executable).with_name("minutebook")
 
 
 def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run the front door."""
-    return subprocess.run([MINUTEBOOK, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [MINUTEBOOK, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
 
 
 def test_version() -> None:

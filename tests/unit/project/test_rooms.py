@@ -19,6 +19,7 @@ DIRECTIONS: Final = {
     "archive.retry": "errors clock",
     "archive.aws": "errors retry",
     "archive.format": "errors",
+    "archive.coverage": "errors format",
     "archive.store": "errors retry aws format",
     "consumer.archived": "stream",
     "consumer.leases": "settings",

@@ -8,6 +8,7 @@ import pytest
 from archive.errors import FormatError
 from archive.format.metadata import ChainStart, Continuity, SegmentMetadata, is_ours
 from archive.format.position import Position
+from archive.format.read_mark import BIRTH
 
 GOOD = SegmentMetadata(
     shard_id="shardId-000000000000",
@@ -37,8 +38,10 @@ def changed(**changes: Any) -> SegmentMetadata:  # noqa: ANN401 - any field
         changed(after=ChainStart("TRIM_HORIZON")),
         changed(after=ChainStart("AT_TIMESTAMP")),
         changed(after=ChainStart("AFTER_SEQUENCE", Position(4))),
+        changed(continuity=Continuity.PROVEN, evidence_ms=1_795_256_100_000),
+        changed(continuity=Continuity.PROVEN, evidence_ms=BIRTH),
         changed(continuity=Continuity.UNPROVEN),
-        changed(continuity=Continuity.LOST),
+        changed(continuity=Continuity.LOST, evidence_ms=1_795_256_100_000),
         changed(watermarks="a=1"),
         changed(records=0),
         changed(first=Position(9, 2), after=Position(9, 1)),
@@ -50,10 +53,30 @@ def test_round_trip(metadata: SegmentMetadata) -> None:
     assert SegmentMetadata.decode(metadata.encode()) == metadata
 
 
-def test_a_proven_continuity_is_not_written() -> None:
-    """Its absence says so; the field as text is refused."""
-    assert GOOD.continuity is Continuity.PROVEN
-    assert "continuity" not in GOOD.encode()
+def test_a_continuity_that_nobody_states_is_not_written() -> None:
+    """Its absence leaves it to the reader, who looks at the run of the segment before."""
+    assert GOOD.continuity is None
+    assert not {"continuity", "evidence"} & GOOD.encode().keys()
+
+
+def test_a_child_that_was_read_from_its_first_record_on_says_so() -> None:
+    """In words: 0 would be a time."""
+    assert changed(continuity=Continuity.PROVEN, evidence_ms=BIRTH).encode()["evidence"] == "birth"
+
+
+@pytest.mark.parametrize(
+    ("continuity", "is_doubtful"),
+    [(None, False), (Continuity.PROVEN, False), (Continuity.UNPROVEN, True), (Continuity.LOST, True)],
+)
+def test_only_what_the_writer_doubts_is_doubtful(continuity: Continuity | None, *, is_doubtful: bool) -> None:
+    """Silence is no doubt, and no proof either."""
+    assert changed(continuity=continuity).is_doubtful is is_doubtful
+
+
+def test_evidence_without_continuity_is_an_error() -> None:
+    """It says since when something holds that nobody states."""
+    with pytest.raises(FormatError, match="evidence without continuity"):
+        SegmentMetadata.decode({**GOOD.encode(), "evidence": "1"})
 
 
 @pytest.mark.parametrize("name", REQUIRED)
@@ -94,7 +117,7 @@ def test_an_empty_field_is_an_error(name: str) -> None:
         ("payload-bytes", "9" * 20),
         ("arrival-min", "1e3"),
         ("arrival-max", "x"),
-        ("continuity", "proven"),
+        ("continuity", "Proven"),
         ("continuity", ""),
     ],
 )
@@ -102,6 +125,13 @@ def test_a_malformed_field_is_an_error(name: str, value: str) -> None:
     """Nothing is guessed."""
     with pytest.raises(FormatError):
         SegmentMetadata.decode({**GOOD.encode(), name: value})
+
+
+@pytest.mark.parametrize("value", ["", "0", "-1", "01", "Birth", "1.5", "9" * 20])
+def test_a_malformed_time_of_evidence_is_an_error(value: str) -> None:
+    """It is epoch milliseconds, or the word."""
+    with pytest.raises(FormatError, match="evidence"):
+        SegmentMetadata.decode({**GOOD.encode(), "continuity": "proven", "evidence": value})
 
 
 @pytest.mark.parametrize(
@@ -136,7 +166,8 @@ def test_metadata_stays_below_the_limit_of_s3() -> None:
         last=Position(10**129 - 1, 10**18),
         after=ChainStart("AFTER_SEQUENCE", Position(10**128, 10**18)),
         continuity=Continuity.UNPROVEN,
-        writer="f" * 32,
+        evidence_ms=10**18,
+        writer="f" * 32 + "-" + "9" * 10,
     )
     assert sum(len(name) + len(value) for name, value in longest.encode().items()) < 2048
 

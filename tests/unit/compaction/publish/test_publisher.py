@@ -24,7 +24,7 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def test_a_clean_day_is_published_whole_and_sorted(desk: Desk) -> None:
-    """Every record of the day stands in the files once, in the order of shard and position."""
+    """Every record of the day is in the files once, in the order of shard and position."""
     assert desk.compact().state == "published"
     rows = desk.published_rows()
     assert len(rows) == desk.corpus.records

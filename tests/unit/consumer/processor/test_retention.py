@@ -87,7 +87,7 @@ def test_a_reader_at_the_tip_of_a_quiet_shard_is_not_in_doubt(world: World) -> N
     worker.daemon.request_shutdown()
     assert world.spans() == [(0, 3), (4, 5)]
     assert "holds" not in world.stream.requests
-    assert world.metadata().continuity is Continuity.PROVEN
+    assert not world.metadata().is_doubtful
 
 
 def test_a_reader_that_catches_up_over_days_asks_every_few_minutes(world: World) -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from archive.errors import DeliveryDoubt, FormatError, SafetyRefusal, SettingsError, StreamRefused, StreamUnavailable
-from archive.format.metadata import ChainStart, Continuity
+from archive.format.metadata import ChainStart
 from archive.format.position import Position
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
@@ -113,7 +113,7 @@ def test_a_timestamp_start_begins_where_the_application_record_says() -> None:
 
 def test_a_timestamp_that_is_not_stored_is_refused(world: World) -> None:
     """Another start could be given another timestamp."""
-    world.lease.checkpoint = "AT_TIMESTAMP"
+    world.lease.checkpoint, world.lease.at_timestamp_ms = "AT_TIMESTAMP", START_MS
     with pytest.raises(SafetyRefusal):
         world.worker().daemon.start()
 
@@ -186,7 +186,7 @@ def test_a_resumed_chain_follows_the_checkpoint(world: World) -> None:
     world.put(2)
     world.archive_all()
     assert world.spans() == [(0, 3), (4, 5)]
-    assert world.metadata().continuity is Continuity.PROVEN
+    assert not world.metadata().is_doubtful
 
 
 def resumed_past_retention(world: World) -> None:
@@ -203,7 +203,7 @@ def test_a_resume_past_retention_is_marked(world: World) -> None:
     resumed_past_retention(world)
     world.archive_all()
     assert world.spans() == [(0, 3), (6, 7)]
-    assert world.metadata().continuity is not Continuity.PROVEN
+    assert world.metadata().is_doubtful
 
 
 def test_only_the_first_new_segment_carries_the_mark(world: World) -> None:
@@ -215,7 +215,7 @@ def test_only_the_first_new_segment_carries_the_mark(world: World) -> None:
     world.put()
     worker.daemon.deliver()
     worker.daemon.request_shutdown()
-    assert [segment.metadata.continuity is Continuity.PROVEN for segment in world.chain()] == [True, False, True]
+    assert [segment.metadata.is_doubtful for segment in world.chain()] == [False, True, False]
 
 
 def test_an_old_stream_that_still_holds_the_checkpoint_is_proven(world: World) -> None:
@@ -224,7 +224,7 @@ def test_an_old_stream_that_still_holds_the_checkpoint_is_proven(world: World) -
     world.clock.advance(2 * DAY_MS / 1000)
     world.put(2)
     world.archive_all()
-    assert world.metadata().continuity is Continuity.PROVEN
+    assert not world.metadata().is_doubtful
 
 
 def test_a_young_stream_needs_no_proof(world: World) -> None:
