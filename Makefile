@@ -18,6 +18,9 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; d
 	"$$name" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 	>/dev/null 2>&1 && { command -v "$$name"; break; }; done)
 
+# Twice as many as a small machine has cores: the tests of the real daemon mostly wait.
+WORKERS ?= 4
+
 export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_CACHE_DIR := $(CURDIR)/.cache/uv
@@ -26,7 +29,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
-.PHONY: help setup demo test test-fast e2e chaos model simulate fuzz sparks catalogs lint type format bench lock clean
+.PHONY: help setup demo test test-fast e2e chaos model simulate fuzz sparks catalogs classes lint type format bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +42,7 @@ demo: $(READY) ## archive real flights on an embedded AWS, with crashes on the w
 
 test: $(READY) ## run every test; `make test ARGS="-k name"` runs some
 	@command -v spin >/dev/null || echo "test: without tests/model, because spin is missing (Debian: apt-get install spin)"
-	@$(BIN)/python -m pytest -n 2 --dist loadfile \
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile \
 		$$(command -v spin >/dev/null || echo --ignore=tests/model) $(ARGS)
 
 test-fast: $(READY) ## run the tests that need no server
@@ -92,6 +95,10 @@ catalogs: $(READY) .cache/iceberg-rest/.ready ## test --iceberg with a REST cata
 	@mvn --quiet --batch-mode --file $< org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
 		-DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
+
+classes: $(READY) ## compile our Java classes beside their sources (needs javac)
+	@javac --release 11 -g:lines -Xlint:-options -cp "$$(echo $(VENV)/lib/python3.*/site-packages/amazon_kclpy/jars)/*" \
+		-d consumer/daemon/classes $$(find consumer/daemon/classes -name '*.java')
 
 bench: $(READY) ## measure speed and size (minutes)
 	@$(BIN)/python -m benchmarks $(ARGS)

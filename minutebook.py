@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -134,6 +135,14 @@ To = Annotated[str | None, typer.Option("--to", metavar="DAY", help="The last da
 ReportFolder = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write audit-DAY.json and audit-DAY.html here.")
 ]
+SoFar = Annotated[
+    str | None,
+    typer.Option(
+        "--so-far",
+        metavar="[TIME]",
+        help="Judge a day that is not over, up to a time such as 2026-11-22T10:00Z; default: 80 minutes ago.",
+    ),
+]
 Lookback = Annotated[int, typer.Option(min=1, metavar="DAYS", help="How far the ends of quiet shards are searched.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print audit.json.")]
 EventId = Annotated[
@@ -156,6 +165,7 @@ def audit(
     shard: Annotated[str | None, typer.Option(metavar="SHARD", help="Audit this shard alone.")] = None,
     report: ReportFolder = None,
     as_json: AsJson = False,
+    so_far: SoFar = None,
     lookback: Lookback = 14,
     master: Master = "local[*]",
     event_id: EventId = None,
@@ -176,6 +186,7 @@ def audit(
         level=level,
         shard=shard,
         lookback_days=lookback,
+        so_far=so_far,
         report=report,
         as_json=as_json,
         master=master,
@@ -202,6 +213,7 @@ def compact(
         bool, typer.Option("--accept-defects", help="Publish a day that its audit forbids; its verdict stays.")
     ] = False,
     as_json: AsJson = False,
+    so_far: SoFar = None,
     lookback: Lookback = 14,
     master: Master = "local[*]",
     event_id: EventId = None,
@@ -228,6 +240,7 @@ def compact(
         out=out,
         report=report,
         lookback_days=lookback,
+        so_far=so_far,
         dry_run=dry_run,
         accept_defects=accept_defects,
         as_json=as_json,
@@ -257,10 +270,19 @@ def demo(
     raise typer.Exit(run(dedupe, nightly=nightly, tamper=tamper))
 
 
+def complete(words: Sequence[str]) -> list[str]:
+    """Give `--so-far` its value where it stands alone: typer knows no option that may do without."""
+    following = [*words[1:], ""]
+    return [
+        "--so-far=now" if word == "--so-far" and not after[:1].isdecimal() and after != "now" else word
+        for word, after in zip(words, following, strict=True)
+    ]
+
+
 def main() -> None:
     """Run the command line; an error of ours becomes one line on stderr and its own exit code."""
     try:
-        app()
+        app(args=complete(sys.argv[1:]))
     except MinutebookError as exc:
         sys.stderr.write(f"minutebook: {exc}\n")
         if exc.next_step:

@@ -5,8 +5,9 @@ import random
 from pathlib import Path
 
 from archive.format.day import Day
+from archive.format.document import FORMAT
 from archive.format.keys import application_key, end_marker_key, segment_key, start_marker_key
-from archive.format.markers import FORMAT, ApplicationRecord, EndMarker, StartMarker, encode_marker
+from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, encode_marker
 from archive.format.metadata import ChainStart, Predecessor
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position

@@ -28,6 +28,7 @@ from archive.store.storage import Address, Listing
 from benchmarks.archives import APPLICATION, FIRST, PREFIX, start_marker
 from compaction.audit.audit import audit_day
 from compaction.inventory.checkpoints import Checkpoints
+from compaction.inventory.owner import StreamOwner
 from compaction.job.context import AuditOptions, JobContext
 from compaction.verdict.audit_document import encode_audit
 
@@ -132,6 +133,7 @@ def main(arguments: list[str]) -> int:
         engine=lambda orders: [],  # noqa: ARG005 - no line is read
         checkpoints=lambda: Checkpoints(listing.tails),
         version="bench",
+        owner=StreamOwner("bench", "us-east-1"),
     )
     for number in range(options.runs):
         listing.seconds = 0.0

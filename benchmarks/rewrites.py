@@ -19,6 +19,7 @@ from archive.store.storage import Address
 from benchmarks.archives import DAY, PREFIX
 from benchmarks.processes import cpu_seconds
 from compaction.inventory.checkpoints import Checkpoints
+from compaction.inventory.owner import StreamOwner
 from compaction.job.context import AuditOptions, JobContext
 from compaction.rewrite import CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
@@ -62,6 +63,7 @@ def by_minutebook(folder: Path) -> Took:
             engine=engine,
             checkpoints=lambda: Checkpoints({}),
             version="bench",
+            owner=StreamOwner("bench", "us-east-1"),
         )
         done = compact_day(context, context.open(out.address), DAY, CompactOptions(AuditOptions(), out))
         return watch.took(f"verdict {done.verdict}")

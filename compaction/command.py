@@ -13,6 +13,7 @@ from rich.console import Console
 from archive.aws import client_config, make_dynamodb_client, make_kinesis_client
 from archive.clock import SystemClock, new_id, new_random
 from archive.format.day import Day, day_of_ms
+from archive.format.minute import iso_time
 from archive.logs import configure_logging
 from archive.retry import Backoff
 from archive.store.places import StorePrefix, open_storage, parse_place
@@ -22,8 +23,10 @@ from compaction.audit.conclusion import DayResult
 from compaction.iceberg.catalog import opened_table
 from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
 from compaction.inventory.inventory import list_day
+from compaction.inventory.owner import read_owned
 from compaction.job.context import AuditOptions, JobContext, Shuffled
 from compaction.job.request import AuditRequest, CompactRequest
+from compaction.job.scope import check_begun, is_settled, parse_so_far, scope_end
 from compaction.job.settings import JobSettings, load_job_settings
 from compaction.producers.day_before import look_back
 from compaction.publish.generation import DayFolder
@@ -45,8 +48,11 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
 
     Raises:
         SettingsError: the file or an option.
+        SafetyRefusal: the archive of another stream.
     """
-    days, level, event_id = request.days(_today()), request.checked_level(), request.checked_event_id()
+    now_ms = SystemClock().now_ms()
+    days, so_far_ms = request.days(day_of_ms(now_ms)), parse_so_far(request.so_far, now_ms)
+    level, event_id = request.checked_level(), request.checked_event_id()
     settings = load_job_settings(request.file, environ)
     configure_logging("warning")
     options = AuditOptions(
@@ -58,6 +64,7 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
         command=f"minutebook audit {shlex.quote(settings.source)}",
         event_id=event_id,
         published=_published(settings, request.published),
+        so_far_ms=so_far_ms,
     )
     verdicts: list[Verdict] = []
     with _context(settings, "audit", request.master) as context:
@@ -73,11 +80,13 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
 
     Raises:
         SettingsError: the file or an option.
-        SafetyRefusal: a day that was expired; a table whose rows others changed.
+        SafetyRefusal: the archive of another stream; a day that was expired; a table whose rows others changed.
         StoreError: the archive or the output.
         CatalogRefused, CatalogUnavailable: the catalog of the Iceberg table; the day is published all the same.
     """
-    days, event_id, table = request.days(_today()), request.checked_event_id(), request.checked_table()
+    now_ms = SystemClock().now_ms()
+    days, so_far_ms = request.days(day_of_ms(now_ms)), parse_so_far(request.so_far, now_ms)
+    event_id, table = request.checked_event_id(), request.checked_table()
     settings = load_job_settings(request.file, environ)
     configure_logging("info" if not sys.stderr.isatty() else "warning")
     out = _published(settings, request.out)
@@ -89,6 +98,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         event_id=event_id,
         published=out,
         drop_producer_duplicates=request.drop_producer_duplicates,
+        so_far_ms=so_far_ms,
     )
     options = CompactOptions(audit_options, out, accept_defects=request.accept_defects)
     verdicts: list[Verdict] = []
@@ -104,10 +114,6 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
                 _show(done.result, request.report, as_json=request.as_json)
             _show_outcome(done, day, out, quiet=request.as_json)
     return worst(verdicts)
-
-
-def _today() -> Day:
-    return day_of_ms(SystemClock().now_ms())
 
 
 def worst(verdicts: Sequence[Verdict]) -> int:
@@ -160,6 +166,7 @@ def _context(settings: JobSettings, what: str, master: str) -> Iterator[JobConte
             shuffle=engine.shuffle,
             checkpoints=lambda: _checkpoints(settings),
             version=importlib.metadata.version("minutebook"),
+            owner=settings.owner,
             stream=lambda: StreamReader(
                 make_kinesis_client(settings.region, settings.kinesis_endpoint, client_config(connections=32)),
                 settings.stream_name,
@@ -203,13 +210,9 @@ def _show(result: DayResult, report: Path | None, *, as_json: bool) -> None:
 def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -> None:
     if quiet:
         return
-    address = open_storage(out.address).uri(DayFolder(out.prefix, day).path)
     console = Console()
     if done.manifest is None:
-        console.print(
-            f"{day} is not published: its audit forbids it (--accept-defects publishes it without what is wrong)",
-            highlight=False,
-        )
+        console.print(f"{day} is not published: {done.reason}", highlight=False, soft_wrap=True)
         return
     words = {"published": "published", "already": "was published before; nothing to do", "held": "is not published"}
     console.print(
@@ -217,7 +220,8 @@ def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -
         f"{done.verdict}",
         highlight=False,
     )
-    console.print(f"{address}gen={done.manifest.generation}/", highlight=False, soft_wrap=True)
+    folder = DayFolder(out.prefix, day).generation(done.manifest.generation)
+    console.print(open_storage(out.address).uri(folder), highlight=False, soft_wrap=True)
     if done.table is not None:
         state = {"committed": "committed", "already": "was there before; nothing to do"}[done.table.state]
         console.print(f"table {done.table.table}: {state}", highlight=False, soft_wrap=True)
@@ -225,13 +229,21 @@ def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -
 
 def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StorePrefix) -> None:
     """Print what a run would do; reads names only."""
-    inventory = list_day(context.archive, day, context.place.prefix)
+    check_begun(day, read_owned(context.archive, context.place.prefix, context.owner))
+    until_ms = scope_end(day, options.so_far_ms, context.clock.now_ms())
+    inventory = list_day(context.archive, day, context.place.prefix).until(until_ms)
     tasks = plan_tasks(single_groups(raw_objects(inventory)))
-    pointer = Publisher(context.open(out.address), DayFolder(out.prefix, day)).current().pointer
+    publisher = Publisher(context.open(out.address), DayFolder(out.prefix, day))
+    pointer = publisher.current().pointer
     before = look_back(context, day, options) if options.drop_producer_duplicates else None
     generation = generation_of(inventory, options, before)
     state = "not published" if pointer is None else f"published as {pointer.generation}, verdict {pointer.verdict}"
-    action = "nothing to do" if pointer is not None and pointer.generation == generation else "would be rewritten"
+    until = None if until_ms is None else iso_time(until_ms)
+    is_same = pointer is not None and (pointer.generation, pointer.until) == (generation, until)
+    stands = is_same and pointer is not None and publisher.intact(pointer, inventory.digest())
+    action = "nothing to do" if stands else "would be rewritten"
+    if until is None and not is_settled(day, context.clock.now_ms()):
+        action = "would be held: it is not over"
     Console().print(
         f"{day}: {len(inventory.segments):,} segments, {inventory.size:,} bytes, {len(tasks)} task(s), "
         f"generation {generation}; {state}; {action}",

@@ -7,18 +7,21 @@ import structlog
 
 from archive.errors import SafetyRefusal
 from archive.format.day import Day
-from archive.format.minute import minute_text
+from archive.format.minute import iso_time, minute_text
 from archive.store.places import StorePrefix
+from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
 from compaction.audit.audit import Writing, examine
 from compaction.audit.conclusion import DayResult, conclude
 from compaction.iceberg.commit import TableCommit, TableCommitter
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.inventory import Inventory, list_day
+from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import is_expired
 from compaction.job.context import AuditOptions, JobContext
+from compaction.job.scope import check_begun, is_settled, scope_end
 from compaction.producers.day_before import DayBefore, look_back
-from compaction.publish.generation import Current, DayFolder, Manifest, files_of
+from compaction.publish.generation import Current, DayFolder, Manifest, Pointer, audit_beside, files_of
 from compaction.publish.publisher import Publisher
 from compaction.tasks.parquet import SCHEMA_VERSION
 from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
@@ -26,6 +29,10 @@ from compaction.verdict.findings import Code, Finding, finding
 
 FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
 _PUBLISH_ATTEMPTS: Final = 3
+_NOT_OVER: Final = (
+    "it is not over, or ended less than 20 minutes ago: records of it may be on their way "
+    "(--so-far publishes the part that is over)"
+)
 _BY_LINKS: Final = frozenset({Code.UNPROVEN_END, Code.UNPROVEN_CONTINUITY, Code.MISSING_START})
 """Unknowns that a later look at names and metadata can settle."""
 _ONLY_UNPROVEN: Final = _BY_LINKS | {Code.DROPPED_WITHOUT_ORIGINAL, Code.PRODUCER_DUPLICATE}
@@ -44,7 +51,7 @@ class Compacted(NamedTuple):
     """What a compaction did: `published`, `already` (nothing was to do), `held` (its audit forbids it).
 
     `result` is None when the day was not read again. `swept` counts old files that were deleted. `table` says what
-    became of the day in an Iceberg table, where one was asked for.
+    became of the day in an Iceberg table, where one was asked for; `reason` why a day is held.
     """
 
     state: Literal["published", "already", "held"]
@@ -53,16 +60,24 @@ class Compacted(NamedTuple):
     verdict: Verdict
     swept: int = 0
     table: TableCommit | None = None
+    reason: str = "its audit forbids it (--accept-defects publishes it without what is wrong)"
 
 
 def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions) -> Compacted:
     """Rewrite, audit and publish one day.
 
     Raises:
-        SafetyRefusal: the raw objects of the day were expired; or the day changes as fast as it is rewritten.
+        SafetyRefusal: the prefix belongs to another stream; the raw objects of the day were expired; or the day
+            changes as fast as it is rewritten.
+        SettingsError: the day ended before the archive begins, or so far nothing of it is to be judged.
         StoreError: the archive or the output.
     """
-    run = _Run(context, out, day, options)
+    check_begun(day, read_owned(context.archive, context.place.prefix, context.owner))
+    now_ms = context.clock.now_ms()
+    until_ms = scope_end(day, options.audit.so_far_ms, now_ms)
+    if until_ms is None and not is_settled(day, now_ms):
+        return Compacted("held", None, None, "unknown", reason=_NOT_OVER)
+    run = _Run(context, out, day, options, until_ms)
     for _ in range(_PUBLISH_ATTEMPTS):
         done = run.attempt()
         if done is not None:
@@ -95,7 +110,11 @@ class _View(NamedTuple):
 
 
 class _Run:
-    def __init__(self, context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions) -> None:
+    def __init__(
+        self, context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions, until_ms: int | None
+    ) -> None:
+        self._until_ms = until_ms
+        self._until = None if until_ms is None else iso_time(until_ms)
         self._context = context
         self._day = day
         self._options = options
@@ -109,24 +128,15 @@ class _Run:
             return self._as_published()
         view = self._look()
         pointer = view.seen.pointer
-        if pointer is not None and pointer.generation == view.generation:
-            self._publisher.write_symlinks()
-            verdict = self._proven_since(view)
-            return Compacted("already", self._publisher.manifest(view.generation), None, verdict, *self._settle())
-        manifest, result = self._stored(view.generation), None
-        if manifest is None:
-            manifest, result = self._rewrite(view)
-        if not self._options.accept_defects and not self._may_be_published(manifest, result):
+        if pointer is not None and (pointer.generation, pointer.until) == (view.generation, self._until):
+            standing = self._publisher.intact(pointer, view.inventory.digest())
+            if standing is not None:
+                return self._judge_again(view, pointer, standing)
+        manifest, result = self._rewrite(view)
+        if not self._options.accept_defects and not publishable(result.audit):
             return Compacted("held", None, result, manifest.verdict)
-        if result is not None:
-            self._keep(view, result.audit)
-            manifest = self._publisher.put_manifest(manifest)
-        if not self._publisher.swap_pointer(manifest, view.seen, self._context.new_id(), self._context.now()):
-            self._log.warning(
-                "publish_lost",
-                generation=view.generation,
-                next_step="expected when two runs work at once; the day is listed again",
-            )
+        self._keep(view, manifest, result.audit)
+        if not self._swap(manifest, view):
             return None
         self._publisher.write_symlinks()
         self._log.info("day_published", generation=view.generation, rows=manifest.rows, files=len(manifest.files))
@@ -135,6 +145,11 @@ class _Run:
     def _as_published(self) -> Compacted:
         """Never rewrite an expired day from what is left of it; what was published can still go into a table."""
         pointer, manifest = self._publisher.published()
+        if manifest is not None and not self._publisher.is_whole(manifest):
+            raise SafetyRefusal(
+                f"files of {self._day} were published and are gone, and so are the raw objects",
+                next_step="restore the files from versions of them: nothing else holds these records",
+            )
         if self._context.table is None or pointer is None:
             raise SafetyRefusal(
                 f"the raw objects of {self._day} were expired: the published Parquet is all there is of them",
@@ -146,32 +161,35 @@ class _Run:
         """Read the pointer first: If-Match then refuses whoever has an older view of the day."""
         seen = self._publisher.current()
         checkpoints = self._context.checkpoints()
-        inventory = list_day(self._context.archive, self._day, self._context.place.prefix)
+        inventory = list_day(self._context.archive, self._day, self._context.place.prefix).until(self._until_ms)
         audit = self._options.audit
         before = None if audit.event_id is None else look_back(self._context, self._day, audit)
         return _View(seen, checkpoints, inventory, generation_of(inventory, audit, before), before)
 
-    def _proven_since(self, view: _View) -> Verdict:
+    def _judge_again(self, view: _View, pointer: Pointer, manifest: Manifest) -> Compacted | None:
         """Look again at a published day that could not be proven: tomorrow's segments prove today's end.
 
         Its lines were read when it was published and its objects are the same, so names and metadata are enough.
-        The pointer then says `clean`; nothing else changes.
+        The pointer then says `clean`; nothing else changes. None: another run swapped the pointer meanwhile.
         """
-        manifest = self._publisher.manifest(view.generation)
-        verdict: Verdict = "unknown" if view.seen.pointer is None else view.seen.pointer.verdict
-        if verdict != "unknown" or manifest is None or not self._depends_on_links(view.generation):
-            return verdict
+        verdict = pointer.verdict
+        if verdict == "unknown" and self._is_proven_since(view, pointer):
+            verdict = "clean"
+            if not self._swap(msgspec.structs.replace(manifest, verdict=verdict), view):
+                return None
+        self._publisher.write_symlinks()
+        return Compacted("already", manifest, None, verdict, *self._settle())
+
+    def _is_proven_since(self, view: _View, pointer: Pointer) -> bool:
+        if not self._depends_on_links(pointer):
+            return False
         options = self._options.audit._replace(level="inventory")
         examined = examine(self._context, view.inventory, view.checkpoints, options, None)
-        if conclude(self._context, examined, options, None).verdict != "clean":
-            return verdict
-        proven = msgspec.structs.replace(manifest, verdict="clean")
-        self._publisher.swap_pointer(proven, view.seen, self._context.new_id(), self._context.now())
-        return "clean"
+        return conclude(self._context, examined, options, None).verdict == "clean"
 
-    def _depends_on_links(self, generation: str) -> bool:
+    def _depends_on_links(self, pointer: Pointer) -> bool:
         """Tell whether names and metadata can settle all that the generation's audit left open."""
-        body = self._publisher.audit(generation)
+        body = self._publisher.audit(pointer)
         if body is None:
             return False
         audit = decode_audit(body)
@@ -179,10 +197,16 @@ class _Run:
         ids = any(check.id == "event_ids" and check.status == "unknown" for check in audit.checks)
         return not ids and all(code in _BY_LINKS for code in left)
 
-    def _stored(self, generation: str) -> Manifest | None:
-        """Return the manifest of a run that died before it swapped the pointer, if its files are all there."""
-        manifest = self._publisher.manifest(generation)
-        return manifest if manifest is not None and self._publisher.is_whole(manifest) else None
+    def _swap(self, manifest: Manifest, view: _View) -> bool:
+        """Point readers at the generation; False, said aloud, when another run published meanwhile."""
+        swapped = self._publisher.swap_pointer(manifest, view.seen, self._context.new_id(), self._context.now())
+        if not swapped:
+            self._log.warning(
+                "publish_lost",
+                generation=view.generation,
+                next_step="expected when two runs work at once; the day is listed again",
+            )
+        return swapped
 
     def _rewrite(self, view: _View) -> tuple[Manifest, DayResult]:
         folder = self._folder.generation(view.generation)
@@ -191,6 +215,7 @@ class _Run:
         examined = examine(self._context, view.inventory, view.checkpoints, options, writing, view.before)
         rows = sum(part.rows for part in examined.parts)
         audit = conclude(self._context, examined, options, rows, self._late(view))
+        writer = self._context.new_id()
         manifest = Manifest(
             format=1,
             day=str(self._day),
@@ -199,35 +224,30 @@ class _Run:
             rows=rows,
             inventory=view.inventory.digest(),
             verdict=audit.verdict,
-            audit=self._folder.audit(view.generation),
+            audit=audit_beside(self._folder.manifest(view.generation, writer)),
             ends={shard.shard: shard.last for shard in audit.shards if shard.last is not None},
-            writer=self._context.new_id(),
+            writer=writer,
             written_at=self._context.now(),
+            rules=RULES,
+            until=self._until,
             removed=audit.equation.removed,
             restored=audit.equation.restored,
             event_id=options.event_id,
         )
         return manifest, DayResult(audit, examined.described)
 
-    def _may_be_published(self, manifest: Manifest, result: DayResult | None) -> bool:
-        """Ask this run's audit; of a generation that another run left there, the audit beside its manifest."""
-        if result is not None:
-            return publishable(result.audit)
-        body = None if manifest.verdict != "defects" else self._publisher.audit(manifest.generation)
-        return manifest.verdict != "defects" if body is None else publishable(decode_audit(body))
-
-    def _keep(self, view: _View, audit: Audit) -> None:
-        """Store beside the manifest what it was made from, and the audit that allowed it."""
-        self._publisher.put_inventory(view.generation, view.inventory)
-        self._publisher.put_audit(view.generation, encode_audit(audit))
+    def _keep(self, view: _View, manifest: Manifest, audit: Audit) -> None:
+        """Store the manifest, after what it was made from and the audit that allowed it."""
+        key = self._folder.manifest(manifest.generation, manifest.writer)
+        self._publisher.put_inventory(key, view.inventory)
+        self._publisher.put_audit(key, encode_audit(audit))
+        self._publisher.put_manifest(manifest)
 
     def _late(self, view: _View) -> list[Finding]:
         """Compare the day with what the generation that readers see now was made from."""
         if view.seen.pointer is None:
             return []
-        before = {
-            key: (etag, size) for key, etag, size in self._publisher.read_inventory(view.seen.pointer.generation)
-        }
+        before = {key: (etag, size) for key, etag, size in self._publisher.read_inventory(view.seen.pointer)}
         now = {row.key: (row.etag, row.size) for row in view.inventory.rows}
         changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
         if not before or not changed:
@@ -247,9 +267,12 @@ class _Run:
 
     def _settle(self) -> tuple[int, TableCommit | None]:
         """Bring the table into step before anything is swept: it may name the generation that was replaced."""
-        table, clock = self._context.table, self._context.clock
-        done = None if table is None else TableCommitter(table, self._publisher, clock).commit()
-        return len(self._publisher.sweep(clock.now_ms())), done
+        context = self._context
+        committer = None
+        if context.table is not None:
+            committer = TableCommitter(context.table, self._publisher, context.clock, context.new_id)
+        done = None if committer is None else committer.commit()
+        return len(self._publisher.sweep(context.clock.now_ms())), done
 
 
 def publishable(audit: Audit) -> bool:

@@ -45,7 +45,9 @@ def _serve(protocol: BinaryIO) -> int:
     from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
 
     configure_logging()
-    log = structlog.get_logger().bind(pid=os.getpid())
+    # On every line: the supervisor knows by it who is gone, and which shard has a reader.
+    structlog.contextvars.bind_contextvars(pid=os.getpid())
+    log = structlog.get_logger()
     log.info("processor_started")
     try:
         _run(protocol)

@@ -8,6 +8,7 @@ lies in one folder that the caller gives.
 import os
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -16,7 +17,8 @@ from urllib.parse import urlsplit
 from botocore.config import Config
 
 from archive.aws import client_config
-from archive.clock import Clock, SystemClock
+from archive.clock import Clock, SystemClock, new_random
+from archive.errors import MinutebookError
 from demo.bootstrap import ensure_kinesis_local, ensure_ministack
 from demo.child import Child
 
@@ -32,6 +34,7 @@ SECRET_KEY = "minutebook"  # noqa: S105 - no secret: the emulators take any
 LOOPBACK = "127.0.0.1"
 _START_SECONDS = 60
 _STOP_SECONDS = 3
+_PORTS = range(20_000, 32_000)
 _LOADER = Path(__file__).with_name("loopback.cjs")
 
 
@@ -207,9 +210,19 @@ def status(
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that were free a moment ago, all different because all are held until the last is found."""
-    sockets = [socket.create_server((LOOPBACK, 0)) for _ in range(count)]
-    ports = [int(held.getsockname()[1]) for held in sockets]
-    for held in sockets:
-        held.close()
-    return ports
+    """Return ports that were free a moment ago, all different because all are held until the last is found.
+
+    They lie below those that Linux gives to outgoing connections: none of these takes the place of a server that
+    was killed and is started again.
+    """
+    sockets: list[socket.socket] = []
+    try:
+        for port in new_random().sample(_PORTS, len(_PORTS)):
+            with suppress(OSError):
+                sockets.append(socket.create_server((LOOPBACK, port)))
+            if len(sockets) == count:
+                return [int(held.getsockname()[1]) for held in sockets]
+    finally:
+        for held in sockets:
+            held.close()
+    raise MinutebookError(f"fewer than {count} of the ports {_PORTS.start} to {_PORTS.stop} are free")

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from archive.clock import Clock
 from archive.errors import MinutebookError, SettingsError
-from archive.format.minute import minute_text
+from archive.format.minute import MINUTE_MS, iso_time, minute_text
 from demo.front_door import run_minutebook
 from demo.readback import StoredSegment
 from demo.tamper import Tampered, audit_command, tamper
@@ -53,11 +53,20 @@ def run_nightly(
 ) -> Nightly:
     """Compact and audit the days of these segments into folders beside the properties file.
 
+    The days are those so far: nobody can know yet what else arrives today. So the last minute is waited for.
+
     Raises:
         MinutebookError: a command did not come to a verdict.
     """
     folder = properties.parent
-    span, level = _span(segments), _deepest_level(properties)
+    span, level = days_so_far(segments), _deepest_level(properties)
+    end_ms = _end_ms(segments)
+    console.print(
+        f"the day is not over: compacted and audited is what arrived before {iso_time(end_ms)}, all that was sent",
+        highlight=False,
+        soft_wrap=True,
+    )
+    clock.sleep(max(0, end_ms - clock.now_ms()) / 1000)
     reports, parquet = folder / "report", folder / "parquet"
     commands = (
         ["compact", str(properties), *span, "--out", str(parquet)],
@@ -87,7 +96,7 @@ def tamper_with(
     environment: Mapping[str, str],
 ) -> list[Tampered]:
     """Break copies of the archive at `place` (bucket, prefix), one after the other, and audit each."""
-    options = [*_span(segments), "--level", _deepest_level(properties)]
+    options = [*days_so_far(segments), "--level", _deepest_level(properties)]
     return tamper(client, *place, segments, audit_command(properties, options, environment))
 
 
@@ -95,7 +104,7 @@ def count_rows(parquet: Path) -> dict[str, int]:
     """Return the rows of each shard in all published files: one query on the Parquet."""
     import pyarrow.dataset as ds  # noqa: PLC0415 - an extra, and heavy
 
-    files = sorted(str(path) for path in parquet.glob("dt=*/gen=*/*.parquet"))
+    files = sorted(str(path) for path in parquet.glob("dt=*/_gen-*/*.parquet"))
     if not files:
         return {}
     table = ds.dataset(files, format="parquet").to_table(columns=["shard_id"])
@@ -103,10 +112,14 @@ def count_rows(parquet: Path) -> dict[str, int]:
     return {row["shard_id"]: row["count_all"] for row in sorted(found, key=lambda row: str(row["shard_id"]))}
 
 
-def _span(segments: list[StoredSegment]) -> list[str]:
-    """Return the options that name the days of these segments."""
+def days_so_far(segments: list[StoredSegment]) -> list[str]:
+    """Return the options that name the days of these segments, up to the end of the last minute of them."""
     days = sorted({minute_text(segment.metadata.minute)[:10] for segment in segments})
-    return ["--from", days[0], "--to", days[-1], "--master", _MASTER]
+    return ["--from", days[0], "--to", days[-1], "--so-far", iso_time(_end_ms(segments)), "--master", _MASTER]
+
+
+def _end_ms(segments: list[StoredSegment]) -> int:
+    return (max(segment.metadata.minute for segment in segments) + 1) * MINUTE_MS
 
 
 def _minutebook(console: Console, words: list[str], environment: Mapping[str, str]) -> int:

@@ -11,11 +11,12 @@ import msgspec
 
 from archive.clock import Clock
 from archive.errors import MinutebookError
+from consumer.daemon.process import MAIN_CLASS
 from demo.child import Child
 from demo.processes import Process, descendants, send
 
 _PROCESSOR = "minutebook-processor"
-_DAEMON = "software.amazon.kinesis.multilang.MultiLangDaemon"
+_DAEMON = MAIN_CLASS
 _STOP_SECONDS = 45
 
 

@@ -9,11 +9,10 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
-from archive.errors import FormatError
+from archive.format.document import decode_document, encode_document
 from archive.format.metadata import ChainStart
 from archive.format.position import Position
 
-FORMAT: Final = 1
 JSON_TYPE: Final = "application/json"
 
 
@@ -87,18 +86,10 @@ M = TypeVar("M", ApplicationRecord, StartMarker, EndMarker)
 
 
 def encode_marker(marker: ApplicationRecord | StartMarker | EndMarker) -> bytes:
-    """Return the object's body: JSON, indented for human readers."""
-    return msgspec.json.format(msgspec.json.encode(marker), indent=2) + b"\n"
+    """Return the object's body."""
+    return encode_document(marker)
 
 
 def decode_marker(body: bytes, kind: type[M], key: str) -> M:
-    """Read an object's body; raises FormatError naming `key`."""
-    try:
-        marker = msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise FormatError(
-            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
-        ) from exc
-    if marker.format != FORMAT:
-        raise FormatError(f"{key}: format {marker.format} is not known here", next_step="upgrade Minutebook")
-    return marker
+    """Read an object's body; raises FormatError that names `key`."""
+    return decode_document(body, kind, key)

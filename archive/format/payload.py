@@ -8,12 +8,14 @@ import functools
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import jmespath
 import msgspec
 
-_LONGEST_ID_BYTES = 512
+_LONGEST_ID_BYTES: Final = 512
+_LONGEST_PAYLOAD_BYTES: Final = 1 << 20
+"""Decoded JSON takes up to twenty times its bytes: in larger payloads nothing is looked for."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -26,7 +28,9 @@ class PayloadPath:
         self._search = parsed.search if names is None else functools.partial(_follow, names)
 
     def value(self, payload: bytes) -> Any:  # noqa: ANN401 - whatever the producer wrote
-        """Return what the path finds; None where the payload is not JSON or holds nothing there."""
+        """Return what the path finds; None where the payload is not JSON, is above 1 MiB, or holds nothing there."""
+        if len(payload) > _LONGEST_PAYLOAD_BYTES:
+            return None
         try:
             return self._search(_decode(payload))
         except (msgspec.MsgspecError, RecursionError, jmespath.exceptions.JMESPathError):
@@ -37,15 +41,19 @@ class PayloadPath:
             return None
 
     def text(self, payload: bytes) -> str | None:
-        """Return the value as an id: JSON text of a string or a number, so that 1 and "1" stay apart.
+        """Return the value as an id: JSON text of a string or an integer, so that 1 and "1" stay apart.
 
-        Objects, arrays, booleans, null and the empty string are not ids. Long ids are replaced by their SHA-256:
-        DynamoDB keys end at 2 KB.
+        Objects, arrays, booleans, null and the empty string are not ids. Nor are numbers with a fraction or an
+        exponent: they are read as doubles, and two that differ in the text may be the same double. Long ids are
+        replaced by their SHA-256: DynamoDB keys end at 2 KB.
         """
         value = self.value(payload)
-        if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
             return None
-        text = json.dumps(value)
+        try:
+            text = json.dumps(value)
+        except ValueError:  # an integer of more digits than Python writes out: a sum of long ones
+            return None
         if len(text) > _LONGEST_ID_BYTES:
             return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
         return text

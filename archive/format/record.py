@@ -5,14 +5,16 @@ A line is lossless for any bytes: a payload that is valid UTF-8 is stored in `da
 line.
 """
 
+import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
 from archive.errors import FormatError
 from archive.format.position import Position, is_sequence_number
 
+_PLACE: Final = re.compile(r"[^/]+/(?P<shard>[a-zA-Z0-9_.-]+)/(?P<position>[0-9]+:[0-9]+)", re.ASCII)
 # The names under which KCL's daemon sends a record (JsonFriendlyRecord.java): a batch decodes straight into
 # `Record`s, in one pass and without an object in between.
 _WIRE_NAMES = {
@@ -201,3 +203,17 @@ def _checked(parsed: Line) -> tuple[str, Record]:
     return parsed.shard_id, Record(
         parsed.sequence_number, parsed.sub_sequence_number, parsed.partition_key, parsed.arrival_ms, data
     )
+
+
+def original_of(duplicate_of: str) -> tuple[str, Position] | None:
+    """Return shard and position of the record that was kept; None when a producer's number is all that is known.
+
+    Mode `claims` writes `<stream>/<shard>/<position>` into `duplicate_of`: that record can be looked for. Mode
+    `watermark` writes `producer <key> number <n>`, which no position belongs to: whether that number was archived can
+    be said by nobody who has only the archive.
+
+    Raises:
+        FormatError: a place whose position is none.
+    """
+    place = _PLACE.fullmatch(duplicate_of)
+    return None if place is None else (place["shard"], Position.parse(place["position"]))

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from archive.errors import FormatError
+from archive.format.document import decode_document, encode_document
 from archive.format.position import Position
 
 FORMAT: Final = 1
@@ -69,18 +69,10 @@ def tombstone_key(prefix: str, day: dt.date) -> str:
 
 
 def encode_tombstone(tombstone: Tombstone) -> bytes:
-    """Return the object's body: JSON, indented for human readers."""
-    return msgspec.json.format(msgspec.json.encode(tombstone), indent=2) + b"\n"
+    """Return the object's body."""
+    return encode_document(tombstone)
 
 
 def decode_tombstone(body: bytes, key: str) -> Tombstone:
-    """Read an object's body; raises FormatError naming `key`."""
-    try:
-        found = msgspec.json.decode(body, type=Tombstone)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise FormatError(
-            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
-        ) from exc
-    if found.format != FORMAT:
-        raise FormatError(f"{key}: format {found.format} is not known here", next_step="upgrade Minutebook")
-    return found
+    """Read an object's body; raises FormatError that names `key`."""
+    return decode_document(body, Tombstone, key)

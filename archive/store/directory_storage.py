@@ -9,12 +9,13 @@ import fcntl
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from archive.errors import StoreRefused
+from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
 from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail
 
@@ -112,7 +113,7 @@ class DirectoryStorage:
             handle.seek(max(0, size - count))
             return Tail(handle.read(), size)
 
-    def open_write(self, key: str, content_type: str) -> "FileSink":  # noqa: ARG002 - files have no type
+    def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> "FileSink":  # noqa: ARG002 - files have no type, and nothing to wait for
         """Write a file under another name, which it loses when it is closed."""
         return FileSink(self._path(key))
 

@@ -13,7 +13,7 @@ from archive.errors import ObjectVanished
 from archive.format.markers import JSON_TYPE
 from archive.retry import Backoff, until_known
 from archive.store.objects import ListedObject, ObjectHead, ObjectStore, PutOutcome, StoredObject
-from archive.store.storage import Listing, Storage, Tail
+from archive.store.storage import Listing, Sink, Storage, Tail
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ class RetryingStorage(RetryingStore):
     """The same on a `Storage`, with the requests of publishing that are safe to repeat.
 
     `put_if_match` is not: after an unknown outcome the caller has to read and compare, so it takes the `storage`
-    itself. Neither are streams (`open_read`, `open_write`): whoever reads or writes one begins again from its start.
+    itself. Neither are streams that are read (`open_read`): whoever reads one begins again from its start.
     """
 
     def __init__(self, storage: Storage, new_backoff: Callable[[], Backoff]) -> None:
@@ -111,6 +111,10 @@ class RetryingStorage(RetryingStore):
         doomed = list(keys)
         if doomed:
             self._ask("DELETE", f"{doomed[0]} and {len(doomed) - 1} more", lambda: self.storage.delete(doomed))
+
+    def open_write(self, key: str, content_type: str) -> Sink:
+        """Write a new object of any size; each request of the sink has waits of its own."""
+        return self.storage.open_write(key, content_type, self.new_backoff)
 
     def read_tail(self, key: str, count: int) -> Tail:
         """Read the last `count` bytes of an object, or all of it when it is shorter."""

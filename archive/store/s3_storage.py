@@ -1,14 +1,15 @@
 """The S3 side of `Storage`: the archive's own store, and the few requests that publishing adds."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.aws import error_code, http_status, is_passing_code
 from archive.errors import OutcomeUnknown, StoreRefused
+from archive.retry import Backoff, until_known
 from archive.store.objects import ListedObject
 from archive.store.s3 import S3Store, translate
 from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail
@@ -16,6 +17,8 @@ from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import CompletedPartTypeDef
+
+T = TypeVar("T")
 
 _PRECONDITION_FAILED, _NOT_FOUND = 412, 404
 _CHUNK_BYTES: Final = 1 << 20
@@ -127,9 +130,9 @@ class S3Storage(S3Store):
         whole = answer.get("ContentRange", "").rpartition("/")[2]
         return Tail(data[-count:], int(whole) if whole.isdecimal() else len(data))
 
-    def open_write(self, key: str, content_type: str) -> "S3Sink":
+    def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> "S3Sink":
         """Start a multipart upload with the first piece; see `Storage`."""
-        return S3Sink(self._s3, self.bucket, key, content_type)
+        return S3Sink(self._s3, self.bucket, key, content_type, new_backoff)
 
 
 class S3Sink:
@@ -138,10 +141,20 @@ class S3Sink:
     One piece is on its way while the next is made; what went wrong with it is raised by the next call. Nothing is
     visible before `close`. An upload whose process dies is left open: a lifecycle rule
     `AbortIncompleteMultipartUpload` on the bucket removes it.
+
+    A request whose outcome is unknown is sent again, from the start of its piece, which is still held:
+
+        PUT           the key is ours alone: the second one writes the same bytes over the first
+        CREATE        one upload more may be left open
+        UPLOAD PART   a part of the same number replaces the first
+        COMPLETE      404 NoSuchUpload after an unknown outcome, and the object is there: the first one was applied
     """
 
-    def __init__(self, client: "S3Client", bucket: str, key: str, content_type: str) -> None:
+    def __init__(
+        self, client: "S3Client", bucket: str, key: str, content_type: str, new_backoff: Callable[[], Backoff]
+    ) -> None:
         self._client = client
+        self._new_backoff = new_backoff
         self._bucket = bucket
         self._key = key
         self._content_type = content_type
@@ -168,23 +181,13 @@ class S3Sink:
         """Finish the upload: the object appears whole."""
         if self.closed:
             return
-        try:
-            if self._sent is None:
-                self._client.put_object(
-                    Bucket=self._bucket, Key=self._key, Body=bytes(self._pending), ContentType=self._content_type
-                )
-            else:
-                if self._pending:
-                    self._send()
-                self._sent.result()
-                self._client.complete_multipart_upload(
-                    Bucket=self._bucket,
-                    Key=self._key,
-                    UploadId=self._upload_id or "",
-                    MultipartUpload={"Parts": self._parts},
-                )
-        except (ClientError, BotoCoreError) as exc:
-            raise translate(exc, f"PUT {self._key}") from exc
+        if self._sent is None:
+            self._ask("PUT", self._put)
+        else:
+            if self._pending:
+                self._send()
+            self._sent.result()
+            self._complete()
         self.closed = True
         self._sender.shutdown()
 
@@ -204,18 +207,64 @@ class S3Sink:
         self._sent = self._sender.submit(self._upload, piece, len(self._parts) + 1)
 
     def _upload(self, piece: bytearray, number: int) -> None:
+        if self._upload_id is None:
+            self._upload_id = self._ask("CREATE", self._create)
+        tag = self._ask(f"PUT part {number} of", lambda: self._upload_part(piece, number))
+        self._parts.append({"ETag": tag, "PartNumber": number})
+
+    def _put(self) -> None:
+        self._client.put_object(
+            Bucket=self._bucket, Key=self._key, Body=bytes(self._pending), ContentType=self._content_type
+        )
+
+    def _create(self) -> str:
+        return self._client.create_multipart_upload(
+            Bucket=self._bucket, Key=self._key, ContentType=self._content_type
+        )["UploadId"]
+
+    def _upload_part(self, piece: bytearray, number: int) -> str:
+        return self._client.upload_part(
+            Bucket=self._bucket,
+            Key=self._key,
+            UploadId=self._upload_id or "",
+            PartNumber=number,
+            Body=piece,  # type: ignore[arg-type]  # boto3 takes a bytearray as it is; the stubs do not know
+        )["ETag"]
+
+    def _complete(self) -> None:
+        attempts = 0
+
+        def request() -> None:
+            nonlocal attempts
+            attempts += 1
+            try:
+                self._client.complete_multipart_upload(
+                    Bucket=self._bucket,
+                    Key=self._key,
+                    UploadId=self._upload_id or "",
+                    MultipartUpload={"Parts": self._parts},
+                )
+            except ClientError as exc:
+                if attempts == 1 or error_code(exc) != "NoSuchUpload" or not self._is_there():
+                    raise
+
+        self._ask("COMPLETE", request)
+
+    def _is_there(self) -> bool:
         try:
-            if self._upload_id is None:
-                self._upload_id = self._client.create_multipart_upload(
-                    Bucket=self._bucket, Key=self._key, ContentType=self._content_type
-                )["UploadId"]
-            answer = self._client.upload_part(
-                Bucket=self._bucket,
-                Key=self._key,
-                UploadId=self._upload_id,
-                PartNumber=number,
-                Body=piece,  # type: ignore[arg-type]  # boto3 takes a bytearray as it is; the stubs do not know
-            )
-        except (ClientError, BotoCoreError) as exc:
-            raise translate(exc, f"PUT {self._key}") from exc
-        self._parts.append({"ETag": answer["ETag"], "PartNumber": number})
+            return self._client.head_object(Bucket=self._bucket, Key=self._key)["ContentLength"] == self.size
+        except ClientError as exc:
+            if http_status(exc) == _NOT_FOUND:
+                return False
+            raise
+
+    def _ask(self, method: str, request: Callable[[], T]) -> T:
+        what = f"{method} {self._key}"
+
+        def translated() -> T:
+            try:
+                return request()
+            except (ClientError, BotoCoreError) as exc:
+                raise translate(exc, what) from exc
+
+        return until_known(translated, self._new_backoff(), what)

@@ -4,10 +4,11 @@
 piece by piece (`open_write`), reads bodies as they stream in (`open_read`), and removes what nobody points to.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from archive.errors import StoreError
+from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectStore
 
 
@@ -100,8 +101,12 @@ class Storage(ObjectStore, Protocol):
         """Read the last `count` bytes of an object, or all of it when it is shorter."""
         ...
 
-    def open_write(self, key: str, content_type: str) -> Sink:
-        """Write a new object of any size."""
+    def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> Sink:
+        """Write a new object of any size, at a key that is nobody else's.
+
+        The sink repeats each of its requests while its outcome is unknown, with waits of `new_backoff`: a file in
+        the making cannot be read again from its start by whoever writes it.
+        """
         ...
 
 

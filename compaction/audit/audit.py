@@ -7,18 +7,21 @@ from archive.errors import StoreError
 from archive.format.day import Day
 from archive.store.places import StorePrefix
 from compaction.audit.chains import join, known_spans
-from compaction.audit.conclusion import DayResult, Examined, ProducerDuplicates, conclude, unreadable
+from compaction.audit.conclusion import DayResult, Examined, ProducerDuplicates, conclude, expired, unreadable
 from compaction.audit.dropped import check_dropped
 from compaction.audit.evidence import Evidence
+from compaction.audit.originals import Originals
 from compaction.audit.stream_level import StreamResult, check_stream
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.heads import head_rows, sort_out
 from compaction.inventory.inventory import Inventory, list_day
 from compaction.inventory.memory import collector_paused
+from compaction.inventory.owner import read_owned
 from compaction.inventory.segments import Fields
 from compaction.inventory.shard_markers import read_markers
-from compaction.inventory.tombstones import expired_before
+from compaction.inventory.tombstones import expired_before, is_expired
 from compaction.job.context import AuditOptions, JobContext
+from compaction.job.scope import check_begun, scope_end
 from compaction.producers.copies import CollectedIds, Copies, collect_ids, resolve
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.producers.findings import ids_check, producer_findings
@@ -56,10 +59,20 @@ class Writing(NamedTuple):
 
 @collector_paused()
 def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult:
-    """Audit one day. What cannot be read does not fail the command: the verdict is then `unknown`."""
+    """Audit one day. What cannot be read does not fail the command: the verdict is then `unknown`.
+
+    Raises:
+        SafetyRefusal: the prefix belongs to another stream.
+        SettingsError: the day ended before the archive begins, or so far nothing of it is to be judged.
+    """
+    prefix = context.place.prefix
+    until_ms = scope_end(day, options.so_far_ms, context.clock.now_ms())
     try:
+        check_begun(day, read_owned(context.archive, prefix, context.owner))
+        if is_expired(context.archive, prefix, day):
+            return expired(context, day, options)
         checkpoints = context.checkpoints()
-        inventory = list_day(context.archive, day, context.place.prefix).only(options.shard)
+        inventory = list_day(context.archive, day, prefix).until(until_ms).only(options.shard)
         examined = examine(context, inventory, checkpoints, options, None)
         further = _against_stream(context, examined, options)
     except StoreError as exc:
@@ -113,8 +126,9 @@ def _join_lines(
     groups = group_overlaps(spans_of(inventory, described, facts))
     known = known_spans(described, examined.chains, examined.evidence)
     readable = [segment.key for segment in described.segments if not facts[segment.key].problem]
+    originals = Originals(context.archive, inventory.prefix, inventory.day, known, days=options.lookback_days)
     dropped = check_dropped(
-        context.archive, inventory.prefix, described.segments, known, writable=readable if write else ()
+        context.archive, inventory.prefix, described.segments, originals, writable=readable if write else ()
     )
     copies = None if read.collected is None else resolve(context, read.collected, groups)
     left_out = copies.dropped if copies and write and options.drop_producer_duplicates else {}

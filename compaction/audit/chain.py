@@ -13,8 +13,8 @@ between neighbours in the order of positions:
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from archive.format.day import Day
 from archive.format.metadata import ChainStart, Continuity
 from archive.format.minute import minute_text
 from archive.format.position import Position
@@ -24,31 +24,45 @@ from compaction.inventory.neighbours import Link
 from compaction.verdict.findings import Code, Finding, finding
 
 
-def check_chain(day: Day, links: Sequence[Link], context: ShardContext) -> ChainResult:
-    """Judge one shard: its links of the day, with the neighbours before and after."""
+class Span(NamedTuple):
+    """The minutes that are judged, from `first` up to `end`: those of a day, or of a day so far."""
+
+    first: int
+    end: int
+
+    def __contains__(self, minute: object) -> bool:
+        return isinstance(minute, int) and self.first <= minute < self.end
+
+
+def check_chain(span: Span, links: Sequence[Link], context: ShardContext) -> ChainResult:
+    """Judge one shard: its links of the span, with the neighbours before and after."""
     chain = sorted(links, key=lambda link: (link.metadata.first, link.metadata.last, link.key))
-    check = _Check(day, context, chain)
+    check = _Check(span, context, chain)
     previous: Link | None = None
     for link in chain:
-        if _concerns(day, link) or (previous is not None and _concerns(day, previous)) or _spans(day, previous, link):
+        if (
+            _concerns(span, link)
+            or (previous is not None and _concerns(span, previous))
+            or _spans(span, previous, link)
+        ):
             check.joint(previous, link)
         if previous is None or link.metadata.last > previous.metadata.last:
             previous = link
     return check.end()
 
 
-def _concerns(day: Day, link: Link) -> bool:
-    return link.metadata.minute in day
+def _concerns(span: Span, link: Link) -> bool:
+    return link.metadata.minute in span
 
 
-def _spans(day: Day, before: Link | None, after: Link) -> bool:
-    """Tell whether the day lies between two neighbours: a joint over an empty day."""
-    return before is not None and before.metadata.minute < day.first_minute <= after.metadata.minute
+def _spans(span: Span, before: Link | None, after: Link) -> bool:
+    """Tell whether the span lies between two neighbours: a joint over an empty day."""
+    return before is not None and before.metadata.minute < span.first <= after.metadata.minute
 
 
 class _Check:
-    def __init__(self, day: Day, context: ShardContext, chain: Sequence[Link]) -> None:
-        self._day = day
+    def __init__(self, span: Span, context: ShardContext, chain: Sequence[Link]) -> None:
+        self._span = span
         self._context = context
         self._chain = chain
         self._claims = Counter(link.metadata.after for link in chain)
@@ -153,7 +167,7 @@ class _Check:
         )
 
     def _continuity(self, link: Link) -> None:
-        if not _concerns(self._day, link) or not link.metadata.is_doubtful:
+        if not _concerns(self._span, link) or not link.metadata.is_doubtful:
             return
         if link.metadata.continuity is Continuity.LOST:
             self._add(
@@ -173,10 +187,9 @@ class _Check:
 
     def end(self) -> ChainResult:
         """Judge the end: a successor, the end marker or the checkpoint must name the tail."""
-        after_day = self._day.shift(1).first_minute
-        later = [link for link in self._chain if link.metadata.minute >= after_day]
+        later = [link for link in self._chain if link.metadata.minute >= self._span.end]
         tail = max(
-            (link for link in self._chain if link.metadata.minute < after_day),
+            (link for link in self._chain if link.metadata.minute < self._span.end),
             key=lambda link: link.metadata.last,
             default=None,
         )

@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 from archive.format.day import Day
 from archive.format.metadata import ChainStart
-from archive.format.position import Position, SequenceRange
+from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
 from archive.store.retrying import RetryingStorage
-from compaction.audit.chain import check_chain
+from compaction.audit.chain import Span, check_chain
 from compaction.audit.evidence import ChainResult, Evidence, ShardContext
+from compaction.audit.originals import ArchivedSpan, span_of
 from compaction.inventory.inventory import Inventory
 from compaction.inventory.neighbours import Link, Need, Neighbours, Reach, find_neighbours
 from compaction.inventory.segments import Described, Segment
@@ -33,12 +35,13 @@ def join(
     shards = evidence.markers.shards
     concerned = sorted({*by_shard, *_living(inventory.day, shards, lookback_days)})
     needs = {shard: _need(by_shard.get(shard, []), shards.get(shard, ShardMarkers())) for shard in concerned}
-    neighbours = find_neighbours(storage, inventory.prefix, inventory.day, needs, days=lookback_days)
+    neighbours = find_neighbours(storage, inventory, needs, days=lookback_days)
+    span = Span(inventory.day.first_minute, inventory.end_ms // MINUTE_MS)
     holes = _holes(inventory, described)
     results = {}
     for shard in concerned:
         links = [Link(segment.key, segment.metadata) for segment in by_shard.get(shard, [])]
-        outside = [link for link in neighbours.links.get(shard, []) if link.metadata.minute not in inventory.day]
+        outside = [link for link in neighbours.links.get(shard, []) if link.metadata.minute not in span]
         context = ShardContext(
             shard,
             shards.get(shard, ShardMarkers()),
@@ -47,7 +50,7 @@ def join(
             holes=tuple(holes.get(shard, ())),
             expired=evidence.expired.get(shard, ()),
         )
-        results[shard] = check_chain(inventory.day, [*links, *outside], context)
+        results[shard] = check_chain(span, [*links, *outside], context)
     return Chains(results, neighbours)
 
 
@@ -92,15 +95,15 @@ def _holes(inventory: Inventory, described: Described) -> dict[str, list[Positio
     return holes
 
 
-def known_spans(described: Described, chains: Chains, evidence: Evidence) -> dict[str, list[SequenceRange]]:
+def known_spans(described: Described, chains: Chains, evidence: Evidence) -> dict[str, list[ArchivedSpan]]:
     """Return, by shard, what is known to be archived: the day's segments, their neighbours, and expired runs."""
-    spans: dict[str, list[SequenceRange]] = defaultdict(list)
+    spans: dict[str, list[ArchivedSpan]] = defaultdict(list)
     for segment in described.segments:
-        spans[segment.metadata.shard_id].append(segment.metadata.span)
+        spans[segment.metadata.shard_id].append(span_of(segment.metadata))
     for shard_id, links in chains.neighbours.links.items():
-        spans[shard_id] += [link.metadata.span for link in links]
+        spans[shard_id] += [span_of(link.metadata) for link in links]
     for shard_id, runs in evidence.expired.items():
-        spans[shard_id] += runs
+        spans[shard_id] += [ArchivedSpan(run.first, run.last, None) for run in runs]
     return spans
 
 

@@ -8,7 +8,9 @@ import msgspec
 
 from archive.errors import StoreError
 from archive.format.day import Day
+from archive.format.markers import ApplicationRecord
 from archive.format.minute import iso_time
+from archive.store.published import RULES
 from compaction.audit.chains import Chains, shard_rows
 from compaction.audit.equation import Rows, balance
 from compaction.audit.evidence import Evidence
@@ -16,12 +18,14 @@ from compaction.audit.lines import check_lines, repeat_findings
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.inventory import Inventory
 from compaction.inventory.segments import Described
+from compaction.inventory.tombstones import key_of
 from compaction.job.context import AuditOptions, JobContext
+from compaction.job.scope import begins_ms, is_settled
 from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.merging import Repeat
 from compaction.tasks.task import Part
 from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, judge
-from compaction.verdict.findings import Code, Finding, Severity, ordered
+from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
 
 _BY_LINES: Final = frozenset(
     {
@@ -34,7 +38,7 @@ _BY_LINES: Final = frozenset(
     }
 )
 _BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
-_ELSEWHERE: Final = frozenset({Code.LATE_MINUTES})
+_ELSEWHERE: Final = frozenset({Code.LATE_MINUTES, Code.EXPIRED_DAY})
 _STATUS: Final[dict[Severity, CheckStatus]] = {"defect": "fail", "unknown": "unknown", "warning": "warning"}
 """What the worst finding makes of a check, the worst first."""
 
@@ -89,20 +93,18 @@ def conclude(
     rows = Rows(compacted, examined.producers.removed, examined.restored)
     equation = balance(examined.described, examined.facts, examined.repeated, rows)
     now_ms = context.clock.now_ms()
-    day_is_over = now_ms >= inventory.day.end_ms
     checks = _checks(options, examined, found, equation, further_checks)
     checks += [*examined.producers.checks, *further_checks]
-    if not day_is_over:
-        message = "the day is not over: later records are not judged"
-        checks.append(AuditCheck(id="day_is_over", status="warning", message=message))
+    checks += _unfinished(inventory, now_ms)
     findings = tuple(_reproducible(about, inventory.day, options) for about in ordered(found))
     return Audit(
         schema=SCHEMA,
+        rules=RULES,
         version=context.version,
         audited_at=iso_time(now_ms),
         level=options.level,
         verdict=judge(findings, checks),
-        scope=_scope(context, inventory, options, now_ms),
+        scope=_scope(context, inventory, options, examined.evidence.markers.application),
         equation=equation,
         shards=tuple(shard_rows(examined.described, examined.chains)),
         checks=tuple(checks),
@@ -123,35 +125,75 @@ def _findings(examined: Examined) -> list[Finding]:
 
 def unreadable(context: JobContext, day: Day, options: AuditOptions, error: StoreError) -> DayResult:
     """Return the verdict on an archive that could not be read: unknown."""
-    now_ms = context.clock.now_ms()
-    check = AuditCheck(id="archive_readable", status="unknown", message=str(error))
+    return _unjudged(
+        context, day, options, check=AuditCheck(id="archive_readable", status="unknown", message=str(error))
+    )
+
+
+def expired(context: JobContext, day: Day, options: AuditOptions) -> DayResult:
+    """Return the verdict on a day whose raw segments were deleted on purpose: unknown.
+
+    What was published of it was judged before; to repeat that verdict would prove nothing.
+    """
+    key = key_of(context.place.prefix, day)
+    message = (
+        "the raw segments of the day were expired: nothing is left to judge; "
+        "its verdict was given when it was published"
+    )
+    found = finding(Code.EXPIRED_DAY, message, severity="unknown", keys=[key])
+    check = AuditCheck(id=Code.EXPIRED_DAY.value, status="unknown", message=message)
+    return _unjudged(context, day, options, _reproducible(found, day, options), check=check)
+
+
+def _unjudged(
+    context: JobContext, day: Day, options: AuditOptions, *findings: Finding, check: AuditCheck
+) -> DayResult:
     inventory = Inventory(day, context.place.prefix, ())
     audit = Audit(
         schema=SCHEMA,
+        rules=RULES,
         version=context.version,
-        audited_at=iso_time(now_ms),
+        audited_at=context.now(),
         level=options.level,
         verdict="unknown",
-        scope=_scope(context, inventory, options, now_ms),
+        scope=_scope(context, inventory, options, None),
         equation=Equation(raw=0, unique=0, duplicates=0, rejected=0, compacted=None, removed=0, balanced=True),
         shards=(),
         checks=(check,),
-        findings=(),
+        findings=findings,
     )
     return DayResult(audit, Described((), {}, frozenset(), ()))
 
 
-def _scope(context: JobContext, inventory: Inventory, options: AuditOptions, now_ms: int) -> Scope:
+def _unfinished(inventory: Inventory, now_ms: int) -> list[AuditCheck]:
+    """Say what a verdict leaves out, or that there can be none yet."""
+    if inventory.until_ms is not None:
+        message = f"the verdict is about what arrived before {iso_time(inventory.until_ms)}"
+        return [AuditCheck(id="day_is_over", status="warning", message=message)]
+    if is_settled(inventory.day, now_ms):
+        return []
+    message = (
+        "the day is not over, or ended less than 20 minutes ago: records of it may be on their way; "
+        "--so-far judges the part that is over"
+    )
+    return [AuditCheck(id="day_is_over", status="unknown", message=message)]
+
+
+def _scope(
+    context: JobContext, inventory: Inventory, options: AuditOptions, application: ApplicationRecord | None
+) -> Scope:
     return Scope(
         stream=options.stream,
         application=options.application,
         archive=context.archive.uri(context.place.prefix),
         day=str(inventory.day),
-        day_is_over=now_ms >= inventory.day.end_ms,
+        day_is_over=is_settled(inventory.day, context.clock.now_ms()),
         objects=len(inventory.rows),
         bytes=inventory.size,
         inventory=inventory.digest(),
         generation=None,
+        begins=iso_time(max(inventory.day.begin_ms, begins_ms(application) or 0)),
+        until=iso_time(inventory.end_ms),
     )
 
 

@@ -7,16 +7,16 @@ Where the record that was kept is missing, the event would be lost: one of its c
 day. The others stay dropped, or the event would be there twice.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from archive.errors import FormatError
-from archive.format.duplicates import original_of
 from archive.format.keys import duplicates_key
-from archive.format.position import Position, SequenceRange
-from archive.format.record import decode_dropped_line
+from archive.format.position import Position
+from archive.format.record import decode_dropped_line, original_of
 from archive.format.segment import inflate
 from archive.store.retrying import RetryingStorage
+from compaction.audit.originals import Fate, Original, Originals
 from compaction.inventory.inventory import in_parallel
 from compaction.inventory.segments import Segment, segment_finding
 from compaction.tasks.plan import RestoredLines
@@ -27,7 +27,7 @@ class Dropped(NamedTuple):
     """One dropped record: its position, and the shard and position of its original (None: a producer's number)."""
 
     position: Position
-    original: tuple[str, Position] | None
+    original: Original | None
     arrival_ms: int
 
 
@@ -47,15 +47,14 @@ def check_dropped(
     storage: RetryingStorage,
     prefix: str,
     segments: Sequence[Segment],
-    spans: Mapping[str, Sequence[SequenceRange]],
+    originals: Originals,
     *,
     writable: Collection[str] = (),
 ) -> DroppedRecords:
     """Follow every dropped record of the day to its original.
 
-    `spans` holds, by shard, what is known to be archived: the day's segments, their neighbours, and expired runs. An
-    original that lies elsewhere is unknown, unless the shard's known part surrounds it: then it is missing. Lines
-    come back into segments that are `writable`; none do when the day is only audited.
+    Lines come back only for originals that are known to be missing, and into segments that are `writable`; none do
+    when the day is only audited.
     """
     concerned = [segment for segment in segments if segment.metadata.dropped]
     outcomes = in_parallel(lambda segment: _read(storage, prefix, segment), concerned)
@@ -63,35 +62,33 @@ def check_dropped(
     read = [
         (segment, outcome) for segment, outcome in zip(concerned, outcomes, strict=True) if isinstance(outcome, list)
     ]
-    chosen = _first_copies([(segment, dropped) for segment, dropped in read if segment.key in writable], spans)
+    fates = originals.fates({copy.original for _, dropped in read for copy in dropped if copy.original is not None})
+    chosen = _first_copies([(segment, dropped) for segment, dropped in read if segment.key in writable], fates)
     lines = {
         segment.key: RestoredLines(_key(prefix, segment), tuple(sorted(positions)))
         for segment, dropped in read
         if (positions := [copy.position for copy in dropped if _is_chosen(copy, segment, chosen)])
     }
     for segment, dropped in read:
-        findings += _judge(segment, dropped, spans, chosen)
+        findings += _judge(segment, dropped, fates, chosen)
     return DroppedRecords(tuple(findings), lines)
 
 
-_Original = tuple[str, Position] | None
-
-
 def _first_copies(
-    read: Sequence[tuple[Segment, Sequence[Dropped]]], spans: Mapping[str, Sequence[SequenceRange]]
-) -> dict[_Original, tuple[str, Position]]:
+    read: Sequence[tuple[Segment, Sequence[Dropped]]], fates: Mapping[Original, Fate]
+) -> dict[Original | None, tuple[str, Position]]:
     """Return, for each original that is missing, the segment and position of its first copy: by arrival."""
-    found: dict[_Original, tuple[int, str, Position, str]] = {}
+    found: dict[Original | None, tuple[int, str, Position, str]] = {}
     for segment, dropped in read:
         for copy in dropped:
-            if copy.original is None or not _is_missing(spans.get(copy.original[0], ()), copy.original[1]):
+            if copy.original is None or fates[copy.original] != "missing":
                 continue
             rank = (copy.arrival_ms, segment.metadata.shard_id, copy.position, segment.key)
             found[copy.original] = min(found.get(copy.original, rank), rank)
     return {original: (key, position) for original, (_, _, position, key) in found.items()}
 
 
-def _is_chosen(copy: Dropped, segment: Segment, chosen: Mapping[_Original, tuple[str, Position]]) -> bool:
+def _is_chosen(copy: Dropped, segment: Segment, chosen: Mapping[Original | None, tuple[str, Position]]) -> bool:
     return chosen.get(copy.original) == (segment.key, copy.position)
 
 
@@ -130,15 +127,11 @@ def _dropped(line: bytes) -> Dropped:
 def _judge(
     segment: Segment,
     dropped: Sequence[Dropped],
-    spans: Mapping[str, Sequence[SequenceRange]],
-    chosen: Mapping[_Original, tuple[str, Position]],
+    fates: Mapping[Original, Fate],
+    chosen: Mapping[Original | None, tuple[str, Position]],
 ) -> list[Finding]:
-    def select(wanted: Callable[[Sequence[SequenceRange], Position], bool]) -> list[Dropped]:
-        return [
-            copy
-            for copy in dropped
-            if copy.original is not None and wanted(spans.get(copy.original[0], ()), copy.original[1])
-        ]
+    def select(fate: Fate) -> list[Dropped]:
+        return [copy for copy in dropped if copy.original is not None and fates[copy.original] == fate]
 
     def about(records: Sequence[Dropped], message: str, *, unknown: bool = False, repaired: bool = False) -> Finding:
         return segment_finding(
@@ -151,7 +144,7 @@ def _judge(
             repaired=repaired,
         )
 
-    missing, unseen = select(_is_missing), select(_is_unseen)
+    missing, unknown = select("missing"), select("unknown")
     findings = []
     if missing:
         message = "the records that were kept instead of these are not archived"
@@ -159,16 +152,9 @@ def _judge(
         if repaired:
             message += "; the first copy of each is brought back into the Parquet files"
         findings.append(about(missing, message, repaired=repaired))
-    if unseen:
-        message = "the records that were kept instead of these lie outside of the days that were looked at"
-        findings.append(about(unseen, message, unknown=True))
+    if unknown:
+        message = (
+            "the records that were kept instead of these were not found, and nothing shows that they are missing"
+        )
+        findings.append(about(unknown, message, unknown=True))
     return findings
-
-
-def _is_missing(spans: Sequence[SequenceRange], position: Position) -> bool:
-    surrounded = any(span.last < position for span in spans) and any(span.first > position for span in spans)
-    return surrounded and not any(position in span for span in spans)
-
-
-def _is_unseen(spans: Sequence[SequenceRange], position: Position) -> bool:
-    return not any(position in span for span in spans) and not _is_missing(spans, position)

@@ -104,7 +104,7 @@ class _Work:
         day = self._inventory.day
         since_ms = self._facts.oldest_ms + 60_000 if self._is_trimmed else 0
         bounds = Bounds(since_ms, self._listed_ms - ARCHIVED_WITHIN_MS)
-        sent = self._reader.read(shard_id, max(day.begin_ms, since_ms), min(day.end_ms, self._listed_ms))
+        sent = self._reader.read(shard_id, max(day.begin_ms, since_ms), min(self._inventory.end_ms, self._listed_ms))
         promised = self._promised(self._shards.get(shard_id, ShardMarkers()).start, sent)
         return compare_shard(shard_id, self._segments.get(shard_id, []), self._read, promised, bounds)
 

@@ -2,12 +2,15 @@
 
     look       load the table's current snapshot; the day's files in it, and the last commit of the day
     pointer    read `_current.json`: what the table should hold
-    mark       dt=D/_tables/<generation>.<table>.json   If-None-Match   a table may name this generation's files
+    mark       dt=D/_tables/<generation>.<table>.<run>.json   a table may name this generation's files
     commit     one snapshot, on condition that the snapshot of the look is still the current one
-    unmark     delete marks of generations that the table left longer than the grace ago
+    look again the pointer: whoever publishes while a commit is on its way is not waited for, but made up for
+    unmark     delete marks as old as the grace, of generations that the table left longer than the grace ago
 
 The pointer is read **after** the look. The condition therefore refuses an older view: whoever commits has seen the
 pointer after the snapshot that it replaces, so the last commit has seen the last pointer, whichever run made it.
+Each commit writes a mark of its own: were one mark shared, who tidies up could take an old one for forgotten while a
+run that was content to find it there is about to commit.
 Nothing is concluded from an answer that was lost: the next look tells what the table holds. A crash after any step
 leaves the old day or the new one, and the next run goes on.
 """
@@ -19,11 +22,11 @@ from typing import Final, Literal, NamedTuple, Protocol
 import msgspec
 import structlog
 
-from archive.clock import Clock
+from archive.clock import Clock, IdSource
 from archive.errors import CatalogUnavailable, OutcomeUnknown
 from archive.format.day import Day
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement, Target, plan_replacement
-from compaction.publish.generation import Manifest
+from compaction.publish.generation import Manifest, Pointer
 from compaction.publish.publisher import GRACE_MS, Publisher
 
 DAY_PROPERTY: Final = "minutebook.day"
@@ -89,10 +92,11 @@ class TableCommit(NamedTuple):
 class TableCommitter:
     """Brings one table into step with one day's pointer. Every step may be repeated, by us or by another run."""
 
-    def __init__(self, table: DayTable, publisher: Publisher, clock: Clock) -> None:
+    def __init__(self, table: DayTable, publisher: Publisher, clock: Clock, new_id: IdSource) -> None:
         self._table = table
         self._publisher = publisher
         self._clock = clock
+        self._new_id = new_id
         self._short = hashlib.sha256(table.name.encode()).hexdigest()[:16]
         self._log = structlog.get_logger().bind(day=str(publisher.folder.day), table=table.name)
 
@@ -109,10 +113,10 @@ class TableCommitter:
             reason = "others keep changing the table"
             try:
                 view = self._table.look(self._publisher.folder.day)
-                _, manifest = self._publisher.published()
-                if manifest is None:
+                pointer, manifest = self._publisher.published()
+                if pointer is None or manifest is None:
                     return None
-                done = self._step(view, manifest)
+                done = self._step(view, pointer, manifest)
             except OutcomeUnknown as exc:
                 done, reason = None, str(exc)
             if done is not None:
@@ -126,21 +130,21 @@ class TableCommitter:
                     next_step="run the command again: the day is published, and the commit is made up for",
                 )
 
-    def _step(self, view: DayView, manifest: Manifest) -> TableCommit | None:
+    def _step(self, view: DayView, pointer: Pointer, manifest: Manifest) -> TableCommit | None:
         folder, generation = self._publisher.folder, manifest.generation
         rows = {self._publisher.address(file.key): file.rows for file in manifest.files if file.rows}
-        target = Target(str(folder.day), generation, self._publisher.address(folder.generations), rows)
+        target = Target(str(folder.day), generation, self._publisher.address(folder.path), rows)
         change = plan_replacement(target, view.files, view.recorded)
         if change is None:
             self._unmark(view.recorded, generation)
             return TableCommit(self._table.name, "already", generation, manifest.rows)
         mark = Mark(format=1, table=self._table.name, generation=generation)
-        self._publisher.table_marks.put(generation, self._short, msgspec.json.encode(mark) + b"\n")
+        self._publisher.table_marks.put(generation, self._short, self._new_id(), msgspec.json.encode(mark) + b"\n")
         properties = {
             DAY_PROPERTY: str(folder.day),
             GENERATION_PROPERTY: generation,
             ROWS_PROPERTY: str(manifest.rows),
-            MANIFEST_PROPERTY: self._publisher.address(folder.manifest(generation)),
+            MANIFEST_PROPERTY: self._publisher.address(pointer.manifest),
         }
         if not view.replace(change, {uri: rows[uri] for uri in change.add}, properties):
             return None
@@ -151,11 +155,15 @@ class TableCommitter:
             added=len(change.add),
             removed=len(change.remove),
         )
+        now = self._publisher.current().pointer
+        if now is None or now.manifest != pointer.manifest:
+            return None
         return TableCommit(self._table.name, "committed", generation, manifest.rows)
 
     def _unmark(self, recorded: Recorded | None, generation: str) -> None:
         """Let go of generations that the table left longer than the grace ago: queries on them are over."""
         if recorded is None or recorded.generation != generation:
             return
-        if recorded.committed_ms < self._clock.now_ms() - GRACE_MS:
-            self._publisher.table_marks.keep_only(generation, self._short)
+        before_ms = self._clock.now_ms() - GRACE_MS
+        if recorded.committed_ms < before_ms:
+            self._publisher.table_marks.keep_only(generation, self._short, before_ms)

@@ -4,7 +4,6 @@ Listed hour by hour, many at once. The inventory's hash names the generation of 
 the same objects give the same name, an object more gives another.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, TypeVar
@@ -12,7 +11,9 @@ from typing import Final, NamedTuple, TypeVar
 from archive.errors import FormatError
 from archive.format.day import Day
 from archive.format.keys import SegmentKey, parse_segment_key
+from archive.format.minute import MINUTE_MS
 from archive.store.objects import ListedObject
+from archive.store.published import digest_of
 from archive.store.retrying import RetryingStorage
 
 T = TypeVar("T")
@@ -38,11 +39,30 @@ class Row(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """What is stored of one day, sorted by key."""
+    """What is stored of one day, sorted by key.
+
+    `until_ms` ends it within the day (None: the whole day); `later` are the segments of the day from then on.
+    """
 
     day: Day
     prefix: str
     rows: tuple[Row, ...]
+    until_ms: int | None = None
+    later: tuple[Row, ...] = ()
+
+    @property
+    def end_ms(self) -> int:
+        """The first millisecond after it."""
+        return self.day.end_ms if self.until_ms is None else self.until_ms
+
+    def until(self, until_ms: int | None) -> "Inventory":
+        """Return the part before a whole minute, and what is no segment; None: all of it."""
+        if until_ms is None:
+            return self
+        end = until_ms // MINUTE_MS
+        later = tuple(row for row in self.rows if row.parsed is not None and row.parsed.minute >= end)
+        rows = tuple(row for row in self.rows if row.parsed is None or row.parsed.minute < end)
+        return self._replace(rows=rows, until_ms=until_ms, later=later)
 
     @property
     def segments(self) -> list[Row]:
@@ -63,14 +83,12 @@ class Inventory(NamedTuple):
         """Return the part that concerns one shard; None: all of it."""
         if shard_id is None:
             return self
-        return self._replace(rows=tuple(row for row in self.rows if f"/{shard_id}/" in row.key))
+        rows, later = (tuple(row for row in part if f"/{shard_id}/" in row.key) for part in (self.rows, self.later))
+        return self._replace(rows=rows, later=later)
 
     def digest(self, *salt: str) -> str:
         """Return the hash of keys, ETags and sizes, and of `salt`: 64 hex digits."""
-        found = hashlib.sha256("\n".join(salt).encode())
-        for row in self.rows:
-            found.update(f"\n{row.key}\t{row.etag}\t{row.size}".encode())
-        return found.hexdigest()
+        return digest_of(((row.key, row.etag, row.size) for row in self.rows), *salt)
 
 
 def make_inventory(day: Day, prefix: str, listed: Iterable[ListedObject]) -> Inventory:

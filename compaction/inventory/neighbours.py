@@ -14,7 +14,7 @@ from archive.format.day import Day
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.inventory import Row, in_parallel, make_inventory
+from compaction.inventory.inventory import Inventory, Row, in_parallel, make_inventory
 from compaction.inventory.segments import decode_if_ours, expected_key
 
 LOOKBACK_DAYS: Final = 14
@@ -111,15 +111,24 @@ def _day(text: str) -> Day | None:
 
 
 def find_neighbours(
-    storage: RetryingStorage, prefix: str, day: Day, needs: Mapping[str, Need], *, days: int = LOOKBACK_DAYS
+    storage: RetryingStorage,
+    inventory: Inventory,
+    needs: Mapping[str, Need],
+    *,
+    days: int = LOOKBACK_DAYS,
 ) -> Neighbours:
-    """Search outward from the day until each shard has what it needs, or `days` days were searched on a side."""
+    """Search outward from the day until each shard has what it needs, or `days` days were searched on a side.
+
+    Of a day so far, the rest of the day comes first.
+    """
+    prefix, day = inventory.prefix, inventory.day
     stored = archive_days(storage, prefix)
     sides = []
     reached = []
     for sign in (-1, 1):
         wanted = {shard for shard, need in needs.items() if (need.before if sign < 0 else need.after)}
         side = _Side(needs, sign)
+        side.add(inventory.later if sign > 0 else ())
         outward = sorted((other for other in stored if (other.number - day.number) * sign > 0), reverse=sign < 0)
         for number, other in enumerate(outward[:days]):
             # The hour beside the day is always looked at: arrival times may step back over midnight.

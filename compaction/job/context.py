@@ -11,6 +11,7 @@ from archive.store.storage import Address
 from compaction.iceberg.commit import DayTable
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.neighbours import LOOKBACK_DAYS
+from compaction.inventory.owner import StreamOwner
 from compaction.stream.kinesis import StreamReader
 from compaction.tasks.event_ids import Layout
 from compaction.tasks.task import Order, TaskResult
@@ -63,6 +64,7 @@ class JobContext(NamedTuple):
     engine: Engine
     checkpoints: Callable[[], Checkpoints]
     version: str
+    owner: StreamOwner
     stream: Callable[[], StreamReader] | None = None
     shuffle: Shuffle | None = None
     table: DayTable | None = None
@@ -81,7 +83,8 @@ class AuditOptions(NamedTuple):
 
     `event_id` is the path of the id that producers give an event; None: producer duplicates are not looked for.
     `published` is where days are published: the ids of a day before that is expired are read there. A rewrite leaves
-    them out with `drop_producer_duplicates`.
+    them out with `drop_producer_duplicates`. `so_far_ms` ends the scope within a day (epoch milliseconds); None: the
+    whole day.
     """
 
     level: AuditLevel = "keys"
@@ -93,6 +96,7 @@ class AuditOptions(NamedTuple):
     event_id: str | None = None
     published: StorePrefix | None = None
     drop_producer_duplicates: bool = False
+    so_far_ms: int | None = None
 
 
 def partitions_for(size: int) -> int:

@@ -30,6 +30,7 @@ class AuditRequest(NamedTuple):
     master: str = "local[*]"
     event_id: str | None = None
     published: str | None = None
+    so_far: str | None = None
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""
@@ -70,6 +71,7 @@ class CompactRequest(NamedTuple):
     drop_producer_duplicates: bool = False
     iceberg: str | None = None
     iceberg_catalog: str | None = None
+    so_far: str | None = None
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""
@@ -116,10 +118,16 @@ def days_of(today: Day, *, date: str | None, first: str | None, last: str | None
     """Return the one day, or the days of the range; `today` and `yesterday` are days, too.
 
     Raises:
-        SettingsError: none is given, or both.
+        SettingsError: none is given, or both; or a day lies in the future.
     """
     if date is not None and first is None and last is None:
-        return [parse_day(date, today)]
-    if date is None and first is not None and last is not None:
-        return list(day_range(parse_day(first, today), parse_day(last, today)))
-    raise SettingsError("which day?", next_step="give --date D, or --from D and --to D")
+        days = [parse_day(date, today)]
+    elif date is None and first is not None and last is not None:
+        days = list(day_range(parse_day(first, today), parse_day(last, today)))
+    else:
+        raise SettingsError("which day?", next_step="give --date D, or --from D and --to D")
+    if days[-1].number > today.number:
+        raise SettingsError(
+            f"{days[-1]} lies in the future: it is {today} in UTC", next_step="name a day that has begun"
+        )
+    return days

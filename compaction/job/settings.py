@@ -4,7 +4,6 @@ The file is checked by `minutebook consume`; here only the names that the job ne
 The environment overrides `minutebook.*` as it does there.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,8 +12,8 @@ from archive.errors import SettingsError
 from archive.properties_file import read_properties
 from archive.store.places import StorePrefix
 from archive.store.storage import Address
+from compaction.inventory.owner import StreamOwner, parse_stream_arn
 
-_ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):[0-9]+:stream/([a-zA-Z0-9_.-]+)")
 _OVERRIDES: Final = {
     "minutebook.bucket": "MINUTEBOOK_BUCKET",
     "minutebook.prefix": "MINUTEBOOK_PREFIX",
@@ -33,8 +32,15 @@ class JobSettings(NamedTuple):
     s3_endpoint: str | None
     kinesis_endpoint: str | None
     dynamodb_endpoint: str | None
+    account: str
+    """The stream's account, where the file names it by its ARN; else empty."""
     source: str
     """The file's path as it was given: the commands in findings name it."""
+
+    @property
+    def owner(self) -> StreamOwner:
+        """The stream that the archive must belong to."""
+        return StreamOwner(self.stream_name, self.region, self.account)
 
     @property
     def archive(self) -> StorePrefix:
@@ -52,11 +58,11 @@ def load_job_settings(path: Path, environ: Mapping[str, str]) -> JobSettings:
     for name, variable in _OVERRIDES.items():
         if environ.get(variable):
             values[name] = environ[variable]
-    arn = _ARN.fullmatch(values.get("streamArn", ""))
-    stream = values.get("streamName") or (arn[2] if arn else "")
+    arn = parse_stream_arn(values.get("streamArn", ""))
+    stream = values.get("streamName") or (arn.name if arn else "")
     region = (
         values.get("regionName")
-        or (arn[1] if arn else "")
+        or (arn.region if arn else "")
         or environ.get("AWS_REGION")
         or environ.get("AWS_DEFAULT_REGION", "")
     )
@@ -84,5 +90,6 @@ def load_job_settings(path: Path, environ: Mapping[str, str]) -> JobSettings:
         s3_endpoint=values.get("minutebook.s3Endpoint"),
         kinesis_endpoint=values.get("kinesisEndpoint"),
         dynamodb_endpoint=values.get("dynamoDBEndpoint"),
+        account=arn.account if arn else "",
         source=str(path),
     )

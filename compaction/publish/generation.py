@@ -1,16 +1,22 @@
-"""A generation of a day: the names of its objects, its manifest, and the pointer that makes it current."""
+"""A generation of a day: the names of its objects, its manifest, and the pointer that makes it current.
+
+Nothing here is believed because it lies where it should: `contradiction` compares a manifest with the pointer that
+names it and with itself, the publisher looks for its files, and a run compares it with the day's inventory.
+"""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import msgspec
 
-from archive.errors import FormatError
 from archive.format.day import Day
+from archive.store.published import GENERATION, RULES
 from compaction.verdict.audit_document import Verdict
 
 FORMAT: Final = 1
-D = TypeVar("D", "Manifest", "Pointer")
+GENERATIONS: Final = (GENERATION, "gen=")
+"""What the folders of generations begin with: today's layout, and the one before it."""
+_MANIFEST, _AUDIT, _INVENTORY = ".json", ".audit.json", ".inventory.jsonl.gz"
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -25,7 +31,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A generation: its files, and what they were made from. `ends` maps a shard to its last position.
 
     `removed` counts producer duplicates that were left out, `event_id` says by which path they were recognised;
-    `restored` counts dropped lines that were brought back.
+    `restored` counts dropped lines that were brought back. `rules` are those that the verdict was given by
+    (`archive.store.published`); 1 where none are named. `until` ends the scope of a day that was published so far, in
+    ISO 8601; null: the whole day.
     """
 
     format: int
@@ -42,6 +50,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     removed: int = 0
     restored: int = 0
     event_id: str | None = None
+    rules: int = 1
+    until: str | None = None
 
 
 class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,6 +65,8 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     verdict: Verdict
     writer: str
     written_at: str
+    rules: int = 1
+    until: str | None = None
 
 
 class Current(NamedTuple):
@@ -76,11 +88,6 @@ class DayFolder(NamedTuple):
         return f"{self.root}dt={self.day}/"
 
     @property
-    def generations(self) -> str:
-        """What the keys of the day's files begin with, up to the name of their generation."""
-        return f"{self.path}gen="
-
-    @property
     def tables(self) -> str:
         """The folder of marks: which tables may name which generations."""
         return f"{self.path}_tables/"
@@ -96,35 +103,79 @@ class DayFolder(NamedTuple):
         return f"{self.root}_symlinks/dt={self.day}/manifest"
 
     def generation(self, generation: str) -> str:
-        """Return the folder of a generation's files."""
-        return f"{self.path}gen={generation}/"
+        """Return the folder of a generation's files.
 
-    def manifest(self, generation: str) -> str:
-        """Return the key of a generation's manifest."""
-        return f"{self.path}_manifest/{generation}.json"
+        Engines that are given the day's folder must not read it, or they would read each generation of the day:
+        they pass over names that begin with `_`, Spark unless there is a `=` in it.
+        """
+        return f"{self.path}{GENERATION}{generation}/"
 
-    def audit(self, generation: str) -> str:
-        """Return the key of the audit that allowed a generation."""
-        return f"{self.path}_manifest/{generation}.audit.json"
+    def is_file(self, key: str, generation: str) -> bool:
+        """Tell whether a key is that of a file of the generation, in today's layout or the one before."""
+        folder, _, name = key.rpartition("/")
+        return bool(name) and folder in {f"{self.path}{begin}{generation}" for begin in GENERATIONS}
 
-    def inventory(self, generation: str) -> str:
-        """Return the key of the inventory that a generation was made from."""
-        return f"{self.path}_manifest/{generation}.inventory.jsonl.gz"
+    @property
+    def manifests(self) -> str:
+        """The folder of manifests, and of what lies beside each."""
+        return f"{self.path}_manifest/"
+
+    def manifest(self, generation: str, writer: str) -> str:
+        """Return the key of the manifest that a run writes: no two runs share one."""
+        return f"{self.manifests}{generation}-{writer}{_MANIFEST}"
+
+    def generation_of(self, key: str) -> str:
+        """Return the generation of a file, by its key."""
+        folder = key.removeprefix(self.path).partition("/")[0]
+        return next((folder.removeprefix(begin) for begin in GENERATIONS if folder.startswith(begin)), "")
+
+    def generation_beside(self, key: str) -> str:
+        """Return the generation of a manifest, or of an object beside one, by its key."""
+        return key.removeprefix(self.manifests).partition(".")[0].partition("-")[0]
+
+
+def is_manifest(key: str) -> bool:
+    """Tell a manifest's key from the keys beside it."""
+    return key.endswith(_MANIFEST) and not key.endswith(_AUDIT)
+
+
+def audit_beside(manifest_key: str) -> str:
+    """Return the key of the audit that allowed the generation of a manifest."""
+    return manifest_key.removesuffix(_MANIFEST) + _AUDIT
+
+
+def inventory_beside(manifest_key: str) -> str:
+    """Return the key of the inventory that the generation of a manifest was made from."""
+    return manifest_key.removesuffix(_MANIFEST) + _INVENTORY
+
+
+def contradiction(folder: DayFolder, pointer: Pointer, manifest: Manifest) -> str:
+    """Return what speaks against a manifest that a pointer names; empty when nothing does.
+
+    Whether its files exist, and whether it was made of what the day holds now, is not known here.
+    """
+    said = {
+        "day": (str(folder.day), pointer.day, manifest.day),
+        "generation": (pointer.generation, manifest.generation),
+        "end of the scope": (pointer.until, manifest.until),
+        "rows": (pointer.rows, manifest.rows, sum(file.rows for file in manifest.files)),
+    }
+    if manifest.rules > 1:
+        said["key"] = (pointer.manifest, folder.manifest(manifest.generation, manifest.writer))
+    for what, values in said.items():
+        if len(set(values)) > 1:
+            return f"its {what}: {' and '.join(map(str, values))}"
+    keys = [file.key for file in manifest.files]
+    if not all(folder.is_file(key, manifest.generation) for key in keys) or len(set(keys)) < len(keys):
+        return "it names files outside of its generation, or one of them twice"
+    return ""
+
+
+def is_judged_by_these_rules(pointer: Pointer, manifest: Manifest) -> bool:
+    """Tell whether the verdict was given by today's rules: an older one is no proof, and the day is judged again."""
+    return pointer.rules == manifest.rules == RULES
 
 
 def files_of(parts: Sequence[tuple[str, int, int]]) -> tuple[File, ...]:
     """Return the files of (key, rows, bytes), by key."""
     return tuple(File(key=key, rows=rows, bytes=size) for key, rows, size in sorted(parts))
-
-
-def decode(body: bytes, kind: type[D], key: str) -> D:
-    """Read a manifest or a pointer; raises FormatError."""
-    try:
-        found = msgspec.json.decode(body, type=kind)
-    except msgspec.MsgspecError as exc:
-        raise FormatError(
-            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
-        ) from exc
-    if found.format != FORMAT:
-        raise FormatError(f"{key}: format {found.format} is not known here", next_step="upgrade Minutebook")
-    return found

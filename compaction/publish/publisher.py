@@ -1,15 +1,22 @@
 r"""Publishing a day: generation, manifest, pointer, symlink manifest.
 
-    part files      dt=D/gen=G/part-*.parquet     written by tasks; invisible to whoever follows the pointer
-    inventory       dt=D/_manifest/G.inventory.jsonl.gz   what G was made from
-    audit           dt=D/_manifest/G.audit.json   what was found when G was made
-    manifest        dt=D/_manifest/G.json         If-None-Match:*   names the files of G; the first one wins
+    part files      dt=D/_gen-G/part-*.parquet    written by tasks; invisible to whoever follows the pointer
+    inventory       dt=D/_manifest/G-W.inventory.jsonl.gz   what G was made from
+    audit           dt=D/_manifest/G-W.audit.json   what was found when G was made
+    manifest        dt=D/_manifest/G-W.json       If-None-Match:*   names the files that run W wrote of G
     pointer         dt=D/_current.json            If-Match          the one write that changes what readers see
     symlinks        _symlinks/dt=D/manifest       If-Match          the pointer again, as Hive and Athena read it
     marks           dt=D/_tables/G.*.json         of tables of a catalog that may name the files of G (`iceberg`)
 
-A crash after any step leaves the old pointer, and the next run goes on with what is there: files without a manifest
-are rewritten, a manifest without a pointer is adopted, a pointer without symlinks gets them.
+Each run writes its manifest under a name of its own, and nobody looks for manifests: only the one that the pointer
+names is read. A run that finds G made already, by a run that crashed before its swap or by somebody who put a
+manifest there, therefore takes nothing over from it; it reads the day again. That costs the time of one run in a rare
+moment, and spares every question of what may be believed: with one name for all runs, the manifest of files that were
+swept, lost, or never ours came back to a run that had just written good ones (a replacement by If-Match would save
+no reading, and let two runs of one generation take each other's files away).
+
+A crash after any step leaves the old pointer, and the next run writes anew; a pointer without symlinks gets them.
+What crashed runs left is swept when all of it is older than the grace, never earlier: it may belong to a run at work.
 
 The pointer was read **before** the inventory was listed. If-Match therefore refuses an older view of the day: who won
 in between has listed before us or after us, and the loser lists again.
@@ -20,12 +27,25 @@ from datetime import datetime
 from typing import Final
 
 import msgspec
+import structlog
 
-from archive.errors import FormatError, OutcomeUnknown, StoreUnavailable
+from archive.errors import ForeignObject, FormatError, OutcomeUnknown, StoreUnavailable
+from archive.format.document import decode_document, encode_document
 from archive.format.markers import JSON_TYPE
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.inventory import Inventory, in_parallel
-from compaction.publish.generation import FORMAT, Current, DayFolder, File, Manifest, Pointer, decode
+from compaction.publish.generation import (
+    FORMAT,
+    Current,
+    DayFolder,
+    File,
+    Manifest,
+    Pointer,
+    audit_beside,
+    contradiction,
+    inventory_beside,
+    is_judged_by_these_rules,
+)
 from compaction.publish.sweep import Retained, TableMarks, sweep
 
 _TEXT_TYPE: Final = "text/plain; charset=utf-8"
@@ -40,6 +60,7 @@ class Publisher:
         self.storage = storage
         self.folder = folder
         self.table_marks = TableMarks(storage, folder.tables)
+        self._log = structlog.get_logger().bind(day=str(folder.day))
 
     def address(self, key: str) -> str:
         """Return the address of a key with its scheme, as catalogs want it."""
@@ -51,34 +72,71 @@ class Publisher:
         stored = self.storage.get(self.folder.pointer)
         if stored is None:
             return Current(None, None)
-        return Current(decode(stored.body, Pointer, self.folder.pointer), stored.etag)
+        return Current(decode_document(stored.body, Pointer, self.folder.pointer), stored.etag)
 
     def published(self) -> tuple[Pointer | None, Manifest | None]:
-        """Read the pointer and the manifest that it names; None where there is none."""
+        """Read the pointer and the manifest that it names; None where there is none.
+
+        Raises:
+            FormatError: the two contradict each other.
+        """
         pointer = self.current().pointer
-        return pointer, None if pointer is None else self.manifest(pointer.generation)
+        manifest = None if pointer is None else self.manifest(pointer)
+        if pointer is not None and manifest is not None and (why := contradiction(self.folder, pointer, manifest)):
+            raise FormatError(f"{pointer.manifest}: {why}", next_step="run minutebook compact for the day")
+        return pointer, manifest
 
-    def manifest(self, generation: str) -> Manifest | None:
-        """Read a generation's manifest."""
-        key = self.folder.manifest(generation)
-        stored = self.storage.get(key)
-        return None if stored is None else decode(stored.body, Manifest, key)
+    def manifest(self, pointer: Pointer) -> Manifest | None:
+        """Read the manifest that a pointer names, whatever it says."""
+        if not pointer.manifest.startswith(self.folder.manifests):
+            return None
+        stored = self.storage.get(pointer.manifest)
+        return None if stored is None else decode_document(stored.body, Manifest, pointer.manifest)
 
-    def put_inventory(self, generation: str, inventory: Inventory) -> None:
-        """Store what the generation was made from; the same bytes whoever writes them."""
-        key = self.folder.inventory(generation)
+    def intact(self, pointer: Pointer, inventory: str) -> Manifest | None:
+        """Return the manifest that a pointer names if it may stand for objects of this digest; None: make it anew.
+
+        It must agree with the pointer, with itself and with the objects, be judged by today's rules, and its files
+        must be there.
+        """
+        try:
+            manifest = self.manifest(pointer)
+            why = "it is missing" if manifest is None else self._against(pointer, manifest, inventory)
+        except FormatError as exc:
+            why = str(exc)
+        if not why:
+            return manifest
+        self._log.warning(
+            "published_day_not_trusted",
+            manifest=pointer.manifest,
+            reason=why,
+            next_step="the day is read and published again; unless the rules are older, find out who writes there",
+        )
+        return None
+
+    def _against(self, pointer: Pointer, manifest: Manifest, inventory: str) -> str:
+        if not is_judged_by_these_rules(pointer, manifest):
+            return "its verdict was given by older rules"
+        if manifest.inventory != inventory:
+            return "it was made of other objects"
+        why = contradiction(self.folder, pointer, manifest)
+        return why or ("" if self.is_whole(manifest) else "files of it are gone, or have another size")
+
+    def put_inventory(self, manifest_key: str, inventory: Inventory) -> None:
+        """Store what a generation was made from, beside its manifest."""
         lines = b"".join(
             msgspec.json.encode([row.key, row.etag, row.size, row.last_modified_ms]) + b"\n" for row in inventory.rows
         )
-        self.storage.put_if_absent(key, gzip.compress(lines, mtime=0), content_type="application/gzip")
+        body = gzip.compress(lines, mtime=0)
+        self.storage.put_if_absent(inventory_beside(manifest_key), body, content_type="application/gzip")
 
-    def put_audit(self, generation: str, body: bytes) -> None:
-        """Store the audit that allowed a generation; the first one stays."""
-        self.storage.put_if_absent(self.folder.audit(generation), body)
+    def put_audit(self, manifest_key: str, body: bytes) -> None:
+        """Store the audit that allowed a generation, beside its manifest."""
+        self.storage.put_if_absent(audit_beside(manifest_key), body)
 
-    def audit(self, generation: str) -> bytes | None:
-        """Return the audit that allowed a generation."""
-        stored = self.storage.get(self.folder.audit(generation))
+    def audit(self, pointer: Pointer) -> bytes | None:
+        """Return the audit that allowed the generation of a pointer."""
+        stored = self.storage.get(audit_beside(pointer.manifest))
         return None if stored is None else stored.body
 
     def is_whole(self, manifest: Manifest) -> bool:
@@ -90,23 +148,27 @@ class Publisher:
 
         return all(in_parallel(holds, manifest.files))
 
-    def read_inventory(self, generation: str) -> list[tuple[str, str, int]]:
-        """Return (key, ETag, size) of what a generation was made from; empty when it is not stored."""
-        stored = self.storage.get(self.folder.inventory(generation))
+    def read_inventory(self, pointer: Pointer) -> list[tuple[str, str, int]]:
+        """Return (key, ETag, size) of what a pointer's generation was made from; empty when it is not stored."""
+        stored = self.storage.get(inventory_beside(pointer.manifest))
         if stored is None:
             return []
         rows = [msgspec.json.decode(line) for line in gzip.decompress(stored.body).splitlines()]
         return [(row[0], row[1], row[2]) for row in rows]
 
-    def put_manifest(self, manifest: Manifest) -> Manifest:
-        """Store the manifest; returns the one that is there now, which may be another run's.
+    def put_manifest(self, manifest: Manifest) -> None:
+        """Store the manifest under the name of its writer.
 
         Raises:
+            ForeignObject: something else lies there.
             ObjectVanished: it exists for PUT and not for GET.
         """
-        key = self.folder.manifest(manifest.generation)
-        other = self.storage.put_or_read(key, msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
-        return manifest if other is None else decode(other.body, Manifest, key)
+        key = self.folder.manifest(manifest.generation, manifest.writer)
+        body = encode_document(manifest)
+        if self.storage.put_or_read(key, body) is not None:
+            raise ForeignObject(
+                f"{key} is not what this run wrote there", next_step="find out who writes to the output"
+            )
 
     def swap_pointer(self, manifest: Manifest, seen: Current, writer: str, written_at: str) -> bool:
         """Point readers at a generation, if the pointer is still the one that was seen.
@@ -119,13 +181,15 @@ class Publisher:
             format=FORMAT,
             day=str(self.folder.day),
             generation=manifest.generation,
-            manifest=self.folder.manifest(manifest.generation),
+            manifest=self.folder.manifest(manifest.generation, manifest.writer),
             rows=manifest.rows,
             verdict=manifest.verdict,
             writer=writer,
             written_at=written_at,
+            rules=manifest.rules,
+            until=manifest.until,
         )
-        body = msgspec.json.format(msgspec.json.encode(pointer), indent=2) + b"\n"
+        body = encode_document(pointer)
         if self._replace(self.folder.pointer, body, seen.etag, JSON_TYPE):
             return True
         now = self.current().pointer
@@ -154,15 +218,15 @@ class Publisher:
     def sweep(self, now_ms: int, grace_ms: int = GRACE_MS) -> list[str]:
         """Delete files of generations that readers left long ago, and files that no manifest ever named.
 
-        The current generation's files stay, and those that a table may name (`TableMarks`). So does whatever is
-        younger than the grace, for it may belong to a run that is at work; and while the pointer is, all stays: a
-        query may have begun on the generation before.
+        The current generation's files stay, and those that a table may name (`TableMarks`). So does each generation
+        of which anything is younger than the grace, a file or a manifest, for a run may be about to publish it; and
+        while the pointer is, all stays: a query may have begun on the generation before.
         """
         pointer, manifest = self.published()
         if pointer is None or manifest is None or _epoch_ms(pointer) >= now_ms - grace_ms:
             return []
-        files = [file.key for file in manifest.files]
-        retained = Retained(files, self.table_marks.generations(), now_ms - grace_ms)
+        current = {pointer.manifest, *(file.key for file in manifest.files)}
+        retained = Retained(current, self.table_marks.generations(), now_ms - grace_ms)
         return sweep(self.storage, self.folder, retained)
 
     def _replace(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:

@@ -1,16 +1,18 @@
 """Files that no pointer names any more: which of them must stay, and the removal of the rest.
 
-    dt=D/_tables/<generation>.<table>.json    a mark: a table of a catalog may name the files of this generation
+    dt=D/_tables/<generation>.<table>.<run>.json    a mark: a table of a catalog may name the files of this generation
 
-A mark is written before a table is given the files, and deleted after the table has been without them for the grace;
-so a run that knows nothing of the table never removes what the table's current snapshot names.
+A mark is written before a table is given the files, under a name of its own each time, and deleted when the table has
+been without them for the grace and the mark is as old; so a run that knows nothing of the table never removes what
+the table's current snapshot names, nor what another run is about to give it.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from archive.store.objects import ListedObject
 from archive.store.retrying import RetryingStorage
-from compaction.publish.generation import DayFolder
+from compaction.publish.generation import GENERATIONS, DayFolder, is_manifest
 
 
 class TableMarks:
@@ -20,14 +22,19 @@ class TableMarks:
         self._storage = storage
         self._folder = folder
 
-    def put(self, generation: str, table: str, body: bytes) -> None:
-        """Mark a generation for a table, of which `table` is a short name without dots; the first mark stays."""
-        self._storage.put_if_absent(f"{self._folder}{generation}.{table}.json", body)
+    def put(self, generation: str, table: str, run: str, body: bytes) -> None:
+        """Mark a generation for a table, of which `table` is a short name without dots; `run` is new each time."""
+        self._storage.put_if_absent(f"{self._folder}{generation}.{table}.{run}.json", body)
 
-    def keep_only(self, generation: str, table: str) -> None:
-        """Delete the table's marks of all other generations."""
-        ours = [key for key in self._storage.keys(self._folder) if key.endswith(f".{table}.json")]
-        self._storage.delete(key for key in ours if self._generation(key) != generation)
+    def keep_only(self, generation: str, table: str, before_ms: int) -> None:
+        """Delete the table's marks of other generations that were written before a time."""
+        self._storage.delete(
+            row.key
+            for row in self._storage.list_objects(self._folder)
+            if row.key.removeprefix(self._folder).split(".")[1:2] == [table]
+            and self._generation(row.key) != generation
+            and row.last_modified_ms < before_ms
+        )
 
     def generations(self) -> frozenset[str]:
         """Return the generations that some table may name."""
@@ -38,9 +45,12 @@ class TableMarks:
 
 
 class Retained(NamedTuple):
-    """What a sweep leaves alone: files by key, generations by name, and whatever is younger than `before_ms`."""
+    """What a sweep leaves alone: the current objects by key, generations by name, and what is not old.
 
-    files: Iterable[str]
+    A generation of which anything was written at `before_ms` or later is not old.
+    """
+
+    current: Iterable[str]
     generations: Iterable[str]
     before_ms: int
 
@@ -48,19 +58,21 @@ class Retained(NamedTuple):
 def sweep(storage: RetryingStorage, folder: DayFolder, retained: Retained) -> list[str]:
     """Delete the files of the day's generations but what is retained; returns their keys.
 
-    Manifests go first: a manifest must never name files that are gone, should its generation come again.
+    Manifests go first: a manifest must never name files that are gone. Audits and inventories stay.
     """
-    files, marked = frozenset(retained.files), frozenset(retained.generations)
-
-    def name(key: str) -> str:
-        return key.removeprefix(folder.generations).partition("/")[0]
-
-    old = [
-        row.key
-        for row in storage.list_objects(folder.generations)
-        if row.key not in files and name(row.key) not in marked and row.last_modified_ms < retained.before_ms
+    files = [
+        (folder.generation_of(row.key), row)
+        for begin in GENERATIONS
+        for row in storage.list_objects(f"{folder.path}{begin}")
     ]
-    replaced = {name(key) for key in old} - {name(key) for key in files}
-    storage.delete(folder.manifest(generation) for generation in sorted(replaced))
-    storage.delete(old)
-    return old
+    beside = [(folder.generation_beside(row.key), row) for row in storage.list_objects(folder.manifests)]
+    young = {generation for generation, row in [*files, *beside] if row.last_modified_ms >= retained.before_ms}
+    stay, current = {*retained.generations, *young}, frozenset(retained.current)
+
+    def old(rows: Iterable[tuple[str, ListedObject]]) -> list[str]:
+        return [row.key for generation, row in rows if generation not in stay and row.key not in current]
+
+    storage.delete(key for key in old(beside) if is_manifest(key))
+    swept = old(files)
+    storage.delete(swept)
+    return swept

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from archive.format.day import Day
 from compaction.spark.engine import Progress as Report
 from compaction.spark.engine import no_progress
 from compaction.verdict.audit_document import Audit
@@ -60,6 +61,10 @@ def show_audit(audit: Audit, console: Console) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    if scope.until and not scope.until.startswith(str(Day.parse(scope.day).shift(1))):
+        console.print(
+            f"so far: what arrived before {scope.until}; the rest of the day is not judged", highlight=False
+        )
     console.print(Text(_VERDICTS[audit.verdict], style="bold"))
 
 

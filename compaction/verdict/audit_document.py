@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from archive.format.document import encode_document
 from compaction.verdict.findings import Finding
 
 SCHEMA: Final = "minutebook-audit/1"
@@ -63,7 +64,12 @@ class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
-    """What was audited. `inventory` is the hash of keys, ETags and sizes; `day_is_over` by the clock of the audit."""
+    """What was audited, and what the verdict is about: what arrived at `from` or later and before `until` (ISO 8601).
+
+    `from` is the day's beginning, or the application's on its first day; `until` is the day's end, or lies within a
+    day so far. `inventory` is the hash of keys, ETags and sizes; `day_is_over` by the clock of the audit, 20 minutes
+    after the day's end at the earliest.
+    """
 
     stream: str
     application: str
@@ -74,10 +80,12 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     inventory: str
     generation: str | None
+    begins: str = msgspec.field(default="", name="from")
+    until: str = ""
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """`audit.json`. `audited_at` is UTC in ISO 8601."""
+    """`audit.json`. `audited_at` is UTC in ISO 8601, `rules` are those of the verdict (`archive.store.published`)."""
 
     schema: str
     version: str
@@ -89,6 +97,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     shards: tuple[Shard, ...]
     checks: tuple[AuditCheck, ...]
     findings: tuple[Finding, ...]
+    rules: int = 1
 
 
 def judge(findings: Iterable[Finding], checks: Sequence[AuditCheck]) -> Verdict:
@@ -104,7 +113,7 @@ def judge(findings: Iterable[Finding], checks: Sequence[AuditCheck]) -> Verdict:
 
 def encode_audit(audit: Audit) -> bytes:
     """Return the content of `audit.json`."""
-    return msgspec.json.format(msgspec.json.encode(audit), indent=2) + b"\n"
+    return encode_document(audit)
 
 
 def decode_audit(body: bytes) -> Audit:

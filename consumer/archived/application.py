@@ -48,15 +48,25 @@ def propose_start(
     return -(-(now_ms - identity.retention_ms + margin_ms) // 1000) * 1000
 
 
-def kcl_start(record: ApplicationRecord, identity: StreamIdentity, now_ms: int) -> KclStart:
-    """Return the initial position to configure KCL with.
+def kcl_start(
+    record: ApplicationRecord, identity: StreamIdentity, now_ms: int, *, has_timestamp_rows: bool = False
+) -> KclStart:
+    """Return the initial position to configure KCL with, for one start of a daemon.
 
-    Once the stored timestamp is older than the retention, TRIM_HORIZON takes its place: the shards that were open
-    at an old timestamp may not be listed any more, and KCL would then never initialise.
+    the stored start        a lease row is at AT_TIMESTAMP      none is
+    a time still held       that time                           that time
+    a time past retention   that time: Kinesis answers it       TRIM_HORIZON: the shards that were open then may not
+                            from its trim horizon               be listed any more, and KCL, whose table may be
+                                                                empty, would never initialise
+    TRIM_HORIZON            the stream's creation               TRIM_HORIZON
+
+    A row keeps the sentinel that it was made with, until its first checkpoint. KCL 3.1.3 takes the time for it from
+    its configuration, and where that names none it throws, before any processor is started, for ever
+    (IteratorBuilder.java): the shard would be dead, silently.
     """
-    if record.start_at_ms is None or record.start_at_ms < now_ms - identity.retention_ms:
-        return KclStart(None)
-    return KclStart(record.start_at_ms // 1000)
+    start_at_ms = identity.created_ms if record.start_at_ms is None else record.start_at_ms
+    is_held = record.start_at_ms is not None and start_at_ms >= now_ms - identity.retention_ms
+    return KclStart(start_at_ms // 1000 if is_held or has_timestamp_rows else None)
 
 
 def settle_application(

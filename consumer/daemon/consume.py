@@ -8,20 +8,15 @@ from typing import Final
 
 import structlog
 
-from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, SystemClock, new_id, new_random
 from archive.errors import SettingsError
-from archive.format.markers import FORMAT, ApplicationRecord
 from archive.logs import configure_logging
-from archive.retry import Backoff
-from archive.store.retrying import RetryingStore
-from archive.store.s3 import S3Store
-from consumer.archived.application import KclStart, kcl_start, propose_start, settle_application
-from consumer.archived.first_shards import settle_first_shards
+from consumer.archived.application import KclStart
 from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import daemon_command
-from consumer.daemon.properties import PRESETS, effective_properties, processor_command, write_effective
+from consumer.daemon.properties import PRESETS, effective_properties, processor_command
 from consumer.daemon.restart_policy import RestartLimits
+from consumer.daemon.start import DaemonFile, StartChooser, settle_start, stream_of
 from consumer.daemon.state_folder import default_state_folder, file_name, lock_worker, prepare_state
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
 from consumer.daemon.worker_id import stable_worker_id
@@ -31,11 +26,10 @@ from consumer.preflight.check import Check, Outcome
 from consumer.preflight.java import find_jars, find_java
 from consumer.preflight.preflight import exit_code, preflight
 from consumer.settings.settings import PROPERTIES_VARIABLE, LoadedSettings, Settings, load_with_kcl
-from consumer.settings.values import start_text
-from consumer.stream.kinesis import KinesisStream
 
 _KILL_MARGIN_SECONDS: Final = 15
 _LEADER_LOCK_SECONDS: Final = 5
+_TABLE_SECONDS: Final = 60
 _GRACE: Final = "shutdownGraceMillis"
 
 
@@ -51,60 +45,38 @@ def consume(path: Path, environ: Mapping[str, str], state_folder: Path | None) -
     code = _preflight(loaded, environ, clock)
     if code:
         return code
-    start = settle_start(loaded.settings, clock)
+    stream = stream_of(loaded.settings, clock)
+    record = settle_start(loaded.settings, stream, clock)
     worker_id = loaded.kcl.get("workerId") or stable_worker_id(environ)
     state = prepare_state(state_folder or default_state_folder(), loaded.settings.application_name)
     lock = lock_worker(state, worker_id, clock)
     effective = state / f"{file_name(worker_id)}.properties"
-    values = effective_properties(
-        loaded, start, worker_id=worker_id, executable=processor_command(Path(sys.executable))
+    values_from = partial(
+        effective_properties,
+        loaded,
+        worker_id=worker_id,
+        executable=processor_command(Path(sys.executable)),
     )
-    write_effective(effective, values)
+    values = values_from(KclStart(None))
+    chooser = StartChooser(
+        record,
+        stream,
+        _lease_table(loaded, clock, budget_seconds=_TABLE_SECONDS),
+        DaemonFile(effective, values_from),
+        clock,
+    )
     plan = DaemonPlan(
         command=daemon_command(find_java(environ).program, find_jars(), effective, find_logback(path)),
         environment={**environ, "PYTHONUTF8": "1", PROPERTIES_VARIABLE: str(effective)},
         grace_seconds=int(values.get(_GRACE, PRESETS[_GRACE])) / 1000 + _KILL_MARGIN_SECONDS,
         keep_open=[lock],
-        before_start=partial(release_own_lock, _lease_table(loaded, clock), worker_id),
+        before_start=[
+            partial(release_own_lock, _lease_table(loaded, clock, budget_seconds=_LEADER_LOCK_SECONDS), worker_id),
+            chooser.prepare,
+        ],
     )
     limits = RestartLimits(healthy_seconds=60 + 2 * loaded.settings.store_timeout_seconds)
     return Supervisor(plan, clock, limits=limits, metrics=_metrics(loaded.settings)).run()
-
-
-def settle_start(settings: Settings, clock: Clock) -> KclStart:
-    """Agree with every other writer on the start, by the record beside the archive (see `archived.application`)."""
-    rng = new_random()
-    stream = KinesisStream(
-        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
-    )
-    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
-    identity = stream.describe()
-    now_ms = clock.now_ms()
-    proposal = ApplicationRecord(
-        format=FORMAT,
-        stream_arn=identity.arn,
-        stream_created_ms=identity.created_ms,
-        application=settings.application_name,
-        start=start_text(settings.start),
-        start_at_ms=propose_start(settings.start, identity, settings.max_segment_age_seconds, now_ms),
-        writer=new_id(),
-        written_at_ms=now_ms,
-    )
-    backoff = Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds)
-    retrying = RetryingStore(store, lambda: backoff)
-    record = settle_application(retrying, settings.prefix, identity, proposal)
-    settle_first_shards(retrying, settings.prefix, stream, record, clock, new_id, service_ms=stream.service_ms())
-    start = kcl_start(record, identity, now_ms)
-    log = structlog.get_logger()
-    if record.start != proposal.start:
-        log.warning(
-            "start_settled_earlier",
-            setting=proposal.start,
-            stored=record.start,
-            next_step="the archive keeps the start it was begun with; use a new prefix for another one",
-        )
-    log.info("start_settled", start=record.start, at_seconds=start.at_seconds, stream=identity.arn)
-    return start
 
 
 def find_logback(properties: Path) -> Path:
@@ -120,8 +92,8 @@ def find_logback(properties: Path) -> Path:
     raise SettingsError("logback.xml is missing", next_step="install the package again")
 
 
-def _lease_table(loaded: LoadedSettings, clock: Clock) -> DynamoDBLeaseTable:
-    return lease_table_of(loaded, clock, new_random(), budget_seconds=_LEADER_LOCK_SECONDS)
+def _lease_table(loaded: LoadedSettings, clock: Clock, *, budget_seconds: float) -> DynamoDBLeaseTable:
+    return lease_table_of(loaded, clock, new_random(), budget_seconds=budget_seconds)
 
 
 def _preflight(loaded: LoadedSettings, environ: Mapping[str, str], clock: Clock) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from archive.errors import SettingsError
+from consumer.daemon.kcl_log import KclEvent
 from consumer.daemon.processor_log import FAILED, ProcessorEvent
 
 if TYPE_CHECKING:
@@ -29,8 +30,11 @@ class Metrics:
         self._body_bytes = counter("body_bytes", "Bytes of segment bodies written to S3", "shard")
         self._puts = counter("put_attempts", "PUTs that the committed segments took", "shard")
         self._slots_lost = counter("slots_lost", "Slots that another writer held already", "shard")
+        self._id_conflicts = counter("id_conflicts", "Records kept that name the id of another event", "shard")
         self._checkpoints = counter("checkpoints", "Checkpoints written", "shard")
         self._failures = counter("processor_failures", "Processors that ended with an error", "exit_code")
+        self._killed = counter("processors_killed", "Processors that ended without a last word")
+        self._skipped = counter("kcl_skipped", "Batches and aggregates' rests that KCL gave up on", "skipped")
         self._restarts = counter("daemon_restarts", "Restarts of the daemon after a crash")
 
     def count(self, event: ProcessorEvent) -> None:
@@ -44,10 +48,20 @@ class Metrics:
                 self._puts.labels(event.shard).inc(event.attempts)
             case "slot_lost":
                 self._slots_lost.labels(event.shard).inc()
+            case "id_conflict":
+                self._id_conflicts.labels(event.shard).inc(event.records)
             case "checkpoint_written":
                 self._checkpoints.labels(event.shard).inc()
             case name if name == FAILED:
                 self._failures.labels(str(event.exit_code)).inc()
+
+    def count_skipped(self, event: KclEvent) -> None:
+        """Count what a line of the daemon says that KCL gave up on; `nothing` is memory that ran out."""
+        self._skipped.labels(event.skipped).inc()
+
+    def count_killed(self) -> None:
+        """Count a processor that ended without a last word."""
+        self._killed.inc()
 
     def count_restart(self) -> None:
         """Count one restart of the daemon."""

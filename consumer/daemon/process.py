@@ -1,4 +1,4 @@
-"""One run of the MultiLangDaemon as a child process: tied to its parent, its stderr passed through, reaped whole."""
+"""One run of the MultiLangDaemon as a child process: tied to its parent, its output passed through, reaped whole."""
 
 import os
 import signal
@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import IO, BinaryIO, Final
 
 from consumer.daemon.parent_death import tied_to_parent
+from consumer.preflight.java import find_shims
 
-MAIN_CLASS: Final = "software.amazon.kinesis.multilang.MultiLangDaemon"
-_LINE_LIMIT: Final = 1 << 20
+MAIN_CLASS: Final = "software.amazon.kinesis.multilang.BoundedMultiLangDaemon"
+"""KCL's MultiLangDaemon, with a bound on what one aggregate may become; in `consumer/daemon/classes`."""
+_LINE_LIMIT: Final = 32 << 20
+"""KCL logs a malformed aggregate of 1 MiB in a line of up to 20 MB; a longer line comes in pieces."""
 _DRAIN_SECONDS: Final = 5
 
 
@@ -19,11 +22,14 @@ def daemon_command(java: Path, jars: Sequence[Path], properties: Path, logback: 
     """Return the command line of the daemon.
 
     `file.encoding`: the daemon reads and writes its children's lines in the JVM's default charset; under LANG=C
-    partition keys beyond ASCII would arrive damaged.
+    partition keys beyond ASCII would arrive damaged. `ExitOnOutOfMemoryError`: KCL takes an OutOfMemoryError for a
+    batch that is done, and delivers the next one (docs/decisions/0015-poison-aggregates.md). The shims come last: a
+    real library among the jars wins.
     """
-    class_path = os.pathsep.join([*map(str, jars), str(properties.parent)])
+    class_path = os.pathsep.join([*map(str, jars), str(properties.parent), str(find_shims())])
     return [
         str(java),
+        "-XX:+ExitOnOutOfMemoryError",
         "-Dfile.encoding=UTF-8",
         "-cp",
         class_path,
@@ -38,8 +44,9 @@ def daemon_command(java: Path, jars: Sequence[Path], properties: Path, logback: 
 class Daemon:
     """A running daemon, in a session of its own: a Ctrl-C at our terminal does not reach it or its children.
 
-    Its stdout is ours. Each line of its stderr goes to `stderr` unchanged, and to `on_line`. Start it from a thread
-    that lives as long as the daemon should (see `consumer/daemon/parent_death.py`).
+    Each line of its stdout goes to `on_output` and on to `stdout`, each line of its stderr to `on_line` and on to
+    `stderr`, unchanged. Start it from a thread that lives as long as the daemon should (see
+    `consumer/daemon/parent_death.py`).
     """
 
     def __init__(
@@ -47,7 +54,9 @@ class Daemon:
         command: Sequence[str],
         environment: Mapping[str, str],
         *,
+        stdout: BinaryIO,
         stderr: BinaryIO,
+        on_output: Callable[[bytes], None],
         on_line: Callable[[bytes], None],
         keep_open: Sequence[int] = (),
     ) -> None:
@@ -55,18 +64,19 @@ class Daemon:
             # SIGTERM: the daemon then lets its processors commit.
             tied_to_parent(command, signal.SIGTERM),
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=dict(environment),
             start_new_session=True,
             pass_fds=keep_open,
         )
         self.exit_descriptor = os.pidfd_open(self._process.pid)
-        pipe = self._process.stderr
-        if pipe is None:  # pragma: no cover - PIPE was asked for
-            raise AssertionError("no pipe")
-        self._pipe: IO[bytes] = pipe
-        self._pump = threading.Thread(target=self._pass_on, args=(stderr, on_line), daemon=True)
-        self._pump.start()
+        self._is_reaped = False
+        self._reaping = threading.Lock()
+        self._pumps = [
+            _pump(self._process.stdout, stdout, on_output),
+            _pump(self._process.stderr, stderr, on_line),
+        ]
 
     @property
     def pid(self) -> int:
@@ -82,8 +92,13 @@ class Daemon:
         os.kill(self.pid, signal.SIGTERM)  # not send_signal: it may reap
 
     def kill(self) -> None:
-        """Send SIGKILL to the daemon and all of its children. Safe at any moment: commits are atomic."""
-        os.killpg(self.pid, signal.SIGKILL)
+        """Send SIGKILL to the daemon and all of its children, from any thread.
+
+        Safe at any moment: commits are atomic.
+        """
+        with self._reaping:
+            if not self._is_reaped:
+                os.killpg(self.pid, signal.SIGKILL)
 
     def reap(self) -> int:
         """Kill what is left of the daemon's session, reap the daemon, and return its exit code.
@@ -92,19 +107,32 @@ class Daemon:
         its process group cannot be anybody else's.
         """
         self.kill()
-        code = self._process.wait()
+        with self._reaping:
+            self._is_reaped = True
+            code = self._process.wait()
         _reap_orphans(self.pid)
-        self._pump.join(_DRAIN_SECONDS)
+        for pump in self._pumps:
+            pump.join(_DRAIN_SECONDS)
         os.close(self.exit_descriptor)
         return code
 
-    def _pass_on(self, stderr: BinaryIO, on_line: Callable[[bytes], None]) -> None:
+
+def _pump(pipe: IO[bytes] | None, sink: BinaryIO, on_line: Callable[[bytes], None]) -> threading.Thread:
+    """Start passing lines on; whoever looks at a line sees it before the log does."""
+    if pipe is None:  # pragma: no cover - PIPE was asked for
+        raise AssertionError("no pipe")
+
+    def run() -> None:
         audible = True
-        with self._pipe as pipe:
+        with pipe:
             while line := pipe.readline(_LINE_LIMIT):
                 on_line(line)
                 if audible:
-                    audible = _write(stderr, line)
+                    audible = _write(sink, line)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
 
 
 def _reap_orphans(group: int) -> None:
@@ -116,11 +144,11 @@ def _reap_orphans(group: int) -> None:
         return
 
 
-def _write(stderr: BinaryIO, line: bytes) -> bool:
-    """Write one line; False when nobody reads our stderr any more, which is no reason to block the daemon."""
+def _write(sink: BinaryIO, line: bytes) -> bool:
+    """Write one line; False when nobody reads our output any more, which is no reason to block the daemon."""
     try:
-        stderr.write(line)
-        stderr.flush()
+        sink.write(line)
+        sink.flush()
     except (OSError, ValueError):
         return False
     return True

@@ -11,12 +11,13 @@ which processors live.
 import os
 import select
 import threading
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 POLL_SECONDS: Final = 0.5
 STARTED: Final = "processor_started"
+OPENED: Final = "shard_opened"
 ENDED: Final = "processor_ended"
 FAILED: Final = "processor_failed"
 _SILENT_POLLS: Final = 4
@@ -51,14 +52,24 @@ def read_event(line: bytes) -> ProcessorEvent | None:
         return None
 
 
+class Killed(NamedTuple):
+    """A processor that is gone without a last word: none of ours ends like that. `shard` is empty if unknown."""
+
+    pid: int
+    shard: str
+
+
 class ProcessorWatch:
     """The processors of one run of the daemon, known by their own log lines. Lines come from another thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._alive: dict[int, int] = {}
+        self._shards: dict[int, str] = {}
+        self._spoke: set[int] = set()
         self._ended_well: set[int] = set()
         self._silent: dict[int, int] = {}
+        self._told: set[int] = set()
         self._one_died = False
 
     def note(self, event: ProcessorEvent) -> None:
@@ -69,8 +80,12 @@ class ProcessorWatch:
                     self._alive[event.pid] = os.pidfd_open(event.pid)
                 except ProcessLookupError:  # it is gone already, before we read its first line
                     self._silent[event.pid] = 0
-            elif event.event == ENDED:
-                self._ended_well.add(event.pid)
+            elif event.event == OPENED:
+                self._shards[event.pid] = event.shard
+            elif event.event in {ENDED, FAILED}:
+                self._spoke.add(event.pid)
+                if event.event == ENDED:
+                    self._ended_well.add(event.pid)
 
     def is_deserted(self) -> bool:
         """Tell whether a processor has died, by a signal or an error, and none lives any more.
@@ -89,6 +104,27 @@ class ProcessorWatch:
                 elif self._silent[pid] > _SILENT_POLLS:
                     self._one_died = True
             return self._one_died and not self._alive
+
+    def take_killed(self, *, has_ended: bool = False) -> list[Killed]:
+        """Return, once each, the processors that are gone without a last word.
+
+        `has_ended`: the daemon has, so that no word can come any more. Who went with the daemon is not named: its
+        last word had nobody to pass it on.
+        """
+        with self._lock:
+            patience = 1 if has_ended else _SILENT_POLLS
+            killed = [
+                pid
+                for pid, polls in self._silent.items()
+                if polls > patience and pid not in self._spoke and pid not in self._told
+            ]
+            self._told.update(killed)
+            return [Killed(pid, self._shards.get(pid, "")) for pid in killed]
+
+    def opened(self) -> frozenset[str]:
+        """Return the shards that a living processor has opened."""
+        with self._lock:
+            return frozenset(self._shards[pid] for pid in self._alive if pid in self._shards)
 
     def close(self) -> None:
         """Let go of the processors."""

@@ -78,16 +78,23 @@ def processor_command(python: Path) -> str:
 
 
 def write_effective(path: Path, values: Mapping[str, str]) -> None:
-    """Write `values` to `path`, readable by its owner alone; a reader sees the old file or the new one, whole."""
+    """Write `values` to `path`, readable by its owner alone; a reader sees the old file or the new one, whole.
+
+    Raises:
+        SettingsError: the folder takes no file: the disk is full or read-only, or somebody removed it.
+    """
     text = io.StringIO()
     javaproperties.dump(dict(sorted(values.items())), text, timestamp=False)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(text.getvalue())
         draft.replace(path)
-    except OSError:
-        with contextlib.suppress(FileNotFoundError):
+    except OSError as exc:
+        with contextlib.suppress(OSError):
             draft.unlink()
-        raise
+        raise SettingsError(
+            f"{path} cannot be written: {exc.strerror}",
+            next_step="make room on that disk, or name another folder with --state-dir",
+        ) from exc

@@ -3,13 +3,15 @@
     asked to stop, ended as asked ............ stop, 0
     asked to stop, a processor failed ........ stop, that processor's code
     asked to stop, had to be killed .......... stop, 1
-    a processor refused (code 2 or 6) ........ once more, then give up with that code: a person must act
+    a processor refused (code 2 or 6) or KCL
+      lacks a permission (2) ................. once more, then give up with that code: a person must act
     anything else, also code 0 ............... again, waiting 1, 2, 4 ... 60 s; give up after 6 in a row
 
 The daemon exits 0 by itself when it cannot initialise; unasked, that is a crash like any other. A run counts as
 healthy, and the counting starts again, when it lasted longer than a processor may wait for the store, twice.
 """
 
+import signal
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +19,8 @@ from consumer.daemon.processor_log import ProcessorEvent
 
 _REFUSALS: Final = frozenset({2, 6})
 _OUR_CODES: Final = frozenset({1, 2, 5, 6})
+_MENDS_ITSELF: Final = 2
+_WAIT: Final = "nothing yet: it is started again, and consume gives up after {} crashes in a row"
 _STOPPED: Final = frozenset({0, 143, -15})
 """What a daemon ends with after SIGTERM: 143 from Java, -15 when it had not installed its hook yet."""
 
@@ -34,12 +38,22 @@ class RestartLimits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DaemonExit:
-    """How one run of the daemon ended. `code` is negative for a signal; `failure` the first that a child told."""
+    """How one run of the daemon ended. `code` is negative for a signal; `failure` the first that a child told.
+
+    `evidence` is why it ended where no child told, see `run_notes`; `last_error` what KCL itself said last.
+    """
 
     code: int
     ran_seconds: float
     asked: bool
     failure: ProcessorEvent | None = None
+    evidence: ProcessorEvent | None = None
+    last_error: str = ""
+
+    @property
+    def cause(self) -> ProcessorEvent | None:
+        """The best that is known."""
+        return self.failure or (None if self.asked else self.evidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +72,7 @@ class Restart:
     wait_seconds: float
     crashes_in_a_row: int
     reason: str
+    next_step: str = ""
 
 
 class RestartPolicy:
@@ -75,7 +90,7 @@ class RestartPolicy:
         if ended.ran_seconds >= self._limits.healthy_seconds:
             self._crashes = self._refusals = 0
         self._crashes += 1
-        refused = ended.failure is not None and ended.failure.exit_code in _REFUSALS
+        refused = ended.cause is not None and ended.cause.exit_code in _REFUSALS
         self._refusals = self._refusals + 1 if refused else 0
         patience_spent = (
             self._crashes >= self._limits.crashes_in_a_row or self._refusals >= self._limits.refusals_in_a_row
@@ -83,7 +98,11 @@ class RestartPolicy:
         if patience_spent:
             return _give_up(ended)
         wait = self._limits.first_wait_seconds * 2.0 ** (self._crashes - 1)
-        return Restart(min(wait, self._limits.longest_wait_seconds), self._crashes, _give_up(ended).reason)
+        stop = _give_up(ended)
+        # One crash or two mend themselves, and nobody should get up for them; a refusal does not.
+        mends = self._crashes <= _MENDS_ITSELF and not refused
+        next_step = _WAIT.format(self._limits.crashes_in_a_row) if mends else stop.next_step
+        return Restart(min(wait, self._limits.longest_wait_seconds), self._crashes, stop.reason, next_step)
 
 
 def _after_request(ended: DaemonExit) -> Stop:
@@ -91,21 +110,39 @@ def _after_request(ended: DaemonExit) -> Stop:
         return _give_up(ended)
     if ended.code in _STOPPED:
         return Stop(0, "the daemon stopped as asked")
+    reason = ended.evidence.error if ended.evidence is not None else f"the daemon ended with {_name_of(ended.code)}"
     return Stop(
         1,
-        f"the daemon did not stop in order (code {ended.code})",
-        "nothing is lost: what was not committed is delivered again; look at the lines before this one",
+        f"{reason}, and not in order",
+        "nothing is lost: what was not committed is delivered again; if it happens again, raise shutdownGraceMillis "
+        "and the container's stop time-out",
     )
 
 
 def _give_up(ended: DaemonExit) -> Stop:
-    if ended.failure is not None:
-        code = ended.failure.exit_code
-        return Stop(code if code in _OUR_CODES else 1, ended.failure.error, ended.failure.next_step)
+    if ended.cause is not None:
+        code = ended.cause.exit_code
+        return Stop(code if code in _OUR_CODES else 1, ended.cause.error, ended.cause.next_step)
+    said = f"; KCL's last error: {ended.last_error}" if ended.last_error else ""
     if ended.code == 0:
         return Stop(
             1,
-            "the daemon could not initialise: it ended by itself with code 0",
-            "read its log on stdout: usually the lease table, permissions, or the stream's shards",
+            f"the daemon could not initialise: it ended by itself with code 0{said}",
+            "mend what KCL's last error names (its log on stdout has all of them), and run minutebook doctor: "
+            "usually the lease table, a permission, or the stream's shards",
         )
-    return Stop(1, f"the daemon crashed (code {ended.code})", "read its log on stdout; run minutebook doctor")
+    return Stop(
+        1,
+        f"the daemon crashed ({_name_of(ended.code)}){said}",
+        "look at what the daemon printed before it ended, on stdout and stderr; run minutebook doctor",
+    )
+
+
+def _name_of(code: int) -> str:
+    """Return the code as a person says it: a signal by its name."""
+    if code >= 0:
+        return f"code {code}"
+    try:
+        return f"{signal.Signals(-code).name} that the supervisor did not send"
+    except ValueError:
+        return f"signal {-code}"

@@ -7,6 +7,7 @@ but their leases would flicker; so the second one on a host is refused.
 import fcntl
 import os
 import re
+import stat
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -32,19 +33,41 @@ def prepare_state(folder: Path, application: str) -> Path:
     """Make and return the application's folder, which nobody else may read or have made.
 
     Raises:
-        SettingsError: it belongs to somebody else, or cannot be made.
+        SettingsError: somebody else could exchange what is in it, or it cannot be made.
     """
     state = folder / file_name(application)
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        state.mkdir(mode=0o700, exist_ok=True)
-        owners = {folder.stat().st_uid, state.stat(follow_symlinks=False).st_uid}
+        for path in (folder, state):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _refuse_exchangeable(path)
+        state.chmod(0o700)
     except OSError as exc:
-        raise SettingsError(f"{state}: {exc.strerror}", next_step="name another folder with --state-dir") from exc
-    if not owners <= {os.getuid(), 0}:  # whoever owns the parent can exchange what is in it
-        raise SettingsError(f"{state} belongs to somebody else", next_step="name another folder with --state-dir")
-    state.chmod(0o700)
+        raise _unusable(state, exc) from exc
     return state
+
+
+def _refuse_exchangeable(path: Path) -> None:
+    """Refuse a folder in which others can replace what we put there: the daemon's file names what is executed.
+
+    Those that everybody may write to, such as /tmp, pass with the sticky bit: only owners rename there.
+    """
+    about = path.lstat()
+    reason = None
+    if stat.S_ISLNK(about.st_mode):
+        reason = "is a symbolic link"
+    elif about.st_uid not in {os.getuid(), 0}:
+        reason = "belongs to somebody else"
+    elif about.st_mode & stat.S_IWOTH and not about.st_mode & stat.S_ISVTX:
+        reason = "can be written to by everybody"
+    if reason is not None:
+        raise SettingsError(f"{path} {reason}", next_step="name another folder with --state-dir")
+
+
+def _unusable(path: Path, exc: OSError) -> SettingsError:
+    return SettingsError(
+        f"{path}: {exc.strerror}",
+        next_step="name a folder on a disk that has room and can be written to with --state-dir",
+    )
 
 
 def lock_worker(state: Path, worker_id: str, clock: Clock) -> int:
@@ -54,10 +77,13 @@ def lock_worker(state: Path, worker_id: str, clock: Clock) -> int:
     its daemon is gone.
 
     Raises:
-        SettingsError: another daemon with this id lives on this host.
+        SettingsError: another daemon with this id lives on this host, or the disk takes no file.
     """
     path = state / f"{file_name(worker_id)}.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as exc:
+        raise _unusable(path, exc) from exc
     deadline = clock.monotonic() + _WAIT_SECONDS
     while True:
         try:

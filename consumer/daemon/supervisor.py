@@ -5,15 +5,18 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 import structlog
 
 from archive.clock import Clock
+from archive.errors import MinutebookError
+from consumer.daemon.kcl_log import KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
 from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import Daemon
-from consumer.daemon.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
+from consumer.daemon.processor_log import POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
 from consumer.daemon.restart_policy import DaemonExit, RestartLimits, RestartPolicy, Stop
+from consumer.daemon.run_notes import DENIED, GRANT, RunNotes
 from consumer.daemon.stop_signals import StopSignals, listen
 
 
@@ -22,14 +25,29 @@ class DaemonPlan:
     """What to run. `grace_seconds` is the time between SIGTERM and SIGKILL.
 
     `keep_open` are descriptors that the daemon inherits, such as the lock that says it is alive. `before_start` is
-    called before every start, when no daemon of this plan lives.
+    called before every start, when no daemon of this plan lives; what it raises counts as a start that failed.
+    `on_skipped` is called, from another thread, when KCL's log says that it gave up on records.
     """
 
     command: Sequence[str]
     environment: Mapping[str, str]
     grace_seconds: float = 40
     keep_open: Sequence[int] = ()
-    before_start: Callable[[], None] | None = None
+    before_start: Sequence[Callable[[], None]] = ()
+    on_skipped: Callable[[KclEvent], None] | None = None
+
+
+_NEXT_STEPS: Final = {
+    Skipped.AGGREGATE_REST: "find the producer: its aggregate is malformed, and what follows in it cannot be "
+    "delivered; the daemon's line on stdout holds it whole, as Raw data",
+    Skipped.BATCH: "the daemon is killed and the batch read again; if the same batch is skipped every time, "
+    "docs/runbook.md#kcl_skipped says how to get past it",
+    Skipped.NOTHING: "give the daemon more memory: JAVA_TOOL_OPTIONS=-Xmx2g (docs/operations.md); no record is lost",
+}
+
+
+_DENIED_SECONDS: Final = 60
+"""A permission that is missing has consequences by then: no shard is open. Else KCL can do without it."""
 
 
 class Supervisor:
@@ -42,14 +60,17 @@ class Supervisor:
         *,
         limits: RestartLimits,
         metrics: Metrics | None = None,
+        stdout: BinaryIO | None = None,
         stderr: BinaryIO | None = None,
     ) -> None:
         self._plan = plan
         self._clock = clock
         self._policy = RestartPolicy(limits)
         self._metrics = metrics
+        self._daemon: Daemon | None = None
+        self._stdout = sys.stdout.buffer if stdout is None else stdout
         self._stderr = sys.stderr.buffer if stderr is None else stderr
-        self._failure: ProcessorEvent | None = None
+        self._notes = RunNotes(clock.monotonic)
         self._processors = ProcessorWatch()
         self._log = structlog.get_logger()
 
@@ -65,7 +86,7 @@ class Supervisor:
                     error=decision.reason,
                     wait_seconds=decision.wait_seconds,
                     crashes_in_a_row=decision.crashes_in_a_row,
-                    next_step="nothing, unless it goes on",
+                    next_step=decision.next_step,
                 )
                 if self._metrics is not None:
                     self._metrics.count_restart()
@@ -74,15 +95,18 @@ class Supervisor:
                     return self._end(Stop(0, "asked to stop while no daemon ran"))
 
     def _run_once(self, signals: StopSignals) -> DaemonExit:
-        self._failure = None
+        self._notes = RunNotes(self._clock.monotonic)
         self._processors = ProcessorWatch()
-        if self._plan.before_start is not None:
-            self._plan.before_start()
+        failure = self._prepare()
+        if failure is not None:
+            return DaemonExit(code=1, ran_seconds=0, asked=bool(signals.received), failure=failure)
         begun = self._clock.monotonic()
-        daemon = Daemon(
+        daemon = self._daemon = Daemon(
             self._plan.command,
             self._plan.environment,
+            stdout=self._stdout,
             stderr=self._stderr,
+            on_output=self._read_output,
             on_line=self._read_line,
             keep_open=self._plan.keep_open,
         )
@@ -91,26 +115,39 @@ class Supervisor:
             self._watch(daemon, signals)
         finally:
             code = daemon.reap()
+            self._report_killed(has_ended=True)
             self._processors.close()
         ended = DaemonExit(
             code=code,
             ran_seconds=self._clock.monotonic() - begun,
             asked=bool(signals.received),
-            failure=self._failure,
+            failure=self._notes.told,
+            evidence=self._notes.evidence(),
+            last_error=self._notes.last_error(),
         )
         self._log.info("daemon_ended", code=code, ran_seconds=round(ended.ran_seconds, 1), asked=ended.asked)
         return ended
+
+    def _prepare(self) -> ProcessorEvent | None:
+        """Do what comes before a start; return what went wrong, as if a processor had told it."""
+        try:
+            for step in self._plan.before_start:
+                step()
+        except MinutebookError as exc:
+            return ProcessorEvent(
+                event="not_started", exit_code=exc.exit_code, error=str(exc), next_step=exc.next_step
+            )
+        return None
 
     def _watch(self, daemon: Daemon, signals: StopSignals) -> None:
         """Return when the daemon has ended. The first signal asks it to stop; a second Ctrl-C kills it."""
         asked_at: float | None = None
         while not daemon.has_ended():
             left = POLL_SECONDS
-            if self._processors.is_deserted():
-                self._log.warning(
-                    "daemon_deserted",
-                    next_step="nothing: a processor died, the others have left, and the daemon only waits",
-                )
+            doom = self._find_doom()
+            if doom is not None:
+                self._log.error(doom.event, error=doom.error, next_step=doom.next_step)
+                self._notes.killed_because = doom
                 daemon.kill()
                 return
             if signals.received and asked_at is None:
@@ -120,15 +157,44 @@ class Supervisor:
             if asked_at is not None:
                 left = asked_at + self._plan.grace_seconds - self._clock.monotonic()
                 if left <= 0 or signals.received[1:].count(signal.SIGINT):
-                    self._log.error(
-                        "daemon_killed",
-                        waited_seconds=round(self._clock.monotonic() - asked_at, 1),
-                        next_step="nothing is lost; if it happens again, raise shutdownGraceMillis and the "
-                        "container's stop time-out",
-                    )
-                    daemon.kill()
+                    self._kill_late(daemon, round(self._clock.monotonic() - asked_at, 1))
                     return
             signals.wait([daemon.exit_descriptor], left)
+
+    def _kill_late(self, daemon: Daemon, waited_seconds: float) -> None:
+        self._log.error(
+            "daemon_killed",
+            waited_seconds=waited_seconds,
+            next_step="nothing is lost; if it happens again, raise shutdownGraceMillis and the container's stop "
+            "time-out",
+        )
+        self._notes.killed_because = ProcessorEvent(
+            event="daemon_killed", error=f"the daemon had not stopped after {waited_seconds} s and was killed"
+        )
+        daemon.kill()
+
+    def _find_doom(self) -> ProcessorEvent | None:
+        """Return why nothing more can come of this daemon; None while something can."""
+        is_deserted = self._processors.is_deserted()
+        self._report_killed()
+        if is_deserted:
+            return ProcessorEvent(
+                event="daemon_deserted",
+                error="a processor died, the others have left, and the daemon only waits",
+                next_step="look at the lines before this one: they say which processor died, and why",
+            )
+        denied_seconds = self._notes.denied_seconds()
+        if denied_seconds is not None and denied_seconds > _DENIED_SECONDS and not self._processors.opened():
+            return self._notes.evidence()
+        return None
+
+    def _report_killed(self, *, has_ended: bool = False) -> None:
+        """Name each processor that is gone without a last word: nobody else will."""
+        for killed in self._processors.take_killed(has_ended=has_ended):
+            event = self._notes.note_killed(killed)
+            self._log.error(event.event, shard=event.shard, error=event.error, next_step=event.next_step)
+            if self._metrics is not None:
+                self._metrics.count_killed()
 
     def _wait(self, signals: StopSignals, seconds: float) -> None:
         until = self._clock.monotonic() + seconds
@@ -140,16 +206,48 @@ class Supervisor:
         if event is None:
             return
         self._processors.note(event)
-        if event.event == FAILED and self._failure is None:
-            self._failure = event
+        self._notes.note(event)
         if self._metrics is not None:
             self._metrics.count(event)
+
+    def _read_output(self, line: bytes) -> None:
+        """Take a line of the daemon's own log.
+
+        After a skipped batch the daemon goes on with the next one, and a processor would chain it: kill it first.
+        """
+        event = read_kcl_line(line)
+        if event is None:
+            error = read_kcl_error(line)
+            if error is not None:
+                self._note_error(error)
+            return
+        name = "daemon_out_of_memory" if event.skipped is Skipped.NOTHING else "kcl_skipped"
+        self._log.error(name, **event._asdict(), next_step=_NEXT_STEPS[event.skipped])
+        if event.skipped is not Skipped.AGGREGATE_REST:
+            what = f"KCL skipped a batch of {event.shard}: " if event.skipped is Skipped.BATCH else ""
+            self._notes.blame(
+                ProcessorEvent(event=name, error=what + event.error, next_step=_NEXT_STEPS[event.skipped])
+            )
+        if event.skipped is Skipped.BATCH and self._daemon is not None:
+            self._daemon.kill()
+        if self._metrics is not None:
+            self._metrics.count_skipped(event)
+        if self._plan.on_skipped is not None:
+            self._plan.on_skipped(event)
+
+    def _note_error(self, error: KclError) -> None:
+        if error.denied and self._notes.denied_seconds() is None:
+            self._log.error(DENIED, error=error.error, next_step=GRANT)
+        self._notes.note_error(error)
 
     def _end(self, stop: Stop) -> int:
         if stop.exit_code == 0:
             self._log.info("supervisor_stopped", reason=stop.reason)
         else:
             self._log.error(
-                "gave_up", error=stop.reason, exit_code=stop.exit_code, next_step=stop.next_step or "read the log"
+                "gave_up",
+                error=stop.reason,
+                exit_code=stop.exit_code,
+                next_step=stop.next_step or "look at the error lines before this one, and at docs/runbook.md",
             )
         return stop.exit_code

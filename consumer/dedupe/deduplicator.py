@@ -7,6 +7,7 @@ answer; so it may happen before the commit.
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
 import structlog
@@ -16,11 +17,14 @@ from archive.format.metadata import SegmentMetadata
 from archive.format.payload import PayloadPath
 from archive.format.record import Record
 from archive.retry import Backoff, until_known
-from consumer.dedupe.table import CLAIM_CONNECTIONS, DedupeTable, ShardTail
+from consumer.dedupe.conflicts import IdConflicts
+from consumer.dedupe.table import CLAIM_CONNECTIONS, Claim, DedupeTable, Owner
+from consumer.dedupe.tail_rows import ShardTail
 from consumer.dedupe.watermarks import Watermarks
 
 DAY_SECONDS = 86_400
-ClaimMap = Callable[[Callable[[tuple[str, str]], str], Iterable[tuple[str, str]]], Iterable[str]]
+_DIGEST_BYTES = 16
+ClaimMap = Callable[[Callable[[Claim], Owner], Iterable[Claim]], Iterable[Owner]]
 """A `map` that may run its calls at once; results in order."""
 
 
@@ -47,6 +51,8 @@ class Deduplicator(Protocol):
 class Claims:
     """Mode `claims`: the first position that claims an event id in the table keeps the event, for ever after.
 
+    A record is a copy when its payload is the owner's, too. One with the same id and another payload is an event of
+    its own, kept and counted: else a producer that names the ids of others would make their events disappear.
     `shard` is `<stream>/<shardId>`: with it a position is the name of an owner.
     The table is asked for all records of a call at once; throttling holds the processor back.
     """
@@ -70,39 +76,53 @@ class Claims:
         self._lifetime_seconds = lifetime_seconds
         self._map_claims = map_claims or ThreadPoolExecutor(CLAIM_CONNECTIONS, thread_name_prefix="claim").map
         self._log = structlog.get_logger().bind(place=shard)
+        self._conflicts = IdConflicts(shard.rpartition("/")[2], clock)
 
     def judge(self, records: Sequence[Record]) -> Sequence[str | None]:
-        """Claim each event id once; a record is kept when the claim is its own."""
-        ids = [self._event_id.text(record.data) for record in records]
-        positions = [f"{self._shard}/{record.position}" for record in records]
-        wanted: dict[str, str] = {}
-        for event_id, position in zip(ids, positions, strict=True):
-            if event_id is not None:
-                wanted.setdefault(event_id, position)
-        owners = dict(zip(wanted, self._map_claims(self._claim, wanted.items()), strict=True))
-        missing = ids.count(None)
+        """Claim each event id once; a record is kept when the claim is its own, or another payload's."""
+        claims = [self._claim_of(record) for record in records]
+        wanted: dict[str, Claim] = {}
+        for claim in claims:
+            if claim is not None:
+                wanted.setdefault(claim.event_id, claim)
+        owners = dict(zip(wanted, self._map_claims(self._claim, wanted.values()), strict=True))
+        missing = claims.count(None)
         if missing:
             self._log.info("no_event_id", records=missing)
-        return [
-            None if event_id is None or owners[event_id] == position else owners[event_id]
-            for event_id, position in zip(ids, positions, strict=True)
-        ]
+        verdicts = [None if claim is None else self._verdict(claim, owners[claim.event_id]) for claim in claims]
+        self._conflicts.tell()
+        return verdicts
 
     def watermarks(self) -> None:
         """Claims live in the table: nothing travels with the segment."""
 
-    def committed(self, metadata: SegmentMetadata) -> None:
-        """Nothing to do: claims precede the commit."""
+    def committed(self, metadata: SegmentMetadata) -> None:  # noqa: ARG002 - the port's
+        """Nothing to write: claims precede the commit."""
+        self._conflicts.tell()
 
     def adopt(self, metadata: SegmentMetadata, watermarks: Watermarks | None) -> None:
         """Nothing to do: the winner's records hold their own claims."""
 
-    def _claim(self, wanted: tuple[str, str]) -> str:
-        event_id, position = wanted
+    def _claim_of(self, record: Record) -> Claim | None:
+        event_id = self._event_id.text(record.data)
+        if event_id is None:
+            return None
+        digest = blake2b(record.data, digest_size=_DIGEST_BYTES).hexdigest()
+        return Claim(event_id, f"{self._shard}/{record.position}", digest)
+
+    def _verdict(self, claim: Claim, owner: Owner) -> str | None:
+        if owner.position == claim.owner:
+            return None
+        if owner.digest is not None and owner.digest != claim.digest:
+            self._conflicts.add(claim, owner)
+            return None
+        return owner.position
+
+    def _claim(self, wanted: Claim) -> Owner:
         now, lifetime = self._clock.now_ms() // 1000, self._lifetime_seconds()
         # Safe to repeat: the second attempt finds its own position as the owner.
         return until_known(
-            lambda: self._table.claim(event_id, position, expires=now + lifetime, now=now),
+            lambda: self._table.claim(wanted, expires=now + lifetime, now=now),
             self._backoff(),
             "a claim",
         )
@@ -157,7 +177,7 @@ class WatermarkDedupe:
 
     def committed(self, metadata: SegmentMetadata) -> None:
         """Write the tail row: after the commit, before any checkpoint at its end."""
-        tail = ShardTail(metadata.last, self._state)
+        tail = ShardTail(metadata.last, self._state, (metadata.minute, metadata.first))
         until_known(lambda: self._table.write_tail(self._shard, tail), self._backoff(), "the watermarks' tail row")
 
     def adopt(self, metadata: SegmentMetadata, watermarks: Watermarks | None) -> None:

@@ -1,8 +1,8 @@
 """The dedupe table in DynamoDB: claims on event ids, and the watermarks at each shard's tail.
 
     item              attributes
-    e:<event id>      owner S, expires N          a claim: the position that keeps this event
-    t:<stream>/<shard> position S, watermarks S   the producer watermarks at the end of the shard's chain
+    e:<event id>      owner S, digest S, expires N   a claim: the position that keeps this event, and its payload
+    t:<stream>/<shard>  the end of the shard's chain and the producer watermarks there: `consumer.dedupe.tail_rows`
 
 The condition of a claim, clause by clause:
 
@@ -12,18 +12,21 @@ The condition of a claim, clause by clause:
 
 An owner is a *position*, not a process: the same record claims under the same name on every delivery and by every
 writer. So there is no lock, no in-progress state and no window (docs/decisions/0010-producer-duplicates.md).
+
+The digest is that of the owner's payload, so that a record is dropped only for one that says the same: an id alone
+would let any producer suppress the events of another. Claims written before there were digests have none.
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
+import structlog
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.aws import client_config, error_code, make_dynamodb_client
 from archive.errors import FormatError, StoreError, StoreRefused
-from archive.format.position import Position
 from archive.store.s3 import translate
-from consumer.dedupe.watermarks import Watermarks
+from consumer.dedupe.tail_rows import ShardTail, decode_tail, tail_item
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -35,26 +38,34 @@ _CONDITION = "attribute_not_exists(id) OR #owner = :me OR expires < :now"
 _MISSING = "ResourceNotFoundException"
 
 
-class ShardTail(NamedTuple):
-    """The producer watermarks at a position that ends a committed segment."""
+class Claim(NamedTuple):
+    """A record's claim on its event: `owner` names its position, `digest` its payload."""
 
-    position: Position
-    watermarks: Watermarks
+    event_id: str
+    owner: str
+    digest: str
+
+
+class Owner(NamedTuple):
+    """Who keeps an event; `digest` is None where the claim was written without one."""
+
+    position: str
+    digest: str | None
 
 
 class DedupeTable(Protocol):
     """The requests that deduplication sends. All raise `OutcomeUnknown` (ask again) or `StoreRefused`."""
 
-    def claim(self, event_id: str, owner: str, *, expires: int, now: int) -> str:
-        """Claim an event for `owner`; returns who owns it now. Times are epoch seconds."""
+    def claim(self, claim: Claim, *, expires: int, now: int) -> Owner:
+        """Claim an event; returns who owns it now. Times are epoch seconds."""
         ...
 
     def read_tail(self, shard: str) -> ShardTail | None:
-        """Return the watermarks at a shard's tail, None when there are none. `shard` is `<stream>/<shardId>`."""
+        """Return what is stored of a shard's tail, None for nothing readable. `shard` is `<stream>/<shardId>`."""
         ...
 
     def write_tail(self, shard: str, tail: ShardTail) -> None:
-        """Store the watermarks at a shard's tail."""
+        """Store a shard's tail; the watermarks go with it unless they are too long for an item."""
         ...
 
 
@@ -96,24 +107,29 @@ class DynamoDedupeTable:
             )
         return True
 
-    def claim(self, event_id: str, owner: str, *, expires: int, now: int) -> str:
+    def claim(self, claim: Claim, *, expires: int, now: int) -> Owner:
         """Send one conditional PutItem; see the module's head for the condition."""
         try:
             self._client.put_item(
                 TableName=self._name,
-                Item={"id": {"S": f"e:{event_id}"}, "owner": {"S": owner}, "expires": {"N": str(expires)}},
+                Item={
+                    "id": {"S": f"e:{claim.event_id}"},
+                    "owner": {"S": claim.owner},
+                    "digest": {"S": claim.digest},
+                    "expires": {"N": str(expires)},
+                },
                 ConditionExpression=_CONDITION,
                 ExpressionAttributeNames={"#owner": "owner"},
-                ExpressionAttributeValues={":me": {"S": owner}, ":now": {"N": str(now)}},
+                ExpressionAttributeValues={":me": {"S": claim.owner}, ":now": {"N": str(now)}},
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
         except ClientError as exc:
             if error_code(exc) != "ConditionalCheckFailedException":
                 raise _translated(exc, f"claim in {self._name}") from exc
-            return _text(exc.response.get("Item"), "owner", event_id)
+            return _owner(exc.response.get("Item"), claim.event_id)
         except BotoCoreError as exc:
             raise _translated(exc, f"claim in {self._name}") from exc
-        return owner
+        return Owner(claim.owner, claim.digest)
 
     def read_tail(self, shard: str) -> ShardTail | None:
         """Send one consistent GetItem."""
@@ -124,17 +140,20 @@ class DynamoDedupeTable:
         item = None if answer is None else answer.get("Item")
         if not item:
             return None
-        return ShardTail(
-            Position.parse(_text(item, "position", shard)), Watermarks.decode(_text(item, "watermarks", shard))
-        )
+        try:
+            return decode_tail(item)
+        except FormatError as exc:
+            structlog.get_logger().warning(
+                "tail_row_unreadable",
+                place=shard,
+                error=str(exc),
+                next_step="nothing is lost, the archive holds the same; find out who else writes to the table",
+            )
+            return None
 
     def write_tail(self, shard: str, tail: ShardTail) -> None:
         """Send one PutItem. Unconditional: the row is a hint, checked against the chain's position when read."""
-        item = {
-            "id": {"S": f"t:{shard}"},
-            "position": {"S": str(tail.position)},
-            "watermarks": {"S": tail.watermarks.encode()},
-        }
+        item = tail_item(shard, tail)
         self._ask(
             lambda: self._client.put_item(TableName=self._name, Item=item),
             f"PutItem {shard} of {self._name}",
@@ -172,6 +191,11 @@ def _translated(error: ClientError | BotoCoreError, what: str) -> StoreError:
     if error_code(error) == _MISSING:
         return StoreRefused(f"{what}: {error}", next_step="the table was deleted: restart to have it made again")
     return translate(error, what)
+
+
+def _owner(item: object, event_id: str) -> Owner:
+    has_digest = isinstance(item, dict) and "digest" in item
+    return Owner(_text(item, "owner", event_id), _text(item, "digest", event_id) if has_digest else None)
 
 
 def _text(item: object, name: str, what: str) -> str:

@@ -11,7 +11,7 @@ it longer ago than a buffer may live (the command checks that before anything el
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from archive.clock import Clock, IdSource
 from archive.errors import SafetyRefusal
@@ -27,20 +27,41 @@ from archive.format.tombstone import (
     tombstone_key,
 )
 from archive.store.commit import stored_segment
+from archive.store.published import PublishedDay
 from archive.store.retrying import RetryingStorage, RetryingStore
 from consumer.expire.plan import DayPlan
 
 _BATCH: Final = 1000
 """The most keys that one DeleteObjects takes."""
 _HEADS_AT_ONCE: Final = 16
-ReadMany = Callable[[Callable[[str], SegmentMetadata], Iterable[str]], Iterable[SegmentMetadata]]
-"""A `map` that may run its calls at once; results in order."""
+T = TypeVar("T")
 
 
-def in_threads(read: Callable[[str], SegmentMetadata], keys: Iterable[str]) -> list[SegmentMetadata]:
+class ReadMany(Protocol):
+    """A `map` that may run its calls at once; results in order."""
+
+    def __call__(self, read: Callable[[str], T], keys: Iterable[str], /) -> Iterable[T]:
+        """Return what `read` gives for each key."""
+        ...
+
+
+def in_threads(read: Callable[[str], T], keys: Iterable[str]) -> list[T]:
     """Run the reads sixteen at a time."""
     with ThreadPoolExecutor(_HEADS_AT_ONCE) as pool:
         return list(pool.map(read, keys))
+
+
+def missing_file(store: RetryingStore, published: PublishedDay, read_many: ReadMany = in_threads) -> str | None:
+    """Return the key of a published file that is gone or has another size; None when all are there.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    sizes = {file.key: file.bytes for file in published.files}
+    for key, head in zip(sizes, read_many(store.head, sizes), strict=True):
+        if head is None or head.size != sizes[key]:
+            return key
+    return None
 
 
 def delete_all(store: RetryingStorage, keys: Sequence[str], rate: int, clock: Clock) -> None:

@@ -23,7 +23,7 @@ from archive.store.retrying import RetryingStorage, RetryingStore
 from archive.store.s3_storage import S3Storage
 from consumer.archived.application import check_stream, read_application
 from consumer.archived.walk import Window, days_with_objects, segments_by_hour
-from consumer.expire.apply import DayDeleter, ReadMany, delete_all, in_threads, read_tombstone
+from consumer.expire.apply import DayDeleter, ReadMany, delete_all, in_threads, missing_file, read_tombstone
 from consumer.expire.plan import DayPlan, greatest_firsts, plan_day
 from consumer.expire.side_objects import SideObjects
 from consumer.settings.settings import load_settings
@@ -169,7 +169,8 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[DayPlan]:
             continue
         tombstone = read_tombstone(store, tombstone_key(prefix, day))
         published = read_published(archive.published, archive.published_root, day)
-        plan = plan_day(day, prefix, listed, published, tombstone, later)
+        lost = None if published is None else missing_file(archive.published, published, archive.read_many)
+        plan = plan_day(day, prefix, listed, published, tombstone, later, lost)
         later = greatest_firsts(list(plan.segments.values()), later)
         if plan.segments.keys() - plan.kept:
             yield plan

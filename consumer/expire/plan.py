@@ -2,7 +2,9 @@
 
 A day is expired whole or not at all. All of this must hold, else it is refused with the reason:
 
-- it is published, and the verdict of its current generation is clean;
+- it is published, and the verdict of its current generation is clean, about the whole day, and given by today's
+  rules: an older verdict is not believed, the day is compacted again first;
+- each of its published files is there, with its size: they are all that will be left of the day;
 - the objects of the day are exactly those that the verdict was given for: none is new, changed or missing. Once the
   tombstone is written, objects may be missing: they were deleted by a run that did not come to its end.
 
@@ -19,7 +21,7 @@ from archive.format.keys import SegmentKey, parse_segment_key
 from archive.format.position import Position
 from archive.format.tombstone import Tombstone
 from archive.store.objects import ListedObject
-from archive.store.published import CLEAN, PublishedDay
+from archive.store.published import CLEAN, RULES, PublishedDay
 
 
 class DayPlan(NamedTuple):
@@ -49,10 +51,17 @@ def plan_day(
     published: PublishedDay | None,
     tombstone: Tombstone | None,
     later: Mapping[str, Position],
+    lost: str | None = None,
 ) -> DayPlan:
-    """Judge one day. `later` holds the greatest first position of each shard seen in days after it."""
+    """Judge one day.
+
+    `later` holds the greatest first position of each shard seen in days after it; `lost` is a published file that is
+    not there.
+    """
     segments, foreign = _segments(prefix, listed)
-    refusal = _refusal(day, listed, foreign, published, tombstone)
+    refusal = (
+        _foreign(foreign) or _unfit(day, published, tombstone, lost) or _unlike(day, listed, published, tombstone)
+    )
     kept = frozenset(tombstone.kept_keys()) if tombstone else _last_of_chains(segments, later)
     return DayPlan(
         day=day,
@@ -89,19 +98,33 @@ def _last_of_chains(segments: Mapping[str, SegmentKey], later: Mapping[str, Posi
     return frozenset(key for key, found in segments.items() if found.first == greatest[found.shard_id])
 
 
-def _refusal(
-    day: dt.date,
-    listed: Sequence[ListedObject],
-    foreign: Sequence[str],
-    published: PublishedDay | None,
-    tombstone: Tombstone | None,
-) -> str | None:
-    if foreign:
-        return f"{foreign[0]} is not a segment: move it away"
+def _foreign(foreign: Sequence[str]) -> str | None:
+    return f"{foreign[0]} is not a segment: move it away" if foreign else None
+
+
+def _unfit(day: dt.date, published: PublishedDay | None, tombstone: Tombstone | None, lost: str | None) -> str | None:
+    """Ask whether what is published may take the place of the segments."""
     if published is None:
         return f"not published: run minutebook compact --date {day}"
     if published.verdict != CLEAN:
         return f"the audit's verdict is {published.verdict}: run minutebook audit --date {day}"
+    if published.rules != RULES and tombstone is not None:
+        return "an earlier version began to expire it, on a verdict by older rules: what is left of it stays"
+    again = "restore it from a version" if tombstone else f"run minutebook compact --date {day} again"
+    reasons = {
+        "its verdict was given by older rules": published.rules != RULES,
+        f"its verdict is about the day so far, up to {published.until}": published.until is not None,
+        f"{lost} was published and is not there as it was written": lost is not None,
+    }
+    return next((f"{reason}: {again}" for reason, holds in reasons.items() if holds), None)
+
+
+def _unlike(
+    day: dt.date, listed: Sequence[ListedObject], published: PublishedDay | None, tombstone: Tombstone | None
+) -> str | None:
+    """Compare the day with what the verdict was given for."""
+    if published is None:
+        return None
     if tombstone is not None and tombstone.generation != published.generation:
         return f"published anew after it was expired (generation {published.generation}): look at who did"
     return _difference(day, {row.key: (row.etag, row.size) for row in listed}, published, tombstone)

@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from archive.errors import FormatError
-from archive.format.duplicates import original_of
 from archive.format.keys import DUPLICATES, WATERMARKS, slot_beside
-from archive.format.record import decode_dropped_line
+from archive.format.record import decode_dropped_line, original_of
 from archive.format.segment import inflate
 from archive.format.tombstone import tombstone_key
 from archive.store.retrying import RetryingStore

@@ -51,6 +51,11 @@ class LeaseRows(NamedTuple):
     leases: Mapping[str, Lease]
     unreadable: tuple[str, ...] = ()
 
+    @property
+    def has_timestamp_rows(self) -> bool:
+        """Tell whether KCL needs a timestamp in its configuration to open every row."""
+        return any(lease.checkpoint == "AT_TIMESTAMP" for lease in self.leases.values())
+
 
 class LeaseTable(Protocol):
     """The lease table as the commands see it.

@@ -14,6 +14,7 @@ from archive.errors import SettingsError
 OLDEST_JAVA: Final = 17
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 _ANSWER_SECONDS: Final = 20
+_SHIMS: Final = Path(__file__).parents[1] / "daemon" / "classes"
 
 
 class Java(NamedTuple):
@@ -58,6 +59,20 @@ def find_jars() -> tuple[Path, ...]:
     if empty:
         raise SettingsError(f"empty jars of an aborted download: {', '.join(empty)}", next_step=reinstall)
     return jars
+
+
+def find_shims() -> Path:
+    """Return the folder of our own Java classes: what KCL needs and Java has no more, and bounds that KCL lacks.
+
+    Without them one malformed aggregate costs a whole batch: docs/decisions/0015-poison-aggregates.md.
+
+    Raises:
+        SettingsError: a class is missing.
+    """
+    sources = list(_SHIMS.rglob("*.java"))
+    if not sources or not all(source.with_suffix(".class").is_file() for source in sources):
+        raise SettingsError(f"{_SHIMS} lacks class files", next_step="install the package minutebook again")
+    return _SHIMS
 
 
 def kcl_version(jars: tuple[Path, ...]) -> str:

@@ -6,7 +6,8 @@ from botocore.exceptions import BotoCoreError
 
 from archive.aws import aws_session
 from consumer.preflight.check import Check
-from consumer.preflight.java import find_jars, find_java, kcl_version
+from consumer.preflight.java import find_jars, find_java, find_shims
+from consumer.preflight.kcl_jars import check_jar_digests, known_digests
 
 
 def check_java(environ: Mapping[str, str]) -> Check:
@@ -16,9 +17,9 @@ def check_java(environ: Mapping[str, str]) -> Check:
 
 
 def check_jars() -> Check:
-    """Find the daemon's jars; raises SettingsError."""
-    jars = find_jars()
-    return Check.ok("java", f"KCL {kcl_version(jars)}, {len(jars)} jars")
+    """Find the daemon's jars and compare them with the tested ones; raises SettingsError."""
+    find_shims()
+    return check_jar_digests(find_jars(), known_digests())
 
 
 def check_credentials() -> Check:

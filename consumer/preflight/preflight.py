@@ -16,7 +16,13 @@ from consumer.preflight.check import Check, Outcome
 from consumer.preflight.conditional_put import check_delete_then_put, check_one_winner
 from consumer.preflight.machine import check_credentials, check_jars, check_java
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
-from consumer.preflight.stream import check_owner, check_reading, check_stream, check_table
+from consumer.preflight.stream import (
+    check_lease_actions,
+    check_owner,
+    check_reading,
+    check_stream,
+    check_table,
+)
 from consumer.settings.settings import LoadedSettings
 
 _SEVERITY: Final = (6, 2, 5, 1)
@@ -63,7 +69,10 @@ def preflight(
         leftover = probe.clean_up()
     if leftover:
         yield leftover
-    yield _run("table", lambda: check_table(probe))
+    table = _run("table", lambda: check_table(probe))
+    yield table
+    if whole and table.outcome is not Outcome.FAIL:
+        yield from check_lease_actions(probe)
 
 
 def exit_code(checks: list[Check]) -> int:

@@ -1,5 +1,7 @@
 """The pre-flight's checks of the stream, of whose archive the prefix is, and of the lease table."""
 
+from typing import TYPE_CHECKING
+
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.aws import client_config, error_code, is_passing, make_dynamodb_client
@@ -7,7 +9,11 @@ from archive.errors import StreamRefused
 from consumer.archived.application import check_stream as check_same_stream
 from consumer.archived.application import read_application
 from consumer.preflight.check import Check
+from consumer.preflight.lease_actions import check_actions, tables_of
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 
 def check_stream(probe: Probe) -> Check:
@@ -83,10 +89,8 @@ def check_owner(probe: Probe) -> Check:
 
 def check_table(probe: Probe) -> Check:
     """Describe the lease table; that it is missing is fine, KCL makes it."""
-    settings = probe.settings
-    table = probe.loaded.kcl.get("tableName", settings.application_name)
-    config = client_config(attempts=3, read_timeout=PATIENCE_SECONDS)
-    client = make_dynamodb_client(settings.region, settings.dynamodb_endpoint, config)
+    table = next(iter(tables_of(probe.loaded)))
+    client = _dynamodb(probe)
     try:
         status = client.describe_table(TableName=table)["Table"].get("TableStatus", "unknown")
     except ClientError as exc:
@@ -104,3 +108,13 @@ def check_table(probe: Probe) -> Check:
             "table", f"{table}: {exc}", next_step="look at dynamoDBEndpoint and the network", exit_code=5
         )
     return Check.ok("table", f"{table} is {status}")
+
+
+def check_lease_actions(probe: Probe) -> list[Check]:
+    """Try the DynamoDB actions that KCL needs."""
+    return check_actions(_dynamodb(probe), tables_of(probe.loaded), f"minutebook-doctor-{probe.new_id()}")
+
+
+def _dynamodb(probe: Probe) -> "DynamoDBClient":
+    config = client_config(attempts=3, read_timeout=PATIENCE_SECONDS)
+    return make_dynamodb_client(probe.settings.region, probe.settings.dynamodb_endpoint, config)

@@ -5,6 +5,7 @@ sooner. `buffer` says when, `chain_tail` what the next segment follows.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import structlog
 
@@ -21,6 +22,9 @@ from consumer.processor.chain_tail import ChainTail
 from consumer.processor.cutting import Slice, find_slice, slices_behind
 from consumer.processor.sequence_store import SequenceStore
 from consumer.services import Services
+
+_JUDGED_AT_ONCE: Final = 250
+"""Records whose claims are asked for together: a table that holds them back must not hold a buffer beyond its age."""
 
 
 class Archiver:
@@ -101,7 +105,11 @@ class Archiver:
 
     def _commit_before(self, position: Position, minute: int, payload_bytes: int) -> None:
         """Commit the buffer that ends before `position`, and pass the stored ranges that begin by then."""
-        reason = None if self._buffer is None else self._buffer.ends_before(minute, payload_bytes)
+        reason: Reason | None = None
+        if self._buffer is not None:
+            reason = self._buffer.ends_before(minute, payload_bytes)
+            if reason is None and self._buffer.is_aged(self._services.clock.monotonic()):
+                reason = "age"
         if reason is not None:
             self.commit(reason)
         if minute != self._minute:
@@ -124,7 +132,8 @@ class Archiver:
         if is_archived and through is not None:
             bound = (through.sequence, through.sub + 1)
         room = self._services.settings.max_segment_bytes if self._buffer is None else self._buffer.room
-        return find_slice(records, start, minute, bound=bound, room=room)
+        most = None if self._dedupe is None else _JUDGED_AT_ONCE
+        return find_slice(records, start, minute, bound=bound, room=room, most=most)
 
     def _append(self, records: Sequence[Record], minute: int) -> None:
         if self._buffer is None:

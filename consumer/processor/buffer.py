@@ -13,7 +13,7 @@ from archive.format.record import Record
 from archive.format.segment import SegmentWriter
 from consumer.settings.settings import Settings
 
-Reason = Literal["minute", "size", "stored_range", "near_retention", "flush", "idle", "shutdown", "shard_end"]
+Reason = Literal["minute", "size", "stored_range", "near_retention", "flush", "age", "idle", "shutdown", "shard_end"]
 """Why a buffer is committed."""
 
 
@@ -59,8 +59,18 @@ class Buffer:
             return "near_retention"
         if settings.flush_seconds is not None and age >= settings.flush_seconds:
             return "flush"
+        if self.is_aged(now):
+            return "age"
         is_over = now_ms >= (self.segment.minute + 1) * MINUTE_MS or age >= MINUTE_MS / 1000 + settings.linger_seconds
         return "idle" if is_over and now - self.last_arrival >= settings.linger_seconds else None
+
+    def is_aged(self, now: float) -> bool:
+        """Tell whether half of the time is over for which it may be held.
+
+        A minute may still be delivered then: in a slow catch-up, or while claims are held back. Thrown away at the
+        end of that time it would be read again, as slowly, and thrown away again, for ever.
+        """
+        return self.seconds_left(now) <= self._settings.max_segment_age_seconds / 2
 
     def seconds_left(self, now: float) -> float:
         """Return how long it may still be sent: once it is older, its slot may have been expired."""

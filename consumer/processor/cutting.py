@@ -29,18 +29,25 @@ class Slice(NamedTuple):
 
 
 def find_slice(
-    records: Sequence[Record], start: int, minute: int, *, bound: tuple[int, int] | None, room: int
+    records: Sequence[Record],
+    start: int,
+    minute: int,
+    *,
+    bound: tuple[int, int] | None,
+    room: int,
+    most: int | None = None,
 ) -> Slice:
     """Find how far the records from `start` on, the first of `minute`, go in one piece; the first is always in.
 
-    They end before the position `bound`, and where their payload would exceed `room` bytes or one MiB.
+    They end before the position `bound`, and where their payload would exceed `room` bytes or one MiB, or where they
+    would be more than `most`.
     """
     opens, closes = minute * MINUTE_MS, (minute + 1) * MINUTE_MS
     room = min(room, _SLICE_BYTES)
     last_sequence, last_sub = records[start].position
     end = start + 1
     size = len(records[start].data)
-    for index in range(end, len(records)):
+    for index in range(end, len(records) if most is None else min(start + most, len(records))):
         # Plain integers, not Positions: this loop runs once per record.
         record = records[index]
         sequence, sub = int(record.sequence_number), record.sub_sequence_number

@@ -1,25 +1,27 @@
 """How producer deduplication goes on where a shard's chain ends.
 
 Watermarks of the chain's tail come from, in this order: the tail row of the dedupe table, when it names the very
-position; the segment that ends there, found in the archive; else nothing is known and doubt keeps. A child shard
-begins with what its parents had seen, after a merge with both.
+position and holds them; the segment that ends there, found in the archive (where the row says it is, else by search);
+else nothing is known and doubt keeps. A child shard begins with what its parents had seen, after a merge with both.
 """
 
 from collections.abc import Callable
 
 import structlog
 
-from archive.errors import SettingsError, StoreUnavailable
-from archive.format.keys import end_marker_key
+from archive.errors import FormatError, ObjectVanished, SettingsError, StoreUnavailable
+from archive.format.keys import end_marker_key, segment_key
 from archive.format.markers import EndMarker, decode_marker
 from archive.format.metadata import Predecessor, SegmentMetadata
 from archive.format.payload import PayloadPath
 from archive.format.position import Position
 from archive.retry import until_known
+from archive.store.commit import stored_segment
 from consumer.archived.segment_search import segment_ending_at
 from consumer.dedupe.deduplicator import DAY_SECONDS, ClaimMap, Claims, Deduplicator, WatermarkDedupe, WatermarkPaths
 from consumer.dedupe.stored_watermarks import load_watermarks
 from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
+from consumer.dedupe.tail_rows import ShardTail
 from consumer.dedupe.watermarks import Watermarks
 from consumer.services import Services
 from consumer.settings.settings import Settings
@@ -123,9 +125,9 @@ class DedupeStarter:
         """Return the watermarks at the end of the segment that ends at `position`."""
         shard = f"{self._services.settings.stream_name}/{shard_id}"
         row = until_known(lambda: self._table.read_tail(shard), self._services.backoff(), "the watermarks' tail row")
-        if row is not None and row.position == position:
+        if row is not None and row.position == position and row.watermarks is not None:
             return row.watermarks
-        found = self._find(shard_id, position)
+        found = self._named(shard_id, position, row) or self._find(shard_id, position)
         state = (
             None if found is None else load_watermarks(self._services.store, self._services.settings.prefix, found)
         )
@@ -137,6 +139,18 @@ class DedupeStarter:
                 next_step="nothing is lost: duplicates of what was archived before are kept until producers move on",
             )
         return state or Watermarks()
+
+    def _named(self, shard_id: str, position: Position, row: ShardTail | None) -> SegmentMetadata | None:
+        """Return the segment that ends at `position` when a tail row says where it is: that saves the search."""
+        if row is None or row.slot is None:
+            return None
+        services = self._services
+        try:
+            key = segment_key(services.settings.prefix, shard_id, *row.slot)
+            found = stored_segment(services.store, services.settings.prefix, key)
+        except (FormatError, ObjectVanished, OverflowError):
+            return None
+        return found if found.last == position else None
 
     def _find(self, shard_id: str, position: Position) -> SegmentMetadata | None:
         services = self._services

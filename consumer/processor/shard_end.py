@@ -21,8 +21,9 @@ import structlog
 from archive.coverage.continuity import first_from, read_until
 from archive.coverage.evidence import STEP_BACK_MS
 from archive.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
+from archive.format.document import FORMAT
 from archive.format.keys import application_key, end_marker_key, start_marker_key
-from archive.format.markers import FORMAT, ApplicationRecord, EndMarker, decode_marker, encode_marker
+from archive.format.markers import ApplicationRecord, EndMarker, decode_marker, encode_marker
 from archive.format.metadata import Continuity, Predecessor
 from archive.format.minute import iso_time
 from archive.format.position import Position

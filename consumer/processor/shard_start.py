@@ -14,8 +14,9 @@ from typing import NamedTuple
 import structlog
 
 from archive.errors import DeliveryDoubt, FormatError, SafetyRefusal, SettingsError
+from archive.format.document import FORMAT
 from archive.format.keys import start_marker_key
-from archive.format.markers import FORMAT, ApplicationRecord, StartMarker, decode_marker, encode_marker
+from archive.format.markers import ApplicationRecord, StartMarker, decode_marker, encode_marker
 from archive.format.metadata import ChainStart, Continuity, Predecessor
 from archive.format.minute import iso_time
 from archive.format.position import Position, is_sequence_number

@@ -136,6 +136,10 @@ KCL_PROPERTIES: Final[Mapping[str, KclProperty]] = {
     "metricsBufferTimeMillis": _millis(10_000),
     "metricsMaxQueueSize": _number(10_000, "entries", 1),
     "metricsEnabledDimensions": _word(),
+    # one table for all rows: KCL 3.5 and later; earlier ones ignore the names
+    "migrateAllEntitiesToLeaseTable": _flag(default=False),
+    "tableMigrationCompleteBakeTimeSeconds": _number(86_400, "seconds", 3600, 604_800),
+    "leaseTableScanTotalSegments": _number(None, "segments", 1),
 }
 
 INEFFECTIVE: Final[Mapping[str, str]] = {

@@ -29,7 +29,7 @@ _TAKEOVER_SECONDS: Final = 60
 _LEADER_TAKEOVER_SECONDS: Final = 150
 """A dead leader's lock lasts two minutes."""
 _FENCE_SECONDS: Final = 4
-_HEIR_SECONDS: Final = 30
+_SUCCESSOR_SECONDS: Final = 30
 _LATE_SECONDS: Final = 1.5
 _STOP_SECONDS: Final = 45
 _WORK_SECONDS: Final = 60
@@ -123,7 +123,7 @@ class Acts:
         """
         leader = self._site.app.leader()
         may_be_leader = self._is_long and act.coin and act.pick < 0.5
-        candidates = [one for one in self._site.idle_places() if may_be_leader or one.name != leader]
+        candidates = [place for place in self._site.idle_places() if may_be_leader or place.name != leader]
         if not candidates or len(self._site.idle_places()) < 2:
             return self._note.skip(act.kind, "no worker can be spared")
         place = candidates[int(act.pick * len(candidates))]
@@ -139,15 +139,15 @@ class Acts:
         with self._hands_on(place), ExitStack() as frozen:
             pids = [process.pid for process in worker.processors()]
             hands = frozen.enter_context(Frozen(pids))
-            others = {one.name for one in self._site.places if one is not place}
-            self._note.strike(act.kind, shards, heirs=others, worker=place.name, is_leader=place.name == leader)
+            others = {other.name for other in self._site.places if other is not place}
+            self._note.strike(act.kind, shards, successors=others, worker=place.name, is_leader=place.name == leader)
             yield from self._wait(lambda: any(map(has_unread_input, pids)), _FENCE_SECONDS)
             frozen_at_ms = self._site.clock.now_ms()
             rest = [process.pid for process in descendants(worker.pid) if process.pid not in pids]
             head = frozen.enter_context(Frozen([*rest, worker.pid]))
             yield from self._wait(lambda: False, _FROZEN_SECONDS)
             yield from self._wait(lambda: self._is_taken_over(place, shards), limit)
-            yield from self._wait(lambda: self._site.has_committed(shards, others, frozen_at_ms), _HEIR_SECONDS)
+            yield from self._wait(lambda: self._site.has_committed(shards, others, frozen_at_ms), _SUCCESSOR_SECONDS)
             taken_over = self._is_taken_over(place, shards)
             contested = self._site.has_committed(shards, others, frozen_at_ms)
             self._note.note("thawed", worker=place.name, taken_over=taken_over, contested=contested)
@@ -179,14 +179,14 @@ class Acts:
         """Give a lease to the other worker, as KCL's leader does without asking the owner first."""
         rows = self._site.leases()
         held = sorted(shard for shard, row in rows.items() if row.owner and row.checkpoint != "SHARD_END")
-        heirs = [place.name for place in self._site.idle_places()]
-        held = [shard for shard in held if any(name != rows[shard].owner for name in heirs)]
+        successors = [place.name for place in self._site.idle_places()]
+        held = [shard for shard in held if any(name != rows[shard].owner for name in successors)]
         if not held:
             return self._note.skip(act.kind, "no lease is held")
         shard = pick(held, act.pick)
-        heir = next(name for name in heirs if name != rows[shard].owner)
-        self._note.strike(act.kind, {shard}, heirs={heir}, owner=rows[shard].owner, heir=heir)
-        self._site.give_lease(shard, heir)
+        successor = next(name for name in successors if name != rows[shard].owner)
+        self._note.strike(act.kind, {shard}, successors={successor}, owner=rows[shard].owner, successor=successor)
+        self._site.give_lease(shard, successor)
         yield from ()
 
     def _kill_s3(self, act: Act) -> Play:

@@ -81,7 +81,7 @@ def recoveries(strikes: Iterable[Strike], events: Iterable[Event]) -> list[Recov
             later = [
                 at_ms
                 for at_ms, worker in back.get(shard, [])
-                if at_ms > strike.at_ms and (strike.heirs is None or worker in strike.heirs)
+                if at_ms > strike.at_ms and (strike.successors is None or worker in strike.successors)
             ]
             if later:
                 waits.append(min(later) - strike.at_ms)

@@ -20,6 +20,7 @@ from tests.chaos.site import WORKERS, ChaosApplication, Site
 from tests.chaos.timeline import Timeline
 from tests.chaos.upstream import DYNAMODB, S3
 from tests.e2e.harness import PREFIX
+from tests.witness.waiting import PATIENCE_SECONDS
 
 _TICK_SECONDS: Final = 0.1
 _BETWEEN_SECONDS: Final = 2.0
@@ -29,7 +30,6 @@ _START_SECONDS: Final = 240
 _ACTS_END_SECONDS: Final = 200
 _DRAIN_SECONDS: Final = 480
 _STALL_SECONDS: Final = 150
-_STOP_SECONDS: Final = 60
 _LONG_SECONDS: Final = 240
 
 
@@ -152,9 +152,13 @@ class Run:
                 place.worker.terminate()
         for place in self._site.places:
             if place.worker is not None:
-                place.worker.wait(_STOP_SECONDS)
+                place.worker.wait()
                 codes.append(self._site.bury(place))
-        self._until(lambda: all(proxy.is_idle() for proxy in self._proxies.values()), 30, "no request is under way")
+        self._until(
+            lambda: all(proxy.is_idle() for proxy in self._proxies.values()),
+            PATIENCE_SECONDS,
+            "no request is under way",
+        )
         return codes
 
     def _look(self, stop_codes: list[int]) -> Findings:
@@ -188,9 +192,9 @@ class Run:
     def _tick(self, playing: list[tuple[Kind, Play]]) -> None:
         """Let a moment pass: every act goes one step, dead workers are started again."""
         self._feeder.check()
-        for one in list(playing):
-            if next(one[1], self) is self:
-                playing.remove(one)
+        for act in list(playing):
+            if next(act[1], self) is self:
+                playing.remove(act)
         self._site.keep()
         if self._clock.monotonic() - self._sampled >= _SAMPLE_SECONDS:
             self._sampled = self._clock.monotonic()

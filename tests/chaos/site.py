@@ -129,7 +129,7 @@ class Site:
         worker, place.worker = place.worker, None
         if worker is None:
             return 0
-        code = worker.wait(30)
+        code = worker.wait()
         place.past.append(worker)
         place.gone_at = self.clock.monotonic()
         return code
@@ -175,7 +175,7 @@ class Site:
         """Return the shards that are owned by anybody and not ended."""
         return {shard for shard, row in self.leases().items() if row.owner and row.checkpoint != "SHARD_END"}
 
-    def give_lease(self, shard: str, heir: str) -> None:
+    def give_lease(self, shard: str, successor: str) -> None:
         """Give a lease to another worker in the way of KCL's leader, unless its row has just changed.
 
         A hand-over that was under way ends with it: a `checkpointOwner` left behind would block the shard for ever.
@@ -185,11 +185,11 @@ class Site:
             self.app.dynamodb.update_item(
                 TableName=self.app.name,
                 Key={"leaseKey": {"S": shard}},
-                UpdateExpression="SET leaseOwner = :heir, leaseCounter = leaseCounter + :one, "
+                UpdateExpression="SET leaseOwner = :successor, leaseCounter = leaseCounter + :one, "
                 "ownerSwitchesSinceCheckpoint = ownerSwitchesSinceCheckpoint + :one REMOVE checkpointOwner",
                 ConditionExpression="leaseCounter = :seen",
                 ExpressionAttributeValues={
-                    ":heir": {"S": heir},
+                    ":successor": {"S": successor},
                     ":one": {"N": "1"},
                     ":seen": {"N": str(row.counter)},
                 },

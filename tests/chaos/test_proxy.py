@@ -14,6 +14,7 @@ import pytest
 from tests.chaos.faults import IS_CARRIED_OUT, Dice, Fault, Rates, even
 from tests.chaos.proxy import FaultProxy
 from tests.chaos.upstream import DYNAMODB, S3, Dialect
+from tests.witness.waiting import PATIENCE_SECONDS
 
 _BODY = b"the object"
 _ANSWERED = {
@@ -69,7 +70,7 @@ def _proxy(rates: Rates, dialect: Dialect = S3) -> Iterator[tuple[FaultProxy, ty
 
 def _ask(proxy: FaultProxy, method: str = "PUT", path: str = "/b/k", headers: dict[str, str] | None = None) -> int:
     """Return the status of one request; 0 when its answer is lost or torn."""
-    connection = HTTPConnection(proxy.endpoint.removeprefix("http://"), timeout=5)
+    connection = HTTPConnection(proxy.endpoint.removeprefix("http://"), timeout=PATIENCE_SECONDS)
     body = b"bytes" if method == "PUT" else None
     try:
         connection.request(method, path, body, {"If-None-Match": "*", **(headers or {})})
@@ -154,7 +155,7 @@ def test_quiet_holds_requests_back() -> None:
 def test_a_body_in_chunks_arrives_whole() -> None:
     """With its length instead."""
     with _proxy({}) as (proxy, server):
-        connection = HTTPConnection(proxy.endpoint.removeprefix("http://"), timeout=5)
+        connection = HTTPConnection(proxy.endpoint.removeprefix("http://"), timeout=PATIENCE_SECONDS)
         connection.request("PUT", "/b/k", iter([b"a" * 70_000, b"bc"]), encode_chunked=True)
         assert connection.getresponse().read() == _BODY
         connection.close()

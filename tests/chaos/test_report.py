@@ -52,7 +52,7 @@ def test_the_end_of_a_shard_is_a_recovery_too() -> None:
     assert _seconds(strike, _commit(6, "s0", event="shard_end_checkpointed")) == 6
 
 
-def test_only_the_heirs_can_recover_what_was_taken_away() -> None:
+def test_only_the_successors_can_recover_what_was_taken_away() -> None:
     """The old owner's late commit is none."""
     strike = Strike("freeze", 0, frozenset({"s0"}), frozenset({"b"}))
     assert _seconds(strike, _commit(1, "s0", "a"), _commit(9, "s0", "b")) == 9

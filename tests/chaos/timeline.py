@@ -11,13 +11,13 @@ from archive.clock import Clock
 class Strike(NamedTuple):
     """A fault that was really carried out: its kind, when (epoch ms), and the shards it may have stopped.
 
-    Where `heirs` is given, a shard has recovered when one of these workers has committed.
+    Where `successors` is given, a shard has recovered when one of these workers has committed.
     """
 
     kind: str
     at_ms: int
     shards: frozenset[str]
-    heirs: frozenset[str] | None = None
+    successors: frozenset[str] | None = None
 
 
 class Timeline:
@@ -51,10 +51,14 @@ class Timeline:
             words = " ".join(f"{name}={value}" for name, value in ids.items() if value not in (None, [], ""))
             print(f"{self.seconds:7.1f} s  {event}  {words}", flush=True)  # noqa: T201 - what the run shows
 
-    def strike(self, kind: str, shards: Iterable[str], *, heirs: Iterable[str] | None = None, **ids: object) -> None:
+    def strike(
+        self, kind: str, shards: Iterable[str], *, successors: Iterable[str] | None = None, **ids: object
+    ) -> None:
         """Write down a fault at the moment it happens."""
         struck = frozenset(shards)
-        self.strikes.append(Strike(kind, self._clock.now_ms(), struck, None if heirs is None else frozenset(heirs)))
+        self.strikes.append(
+            Strike(kind, self._clock.now_ms(), struck, None if successors is None else frozenset(successors))
+        )
         self.note(kind, **ids, shards=sorted(struck))
 
     def skip(self, kind: str, why: str) -> None:

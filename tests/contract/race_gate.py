@@ -22,6 +22,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from archive.clock import SystemClock
+from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -133,7 +134,9 @@ def _connections(url: str) -> Iterator[list[socket.socket]]:
     sockets: list[socket.socket] = []
     try:
         for _ in range(CONNECTIONS):
-            connection = socket.create_connection((address.hostname or "", address.port or 80), timeout=30)
+            connection = socket.create_connection(
+                (address.hostname or "", address.port or 80), timeout=PATIENCE_SECONDS
+            )
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sockets.append(connection)
         yield sockets

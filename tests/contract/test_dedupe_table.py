@@ -10,7 +10,9 @@ from archive.clock import SystemClock, new_id
 from archive.errors import FormatError, StoreRefused
 from archive.format.position import Position
 from archive.retry import Backoff, until_known
-from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, ShardTail, make_claims_client
+from consumer.dedupe import tail_rows
+from consumer.dedupe.table import Claim, DedupeTable, DynamoDedupeTable, Owner, make_claims_client
+from consumer.dedupe.tail_rows import LONGEST_STATE_BYTES, ShardTail, tail_item
 from consumer.dedupe.watermarks import Watermarks
 from demo.embedded import REGION, EmbeddedAws
 from tests.fakes.dedupe_table import MemoryDedupeTable
@@ -37,17 +39,19 @@ def table(request: pytest.FixtureRequest) -> Iterator[DedupeTable]:
 
 def test_the_first_claim_wins_and_keeps_winning(table: DedupeTable) -> None:
     """The owner is told to everybody who comes later, and to itself."""
-    assert table.claim("x", "one", expires=100, now=1) == "one"
-    assert table.claim("x", "two", expires=100, now=1) == "one"
-    assert table.claim("x", "one", expires=100, now=2) == "one"
-    assert table.claim("y", "two", expires=100, now=2) == "two"
+    one, two = Claim("x", "one", "d1"), Claim("x", "two", "d2")
+    assert table.claim(one, expires=100, now=1) == Owner("one", "d1")
+    assert table.claim(two, expires=100, now=1) == Owner("one", "d1")
+    assert table.claim(one, expires=100, now=2) == Owner("one", "d1")
+    assert table.claim(two._replace(event_id="y"), expires=100, now=2) == Owner("two", "d2")
 
 
 def test_a_claim_that_has_run_out_can_be_taken(table: DedupeTable) -> None:
     """The condition looks at the expiry itself: DynamoDB deletes late."""
-    assert table.claim("x", "one", expires=10, now=1) == "one"
-    assert table.claim("x", "two", expires=99, now=10) == "one"
-    assert table.claim("x", "two", expires=99, now=11) == "two"
+    one, two = Claim("x", "one", "d1"), Claim("x", "two", "d2")
+    assert table.claim(one, expires=10, now=1) == Owner("one", "d1")
+    assert table.claim(two, expires=99, now=10) == Owner("one", "d1")
+    assert table.claim(two, expires=99, now=11) == Owner("two", "d2")
 
 
 def test_of_many_claims_at_once_one_wins(table: DedupeTable) -> None:
@@ -56,22 +60,66 @@ def test_of_many_claims_at_once_one_wins(table: DedupeTable) -> None:
         for event in range(10):
             names = [f"{event}-{n}" for n in range(16)]
             owners = set(
-                pool.map(lambda name, event=event: table.claim(f"e{event}", name, expires=100, now=1), names)
+                pool.map(
+                    lambda name, event=event: table.claim(Claim(f"e{event}", name, f"d{name}"), expires=100, now=1),
+                    names,
+                )
             )
             assert len(owners) == 1
-            assert owners < set(names)
+            assert owners < {Owner(name, f"d{name}") for name in names}
 
 
 def test_a_tail_is_read_back(table: DedupeTable) -> None:
     """Position and watermarks of one shard; another shard has none."""
     state = Watermarks()
     state.take("p", 7, ordered=False)
-    table.write_tail("stream/shard", ShardTail(Position(5, 1), state))
+    table.write_tail("stream/shard", ShardTail(Position(5, 1), state, (29_000_000, Position(3))))
     row = table.read_tail("stream/shard")
     assert row is not None
-    assert row.position == Position(5, 1)
+    assert (row.position, row.slot) == (Position(5, 1), (29_000_000, Position(3)))
+    assert row.watermarks is not None
     assert row.watermarks.encode() == state.encode()
     assert table.read_tail("stream/other") is None
+
+
+@pytest.mark.parametrize("producers", [500, 1000])
+def test_a_tail_is_written_whatever_its_state_takes(table: DedupeTable, producers: int) -> None:
+    """An item ends at 400 KB: the tail comes back without its watermarks, or with all of them."""
+    state = Watermarks()
+    for producer in range(producers):
+        for number in range(32):
+            state.take(f"p{producer}", 10**7 + 2 * number, ordered=False)
+    table.write_tail("stream/shard", ShardTail(Position(5), state, (29_000_000, Position(3))))
+    row = table.read_tail("stream/shard")
+    assert row is not None
+    assert (row.position, row.slot) == (Position(5), (29_000_000, Position(3)))
+    assert (row.watermarks is None) == (len(state.encode()) > LONGEST_STATE_BYTES)
+
+
+def test_an_item_above_400_kb_is_refused(table: DedupeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is why: the row of a state that is too long would end every life of its shard."""
+    monkeypatch.setattr(tail_rows, "LONGEST_STATE_BYTES", 1 << 30)
+    state = Watermarks()
+    for producer in range(1000):
+        state.take(f"p{producer}" + "x" * 400, 10**7, ordered=False)
+    with pytest.raises(StoreRefused, match="size has exceeded"):
+        table.write_tail("stream/shard", ShardTail(Position(5), state))
+
+
+@pytest.mark.parametrize("field", ["position", "watermarks", "first"])
+def test_a_tail_that_cannot_be_read_is_none(embedded_aws: EmbeddedAws, field: str) -> None:
+    """The row is a hint: the archive has what it says. So is one of a version that wrote less."""
+    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint)
+    name = f"dedupe-{new_id()[:8]}"
+    table = ready(DynamoDedupeTable(client, name))
+    item = tail_item("stream/shard", ShardTail(Position(5), Watermarks(), (29_000_000, Position(3))))
+    client.put_item(TableName=name, Item=item | {field: {"S": "rubbish"}})
+    assert table.read_tail("stream/shard") is None
+    old = {part: item[part] for part in ("id", "position", "watermarks")}
+    client.put_item(TableName=name, Item=old)
+    row = table.read_tail("stream/shard")
+    assert row is not None
+    assert (row.position, row.slot) == (Position(5), None)
 
 
 def test_the_table_is_made_once_with_time_to_live(embedded_aws: EmbeddedAws) -> None:
@@ -93,12 +141,21 @@ def test_a_foreign_item_is_an_error_that_names_it(embedded_aws: EmbeddedAws) -> 
     table = ready(DynamoDedupeTable(client, name))
     client.put_item(TableName=name, Item={"id": {"S": "e:x"}, "other": {"S": "1"}})
     with pytest.raises(FormatError, match="owner"):
-        table.claim("x", "one", expires=100, now=1)
+        table.claim(Claim("x", "one", "d"), expires=100, now=1)
+
+
+def test_a_claim_of_before_there_were_digests_has_none(embedded_aws: EmbeddedAws) -> None:
+    """Its owner is told all the same."""
+    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint)
+    name = f"dedupe-{new_id()[:8]}"
+    table = ready(DynamoDedupeTable(client, name))
+    client.put_item(TableName=name, Item={"id": {"S": "e:x"}, "owner": {"S": "old"}, "expires": {"N": "100"}})
+    assert table.claim(Claim("x", "one", "d"), expires=200, now=1) == Owner("old", None)
 
 
 def test_a_missing_table_is_refused_with_the_next_step(embedded_aws: EmbeddedAws) -> None:
     """A table that was deleted under a running processor is no outage to wait for."""
     client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint)
     with pytest.raises(StoreRefused) as caught:
-        DynamoDedupeTable(client, "nobody-made-this").claim("x", "one", expires=100, now=1)
+        DynamoDedupeTable(client, "nobody-made-this").claim(Claim("x", "one", "d"), expires=100, now=1)
     assert caught.value.next_step

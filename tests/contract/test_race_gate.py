@@ -9,6 +9,7 @@ import pytest
 
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from tests.contract.race_gate import CONNECTIONS, KEYS, Endpoint, assert_exact, run_races
+from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -23,7 +24,7 @@ class CarelessStore(NamedTuple):
     def wait_for_checks(self) -> None:
         """Wait until the requests of one race have all been checked."""
         for _ in range(CONNECTIONS):
-            assert self.checks.acquire(timeout=10)
+            assert self.checks.acquire(timeout=PATIENCE_SECONDS)
 
 
 def test_embedded_s3_lets_exactly_one_conditional_put_win(
@@ -77,7 +78,7 @@ def careless_store() -> Iterator[CarelessStore]:
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(run()))
     thread.start()
-    assert up.wait(10)
+    assert up.wait(PATIENCE_SECONDS)
     yield CarelessStore(address[0], checks)
     loop.call_soon_threadsafe(done.set)
     thread.join()

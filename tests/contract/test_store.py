@@ -12,6 +12,7 @@ from archive.errors import StoreRefused
 from archive.store.objects import ObjectStore, PutOutcome
 from archive.store.s3 import S3Store
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
+from tests.witness.waiting import PATIENCE_SECONDS
 
 TYPE = "application/gzip"
 WALL = SystemClock()
@@ -97,7 +98,7 @@ def test_of_many_clients_one_wins(place: Place) -> None:
     clients, gate = [place.client() for _ in range(8)], Barrier(8)
 
     def race(number: int, key: str) -> PutOutcome:
-        gate.wait(timeout=30)
+        gate.wait(timeout=PATIENCE_SECONDS)
         return clients[number].put_if_absent(key, b"%d" % number, {"writer": str(number)}, TYPE)
 
     with ThreadPoolExecutor(8) as pool:

@@ -13,15 +13,18 @@ from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from compaction.inventory.checkpoints import Checkpoints
+from compaction.inventory.owner import parse_stream_arn
 from compaction.job.context import Engine, JobContext, Shuffle
 from compaction.tasks.event_ids import Layout, find_copies
 from compaction.tasks.task import Order, TaskResult, run, run_collecting
 from compaction.verdict.findings import Finding
 from tests.corpus.expected import Expected, Seen
-from tests.corpus.model import PREFIX
+from tests.corpus.model import PREFIX, STREAM_ARN
 from tests.fakes.clock import ManualClock
 
 _NUMBERS = itertools.count(1)
+OWNER = parse_stream_arn(STREAM_ARN)
+assert OWNER is not None
 
 
 def in_process(orders: Sequence[Order]) -> list[TaskResult]:
@@ -73,6 +76,7 @@ def job_context(
         engine=engine,
         checkpoints=lambda: Checkpoints(checkpoints or {}),
         version="test",
+        owner=OWNER,
         shuffle=shuffle,
     )
 

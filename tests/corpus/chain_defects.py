@@ -23,7 +23,7 @@ def missing_day(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Delete every segment of the day, of a shard that goes on in the next one or has an end."""
     del index
     inside = set(shard.in_day(corpus.day))
-    shard.segments = [one for number, one in enumerate(shard.segments) if number not in inside]
+    shard.segments = [segment for number, segment in enumerate(shard.segments) if number not in inside]
     return [Expected(Code.BROKEN_CHAIN, shard.shard_id, (shard.segments[-1].key,))]
 
 
@@ -37,12 +37,16 @@ def missing_tail(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
 def overlapping_segments(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Let a segment hold the first two records of the next one too."""
     del corpus
-    one, following = shard.segments[index], shard.segments[index + 1]
+    segment, following = shard.segments[index], shard.segments[index + 1]
     shared = [
-        msgspec.structs.replace(record, arrival_ms=one.records[-1].arrival_ms) for record in following.records[:2]
+        msgspec.structs.replace(record, arrival_ms=segment.records[-1].arrival_ms) for record in following.records[:2]
     ]
     made = make_segment(
-        shard.shard_id, one.metadata.minute, one.records + shared, one.metadata.after, one.metadata.writer
+        shard.shard_id,
+        segment.metadata.minute,
+        segment.records + shared,
+        segment.metadata.after,
+        segment.metadata.writer,
     )
     shard.segments[index] = made
     keys = (made.key, following.key)
@@ -55,11 +59,13 @@ def overlapping_segments(corpus: Corpus, shard: Shard, index: int) -> list[Expec
 def forked_chain(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Cut a segment in two that both claim the same predecessor."""
     del corpus
-    one = shard.segments[index]
-    half = len(one.records) // 2
+    segment = shard.segments[index]
+    half = len(segment.records) // 2
     halves = [
-        make_segment(shard.shard_id, one.metadata.minute, records, one.metadata.after, f"fork-{number}-{one.key}")
-        for number, records in enumerate((one.records[:half], one.records[half:]))
+        make_segment(
+            shard.shard_id, segment.metadata.minute, records, segment.metadata.after, f"fork-{number}-{segment.key}"
+        )
+        for number, records in enumerate((segment.records[:half], segment.records[half:]))
     ]
     shard.segments[index : index + 1] = halves
     return [Expected(Code.FORKED_CHAIN, shard.shard_id, (halves[1].key,))]
@@ -68,17 +74,17 @@ def forked_chain(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
 def unproven_continuity(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Mark a segment as one before which records may have been trimmed."""
     del corpus
-    one = shard.segments[index]
-    one.fields["continuity"] = "unproven"
-    return [Expected(Code.UNPROVEN_CONTINUITY, shard.shard_id, (one.key,), severity="unknown")]
+    segment = shard.segments[index]
+    segment.fields["continuity"] = "unproven"
+    return [Expected(Code.UNPROVEN_CONTINUITY, shard.shard_id, (segment.key,), severity="unknown")]
 
 
 def lost_continuity(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Mark a segment as one before which records were trimmed."""
     del corpus
-    one = shard.segments[index]
-    one.fields["continuity"] = "lost"
-    return [Expected(Code.BROKEN_CHAIN, shard.shard_id, (one.key,))]
+    segment = shard.segments[index]
+    segment.fields["continuity"] = "lost"
+    return [Expected(Code.BROKEN_CHAIN, shard.shard_id, (segment.key,))]
 
 
 def missing_start(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
@@ -100,7 +106,9 @@ def missing_first(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
 def unproven_end(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Take away what proves the end of a shard's day."""
     del index
-    shard.segments = [one for one in shard.segments if one.metadata.minute < corpus.day.shift(1).first_minute]
+    shard.segments = [
+        segment for segment in shard.segments if segment.metadata.minute < corpus.day.shift(1).first_minute
+    ]
     shard.end, shard.checkpoint = None, None
     tail = shard.segments[-1]
     return [Expected(Code.UNPROVEN_END, shard.shard_id, (tail.key,), severity="unknown")]
@@ -109,7 +117,9 @@ def unproven_end(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
 def expired_end(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Let end.json say that the shard's end could not be read any more."""
     del index
-    shard.segments = [one for one in shard.segments if one.metadata.minute < corpus.day.shift(1).first_minute]
+    shard.segments = [
+        segment for segment in shard.segments if segment.metadata.minute < corpus.day.shift(1).first_minute
+    ]
     tail = shard.segments[-1]
     written_at = f"{corpus.day.shift(1)}T00:10:00.000Z"
     shard.end = msgspec.structs.replace(
@@ -130,7 +140,7 @@ def wrong_end(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
 def _begin_in_day(corpus: Corpus, shard: Shard) -> None:
     """Let the shard begin with its first segment of the day."""
     first = shard.in_day(corpus.day)[0]
-    shard.segments = [copy_of(one) for one in shard.segments[first:]]
+    shard.segments = [copy_of(segment) for segment in shard.segments[first:]]
     start = shard.segments[0]
     fields = {**start.metadata.encode(), "after": "TRIM_HORIZON"}
     start.metadata = SegmentMetadata.decode(fields)

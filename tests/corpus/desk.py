@@ -1,6 +1,7 @@
 """An archive and an output in two folders, and the nightly job's runs on them."""
 
 import json
+import os
 from pathlib import Path
 
 import msgspec
@@ -65,9 +66,13 @@ class Desk:
         given = self.context()._replace(**changes)  # type: ignore[arg-type]
         return compact_day(given, self._retrying(storage or self.storage), day, options)
 
-    def publisher(self) -> Publisher:
+    def publisher(self, storage: Storage | None = None) -> Publisher:
         """Return the publisher of the day."""
-        return Publisher(self._retrying(self.storage), DayFolder(self.out.prefix, DAY))
+        return Publisher(self._retrying(storage or self.storage), DayFolder(self.out.prefix, DAY))
+
+    def age(self, key: str, modified_ms: int) -> None:
+        """Let a file of the output be written at another time."""
+        os.utime(self.storage.uri(key), ns=(modified_ms * 1_000_000,) * 2)
 
     def _retrying(self, storage: Storage) -> RetryingStorage:
         return RetryingStorage(storage, self.context().archive.new_backoff)
@@ -77,7 +82,7 @@ class Desk:
         pointer = self.publisher().current().pointer
         if pointer is None:
             return []
-        manifest = self.publisher().manifest(pointer.generation)
+        manifest = self.publisher().manifest(pointer)
         assert manifest is not None
         rows = []
         for file in manifest.files:
@@ -158,12 +163,12 @@ def repeated() -> tuple[Corpus, list[Row]]:
     ]
 
 
-def expire(mill: Mill, generation: str) -> None:
-    """Delete the raw objects of the day before, as `minutebook expire` does."""
-    yesterday = DAY.shift(-1)
+def expire(mill: Mill, generation: str, days: int = 1) -> None:
+    """Delete the raw objects of the day that lies so many days before, as `minutebook expire` does."""
+    expired = DAY.shift(-days)
     tombstone = {
         "format": 1,
-        "day": str(yesterday),
+        "day": str(expired),
         "generation": generation,
         "segments": 0,
         "bytes": 0,
@@ -171,13 +176,13 @@ def expire(mill: Mill, generation: str) -> None:
             shard.shard_id: {
                 "runs": [
                     {
-                        "after": str(one.metadata.after),
-                        "first": str(one.metadata.first),
-                        "last": str(one.metadata.last),
+                        "after": str(segment.metadata.after),
+                        "first": str(segment.metadata.first),
+                        "last": str(segment.metadata.last),
                         "segments": 1,
                     }
-                    for one in shard.segments
-                    if one.metadata.minute in yesterday
+                    for segment in shard.segments
+                    if segment.metadata.minute in expired
                 ],
                 "kept": [],
             }
@@ -187,5 +192,5 @@ def expire(mill: Mill, generation: str) -> None:
         "written_at": "t",
     }
     store = open_storage(Address(None, str(mill.raw)))
-    store.put_if_absent(f"{PREFIX}_expired/{yesterday}.json", json.dumps(tombstone).encode(), {}, "application/json")
-    store.delete([row.key for row in store.list_objects(yesterday.path(PREFIX))])
+    store.put_if_absent(f"{PREFIX}_expired/{expired}.json", json.dumps(tombstone).encode(), {}, "application/json")
+    store.delete([row.key for row in store.list_objects(expired.path(PREFIX))])

@@ -14,46 +14,46 @@ from tests.corpus.model import PREFIX, Corpus, Shard, Stored
 def repeated_event(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Let two records of a segment repeat the event of a third: a producer's retries, a moment later."""
     del corpus
-    one = shard.segments[index]
-    _give_event(one, (0, 2, 4), f"{shard.shard_id} thrice")
-    return [Expected(Code.PRODUCER_DUPLICATE, shard.shard_id, (one.key,), 2, "warning", Seen.KEYS)]
+    chosen = shard.segments[index]
+    _give_event(chosen, (0, 2, 4), f"{shard.shard_id} thrice")
+    return [Expected(Code.PRODUCER_DUPLICATE, shard.shard_id, (chosen.key,), 2, "warning", Seen.KEYS)]
 
 
 def repeated_later(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Let the last segment of the shard's day repeat an event of this one."""
-    one, last = shard.segments[index], shard.segments[shard.in_day(corpus.day)[-1]]
-    for segment in (one, last):
+    chosen, last = shard.segments[index], shard.segments[shard.in_day(corpus.day)[-1]]
+    for segment in (chosen, last):
         _give_event(segment, (1,), f"{shard.shard_id} again")
     return [Expected(Code.PRODUCER_DUPLICATE, shard.shard_id, (last.key,), 1, "warning", Seen.KEYS)]
 
 
 def repeated_after_midnight(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Let a segment repeat an event of the day before, twice."""
-    one, before = shard.segments[index], shard.segments[0]
+    chosen, before = shard.segments[index], shard.segments[0]
     assert before.metadata.minute not in corpus.day
     _give_event(before, (5,), f"{shard.shard_id} yesterday")
-    _give_event(one, (0, 3), f"{shard.shard_id} yesterday")
-    return [Expected(Code.PRODUCER_DUPLICATE, shard.shard_id, (one.key,), 2, "warning", Seen.KEYS)]
+    _give_event(chosen, (0, 3), f"{shard.shard_id} yesterday")
+    return [Expected(Code.PRODUCER_DUPLICATE, shard.shard_id, (chosen.key,), 2, "warning", Seen.KEYS)]
 
 
 def repeated_in_another_shard(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Let a segment repeat an event that arrived earlier, in the last shard."""
     other = corpus.shards[-1]
     assert other is not shard
-    one, first = shard.segments[index], other.segments[other.in_day(corpus.day)[0]]
+    chosen, first = shard.segments[index], other.segments[other.in_day(corpus.day)[0]]
     number = int(shard.shard_id.rpartition("-")[2]) % len(first.records)
-    for segment, place in ((one, 2), (first, number)):
+    for segment, place in ((chosen, 2), (first, number)):
         _give_event(segment, (place,), f"{shard.shard_id} elsewhere")
-    return [Expected(Code.PRODUCER_DUPLICATE, shard.shard_id, (one.key,), 1, "warning", Seen.KEYS)]
+    return [Expected(Code.PRODUCER_DUPLICATE, shard.shard_id, (chosen.key,), 1, "warning", Seen.KEYS)]
 
 
-def _give_event(one: Stored, places: Sequence[int], event: str) -> None:
+def _give_event(chosen: Stored, places: Sequence[int], event: str) -> None:
     """Let records carry the event of this id."""
     for place in places:
-        one.records[place] = msgspec.structs.replace(one.records[place], data=f'{{"n":"{event}"}}'.encode())
-    payload = sum(len(record.data) for record in one.records)
-    one.metadata = msgspec.structs.replace(one.metadata, payload_bytes=payload)
-    one.seal()
+        chosen.records[place] = msgspec.structs.replace(chosen.records[place], data=f'{{"n":"{event}"}}'.encode())
+    payload = sum(len(record.data) for record in chosen.records)
+    chosen.metadata = msgspec.structs.replace(chosen.metadata, payload_bytes=payload)
+    chosen.seal()
 
 
 def dropped_without_original(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
@@ -65,16 +65,18 @@ def dropped_without_original(corpus: Corpus, shard: Shard, index: int) -> list[E
 
 def drop_records(corpus: Corpus, shard: Shard, index: int, originals: Mapping[int, str]) -> None:
     """Drop records of a segment; `originals` maps the number of each to what it is called a duplicate of."""
-    one = shard.segments[index]
-    by_place = {place % len(one.records): original for place, original in originals.items()}
-    made = SegmentWriter(shard.shard_id, one.metadata.minute)
-    for place, record in enumerate(one.records):
+    chosen = shard.segments[index]
+    by_place = {place % len(chosen.records): original for place, original in originals.items()}
+    made = SegmentWriter(shard.shard_id, chosen.metadata.minute)
+    for place, record in enumerate(chosen.records):
         if place in by_place:
             made.drop(record, by_place[place])
         else:
             made.extend([record])
-    one.metadata = made.metadata(after=one.metadata.after, writer=f"dropper-{shard.shard_id}-{index}")
-    one.records = [record for place, record in enumerate(one.records) if place not in by_place]
-    one.body, one.fields = made.body(), one.metadata.encode()
-    key = duplicates_key(PREFIX, shard.shard_id, one.metadata.minute, one.metadata.first, one.metadata.writer)
+    chosen.metadata = made.metadata(after=chosen.metadata.after, writer=f"dropper-{shard.shard_id}-{index}")
+    chosen.records = [record for place, record in enumerate(chosen.records) if place not in by_place]
+    chosen.body, chosen.fields = made.body(), chosen.metadata.encode()
+    key = duplicates_key(
+        PREFIX, shard.shard_id, chosen.metadata.minute, chosen.metadata.first, chosen.metadata.writer
+    )
     corpus.objects[key] = (made.duplicates_body(), {})

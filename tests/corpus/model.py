@@ -23,7 +23,7 @@ from tests.fakes.archive_scene import ArchiveScene, end_marker
 from tests.fakes.stream import DAY_MS
 
 PREFIX = "raw/"
-STREAM_ARN = "arn:aws:kinesis:eu-central-1:000000000000:stream/corpus"
+STREAM_ARN = "arn:aws:kinesis:us-east-1:000000000000:stream/corpus"
 _FIRST_SEQUENCE = 49_680_430_009_993_180_326_445_188_721_472_315_949_130_085_524_050_018_306
 
 

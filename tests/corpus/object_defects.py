@@ -11,122 +11,122 @@ from tests.corpus.model import PREFIX, Corpus, Shard, body_of
 
 def copied_object(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Copy a segment to another minute's folder of the same day."""
-    one = shard.segments[index]
+    segment = shard.segments[index]
     minute = corpus.day.first_minute + 300 + corpus.rng.randrange(100)
-    key = segment_key(PREFIX, shard.shard_id, minute, one.metadata.first)
-    corpus.objects[key] = (one.body, one.fields)
-    return [Expected(Code.IDENTICAL_SEGMENT, shard.shard_id, (key, one.key), len(one.records))]
+    key = segment_key(PREFIX, shard.shard_id, minute, segment.metadata.first)
+    corpus.objects[key] = (segment.body, segment.fields)
+    return [Expected(Code.IDENTICAL_SEGMENT, shard.shard_id, (key, segment.key), len(segment.records))]
 
 
 def copied_to_a_foreign_name(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Copy a segment to a key that is none of ours."""
-    one = shard.segments[index]
-    key = one.key.replace(".jsonl.gz", "-copy.jsonl.gz")
-    corpus.objects[key] = (one.body, one.fields)
-    return [Expected(Code.IDENTICAL_SEGMENT, shard.shard_id, (key, one.key), len(one.records))]
+    segment = shard.segments[index]
+    key = segment.key.replace(".jsonl.gz", "-copy.jsonl.gz")
+    corpus.objects[key] = (segment.body, segment.fields)
+    return [Expected(Code.IDENTICAL_SEGMENT, shard.shard_id, (key, segment.key), len(segment.records))]
 
 
 def copied_from_another_day(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Copy a segment of the day before into the day."""
     del index
-    one = shard.segments[0]
-    assert one.metadata.minute not in corpus.day
-    key = segment_key(PREFIX, shard.shard_id, corpus.day.first_minute + 1000, one.metadata.first)
-    corpus.objects[key] = (one.body, one.fields)
-    return [Expected(Code.IDENTICAL_SEGMENT, shard.shard_id, (key, one.key), len(one.records))]
+    segment = shard.segments[0]
+    assert segment.metadata.minute not in corpus.day
+    key = segment_key(PREFIX, shard.shard_id, corpus.day.first_minute + 1000, segment.metadata.first)
+    corpus.objects[key] = (segment.body, segment.fields)
+    return [Expected(Code.IDENTICAL_SEGMENT, shard.shard_id, (key, segment.key), len(segment.records))]
 
 
 def truncated_object(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Cut a body short."""
     del corpus
-    one = shard.segments[index]
-    one.body = one.body[: len(one.body) // 2]
-    return [Expected(Code.UNREADABLE_OBJECT, shard.shard_id, (one.key,), seen=Seen.KEYS)]
+    segment = shard.segments[index]
+    segment.body = segment.body[: len(segment.body) // 2]
+    return [Expected(Code.UNREADABLE_OBJECT, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
 
 
 def flipped_bit(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Change the CRC in a gzip trailer."""
     del corpus
-    one = shard.segments[index]
-    one.body = one.body[:-8] + bytes([one.body[-8] ^ 1]) + one.body[-7:]
-    return [Expected(Code.UNREADABLE_OBJECT, shard.shard_id, (one.key,), seen=Seen.KEYS)]
+    segment = shard.segments[index]
+    segment.body = segment.body[:-8] + bytes([segment.body[-8] ^ 1]) + segment.body[-7:]
+    return [Expected(Code.UNREADABLE_OBJECT, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
 
 
 def swapped_lines(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Exchange two neighbouring lines."""
-    one = shard.segments[index]
-    place = corpus.rng.randrange(len(one.records) - 1)
-    one.records[place], one.records[place + 1] = one.records[place + 1], one.records[place]
-    one.body = body_of(shard.shard_id, one.metadata.minute, one.records)
-    return [Expected(Code.OUT_OF_ORDER, shard.shard_id, (one.key,), seen=Seen.KEYS)]
+    segment = shard.segments[index]
+    place = corpus.rng.randrange(len(segment.records) - 1)
+    segment.records[place], segment.records[place + 1] = segment.records[place + 1], segment.records[place]
+    segment.body = body_of(shard.shard_id, segment.metadata.minute, segment.records)
+    return [Expected(Code.OUT_OF_ORDER, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
 
 
 def edited_count(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Change the number of records in the metadata."""
     del corpus
-    one = shard.segments[index]
-    one.fields["records"] = str(len(one.records) + 2)
-    return [Expected(Code.COUNT_MISMATCH, shard.shard_id, (one.key,), 2, seen=Seen.KEYS)]
+    segment = shard.segments[index]
+    segment.fields["records"] = str(len(segment.records) + 2)
+    return [Expected(Code.COUNT_MISMATCH, shard.shard_id, (segment.key,), 2, seen=Seen.KEYS)]
 
 
 def edited_payload_bytes(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Change the number of payload bytes in the metadata."""
     del corpus
-    one = shard.segments[index]
-    one.fields["payload-bytes"] = str(one.metadata.payload_bytes + 1)
-    return [Expected(Code.COUNT_MISMATCH, shard.shard_id, (one.key,), seen=Seen.KEYS)]
+    segment = shard.segments[index]
+    segment.fields["payload-bytes"] = str(segment.metadata.payload_bytes + 1)
+    return [Expected(Code.COUNT_MISMATCH, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
 
 
 def lost_line(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Leave a line out of a body."""
-    one = shard.segments[index]
-    del one.records[corpus.rng.randrange(len(one.records))]
-    one.body = body_of(shard.shard_id, one.metadata.minute, one.records)
-    return [Expected(Code.COUNT_MISMATCH, shard.shard_id, (one.key,), seen=Seen.KEYS)]
+    segment = shard.segments[index]
+    del segment.records[corpus.rng.randrange(len(segment.records))]
+    segment.body = body_of(shard.shard_id, segment.metadata.minute, segment.records)
+    return [Expected(Code.COUNT_MISMATCH, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
 
 
 def repeated_line(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Write a line twice, and count it twice."""
-    one = shard.segments[index]
-    place = corpus.rng.randrange(len(one.records))
-    one.records.insert(place, one.records[place])
-    payload = one.metadata.payload_bytes + len(one.records[place].data)
-    one.metadata = msgspec.structs.replace(one.metadata, records=len(one.records), payload_bytes=payload)
-    one.seal()
-    return [Expected(Code.DUPLICATE_RECORD, shard.shard_id, (one.key,), seen=Seen.KEYS)]
+    segment = shard.segments[index]
+    place = corpus.rng.randrange(len(segment.records))
+    segment.records.insert(place, segment.records[place])
+    payload = segment.metadata.payload_bytes + len(segment.records[place].data)
+    segment.metadata = msgspec.structs.replace(segment.metadata, records=len(segment.records), payload_bytes=payload)
+    segment.seal()
+    return [Expected(Code.DUPLICATE_RECORD, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
 
 
 def edited_arrival(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Change the first arrival time in the metadata."""
     del corpus
-    one = shard.segments[index]
-    one.fields["arrival-min"] = str(one.metadata.arrival_min_ms - 1)
-    return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (one.key,), seen=Seen.KEYS)]
+    segment = shard.segments[index]
+    segment.fields["arrival-min"] = str(segment.metadata.arrival_min_ms - 1)
+    return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
 
 
 def edited_minute(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Change the minute in the metadata to the one before, within the day."""
     del corpus
-    one = shard.segments[index]
-    metadata = msgspec.structs.replace(one.metadata, minute=one.metadata.minute + 1)
-    one.fields = metadata.encode()
-    return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (one.key,))]
+    segment = shard.segments[index]
+    metadata = msgspec.structs.replace(segment.metadata, minute=segment.metadata.minute + 1)
+    segment.fields = metadata.encode()
+    return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (segment.key,))]
 
 
 def unreadable_metadata(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Break a field of the metadata."""
     del corpus
-    one = shard.segments[index]
-    one.fields["last"] = "somewhere"
-    return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (one.key,))]
+    segment = shard.segments[index]
+    segment.fields["last"] = "somewhere"
+    return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (segment.key,))]
 
 
 def torn_object(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Take the metadata from a segment."""
     del corpus
-    one = shard.segments[index]
-    one.fields = {}
-    return [Expected(Code.FOREIGN_OBJECT, shard.shard_id, (one.key,))]
+    segment = shard.segments[index]
+    segment.fields = {}
+    return [Expected(Code.FOREIGN_OBJECT, shard.shard_id, (segment.key,))]
 
 
 def foreign_object(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
@@ -141,18 +141,18 @@ def foreign_object(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
 def wrong_minute(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Let two records of a segment have arrived in the minute after."""
     del corpus
-    one = shard.segments[index]
+    segment = shard.segments[index]
     for place in (-2, -1):
-        late = one.records[place].arrival_ms + MINUTE_MS
-        one.records[place] = msgspec.structs.replace(one.records[place], arrival_ms=late)
-    one.metadata = msgspec.structs.replace(one.metadata, arrival_max_ms=one.records[-1].arrival_ms)
-    one.seal()
-    return [Expected(Code.WRONG_MINUTE, shard.shard_id, (one.key,), 2, seen=Seen.KEYS)]
+        late = segment.records[place].arrival_ms + MINUTE_MS
+        segment.records[place] = msgspec.structs.replace(segment.records[place], arrival_ms=late)
+    segment.metadata = msgspec.structs.replace(segment.metadata, arrival_max_ms=segment.records[-1].arrival_ms)
+    segment.seal()
+    return [Expected(Code.WRONG_MINUTE, shard.shard_id, (segment.key,), 2, seen=Seen.KEYS)]
 
 
 def other_shards_line(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Let the lines of a segment name another shard."""
     del corpus
-    one = shard.segments[index]
-    one.body = body_of("shardId-000000000999", one.metadata.minute, one.records)
-    return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (one.key,), len(one.records), seen=Seen.KEYS)]
+    segment = shard.segments[index]
+    segment.body = body_of("shardId-000000000999", segment.metadata.minute, segment.records)
+    return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (segment.key,), len(segment.records), seen=Seen.KEYS)]

@@ -6,7 +6,7 @@ import random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.clock import SystemClock
+from archive.clock import SystemClock, new_id
 from archive.format.day import Day
 from archive.format.minute import iso_time
 from archive.retry import Backoff
@@ -49,18 +49,19 @@ class Shelf:
             if part and off_ms and number == len(counts) - 1:
                 part[-1]["arrival_time"] = pa.scalar(day.begin_ms + off_ms, pa.timestamp("ms", "UTC")).as_py()
             key = f"{publisher.folder.generation(generation)}part-{number:05d}.parquet"
-            sink = self.storage.open_write(key, "application/vnd.apache.parquet")
+            sink = self.storage.open_write(key, "application/vnd.apache.parquet", self.waits)
             pq.write_table(pa.Table.from_pylist(part, SCHEMA), pa.PythonFile(sink, mode="w"), compression="zstd")
             sink.close()
             files.append(File(key=key, rows=count, bytes=sink.size))
             rows += part
-        manifest = publisher.put_manifest(_manifest(day, generation, files, iso_time(self.clock.now_ms())))
+        manifest = _manifest(day, generation, files, iso_time(self.clock.now_ms()))
+        publisher.put_manifest(manifest)
         assert publisher.swap_pointer(manifest, publisher.current(), f"run-{next(_NUMBERS)}", manifest.written_at)
         return rows
 
     def commit(self, table: DayTable, day: Day) -> TableCommit | None:
         """Bring the table into step with the day's pointer."""
-        return TableCommitter(table, self.publisher(day), self.clock).commit()
+        return TableCommitter(table, self.publisher(day), self.clock, new_id).commit()
 
 
 def keys_of(rows: list[Row]) -> list[tuple[object, ...]]:

@@ -11,6 +11,7 @@ from consumer.status.report import StatusReport
 from tests.e2e import counting_processor
 from tests.e2e.harness import Application
 from tests.e2e.worker import Worker
+from tests.witness.waiting import PATIENCE_SECONDS, wait_until
 
 _BIN = Path(sys.executable).parent
 
@@ -35,13 +36,25 @@ def status(app: Application) -> StatusReport:
     return msgspec.json.decode(answer.text, type=StatusReport)
 
 
+def settled_status(app: Application) -> StatusReport:
+    """Run it until it knows about every lease: a busy worker renews late, and is then rightly called unknown."""
+    found: list[StatusReport] = []
+
+    def knows_all() -> bool:
+        found.append(status(app))
+        return all(shard.lease != "unknown" for shard in found[-1].shards)
+
+    wait_until(knows_all, "status knows about every lease")
+    return found[-1]
+
+
 def _run(app: Application, command: str, *options: str) -> Answer:
     done = subprocess.run(
         [str(_BIN / "minutebook"), command, str(app.properties("command")), *options],
         env={**app.environment(), "COLUMNS": "300"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     return Answer(code=done.returncode, text=done.stdout + done.stderr)

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", StartMarker, EndMarker)
 
-START_SECONDS = 90
-"""What a first start may take on a busy machine: KCL waits up to 30 s on an empty lease table."""
 PREFIX = "raw/"
 _BIN = Path(sys.executable).parent
 _LOGBACK = Path(__file__).parents[2] / "properties" / "logback.xml"
@@ -38,15 +36,15 @@ _QUICK = {
     "retrievalMode": "POLLING",
     "metricsLevel": "NONE",
     "disableWorkerMetrics": "true",
-    # Shorter, and a busy machine makes healthy workers lose their leases.
-    "failoverTimeMillis": "4000",
+    # Shorter, and a busy machine makes healthy workers lose their leases: no test needs that, and this is KCL's own.
+    "failoverTimeMillis": "10000",
     "leaseAssignmentIntervalMillis": "1000",
     "shardSyncIntervalMillis": "2000",
     "parentShardPollIntervalMillis": "500",
     "idleTimeBetweenReadsInMillis": "250",
     "maxRecords": "500",
     "callProcessRecordsEvenForEmptyRecordList": "true",
-    "shutdownGraceMillis": "4000",
+    "shutdownGraceMillis": "15000",
 }
 
 
@@ -101,10 +99,17 @@ class Application:
         return Worker(command, self.environment(environment), self._folder / f"{worker_id}.log")
 
     def consume(
-        self, worker_id: str = "w1", *, environment: Mapping[str, str] | None = None, **ours: object
+        self,
+        worker_id: str = "w1",
+        *,
+        environment: Mapping[str, str] | None = None,
+        dynamodb: str | None = None,
+        **ours: object,
     ) -> Worker:
-        """Start `minutebook consume`."""
+        """Start `minutebook consume`; `dynamodb` is the address of a proxy before the real server."""
         path = self.properties(worker_id, **ours)
+        if dynamodb is not None:
+            path.write_text(path.read_text().replace(self._aws.dynamodb_endpoint, dynamodb))
         command = [str(_BIN / "minutebook"), "consume", str(path), "--state-dir", str(self._folder / "state")]
         return Worker(command, self.environment(environment), self._folder / f"{worker_id}.log")
 
@@ -131,7 +136,7 @@ class Application:
 
     def await_stream(self) -> None:
         """Wait until the stream is ACTIVE."""
-        wait_until(self._is_active, 30, "the stream is ACTIVE")
+        wait_until(self._is_active, "the stream is ACTIVE")
 
     def split(self, shard_id: str) -> list[str]:
         """Split a shard in the middle of its hash range; returns the children, lower range first."""
@@ -140,14 +145,14 @@ class Application:
         middle = (int(hash_range["StartingHashKey"]) + int(hash_range["EndingHashKey"])) // 2
         self.kinesis.split_shard(StreamName=self.name, ShardToSplit=shard_id, NewStartingHashKey=str(middle))
         self.await_stream()
-        return [one for one in self.open_shards() if one not in before]
+        return [shard for shard in self.open_shards() if shard not in before]
 
     def merge(self, shard_id: str, adjacent: str) -> str:
         """Merge two neighbours; returns the child."""
         before = self.shards()
         self.kinesis.merge_shards(StreamName=self.name, ShardToMerge=shard_id, AdjacentShardToMerge=adjacent)
         self.await_stream()
-        (child,) = (one for one in self.open_shards() if one not in before)
+        (child,) = (shard for shard in self.open_shards() if shard not in before)
         return child
 
     def is_gone(self) -> bool:

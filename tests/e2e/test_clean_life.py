@@ -13,7 +13,7 @@ import pytest
 from archive.format.markers import EndMarker, StartMarker
 from demo.ledger import RecordRef, fingerprint
 from demo.readback import StoredSegment, Verdict, compare
-from tests.e2e.harness import START_SECONDS, Application
+from tests.e2e.harness import Application
 from tests.e2e.leases import LeaseRow
 from tests.witness.events import Event, EventLog
 from tests.witness.ledger import Sent
@@ -58,27 +58,27 @@ class Story:
 def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory) -> Story:
     """Play it."""
     folder = tmp_path_factory.mktemp("clean-life")
-    app = Application(embedded_aws, folder, shards=2, lingerSeconds=1, checkpointIntervalSeconds=1)
+    app = Application(embedded_aws, folder, shards=2, lingerSeconds=3, checkpointIntervalSeconds=1)
     s0, s1 = app.open_shards()
     app.seed_leases(dict.fromkeys((s0, s1), "w1"))
     with app.consume(environment={"LANG": "C", "LC_ALL": "C"}) as worker:
         kinds = app.producer.put(_KINDS)
         app.producer.put_numbered(50)
         for shard in (s0, s1):
-            worker.events.wait("shard_opened", shard=shard, seconds=START_SECONDS)
+            worker.events.wait("shard_opened", shard=shard)
         s2, s3 = app.split(s0)
         app.producer.put_numbered(20, key=app.key_of(s2))
-        worker.events.wait("shard_opened", shard=s3, seconds=30)
+        worker.events.wait("shard_opened", shard=s3)
         s4 = app.merge(s3, s1)
-        worker.events.wait("shard_opened", shard=s4, seconds=30)
+        worker.events.wait("shard_opened", shard=s4)
         mark = worker.events.mark()
         app.producer.put_numbered(20, key=app.key_of(s4))
-        commit = worker.events.wait("segment_committed", shard=s4, since=mark, seconds=75)
+        commit = worker.events.wait("segment_committed", shard=s4, since=mark)
         for shard in (s2, s4):
             position = str(app.producer.last()[shard])
-            worker.events.wait("checkpoint_written", shard=shard, position=position, seconds=75)
+            worker.events.wait("checkpoint_written", shard=shard, position=position)
         worker.terminate()
-        code = worker.wait(40)
+        code = worker.wait()
     segments = app.segments()
     return Story(
         shards=(s0, s1, s2, s3, s4),
@@ -115,7 +115,7 @@ def test_a_minute_is_committed_once_it_is_over(story: Story) -> None:
 
 def test_a_minute_of_a_shard_is_one_object(story: Story) -> None:
     """Only the end of a shard cut a minute short: nothing was retried, nothing contested."""
-    keys = [(one.metadata.shard_id, one.metadata.minute) for one in story.segments]
+    keys = [(segment.metadata.shard_id, segment.metadata.minute) for segment in story.segments]
     assert len(keys) == len(set(keys))
 
 
@@ -172,7 +172,7 @@ def test_open_shards_stand_at_the_archives_end(story: Story) -> None:
     """After SIGTERM the next start repeats nothing."""
     _, _, s2, _, s4 = story.shards
     for shard in (s2, s4):
-        tail = max(one.metadata.last for one in story.segments if one.metadata.shard_id == shard)
+        tail = max(segment.metadata.last for segment in story.segments if segment.metadata.shard_id == shard)
         assert story.leases[shard].checkpoint == str(tail)
 
 

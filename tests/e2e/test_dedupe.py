@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.clock import SystemClock
 from archive.format.position import Position
 from demo.ledger import RecordRef
 from demo.readback import StoredSegment, Verdict, compare
 from demo.retries import Mode, Retries, count_retries
-from tests.e2e.harness import START_SECONDS, Application
+from tests.e2e.harness import Application
 from tests.e2e.worker import Worker, kill
 from tests.witness.events import Event
 from tests.witness.ledger import Sent
-from tests.witness.waiting import wait_until
+from tests.witness.waiting import wait_for_an_early_second, wait_until
 
 if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
 
-_CLOCK = SystemClock()
 _DEVICE = "d-1"
 
 
@@ -92,7 +90,7 @@ def claims(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory
         embedded_aws,
         tmp_path_factory.mktemp("claims"),
         shards=2,
-        flushSeconds=10,
+        flushSeconds=20,
         lingerSeconds=1,
         dedupe="claims",
         eventId="event.id",
@@ -103,12 +101,12 @@ def claims(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory
     app.seed_leases(dict.fromkeys(app.open_shards(), "w1"))
     with app.consume() as worker:
         for shard in app.open_shards():
-            worker.events.wait("shard_opened", shard=shard, seconds=START_SECONDS)
+            worker.events.wait("shard_opened", shard=shard)
         # A minute that ends meanwhile would be committed before the kill.
-        wait_until(lambda: _CLOCK.now_ms() % 60_000 < 40_000, 30, "the minute is not about to end")
+        wait_for_an_early_second()
         story.send(left, _events(range(10)))
         story.send(left, _events(range(5)))
-        wait_until(lambda: story.claims() == 10, 30, "every event is claimed")
+        wait_until(lambda: story.claims() == 10, "every event is claimed")
         commits = worker.events.all("segment_committed")
         mark = worker.events.mark()
         _kill_processors(worker)
@@ -117,7 +115,7 @@ def claims(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory
         last = story.send(left, _events(range(10, 12)))[-1]
         _await_commit(worker, last, since=mark)
         worker.terminate()
-        assert worker.wait(60) == 0
+        assert worker.wait() == 0
     return story.end(table_before=table_before, commits=commits)
 
 
@@ -146,7 +144,7 @@ def watermark(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFact
         last = story.send(_DEVICE, _numbers(4, 5, 3, 2, 6))[-1]
         _await_commit(worker, last, since=mark)
         worker.terminate()
-        assert worker.wait(60) == 0
+        assert worker.wait() == 0
     return story.end(table_before=table_before, commits=commits)
 
 
@@ -216,7 +214,6 @@ def _await_commit(worker: Worker, place: RecordRef, *, since: int) -> None:
     worker.events.wait(
         "segment_committed",
         since=since,
-        seconds=START_SECONDS,
         shard=place.shard_id,
         where=lambda event: Position.parse(event["last"]) >= place.position,
     )

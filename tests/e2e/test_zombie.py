@@ -15,18 +15,18 @@ import pytest
 from archive.format.position import Position
 from demo.processes import Frozen
 from demo.readback import Verdict
-from tests.e2e.harness import START_SECONDS, Application
+from tests.e2e.harness import Application
 from tests.e2e.worker import Worker, unread_bytes
 from tests.witness.events import Event
 from tests.witness.readback import assert_exactly_once
-from tests.witness.waiting import wait_until
+from tests.witness.waiting import wait_for_an_early_second, wait_until
 
 if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
 
 _SHARDS = ("shardId-000000000000", "shardId-000000000001")
-_FLUSH_SECONDS = 5
-"""Shorter than any take-over, so that the held records are overdue when the zombie wakes."""
+_FLUSH_SECONDS = 8
+"""Time enough to freeze the zombie, and shorter than the fail-over: what it held is overdue when it wakes."""
 
 
 @dataclass(kw_only=True)
@@ -58,22 +58,22 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
     with app.daemon("a") as a, app.daemon("b") as b:
         workers = {"a": a, "b": b}
         for worker in workers.values():
-            wait_until(worker.is_initialised, START_SECONDS, "the daemon is initialised")
-        wait_until(lambda: app.leader() is not None, 30, "a leader is elected")
+            wait_until(worker.is_initialised, "the daemon is initialised")
+        wait_until(lambda: app.leader() is not None, "a leader is elected")
         # A dead leader's lock lasts two minutes: the zombie is the other one.
-        heir, name = sorted(workers, key=lambda worker: worker != app.leader())
-        zombie, other = workers[name], workers[heir]
+        successor, name = sorted(workers, key=lambda worker: worker != app.leader())
+        zombie, other = workers[name], workers[successor]
         shard = _SHARDS[1]
-        _settle(app, workers, dict(zip(_SHARDS, (heir, name), strict=True)))
+        _settle(app, workers, dict(zip(_SHARDS, (successor, name), strict=True)))
         held, woke = _freeze_and_take_over(app, shard, zombie, other)
-        slot_lost = zombie.events.wait("slot_lost", since=woke, shard=shard, seconds=30)
-        silenced = zombie.events.wait("lease_lost", since=woke, shard=shard, seconds=30)
+        slot_lost = zombie.events.wait("slot_lost", since=woke, shard=shard)
+        silenced = zombie.events.wait("lease_lost", since=woke, shard=shard)
         app.producer.put_numbered(20, size=100)
-        for one, last in app.producer.last().items():
-            wait_until(lambda one=one, last=last: app.leases()[one].checkpoint == str(last), 60, f"{one} is archived")  # type: ignore[misc]
+        for shard_id, last in app.producer.last().items():
+            _await_checkpoint(app, shard_id, str(last))
         for worker in workers.values():
             worker.terminate()
-        codes = [worker.wait(40) for worker in workers.values()]
+        codes = [worker.wait() for worker in workers.values()]
         # Later ones would be those of a new processor: KCL may give the worker, now healthy, a lease again.
         commits = [
             event
@@ -93,36 +93,41 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
 def _settle(app: Application, workers: dict[str, Worker], owners: dict[str, str]) -> None:
     """Give each shard the owner that the story wants: KCL gives all of an idle stream to one worker."""
     for shard, name in owners.items():
-        wait_until(lambda shard=shard: app.leases()[shard].owner is not None, 60, f"{shard} has an owner")  # type: ignore[misc]
+        wait_until(lambda shard=shard: app.leases()[shard].owner is not None, f"{shard} has an owner")  # type: ignore[misc]
         if app.leases()[shard].owner != name:
             app.assign_lease(shard, name)
-        workers[name].events.wait("shard_opened", shard=shard, seconds=START_SECONDS)
+        workers[name].events.wait("shard_opened", shard=shard)
     for worker in workers.values():
-        wait_until(lambda worker=worker: len(worker.processors()) == 1, 30, "one processor each")  # type: ignore[misc]
+        wait_until(lambda worker=worker: len(worker.processors()) == 1, "one processor each")  # type: ignore[misc]
 
 
 def _freeze_and_take_over(app: Application, shard: str, zombie: Worker, other: Worker) -> tuple[Position, int]:
     """Return the first position of the contested slot, and the end of the zombie's log when it woke."""
     key = app.key_of(shard)
+    wait_for_an_early_second()
     places = app.producer.put_numbered(10, key=key, size=100)
     # One segment is full; the rest of the batch is held.
-    cut = zombie.events.wait("segment_committed", shard=shard, reason="size", seconds=30)
+    cut = zombie.events.wait("segment_committed", shard=shard, reason="size")
     # Its checkpoint must be over: otherwise the pipe may hold the answer to that one.
-    zombie.events.wait("checkpoint_written", shard=shard, position=cut["last"], seconds=30)
+    zombie.events.wait("checkpoint_written", shard=shard, position=cut["last"])
     (processor,) = zombie.processors()
     (daemon,) = zombie.daemons()
     with Frozen([processor.pid]) as hands:
         held = next(place.position for place in places if place.position > Position.parse(cut["last"]))
-        wait_until(lambda: unread_bytes(processor) > 0, 10, "the daemon has written the next call")
+        wait_until(lambda: unread_bytes(processor) > 0, "the daemon has written the next call")
         with Frozen([daemon.pid]) as head:
             app.producer.put_numbered(10, key=key, size=100)
-            other.events.wait("shard_opened", shard=shard, seconds=START_SECONDS)
-            other.events.wait("segment_committed", shard=shard, first=str(held), seconds=30)
+            other.events.wait("shard_opened", shard=shard)
+            other.events.wait("segment_committed", shard=shard, first=str(held))
             woke = zombie.events.mark()
             hands.thaw()
-            wait_until(lambda: unread_bytes(processor) == 0, 10, "the zombie has read the call")
+            wait_until(lambda: unread_bytes(processor) == 0, "the zombie has read the call")
             head.thaw()
     return held, woke
+
+
+def _await_checkpoint(app: Application, shard: str, position: str) -> None:
+    wait_until(lambda: app.leases()[shard].checkpoint == position, f"{shard} is checkpointed at {position}")
 
 
 def test_every_record_is_archived_once(story: Story) -> None:

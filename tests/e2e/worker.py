@@ -12,6 +12,7 @@ from typing import Self
 
 from demo.processes import Process, descendants, send
 from tests.witness.events import EventLog
+from tests.witness.waiting import PATIENCE_SECONDS
 
 
 class Worker:
@@ -64,18 +65,18 @@ class Worker:
         """Send SIGTERM to the command alone."""
         self._process.terminate()
 
-    def wait(self, seconds: float) -> int:
+    def wait(self) -> int:
         """Return the exit code once the command has ended and its log is read to the end."""
         try:
-            code = self._process.wait(seconds)
+            code = self._process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"still running after {seconds:g} s; the last lines:\n{self.events.tail}") from None
+            raise AssertionError(f"still running; the last lines:\n{self.events.tail}") from None
         self.events.join()
         return code
 
     def _living(self, word: str) -> list[Process]:
         own = Process(self.pid, 0, _command_of(self.pid))
-        return [one for one in [own, *descendants(self.pid)] if _runs(one, word)]
+        return [process for process in [own, *descendants(self.pid)] if _runs(process, word)]
 
 
 def is_running(pid: int) -> bool:

@@ -8,8 +8,9 @@ import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from archive.format.document import FORMAT
 from archive.format.keys import application_key, duplicates_key, end_marker_key, segment_key, start_marker_key
-from archive.format.markers import FORMAT, JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
+from archive.format.markers import JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
 from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position

@@ -11,7 +11,9 @@ What it knows of KCL 3 (ShardRecordProcessorCheckpointer.java, MultiLangProtocol
 - a write needs the lease: its counter must be the one this consumer took, else ShutdownException;
 - checkpoint(seq) without a sub-sequence number means sub 0; checkpoint() means the largest delivered, and SHARD_END
   in shardEnded, where the explicit number of the shard's last record means SHARD_END too;
-- a consumer that starts at (seq, sub) reads the aggregate again and drops everything up to sub.
+- a consumer that starts at (seq, sub) reads the aggregate again and drops everything up to sub;
+- a row keeps the sentinel that it was made with. At AT_TIMESTAMP KCL 3.1.3 takes the time from its configuration, and
+  throws a NullPointerException where that names none, before any child is started (IteratorBuilder.java).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,6 +29,10 @@ Checkpoint = Position | str
 """A position, or KCL's sentinels: TRIM_HORIZON, AT_TIMESTAMP, LATEST and SHARD_END."""
 
 _CHECKPOINT_ALLOWED = frozenset({"processRecords", "shardEnded", "shutdownRequested"})
+
+
+class UnopenableRowError(Exception):
+    """KCL cannot open the row, now or ever: no child is started, and nothing is delivered."""
 
 
 class CheckpointRequest(NamedTuple):
@@ -45,6 +51,7 @@ def _rank(checkpoint: Checkpoint) -> tuple[int, Position]:
 class Lease:
     """One row of the lease table. Taking it moves the counter, which fences every earlier consumer out.
 
+    `is_new`: there is no row yet; KCL makes one at `start`, which is its configuration, as is `at_timestamp_ms`.
     `on_write` is called at each stored checkpoint: the moment at which all before it must be durable.
     """
 
@@ -52,14 +59,25 @@ class Lease:
         self.shard = shard
         self.start = start
         self.at_timestamp_ms = at_timestamp_ms
-        self.checkpoint: Checkpoint = start
+        self.is_new = True
+        self._checkpoint: Checkpoint = start
         self.written: list[Checkpoint] = []
         self.on_write: Callable[[Checkpoint], None] | None = None
         self._counter = 0
 
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """What the row says, or will say once KCL makes it. Setting it makes the row."""
+        return self._checkpoint
+
+    @checkpoint.setter
+    def checkpoint(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint, self.is_new = checkpoint, False
+
     def take(self) -> int:
         """Give the lease to a new consumer; return the counter it must show."""
         self._counter += 1
+        self.is_new = False
         return self._counter
 
     def is_held_by(self, counter: int) -> bool:
@@ -69,7 +87,7 @@ class Lease:
     def wipe(self) -> None:
         """Delete the row, as an operator who drops the table does; the next consumer starts from the beginning."""
         self._counter += 1
-        self.checkpoint = self.start
+        self._checkpoint, self.is_new = self.start, True
 
     def write(self, counter: int, checkpoint: Checkpoint) -> bool:
         """Store a checkpoint if the counter still fits (DynamoDB's conditional update)."""
@@ -96,6 +114,10 @@ class DaemonDouble:
         self.checkpoint_errors: list[str] = []
         self.requests: list[CheckpointRequest] = []
         self.delivered: list[UserRecord] = []
+        if lease.checkpoint == "AT_TIMESTAMP" and lease.at_timestamp_ms is None:
+            raise UnopenableRowError(
+                f"the row of {lease.shard.shard_id} is at AT_TIMESTAMP, KCL's configuration is not"
+            )
         self._counter = lease.take()
         self._begin: Checkpoint = lease.checkpoint
         self._last: Checkpoint = lease.checkpoint
@@ -156,7 +178,7 @@ class DaemonDouble:
         """Return what the shard holds behind the last delivery."""
         behind = self.lease.shard.after(self._cursor)
         if self._cursor is None and self._begin == "AT_TIMESTAMP":
-            since = self.lease.at_timestamp_ms or 0
+            since = self.lease.at_timestamp_ms or 0  # an old one is answered from the trim horizon
             begin = next((n for n, record in enumerate(behind) if record.arrival_ms >= since), len(behind))
             return behind[begin:]
         return behind

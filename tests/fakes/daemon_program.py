@@ -3,7 +3,8 @@
 The n-th start takes the n-th behaviour, the last one is repeated: `exit:N`, `fail:N` (a processor says that it
 failed with N, the daemon exits 1 as the real one does), `run` (until SIGTERM, then 143), `stubborn` (ignores
 SIGTERM), `orphan` (starts a child and dies by SIGKILL), `deserted` (a processor dies by SIGKILL, and the daemon waits
-for ever), `quiet` (a processor ends well, and the daemon goes on). Each start leaves a file `start-N` with its pid.
+for ever), `quiet` (a processor ends well, and the daemon goes on), `log:NAME` (prints a line of `tests/data/kcl-log`,
+then as `run`), `last-words:NAME` (prints one, and exits 0). Each start leaves a file `start-N` with its pid.
 """
 
 import json
@@ -13,6 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import NoReturn
+
+LINES = Path(__file__).parents[1] / "data" / "kcl-log"
 
 
 def say(event: str, **fields: object) -> None:
@@ -45,6 +48,15 @@ def main(folder: Path, behaviours: list[str]) -> None:
         case "fail":
             say("processor_failed", exit_code=int(argument), error=f"reason {argument}", next_step="do something")
             os._exit(1)
+        case "log":
+            sys.stdout.buffer.write((LINES / argument).read_bytes())
+            sys.stdout.flush()
+            say("line_printed")
+            wait_for_ever()
+        case "last-words":
+            sys.stdout.buffer.write((LINES / argument).read_bytes())
+            sys.stdout.flush()
+            os._exit(0)
         case "orphan":
             child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
             (folder / "child").write_text(str(child.pid))
@@ -52,6 +64,7 @@ def main(folder: Path, behaviours: list[str]) -> None:
         case "deserted" | "quiet":
             child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
             say("processor_started", pid=child.pid)
+            say("shard_opened", pid=child.pid, shard="shardId-000000000007")
             if behaviour == "deserted":
                 child.kill()
             else:

@@ -1,11 +1,14 @@
 """The dedupe table in memory, with faults on both sides of a request."""
 
 from collections import Counter
+from typing import Any, Final
 
-from archive.errors import OutcomeUnknown
-from archive.format.position import Position
-from consumer.dedupe.table import ShardTail
-from consumer.dedupe.watermarks import Watermarks
+from archive.errors import FormatError, OutcomeUnknown, StoreRefused
+from consumer.dedupe.table import Claim, Owner
+from consumer.dedupe.tail_rows import ShardTail, decode_tail, tail_item
+
+ITEM_BYTES: Final = 400 << 10
+"""What an item may have, names and values together: DynamoDB's own limit."""
 
 
 class MemoryDedupeTable:
@@ -15,18 +18,19 @@ class MemoryDedupeTable:
     """
 
     def __init__(self) -> None:
-        self.claims: dict[str, tuple[str, int]] = {}
-        self.tails: dict[str, tuple[str, str]] = {}
+        self.claims: dict[str, tuple[Owner, int]] = {}
+        self.tails: dict[str, dict[str, Any]] = {}
         self.requests: Counter[str] = Counter()
         self.lose_answers = 0
         self.refuse_before = 0
 
-    def claim(self, event_id: str, owner: str, *, expires: int, now: int) -> str:
+    def claim(self, claim: Claim, *, expires: int, now: int) -> Owner:
         """Apply the condition of the real table."""
         self._begin("claim")
-        held = self.claims.get(event_id)
-        if held is None or held[0] == owner or held[1] < now:
-            self.claims[event_id] = (owner, expires)
+        held = self.claims.get(claim.event_id)
+        if held is None or held[0].position == claim.owner or held[1] < now:
+            owner = Owner(claim.owner, claim.digest)
+            self.claims[claim.event_id] = (owner, expires)
             self._answer()
             return owner
         self._answer()
@@ -37,12 +41,18 @@ class MemoryDedupeTable:
         self._begin("read_tail")
         self._answer()
         row = self.tails.get(shard)
-        return None if row is None else ShardTail(Position.parse(row[0]), Watermarks.decode(row[1]))
+        try:
+            return None if row is None else decode_tail(row)
+        except FormatError:
+            return None
 
     def write_tail(self, shard: str, tail: ShardTail) -> None:
         """Store the row."""
         self._begin("write_tail")
-        self.tails[shard] = (str(tail.position), tail.watermarks.encode())
+        item: dict[str, Any] = tail_item(shard, tail)
+        if sum(len(name) + len(text) for name, value in item.items() for text in value.values()) > ITEM_BYTES:
+            raise StoreRefused("ValidationException: Item size has exceeded the maximum allowed size")
+        self.tails[shard] = item
         self._answer()
 
     def _begin(self, verb: str) -> None:

@@ -1,18 +1,18 @@
 """An archive of some days, what the nightly job published of them, and `minutebook expire` on both."""
 
 import datetime as dt
-import gzip
-import json
 from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console
 
 from archive.format.tombstone import Tombstone, decode_tombstone, tombstone_key
+from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
 from consumer.expire.command import Archive, parse_age, run
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
+from tests.fakes.published_day import published_objects
 from tests.fakes.stream import DAY_MS, FakeStream
 
 OUT = "parquet/"
@@ -69,15 +69,22 @@ class ExpireScene(MemoryScene):
         """Append a segment to the shard's chain; returns its key."""
         return self.segment(shard_id, TODAY - days_ago * DAY + minute).key
 
-    def publish(self, days_ago: int, verdict: str = "clean", generation: str = "g1") -> None:
-        """Publish a day as the nightly job does, with the objects of now."""
+    def publish(
+        self,
+        days_ago: int,
+        verdict: str = "clean",
+        generation: str = "g1",
+        *,
+        rules: int = RULES,
+        until: str | None = None,
+    ) -> dict[str, bytes]:
+        """Publish a day as the nightly job does, with the objects of now; returns what was written."""
         day = day_of(days_ago)
-        rows = [[row.key, row.etag, row.size, 0] for row in self.store.list_objects(f"{PREFIX}{day:%Y/%m/%d/}")]
-        folder = f"{OUT}dt={day}/"
-        lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
-        self.bucket.place(f"{folder}_manifest/{generation}.inventory.jsonl.gz", gzip.compress(lines))
-        pointer = {"format": 1, "day": str(day), "generation": generation, "verdict": verdict, "rows": 7}
-        self.bucket.place(f"{folder}_current.json", json.dumps(pointer).encode())
+        raw = [(row.key, row.etag, row.size) for row in self.store.list_objects(f"{PREFIX}{day:%Y/%m/%d/}")]
+        written = published_objects(OUT, str(day), raw, generation, verdict, rules=rules, until=until)
+        for key, body in written.items():
+            self.bucket.place(key, body)
+        return written
 
     def archive(self) -> Archive:
         """Return what the command works on."""

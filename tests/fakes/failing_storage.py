@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from archive.errors import OutcomeUnknown
+from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
 from archive.store.storage import Listing, ObjectBody, Sink, Storage, Tail
 
@@ -73,9 +74,9 @@ class FailingStorage:
         """Pass on, or fail."""
         return self._send(lambda: self._storage.read_tail(key, count))
 
-    def open_write(self, key: str, content_type: str) -> Sink:
+    def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> Sink:
         """Pass on, or fail."""
-        return self._send(lambda: self._storage.open_write(key, content_type))
+        return self._send(lambda: self._storage.open_write(key, content_type, new_backoff))
 
     def _send(self, request: Callable[[], T]) -> T:
         self.requests += 1

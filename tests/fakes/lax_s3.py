@@ -97,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _meet_another_writer(self) -> None:
         try:
-            self.bucket.meeting.wait(timeout=0.5)
+            self.bucket.meeting.wait(timeout=2)
         except threading.BrokenBarrierError:
             self.bucket.meeting.reset()
 

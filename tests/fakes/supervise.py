@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     plan = DaemonPlan(
         command=[sys.executable, str(PROGRAM), *arguments],
         environment={**os.environ, "MINUTEBOOK_PROPERTIES": "x.properties"},
-        before_start=lambda: structlog.get_logger().info("before_start"),
+        before_start=[lambda: structlog.get_logger().info("before_start")],
         grace_seconds=float(os.environ.get("TEST_GRACE_SECONDS", "30")),
     )
     limits = RestartLimits(first_wait_seconds=float(os.environ.get("TEST_WAIT_SECONDS", "0.01")), crashes_in_a_row=3)

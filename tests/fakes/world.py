@@ -111,7 +111,7 @@ class World:
     def spans(self) -> list[tuple[int, int]]:
         """Return the segments as (number of the first record, number of the last), counted in the shard from 0."""
         numbers = {record.position: number for number, record in enumerate(self.shard.everything)}
-        return [(numbers[one.metadata.first], numbers[one.metadata.last]) for one in self.chain()]
+        return [(numbers[segment.metadata.first], numbers[segment.metadata.last]) for segment in self.chain()]
 
     def check_everything_archived(self) -> None:
         """Assert that every record ever put is archived exactly once."""

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from archive.errors import MinutebookError
+from archive.format.payload import PayloadPath
 from archive.format.segment import inflate, read_records
 from consumer.processor.protocol import Processor, run_process
 
@@ -78,12 +79,20 @@ def endless_message() -> str:
     return "served"
 
 
+def objects(size: int) -> str:
+    """Look for an id in a payload of nothing but empty objects."""
+    found = PayloadPath("id").text(b"[" + b"{}," * (size // 3) + b"{}]")
+    return "no id" if found is None else "an id"
+
+
 CASES: dict[str, Callable[[], str]] = {
     "one line of 1 GiB": lambda: drain(inflate(one_line())),
     "a body that holds it": lambda: drain(read_records(b"".join(one_line()), "shardId-000000000000")),
     "256 MiB of lines": lambda: drain(inflate(many_lines())),
     "a header without end": lambda: drain(inflate(endless_name())),
     "a message of 1 GiB": endless_message,
+    "10 MiB of objects": lambda: objects(10 << 20),
+    "almost 1 MiB of objects": lambda: objects((1 << 20) - 10),
 }
 
 

@@ -5,10 +5,10 @@ import io
 import os
 import random
 from pathlib import Path
+from time import process_time
 
 import pytest
 
-from archive.clock import SystemClock
 from archive.errors import DeliveryDoubt, FormatError, SettingsError
 from archive.format.payload import PayloadPath
 from archive.format.record import decode_line
@@ -90,12 +90,11 @@ def test_reading_a_large_body_in_one_piece_takes_as_long_as_in_small_pieces() ->
     """For each block the decoder copied all that was left: 127 MiB took 24 s, now half a second."""
     raw = os.urandom(3 << 20).hex().encode() + b"\n"
     body = gzip.compress(raw * 6, 1)
-    clock = SystemClock()
 
     def seconds(chunks: list[bytes]) -> float:
-        began = clock.monotonic()
+        began = process_time()
         assert sum(1 for _ in inflate(chunks)) == 6
-        return clock.monotonic() - began
+        return process_time() - began
 
     small = seconds([body[start : start + 65_536] for start in range(0, len(body), 65_536)])
     assert seconds([body]) < 5 * small + 0.5

@@ -44,12 +44,12 @@ class Site:
     def make_stream(self) -> None:
         """Create the stream and wait for it."""
         self.kinesis.create_stream(StreamName=self.name, ShardCount=1)
-        wait_until(self._is_active, 30, "the stream is ACTIVE")
+        wait_until(self._is_active, "the stream is ACTIVE")
 
     def remake_stream(self) -> None:
         """Delete the stream and create it again under its name."""
         self.kinesis.delete_stream(StreamName=self.name)
-        wait_until(lambda: self.name not in self.kinesis.list_streams()["StreamNames"], 30, "the stream is gone")
+        wait_until(lambda: self.name not in self.kinesis.list_streams()["StreamNames"], "the stream is gone")
         self.make_stream()
 
     def put(self, count: int, minute: int = 0, *, size: int = 30) -> list[UserRecord]:

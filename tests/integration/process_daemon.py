@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 from tests.fakes.daemon_double import DaemonDouble, Lease
 from tests.fakes.wire import Wire
 from tests.witness.events import EventLog
+from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from consumer.processor.protocol import Processor
@@ -101,7 +102,7 @@ class ProcessDaemon(DaemonDouble):
 
     def wait(self) -> int:
         """Return the exit code once the process has ended and its log is read."""
-        code = self.process.wait(30)
+        code = self.process.wait(PATIENCE_SECONDS)
         self.events.join()
         return code
 

@@ -19,7 +19,9 @@ def test_the_protocol_keeps_its_promises_in_every_history() -> None:
 
 
 @pytest.mark.parametrize(
-    "variant", [one for one in model.VARIANTS if one.expected], ids=lambda one: str(one.name).lower()
+    "variant",
+    [variant for variant in model.VARIANTS if variant.expected],
+    ids=lambda variant: str(variant.name).lower(),
 )
 def test_a_broken_protocol_is_caught(variant: model.Variant) -> None:
     """Each rule that is taken away, and each assumption that is dropped, has a history that breaks a promise."""

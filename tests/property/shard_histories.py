@@ -237,14 +237,14 @@ class ShardHistories(ShardMachine):
         """Let a worker without faults finish the shard, let late PUTs land, and compare with the model."""
         self.world.lease.on_write = self.check_checkpoint
         self.world.clock.advance(1)
-        heir = self.world.started(seed=self.seed)
-        heir.daemon.deliver()
+        successor = self.world.started(seed=self.seed)
+        successor.daemon.deliver()
         if self.seed % 2:
             self.world.shard.close("shardId-000000000001")
-            heir.daemon.end_shard()
+            successor.daemon.end_shard()
             assert self.world.lease.checkpoint == SHARD_END
         else:
-            heir.daemon.request_shutdown()
+            successor.daemon.request_shutdown()
         for zombie in self.workers:
             self.stop(zombie)
         self.world.bucket.land()

@@ -114,7 +114,7 @@ def test_a_restored_row_stands_at_the_archives_end(history: list[Step]) -> None:
     """And only what is not archived is delivered."""
     world = World()
     archive(world, history)
-    last = max((one.metadata.last for one in world.chain()), default=None)
+    last = max((segment.metadata.last for segment in world.chain()), default=None)
     archived = 0 if last is None else sum(record.position <= last for record in world.shard.everything)
     checkpoint = planned(world)
     assert checkpoint == (last or "TRIM_HORIZON")

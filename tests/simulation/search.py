@@ -1,7 +1,6 @@
 """Run many histories in worker processes, count what really happened in them, and show one of them in full."""
 
 import multiprocessing
-import os
 import sys
 import time
 from collections import Counter
@@ -11,7 +10,6 @@ from typing import ClassVar, Final, NamedTuple
 import structlog
 
 from tests.simulation.histories.history import History
-from tests.simulation.histories.must_happen import missing
 from tests.simulation.histories.sharded_history import ShardedHistory
 from tests.simulation.modes import Mode
 from tests.simulation.world import Violation, World
@@ -157,18 +155,3 @@ def search(
         if len(findings) > (0 if until_found else ENOUGH):
             break
     return Result(done, tally, sorted(findings))
-
-
-def demand_promises(mode: Mode, histories: int) -> None:
-    """Search the first histories of a mode; what must have happened in them is looked at, too.
-
-    pytest-xdist runs one file on each core, so a search keeps to one process there.
-
-    Raises:
-        AssertionError: a promise was broken, with the command that shows where; or something never happened.
-    """
-    workers = 1 if "PYTEST_XDIST_WORKER" in os.environ else 2
-    result = search(0, histories, workers, modes=(mode,))
-    assert not result.findings, "".join(map(str, result.findings))
-    never = missing(result.tally, (mode,))
-    assert not never, f"never happened: {never}"

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Callable
 from typing import IO, Any
 
+from tests.witness.waiting import PATIENCE_SECONDS
+
 Event = dict[str, Any]
 
 
@@ -25,16 +27,17 @@ class EventLog:
         with self._news:
             return len(self._events)
 
-    def all(self, name: str, *, since: int = 0, **fields: object) -> list[Event]:
-        """Return the events of this name whose fields have these values."""
+    def all(self, name: str, *, since: int = 0, before: Event | None = None, **fields: object) -> list[Event]:
+        """Return the events of this name whose fields have these values, all or those before another event."""
         with self._news:
-            return self._find(name, since, fields)
+            until = len(self._events) if before is None else self._events.index(before)
+            return self._find(name, since, fields, until)
 
     def wait(
         self,
         name: str,
         *,
-        seconds: float,
+        seconds: float = PATIENCE_SECONDS,
         since: int = 0,
         where: Callable[[Event], bool] | None = None,
         **fields: object,
@@ -58,7 +61,7 @@ class EventLog:
 
     def join(self) -> None:
         """Wait until the pipe is at its end; every line is then in."""
-        self._pump.join(10)
+        self._pump.join(PATIENCE_SECONDS)
 
     @property
     def tail(self) -> str:
@@ -78,10 +81,10 @@ class EventLog:
         with self._news:
             return [line for line in self._lines if not line.startswith("{")]
 
-    def _find(self, name: str, since: int, fields: dict[str, object]) -> list[Event]:
+    def _find(self, name: str, since: int, fields: dict[str, object], until: int | None = None) -> list[Event]:
         return [
             event
-            for event in self._events[since:]
+            for event in self._events[since:until]
             if event.get("event") == name and all(event.get(key) == value for key, value in fields.items())
         ]
 

@@ -6,6 +6,7 @@ The tests' own witness. A place is (shard, position); KPL aggregates count their
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from archive.format.aggregate import Delivery, deaggregate
 from archive.format.position import Position
 from demo.ledger import RecordRef, fingerprint
 from tests.witness.aggregate import aggregate
@@ -71,6 +72,21 @@ class Producer:
     def fingerprints(self) -> dict[RecordRef, bytes]:
         """Return the ledger as the demo's reader compares it."""
         return {place: fingerprint(sent.partition_key, sent.data) for place, sent in self.ledger.items()}
+
+    def put_undeclared(self, records: Sequence[tuple[str, bytes]]) -> list[Delivery]:
+        """Put (partition key, data) as they are and note what KCL must deliver of each, which is returned, too.
+
+        The stream must have one shard.
+        """
+        answer = self._client.put_records(
+            StreamName=self._stream, Records=[{"PartitionKey": key, "Data": data} for key, data in records]
+        )
+        deliveries = [deaggregate(key, data) for key, data in records]
+        for row, delivery in zip(answer["Records"], deliveries, strict=True):
+            for user in delivery.delivered:
+                place = RecordRef(row["ShardId"], Position(int(row["SequenceNumber"]), user.sub))
+                self._note(place, Sent(user.partition_key, user.data))
+        return deliveries
 
     def last(self) -> dict[str, Position]:
         """Return the last acknowledged position of each shard."""

@@ -38,7 +38,7 @@ def published(storage: Storage) -> list[tuple[str, str]]:
     pointer = publisher.current().pointer
     if pointer is None:
         return []
-    manifest = publisher.manifest(pointer.generation)
+    manifest = publisher.manifest(pointer)
     assert manifest is not None
     rows: list[tuple[str, str]] = []
     for file in manifest.files:
@@ -61,7 +61,7 @@ def test_a_killed_driver_leaves_the_old_day_and_the_next_run_finishes(
     corpus.write(storage)
     properties = tmp_path / "kill.properties"
     properties.write_text(
-        f"streamName=kill\napplicationName={bucket}\nregionName={REGION}\nminutebook.bucket={bucket}\n"
+        f"streamName=corpus\napplicationName={bucket}\nregionName={REGION}\nminutebook.bucket={bucket}\n"
         f"dynamoDBEndpoint={embedded_aws.dynamodb_endpoint}\n"
         f"minutebook.prefix={PREFIX}\nminutebook.s3Endpoint={embedded_aws.s3_endpoint}\n"
     )

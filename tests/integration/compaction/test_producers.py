@@ -90,8 +90,10 @@ def test_copies_are_left_out_of_the_parquet(bench: Bench) -> None:
 
 def test_an_error_of_a_task_keeps_its_kind_through_the_shuffle(bench: Bench) -> None:
     """What a worker raises comes back as the same error of our tree, with its next step."""
-    one = bench.corpus.shards[0].segments[3]
-    raw_object = RawObject(one.key, '"gone"', 1, one.metadata.shard_id, one.metadata.minute, one.metadata.first)
+    segment = bench.corpus.shards[0].segments[3]
+    raw_object = RawObject(
+        segment.key, '"gone"', 1, segment.metadata.shard_id, segment.metadata.minute, segment.metadata.first
+    )
     order = Order(Task(0, (MergeGroup((raw_object,), merge=True),)), bench.address, ids=IdOrder("n", 0, 2))
     with pytest.raises(ObjectVanished, match="changed while the day was rewritten"):
         bench.engine.shuffle([order])

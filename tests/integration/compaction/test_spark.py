@@ -74,7 +74,7 @@ class Bench:
         publisher = Publisher(storage, DayFolder(self.out.prefix, DAY))
         pointer = publisher.current().pointer
         assert pointer is not None
-        manifest = publisher.manifest(pointer.generation)
+        manifest = publisher.manifest(pointer)
         assert manifest is not None
         tables = []
         for file in manifest.files:
@@ -91,7 +91,7 @@ def bench(embedded_aws: EmbeddedAws, bucket: str, engine: SparkEngine) -> Bench:
 
 
 def test_a_clean_day_goes_from_s3_to_s3(bench: Bench) -> None:
-    """Each record stands in the published files once, byte for byte, and a second run does nothing."""
+    """Each record is in the published files once, byte for byte, and a second run does nothing."""
     corpus = Corpus(DAY, shape=Shape(shards=5, records=200, payload_bytes=300))
     corpus.write(bench.storage)
     done = bench.compact(corpus)
@@ -144,8 +144,8 @@ def test_an_error_of_a_task_keeps_its_kind(bench: Bench, engine: SparkEngine) ->
     corpus.write(bench.storage)
     stored = bench.storage.head(corpus.shards[0].segments[3].key)
     assert stored is not None
-    one = corpus.shards[0].segments[3].metadata
-    raw_object = RawObject(stored.key, stored.etag, stored.size, one.shard_id, one.minute, one.first)
+    metadata = corpus.shards[0].segments[3].metadata
+    raw_object = RawObject(stored.key, stored.etag, stored.size, metadata.shard_id, metadata.minute, metadata.first)
     with pytest.raises(FormatError, match=r"cut short|damaged"):
         engine([Order(Task(0, (MergeGroup((raw_object,), merge=True),)), bench.out.address)])
 

@@ -9,12 +9,13 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.format.day import Day, day_of_ms
-from archive.format.minute import minute_of
+from archive.format.minute import MINUTE_MS, minute_of
 from archive.format.position import Position
 from archive.format.record import Record
 from archive.store.places import open_storage
 from archive.store.storage import Address, Storage
 from compaction.audit.audit import audit_day
+from compaction.inventory.owner import StreamOwner
 from compaction.job.context import AuditOptions
 from compaction.stream.kinesis import StreamReader
 from compaction.verdict.audit_document import Audit
@@ -57,8 +58,11 @@ class Stage(NamedTuple):
         clock = SystemClock()
         reader = StreamReader(self.kinesis, self.name, clock, random.Random(1), page_records=50)
         given = job_context(self.address, {SHARD: checkpoint}, clock=clock)
-        options = AuditOptions(level="stream")
-        return audit_day(given._replace(stream=lambda: reader), self.day, options).audit
+        # The day is that of the test: judged is what arrived before the minute after the last record.
+        so_far_ms = (minute_of(self.records[-1].arrival_ms) + 1) * MINUTE_MS
+        options = AuditOptions(level="stream", so_far_ms=so_far_ms)
+        owner = StreamOwner(self.name, REGION)
+        return audit_day(given._replace(stream=lambda: reader, owner=owner), self.day, options).audit
 
 
 @pytest.fixture
@@ -66,7 +70,7 @@ def stage(embedded_aws: EmbeddedAws, kinesis_client: "KinesisClient", bucket: st
     """Return a stream that holds 30 plain records and three aggregates of four, one of them with odd bytes."""
     name = f"stream-{bucket}"
     kinesis_client.create_stream(StreamName=name, ShardCount=1)
-    wait_until(lambda: is_active(kinesis_client, name), 30, "the stream is ACTIVE")
+    wait_until(lambda: is_active(kinesis_client, name), "the stream is ACTIVE")
     for number in range(30):
         kinesis_client.put_record(StreamName=name, PartitionKey=f"k{number}", Data=b"record %d" % number)
     for number in range(3):
@@ -143,9 +147,9 @@ def test_another_stream_under_the_name_is_unknown(stage: Stage, kinesis_client: 
     """A stream that was deleted and made again proves nothing about this archive."""
     stage.archive(stage.records)
     kinesis_client.delete_stream(StreamName=stage.name)
-    wait_until(lambda: stage.name not in kinesis_client.list_streams()["StreamNames"], 30, "the stream is gone")
+    wait_until(lambda: stage.name not in kinesis_client.list_streams()["StreamNames"], "the stream is gone")
     kinesis_client.create_stream(StreamName=stage.name, ShardCount=1)
-    wait_until(lambda: is_active(kinesis_client, stage.name), 30, "the stream is ACTIVE")
+    wait_until(lambda: is_active(kinesis_client, stage.name), "the stream is ACTIVE")
     audit = stage.audit(stage.records[-1].position)
     assert audit.verdict == "unknown"
     assert [check.id for check in audit.checks if check.status == "unknown"] == ["stream_identity"]

@@ -9,9 +9,10 @@ import pytest
 
 from archive.clock import SystemClock, new_id
 from archive.errors import SafetyRefusal, SettingsError
-from consumer.archived.application import KclStart
-from consumer.daemon.consume import find_logback, settle_start
+from archive.format.markers import ApplicationRecord
+from consumer.daemon.consume import find_logback
 from consumer.daemon.metrics import Metrics
+from consumer.daemon.start import settle_start, stream_of
 from consumer.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -46,36 +47,39 @@ def settings(aws: "EmbeddedAws", bucket: str, stream_name: str, start: "Start") 
     )
 
 
+def settle(chosen: Settings) -> ApplicationRecord:
+    """Settle the start as `consume` does."""
+    clock = SystemClock()
+    return settle_start(chosen, stream_of(chosen, clock), clock)
+
+
 def test_the_first_start_is_everybodys(embedded_aws: "EmbeddedAws", bucket: str, stream_name: str) -> None:
     """Whoever comes later, with whatever setting, gets the start that the first one stored."""
-    clock = SystemClock()
-    first = settle_start(settings(embedded_aws, bucket, stream_name, "oldest"), clock)
-    later = settle_start(settings(embedded_aws, bucket, stream_name, "now"), clock)
+    first = settle(settings(embedded_aws, bucket, stream_name, "oldest"))
+    later = settle(settings(embedded_aws, bucket, stream_name, "now"))
 
-    assert (first, later) == (KclStart(None), KclStart(None))
+    assert (first.start_at_ms, later) == (None, first)
 
 
 def test_now_is_resolved_once(embedded_aws: "EmbeddedAws", bucket: str, stream_name: str) -> None:
     """`now` is the second in which it was said first, for every later start too."""
-    clock = SystemClock()
-    first = settle_start(settings(embedded_aws, bucket, stream_name, "now"), clock)
+    first = settle(settings(embedded_aws, bucket, stream_name, "now"))
 
-    assert first.at_seconds is not None
-    assert settle_start(settings(embedded_aws, bucket, stream_name, START_MS), clock) == first
+    assert first.start_at_ms is not None
+    assert settle(settings(embedded_aws, bucket, stream_name, START_MS)) == first
 
 
 def test_another_stream_is_refused(
     embedded_aws: "EmbeddedAws", bucket: str, stream_name: str, kinesis_client: "KinesisClient"
 ) -> None:
     """One prefix belongs to one stream."""
-    clock = SystemClock()
-    settle_start(settings(embedded_aws, bucket, stream_name, "oldest"), clock)
+    settle(settings(embedded_aws, bucket, stream_name, "oldest"))
     other = f"other-{new_id()[:8]}"
     kinesis_client.create_stream(StreamName=other, ShardCount=1)
     kinesis_client.get_waiter("stream_exists").wait(StreamName=other, WaiterConfig={"Delay": 1})
 
     with pytest.raises(SafetyRefusal, match="belongs to the stream"):
-        settle_start(settings(embedded_aws, bucket, other, "oldest"), clock)
+        settle(settings(embedded_aws, bucket, other, "oldest"))
 
 
 def test_a_logback_beside_the_file_wins(tmp_path: Path) -> None:

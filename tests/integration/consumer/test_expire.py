@@ -3,8 +3,6 @@
 The stream is new and its records are of now, so the archive of 40 days ago is written by the test.
 """
 
-import gzip
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +18,8 @@ from archive.store.s3_storage import S3Storage
 from consumer.stream.kinesis import KinesisStream
 from demo.embedded import EmbeddedAws
 from tests.fakes.archive_scene import PREFIX, ArchiveScene
+from tests.fakes.published_day import published_objects
+from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
@@ -55,13 +55,10 @@ def publish(store: S3Store, folder: Path, minute: int) -> str:
     """Publish the day of `minute` into a directory, as the nightly job does; returns the day."""
     day_path = minute_path(minute)[:10]
     day = day_path.replace("/", "-")
-    rows = [[row.key, row.etag, row.size, 0] for row in store.list_objects(f"{PREFIX}{day_path}/")]
-    manifest = folder / f"dt={day}" / "_manifest"
-    manifest.mkdir(parents=True)
-    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    (manifest / "g1.inventory.jsonl.gz").write_bytes(gzip.compress(lines))
-    pointer = {"format": 1, "day": day, "generation": "g1", "verdict": "clean"}
-    (manifest.parent / "_current.json").write_text(json.dumps(pointer))
+    raw = [(row.key, row.etag, row.size) for row in store.list_objects(f"{PREFIX}{day_path}/")]
+    for key, body in published_objects("", day, raw, "g1", "clean").items():
+        (folder / key).parent.mkdir(parents=True, exist_ok=True)
+        (folder / key).write_bytes(body)
     return day
 
 
@@ -73,7 +70,7 @@ def expire(aws: EmbeddedAws, properties: Path, published: Path, *options: str) -
         env={"PATH": "", "COLUMNS": "200", **aws.environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
 

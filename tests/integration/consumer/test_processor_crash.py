@@ -10,6 +10,7 @@ import pytest
 from tests.fakes.daemon_double import Lease
 from tests.integration.archive_site import Site
 from tests.integration.process_daemon import ProcessDaemon, ProcessorEndedError
+from tests.witness.waiting import PATIENCE_SECONDS
 
 
 def test_a_kill_between_put_and_checkpoint_costs_nothing(site: Site) -> None:
@@ -105,7 +106,7 @@ def _race(processors: list[ProcessDaemon]) -> None:
         rng = random.Random(seed)
         try:
             processor.start()
-            begin.wait(30)
+            begin.wait(PATIENCE_SECONDS)
             while processor.waiting():
                 processor.deliver(rng.randint(1, 9))
             processor.request_shutdown()
@@ -113,7 +114,7 @@ def _race(processors: list[ProcessDaemon]) -> None:
         except Exception as exc:  # noqa: BLE001 - raised below, in the test's thread
             failures.append(exc)
 
-    threads = [threading.Thread(target=serve, args=(one, seed)) for seed, one in enumerate(processors)]
+    threads = [threading.Thread(target=serve, args=(processor, seed)) for seed, processor in enumerate(processors)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -13,6 +13,7 @@ import pytest
 from demo.embedded import EmbeddedAws
 from tests.integration.archive_site import Site
 from tests.integration.process_daemon import ProcessDaemon, ProcessorEndedError
+from tests.witness.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def test_an_outage_blocks_the_call_and_loses_nothing(own_aws: EmbeddedAws, own_s
         _hang_up(own_aws.s3_endpoint, attempts=3)
         assert call.is_alive()
         own_aws.restart_s3()
-        call.join(60)
+        call.join(PATIENCE_SECONDS)
         assert not call.is_alive()
         processor.request_shutdown()
         assert processor.close() == 0
@@ -72,10 +73,10 @@ def test_kills_of_s3_under_load_lose_nothing(own_aws: EmbeddedAws, own_site: Sit
         call.start()
         for _ in range(3):
             mark = processor.events.mark()
-            processor.events.wait("segment_committed", since=mark, seconds=30)
+            processor.events.wait("segment_committed", since=mark)
             own_aws.kill_s3()
             own_aws.restart_s3()
-        call.join(60)
+        call.join(PATIENCE_SECONDS)
         assert not call.is_alive()
         processor.request_shutdown()
         assert processor.close() == 0
@@ -86,7 +87,7 @@ def _hang_up(endpoint: str, *, attempts: int) -> None:
     """Stand in for the server: accept so many connections and close each without an answer."""
     host, port = endpoint.removeprefix("http://").split(":")
     with socket.create_server((host, int(port)), reuse_port=False) as listener:
-        listener.settimeout(30)
+        listener.settimeout(PATIENCE_SECONDS)
         for _ in range(attempts):
             connection, _ = listener.accept()
             connection.close()

@@ -12,6 +12,7 @@ import pytest
 from archive.clock import new_id
 from consumer.status.command import status
 from demo.embedded import EmbeddedAws
+from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
@@ -91,7 +92,7 @@ def test_watching_prints_a_line_for_each_look_until_interrupted(
         try:
             looks = [json.loads(process.stdout.readline()) for _ in range(2)]
             process.send_signal(signal.SIGINT)
-            code = process.wait(20)
+            code = process.wait(PATIENCE_SECONDS)
         finally:
             process.kill()
     assert (code, [len(look["shards"]) for look in looks]) == (0, [2, 2])

@@ -1,65 +1,13 @@
 """The supervisor on a program in the daemon's place: crashes, restarts, signals, and what is left behind: nothing."""
 
-import json
-import os
-import select
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
-SUPERVISE = ROOT / "tests" / "fakes" / "supervise.py"
-WAIT_SECONDS = 20
-
-
-class Supervised:
-    """A running supervisor; its stderr is read line by line."""
-
-    def __init__(self, folder: Path, behaviours: tuple[str, ...], **environ: str) -> None:
-        self.folder = folder
-        self.process = subprocess.Popen(
-            [sys.executable, str(SUPERVISE), str(folder), *behaviours],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
-        )
-        self.events: list[dict[str, Any]] = []
-
-    def wait_for(self, event: str) -> dict[str, Any]:
-        """Read on until a line tells `event`; return it."""
-        pipe = self.process.stderr
-        assert pipe is not None
-        while line := pipe.readline():
-            if line.startswith(b"{"):
-                self.events.append(json.loads(line))
-                if self.events[-1]["event"] == event:
-                    return self.events[-1]
-        raise AssertionError(f"{event} never came: {self.events}")
-
-    def finish(self) -> int:
-        """Read the rest of its lines and return its exit code."""
-        stdout, stderr = self.process.communicate(timeout=WAIT_SECONDS)
-        self.stdout = stdout.decode()
-        self.events += [json.loads(line) for line in stderr.splitlines() if line.startswith(b"{")]
-        return self.process.returncode
-
-    def names(self) -> list[str]:
-        """Return the events so far, in order."""
-        return [event["event"] for event in self.events]
-
-    def starts(self) -> int:
-        """Return how often the daemon was started."""
-        return len(list(self.folder.glob("start-*")))
-
-    def pid(self, name: str) -> int:
-        """Return the pid in a file of the fake daemon."""
-        return int((self.folder / name).read_text())
-
+from tests.integration.supervised import ROOT, Supervised, end, has_gone
 
 Start = Callable[..., Supervised]
 
@@ -79,27 +27,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
             process.kill()
         for path in tmp_path.iterdir():
             end(int(path.read_text()))
-
-
-def end(pid: int) -> None:
-    """Kill a process of the fake daemon that a failed test left, and no other one that has its pid by now."""
-    try:
-        if b"daemon_program.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
-            os.kill(pid, signal.SIGKILL)
-    except (FileNotFoundError, ProcessLookupError):
-        return
-
-
-def has_gone(pid: int) -> bool:
-    """Wait until the process is gone (it is not our child); False when it lives on."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([descriptor], [], [], WAIT_SECONDS)[0])
-    finally:
-        os.close(descriptor)
 
 
 def test_sigterm_reaches_the_daemon_and_ends_in_0(start: Start) -> None:
@@ -260,3 +187,77 @@ def test_the_daemon_stops_when_the_supervisor_is_killed(start: Start) -> None:
     supervised.process.kill()
 
     assert has_gone(supervised.pid("start-0"))
+
+
+LINES = ROOT / "tests" / "data" / "kcl-log"
+
+
+def test_a_daemon_that_skips_a_batch_is_killed_and_started_again(start: Start) -> None:
+    """Before it delivers the next batch: a processor would chain that one to what came before the skipped one."""
+    supervised = start("log:batch.json", "run")
+    skipped = supervised.wait_for("kcl_skipped")
+    ended = supervised.wait_for("daemon_ended")
+    supervised.wait_for("daemon_restarting")
+    supervised.wait_for("fake_started")
+    supervised.process.terminate()
+
+    assert supervised.finish() == 0
+    assert (skipped["level"], skipped["skipped"], skipped["shard"]) == ("error", "batch", "shardId-000000000000")
+    assert ended["code"] == -signal.SIGKILL
+
+
+def test_a_batch_that_is_skipped_again_and_again_is_the_reason_in_the_end(start: Start) -> None:
+    """Doubt stops the worker: going on would lose the batch."""
+    supervised = start("log:batch.json")
+
+    assert supervised.finish() == 1
+    gave_up = supervised.events[-1]
+    assert gave_up["event"] == "gave_up"
+    assert gave_up["error"].startswith("KCL skipped a batch of shardId-000000000000: java.lang.NoClassDefFoundError")
+
+
+@pytest.mark.parametrize("name", ["aggregate_rest.json", "out_of_memory.txt", "batch_again.json"])
+def test_the_daemons_log_is_passed_on_unchanged(start: Start, name: str) -> None:
+    """Whatever the supervisor reads in it."""
+    supervised = start(f"log:{name}")
+    supervised.wait_for("line_printed")
+    supervised.process.terminate()
+
+    assert supervised.finish() == (1 if name == "out_of_memory.txt" else 0)
+    assert supervised.stdout == "line on stdout\n" + (LINES / name).read_text()
+
+
+def test_a_permission_that_is_missing_ends_it_with_2(start: Start) -> None:
+    """KCL tries for half a minute and exits 0; its own error is named, not "read the log", and a person must act."""
+    supervised = start("last-words:denied_create_table.json")
+
+    assert supervised.finish() == 2
+    assert supervised.starts() == 2
+    gave_up = supervised.events[-1]
+    assert "not authorized to perform: dynamodb:CreateTable" in gave_up["error"]
+    assert "minutebook doctor" in gave_up["next_step"]
+    assert supervised.names().count("kcl_denied") == 2
+    restarting = next(event for event in supervised.events if event["event"] == "daemon_restarting")
+    assert (restarting["error"], restarting["next_step"]) == (gave_up["error"], gave_up["next_step"])
+
+
+def test_kcls_last_error_is_in_the_reason(start: Start) -> None:
+    """An exit 0 of a daemon that could not initialise has a cause, and it is said."""
+    supervised = start("last-words:other_error.json")
+
+    assert supervised.finish() == 1
+    assert "java.lang.IllegalArgumentException: z" in supervised.events[-1]["error"]
+
+
+def test_a_processor_that_is_killed_is_named(start: Start) -> None:
+    """The kernel leaves no line: the supervisor says which processor is gone, and why the daemon was killed."""
+    supervised = start("deserted", "run")
+    killed = supervised.wait_for("processor_killed")
+    supervised.wait_for("daemon_deserted")
+    restarting = supervised.wait_for("daemon_restarting")
+    supervised.process.terminate()
+
+    assert supervised.finish() == 0
+    assert (killed["level"], killed["shard"]) == ("error", "shardId-000000000007")
+    assert killed["next_step"]
+    assert restarting["error"] == killed["error"]

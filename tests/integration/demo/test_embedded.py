@@ -13,6 +13,7 @@ from archive.clock import SystemClock
 from archive.errors import MinutebookError
 from demo.child import Child
 from demo.embedded import EmbeddedAws
+from tests.witness.waiting import PATIENCE_SECONDS, wait_until
 
 _OWNER = """
 import sys
@@ -57,11 +58,7 @@ def test_no_server_outlives_an_owner_that_is_killed(tmp_path: Path) -> None:
         owner.kill()
         owner.wait()
     assert len(pids) == 3
-    clock = SystemClock()
-    deadline = clock.monotonic() + 10
-    while (alive := [pid for pid in pids if _is_running(pid)]) and clock.monotonic() < deadline:
-        clock.sleep(0.05)
-    assert not alive
+    wait_until(lambda: not any(map(_is_running, pids)), "all three have ended")
 
 
 def test_a_server_that_dies_at_its_start_is_an_error_with_its_last_words(tmp_path: Path) -> None:
@@ -71,7 +68,7 @@ def test_a_server_that_dies_at_its_start_is_an_error_with_its_last_words(tmp_pat
         "broken", ["sh", "-c", "echo no certificate >&2; exit 7"], log=log, clock=SystemClock(), environment={}
     )
     with pytest.raises(MinutebookError, match=r"exit code 7.*no certificate") as caught:
-        child.wait_until(lambda: False, seconds=30)
+        child.wait_until(lambda: False, seconds=PATIENCE_SECONDS)
     assert str(log) in caught.value.next_step
 
 
@@ -80,7 +77,7 @@ def test_stop_insists_when_a_child_ignores_sigterm(tmp_path: Path) -> None:
     log = tmp_path / "stubborn.log"
     command = ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"]
     child = Child("stubborn", command, log=log, clock=SystemClock(), environment={"PATH": os.environ["PATH"]})
-    child.wait_until(lambda: b"ready" in log.read_bytes(), seconds=30)
+    child.wait_until(lambda: b"ready" in log.read_bytes(), seconds=PATIENCE_SECONDS)
     assert child.stop(grace_seconds=0.2) == -signal.SIGKILL
 
 

@@ -3,13 +3,13 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from archive.clock import SystemClock
 from demo.processes import Frozen, descendants, has_unread_input
+from tests.witness.waiting import wait_until
 
 _FREEZING_OWNER = """
 import sys
@@ -32,8 +32,8 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 def test_a_frozen_process_stops_and_goes_on(sleeper: subprocess.Popen[bytes]) -> None:
     """SIGSTOP for as long as the block lasts."""
     with Frozen([sleeper.pid]):
-        _until(lambda: _state(sleeper.pid) == "T")
-    _until(lambda: _state(sleeper.pid) == "S")
+        wait_until(lambda: _state(sleeper.pid) == "T", "its state is T")
+    wait_until(lambda: _state(sleeper.pid) == "S", "its state is S")
 
 
 def test_nobody_stays_frozen_when_the_owner_is_killed(sleeper: subprocess.Popen[bytes]) -> None:
@@ -44,10 +44,10 @@ def test_nobody_stays_frozen_when_the_owner_is_killed(sleeper: subprocess.Popen[
     with owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"frozen\n"
-        assert _state(sleeper.pid) == "T"
+        wait_until(lambda: _state(sleeper.pid) == "T", "it has stopped")
         owner.send_signal(signal.SIGKILL)
         owner.wait()
-    _until(lambda: _state(sleeper.pid) == "S")
+    wait_until(lambda: _state(sleeper.pid) == "S", "its state is S")
 
 
 def test_a_process_that_is_gone_is_no_error() -> None:
@@ -79,11 +79,3 @@ def test_descendants_are_found_through_generations() -> None:
 
 def _state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-
-
-def _until(ready: Callable[[], bool]) -> None:
-    clock = SystemClock()
-    deadline = clock.monotonic() + 10
-    while not ready():
-        assert clock.monotonic() < deadline
-        clock.sleep(0.02)

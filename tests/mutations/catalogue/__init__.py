@@ -9,7 +9,9 @@ from tests.mutations.catalogue.nightly import NIGHTLY
 from tests.mutations.catalogue.operators import OPERATORS
 from tests.mutations.catalogue.processor import PROCESSOR
 from tests.mutations.catalogue.publishing import PUBLISHING
+from tests.mutations.catalogue.scopes import SCOPES
 from tests.mutations.catalogue.shards import SHARDS
+from tests.mutations.catalogue.supervision import SUPERVISION
 from tests.mutations.catalogue.watermarks import WATERMARKS
 
 MUTATIONS: Final = (
@@ -22,4 +24,6 @@ MUTATIONS: Final = (
     *OPERATORS,
     *NIGHTLY,
     *PUBLISHING,
+    *SUPERVISION,
+    *SCOPES,
 )

@@ -12,8 +12,15 @@ _CUTTING: Final = "consumer/processor/cutting.py"
 _TABLE: Final = "consumer/dedupe/table.py"
 _DEDUPLICATOR: Final = "consumer/dedupe/deduplicator.py"
 
+_CONFLICTS: Final = "consumer/dedupe/conflicts.py"
+_PAYLOAD: Final = "archive/format/payload.py"
+
+_PAYLOADS: Final = "tests/unit/archive/format/test_payload.py"
+_IDS: Final = "tests/unit/compaction/tasks/test_event_ids.py"
+_SAME_RULE: Final = "test_an_id_is_what_the_consumer_takes_for_one"
 _FOUND: Final = "tests/simulation/found/test_found_by_producers.py"
 _DEDUPE: Final = "tests/unit/consumer/processor/test_dedupe.py"
+_CLAIMS: Final = "tests/unit/consumer/processor/test_claims.py"
 
 CLAIMS: Final = (
     Mutation(
@@ -28,7 +35,8 @@ CLAIMS: Final = (
             _RETRY,
             "            if not backoff.wait():\n",
             "            if what == 'a claim':\n"
-            "                return 'flights/shardId-000000000000/1:0'\n"
+            "                from consumer.dedupe.table import Owner\n"
+            "                return Owner('flights/shardId-000000000000/1:0', None)\n"
             "            if not backoff.wait():\n",
         ),
         mode="claims",
@@ -82,8 +90,8 @@ CLAIMS: Final = (
         Change(_TABLE, " OR #owner = :me OR ", " OR "),
         Change(
             _TABLE,
-            '(exc.response.get("Item"), "owner", event_id)',
-            '(exc.response.get("Item"), "owner", event_id) + "+"',
+            'return Owner(_text(item, "owner", event_id),',
+            'return Owner(_text(item, "owner", event_id) + "+",',
         ),
         mode="claims",
     ),
@@ -108,38 +116,70 @@ CLAIMS: Final = (
         "claim after the segment",
         Change(
             _DEDUPLICATOR,
-            "        owners = dict(zip(wanted, self._map_claims(self._claim, wanted.items()), strict=True))\n",
-            "        owners = {each: self._peek(each) or position for each, position in wanted.items()}\n"
-            "        self.pending = [*getattr(self, 'pending', []), *wanted.items()]\n",
+            "        owners = dict(zip(wanted, self._map_claims(self._claim, wanted.values()), strict=True))\n",
+            "        owners = {each: self._peek(claim) for each, claim in wanted.items()}\n"
+            "        self.pending = [*getattr(self, 'pending', []), *wanted.values()]\n",
         ),
         Change(
             _DEDUPLICATOR,
-            '        """Nothing to do: claims precede the commit."""\n',
+            '        """Nothing to write: claims precede the commit."""\n',
             '        """Claim what was committed."""\n'
             "        for wanted in getattr(self, 'pending', []):\n"
             "            self._claim(wanted)\n"
             "        self.pending = []\n"
             "\n"
-            "    def _peek(self, event_id):\n"
-            "        key, table = {'id': {'S': f'e:{event_id}'}}, self._table\n"
+            "    def _peek(self, claim):\n"
+            "        key, table = {'id': {'S': f'e:{claim.event_id}'}}, self._table\n"
             "        read = lambda: table._client.get_item(TableName='', Key=key, ConsistentRead=True)\n"
             "        answer = until_known(lambda: table._ask(read, 'peek'), self._backoff(), 'peek')\n"
-            "        return answer.get('Item', {}).get('owner', {}).get('S')\n",
+            "        item = answer.get('Item', {'owner': {'S': claim.owner}, 'digest': {'S': claim.digest}})\n"
+            "        return Owner(item['owner']['S'], item['digest']['S'])\n",
         ),
         mode="claims",
     ),
     Mutation(
         "two copies in one slice claim side by side",
-        Change(_DEDUPLICATOR, "owners[event_id] == position else", "owners[event_id] in positions else"),
+        Change(
+            _DEDUPLICATOR,
+            "self._verdict(claim, owners[claim.event_id]) for",
+            "self._verdict(claim, Owner(claim.owner, None) if any(each and each.owner == "
+            "owners[claim.event_id].position for each in claims) else owners[claim.event_id]) for",
+        ),
         tests=(f"{_DEDUPE}::test_a_second_copy_is_left_out_and_kept_beside",),
         mode="claims",
     ),
     Mutation(
         "records without an id are one event",
         Change(
-            _DEDUPLICATOR, "self._event_id.text(record.data) for", 'self._event_id.text(record.data) or "none" for'
+            _DEDUPLICATOR, "= self._event_id.text(record.data)\n", '= self._event_id.text(record.data) or "none"\n'
         ),
         mode="claims",
         tests=(f"{_DEDUPE}::test_records_without_an_id_are_kept",),
+    ),
+    Mutation(
+        "an id alone makes a copy",
+        Change(_DEDUPLICATOR, "owner.digest is not None and owner.digest != claim.digest", "False"),
+        mode="claims",
+        tests=(f"{_CLAIMS}::test_an_event_under_the_id_of_another_is_kept_and_told",),
+    ),
+    Mutation(
+        "a claim without a digest is not believed",
+        Change(_DEDUPLICATOR, "owner.digest is not None and owner.digest", "owner.digest"),
+        tests=(f"{_CLAIMS}::test_a_claim_without_a_digest_is_believed",),
+    ),
+    Mutation(
+        "every conflict is told",
+        Change(_CONFLICTS, "now - self._told_at < _TELL_SECONDS", "now - self._told_at < 0"),
+        tests=(f"{_CLAIMS}::test_conflicts_are_told_once_a_minute",),
+    ),
+    Mutation(
+        "a fraction is an id",
+        Change(_PAYLOAD, "isinstance(value, str | int)", "isinstance(value, str | int | float)"),
+        tests=(f"{_CLAIMS}::test_ids_that_differ_behind_the_point_are_two_events", f"{_IDS}::{_SAME_RULE}"),
+    ),
+    Mutation(
+        "payloads of any size are looked into",
+        Change(_PAYLOAD, "if len(payload) > _LONGEST_PAYLOAD_BYTES:", "if False:"),
+        tests=(f"{_PAYLOADS}::test_only_payloads_of_up_to_a_mebibyte_are_looked_into",),
     ),
 )

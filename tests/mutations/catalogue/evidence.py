@@ -12,12 +12,13 @@ _BIRTH: Final = "consumer/evidence/birth.py"
 
 _CLAIMS: Final = "tests/unit/consumer/evidence/test_claims.py"
 _MARKS: Final = "tests/unit/consumer/evidence/test_read_marks.py"
+_RESTARTS: Final = "tests/unit/consumer/evidence/test_read_marks_after_restarts.py"
 
 EVIDENCE: Final = (
     Mutation(
         "take evidence of any age for young",
         Change(_CONTINUITY, "return answered_ms - until_ms < SURELY_HELD_MS", "return until_ms <= answered_ms"),
-        tests=(f"{_MARKS}::test_a_mark_from_more_than_a_day_ago_proves_nothing",),
+        tests=(f"{_RESTARTS}::test_a_mark_from_more_than_a_day_ago_proves_nothing",),
         mode="plain",
     ),
     Mutation(

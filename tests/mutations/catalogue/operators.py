@@ -108,8 +108,8 @@ OPERATORS: Final = (
         "expire what is not published",
         Change(
             _EXPIRE_PLAN,
-            "if published is None:",
-            "if published is None:\n        return None\n    if published is None:",
+            '        return f"not published: run minutebook compact --date {day}"\n',
+            "        return None\n",
         ),
         mode="operations",
         tests=(f"{_REFUSALS}::test_a_day_that_is_not_published_is_refused",),

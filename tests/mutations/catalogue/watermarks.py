@@ -8,9 +8,12 @@ _ARCHIVER: Final = "consumer/processor/archiver.py"
 _SEQUENCE_STORE: Final = "consumer/processor/sequence_store.py"
 _DEDUPLICATOR: Final = "consumer/dedupe/deduplicator.py"
 _WATERMARKS: Final = "consumer/dedupe/watermarks.py"
+_TABLE: Final = "consumer/dedupe/table.py"
+_TAIL_ROWS: Final = "consumer/dedupe/tail_rows.py"
 _DEDUPE_START: Final = "consumer/processor/dedupe_start.py"
 
 _DEDUPE: Final = "tests/unit/consumer/processor/test_dedupe.py"
+_ROWS: Final = "tests/unit/consumer/processor/test_tail_rows.py"
 _STATES: Final = "tests/unit/consumer/dedupe/test_watermarks.py"
 _FOUND: Final = "tests/simulation/found/test_found_by_producers.py"
 
@@ -101,7 +104,7 @@ WATERMARKS: Final = (
     ),
     Mutation(
         "watermarks are taken from any tail row",
-        Change(_DEDUPE_START, "if row is not None and row.position == position:", "if row is not None:"),
+        Change(_DEDUPE_START, "row is not None and row.position == position and", "row is not None and"),
         tests=(f"{_DEDUPE}::test_a_tail_row_of_another_position_is_not_believed",),
         mode="watermark",
     ),
@@ -124,8 +127,32 @@ WATERMARKS: Final = (
     ),
     Mutation(
         "a lost tail row stops the search",
-        Change(_DEDUPE_START, "found = self._find(", "found = None if row is None else self._find("),
+        Change(_DEDUPE_START, "or self._find(", "or None if row is None else self._find("),
         mode="watermark",
         tests=(f"{_DEDUPE}::test_watermarks_are_found_in_the_archive_when_the_table_is_lost",),
+    ),
+    Mutation(
+        "a state of any length goes into the tail row",
+        Change(_TAIL_ROWS, "if text and len(text) <= LONGEST_STATE_BYTES:", "if text:"),
+        tests=(f"{_ROWS}::test_a_state_too_long_for_an_item_is_searched_for_when_the_row_is_lost",),
+    ),
+    Mutation(
+        "a state that is not in the row is searched for",
+        Change(_DEDUPE_START, "if row is None or row.slot is None:", "if True:"),
+        tests=(f"{_ROWS}::test_a_state_too_long_for_an_item_is_found_where_the_row_says",),
+    ),
+    Mutation(
+        "any segment that the tail row names is the tail",
+        Change(_DEDUPE_START, "return found if found.last == position else None", "return found"),
+        tests=(f"{_ROWS}::test_a_row_without_a_state_that_names_an_older_segment_is_not_believed",),
+    ),
+    Mutation(
+        "a tail row that cannot be read ends the shard",
+        Change(
+            _TABLE,
+            "        except FormatError as exc:\n            structlog",
+            "        except StoreRefused as exc:\n            structlog",
+        ),
+        mode="watermark",
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from archive.errors import SafetyRefusal
 from archive.format.position import Position
 from consumer.settings.settings import Settings
-from tests.fakes.daemon_double import SHARD_END
+from tests.fakes.daemon_double import SHARD_END, UnopenableRowError
 from tests.simulation.checks.deaths import judge_death
 from tests.simulation.checks.ledger import describe_object
 from tests.simulation.histories.ending import drain
@@ -142,7 +142,10 @@ class History:
         begin = site.lease.checkpoint
         if not healthy:
             self._read_stale(site, host)
-        consumer = self._consumer(host, site, chosen)
+        try:
+            consumer = self._consumer(host, site, chosen)
+        except UnopenableRowError as exc:
+            raise Violation(f"nobody reads the shard any more, and nothing says so: {exc}") from exc
         site.lease.checkpoint = begin
         self.consumers.append(consumer)
         self.world.tally["started: at a sentinel" if isinstance(begin, str) else "started: at a checkpoint"] += 1

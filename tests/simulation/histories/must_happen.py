@@ -85,10 +85,13 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
         "DynamoDB: time to live deletes a claim",
         "checked: an original that retention took",
         "producer: an event without an id",
+        "producer: two events of one id",
         "stream: the retention is changed",
     },
     "watermark": _TABLE
     | {
+        "DynamoDB: a tail row has no state",
+        "DynamoDB: a tail row is damaged",
         "DynamoDB: a tail row is lost",
         "DynamoDB: the dedupe table is deleted",
         "checked: a copy kept in doubt",

@@ -41,6 +41,7 @@ class IdProducer:
 
     def __init__(self) -> None:
         self._sent: list[Entry] = []
+        self._ids: dict[Hashable, Any] = {}
 
     def put(self, history: "ShardedHistory") -> None:
         """Put one to four times an event, or an aggregate of some; new ones, copies, and some without an id."""
@@ -60,11 +61,19 @@ class IdProducer:
             world.tally["producer: sends an event again"] += 1
             return rng.choice(self._sent[-8:] if rng.random() < 0.6 else self._sent)
         number = len(self._sent)
+        if chance < 0.5 and self._sent:
+            # An id that another event has already. Neither may disappear because of the other; copies may be kept.
+            world.tally["producer: two events of one id"] += 1
+            taken = self._ids[rng.choice(self._sent)[1]]
+            key = (repr(taken), number)
+            history.ids_in_conflict |= {repr(taken), key}
+            return json.dumps({"event": {"id": taken}, "n": number}).encode(), key
         event_id: Any = rng.choice((f"e{number}", f"e{number}", number, f"é{number}"))
         if rng.random() < 0.05:
             event_id = f"{number}" + "x" * 600
         payload = json.dumps({"event": {"id": event_id}, "n": number}).encode()
         self._sent.append((payload, repr(event_id)))
+        self._ids[repr(event_id)] = event_id
         return self._sent[-1]
 
 

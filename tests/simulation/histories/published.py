@@ -1,11 +1,10 @@
 """What the nightly job would have published, as `minutebook expire` reads it."""
 
 import datetime as dt
-import gzip
-import json
 from typing import TYPE_CHECKING, Final
 
-from archive.store.objects import StoredObject
+from archive.store.objects import ObjectHead, StoredObject
+from tests.fakes.published_day import published_objects
 from tests.simulation.services.bucket import PREFIX
 
 if TYPE_CHECKING:
@@ -39,13 +38,15 @@ class Published:
             history.world.happened("nightly: a day is published")
 
     def _put(self, date: dt.date, keys: list[str], verdict: str) -> None:
-        pointer = {"format": 1, "day": date.isoformat(), "generation": f"g{self._number}", "verdict": verdict}
-        rows = [[key, '"e"', len(self._history.bucket.objects[key].body), 0] for key in keys]
-        inventory = gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode(), 1)
-        folder = f"dt={date.isoformat()}/"
-        self._objects[f"{folder}_current.json"] = StoredObject(json.dumps(pointer).encode(), "e", {})
-        self._objects[f"{folder}_manifest/g{self._number}.inventory.jsonl.gz"] = StoredObject(inventory, "e", {})
+        raw = [(key, '"e"', len(self._history.bucket.objects[key].body)) for key in keys]
+        written = published_objects("", date.isoformat(), raw, f"g{self._number}", verdict)
+        self._objects |= {key: StoredObject(body, "e", {}) for key, body in written.items()}
 
     def get(self, key: str) -> StoredObject | None:
         """Read what is published."""
         return self._objects.get(key)
+
+    def head(self, key: str) -> ObjectHead | None:
+        """Ask for its size."""
+        found = self._objects.get(key)
+        return None if found is None else ObjectHead(key, len(found.body), found.etag, {}, 0)

@@ -57,6 +57,14 @@ class ShardSite(Site):
         """Tell whether producers can write to it."""
         return not self.stream.shard.closed
 
+    def settle_start(self) -> None:
+        """Give KCL its start. It makes a child's row at TRIM_HORIZON whatever it is configured to."""
+        root = self.table[0]
+        if not self.parents:
+            super().settle_start()
+        elif root.has_consume:
+            self.lease.at_timestamp_ms = root.configured_ms()
+
     def may_start(self) -> bool:
         """Tell whether KCL would start a consumer: the shard has a row or is listed, and its parents are finished."""
         if not self.stream.listed and not self.lease.present:

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -65,6 +65,7 @@ class ShardedHistory(History):
         self.command_runs: list[CommandRun] = []
         self.claimed_at: dict[str, float] = {}
         self.retention_raised_at: float | None = None
+        self.ids_in_conflict: set[Hashable] = set()
         self.producer = self._producer()
         if self.rng.random() < 0.8:
             self.producer.put(self)
@@ -93,6 +94,7 @@ class ShardedHistory(History):
             self.world, self.bucket, len(self.shard_sites), created=created, start=start, parents=parents
         )
         self.shard_sites.append(site)
+        site.table = self.shard_sites
         first = self.shard_sites[0]
         site.stream.shards = first.stream.shards
         site.stream.refuses_trimmed = first.stream.refuses_trimmed

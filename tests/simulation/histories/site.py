@@ -1,9 +1,10 @@
 """One stream with its lease table row and its ledger, and how its application is started."""
 
 import random
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from archive.format.markers import FORMAT, ApplicationRecord
+from archive.format.document import FORMAT
+from archive.format.markers import ApplicationRecord
 from archive.format.metadata import ChainStart
 from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
@@ -19,6 +20,9 @@ from tests.simulation.checks.ledger import Ledger
 from tests.simulation.services.bucket import PREFIX, Bucket, S3Client
 from tests.simulation.services.kinesis import ARN, HOUR, KinesisClient, SimShard, SimStream
 from tests.simulation.world import Host, World
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _TAILS: Final = (b"", b"", b"", "é日".encode(), b"\xff\xfe", b'"\n\\', b"x" * 150)
 
@@ -42,6 +46,8 @@ class Site:
         self.lease = self.lease_type(shard, start="LATEST" if start == "latest" else "TRIM_HORIZON")
         self.ledger = self.ledger_type(world, self.stream)
         self.lease.on_write = self.ledger.checkpointed
+        self.table: Sequence[Site] = [self]
+        """Whose rows lie in one lease table with this one."""
         self.recreated = False
         self.record: ApplicationRecord | None = None
         self.skew = 0.0
@@ -68,10 +74,21 @@ class Site:
         shard = self.stream.shard
         self.world.note("producer", f"{self.arn[-9:]} holds #{shard.trimmed}..#{len(shard.everything) - 1}")
 
+    @property
+    def has_consume(self) -> bool:
+        """Tell whether `minutebook consume` writes KCL's configuration."""
+        return self.start not in {"plain", "latest"}
+
     def settle_start(self) -> None:
-        """Give KCL its start, as `minutebook consume` does on each machine."""
-        if self.start in {"plain", "latest"}:
-            return
+        """Give KCL its start, as `minutebook consume` does on each machine; a row that is there stays as it is."""
+        if self.has_consume:
+            at_ms = self.lease.at_timestamp_ms = self.configured_ms()
+            self.lease.start = "TRIM_HORIZON" if at_ms is None else "AT_TIMESTAMP"
+            if self.lease.is_new:
+                self.lease.checkpoint = self.lease.start
+
+    def configured_ms(self) -> int | None:
+        """Return the time in KCL's configuration, settled with everybody; None for TRIM_HORIZON."""
         self.stream.trim()
         world = self.world
         host = Host(world, "consume", skew=self.skew, holdup=0, fault_rate=0)
@@ -99,11 +116,9 @@ class Site:
             settle_first_shards(
                 retrying, PREFIX, stream, self.record, host, world.new_id, service_ms=int(world.now * 1000)
             )
-        at = kcl_start(self.record, identity, host.now_ms()).at_seconds
-        self.lease.start = "TRIM_HORIZON" if at is None else "AT_TIMESTAMP"
-        self.lease.at_timestamp_ms = None if at is None else at * 1000
-        if self.lease.checkpoint in {"TRIM_HORIZON", "AT_TIMESTAMP"}:
-            self.lease.checkpoint = self.lease.start
+        waits = any(site.lease.checkpoint == "AT_TIMESTAMP" and not site.lease.is_new for site in self.table)
+        at = kcl_start(self.record, identity, host.now_ms(), has_timestamp_rows=waits).at_seconds
+        return None if at is None else at * 1000
 
     def identity(self) -> StreamIdentity:
         """Return what the stream says of itself."""

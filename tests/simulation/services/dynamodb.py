@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
 from consumer.dedupe.deduplicator import ClaimMap
-from consumer.dedupe.table import DynamoDedupeTable
+from consumer.dedupe.table import Claim, DynamoDedupeTable, Owner
+from tests.fakes.dedupe_table import ITEM_BYTES
 from tests.simulation.world import Host, World
 
 Item = Mapping[str, Any]
@@ -96,6 +97,8 @@ class DynamoClient:
         ReturnValuesOnConditionCheckFailure: str | None = None,  # noqa: N803
     ) -> dict[str, Any]:
         """PutItem; a refusal shows the item as it is when that was asked for."""
+        if sum(len(name) + len(str(text)) for name, value in Item.items() for text in value.values()) > ITEM_BYTES:
+            raise _error(400, "ValidationException")
         self._table.on_sent(self._host, Item)
         fault = self._begin("PutItem", _PUT_FAULTS)
         put = _Flying(Item, ConditionExpression, ExpressionAttributeValues or {})
@@ -183,9 +186,9 @@ def open_table(table: Table, host: Host) -> DynamoDedupeTable:
 def in_any_order(rng: random.Random) -> ClaimMap:
     """Return a `map` that runs its calls in an order of chance, as requests in flight arrive."""
 
-    def map_claims(call: Callable[[tuple[str, str]], str], wanted: Iterable[tuple[str, str]]) -> Iterable[str]:
+    def map_claims(call: Callable[[Claim], Owner], wanted: Iterable[Claim]) -> Iterable[Owner]:
         given = list(wanted)
-        found: dict[int, str] = {}
+        found: dict[int, Owner] = {}
         for number in rng.sample(range(len(given)), len(given)):
             found[number] = call(given[number])
         return [found[number] for number in range(len(given))]

@@ -15,8 +15,9 @@ from consumer.processor.protocol import run_process
 from consumer.services import Services
 from consumer.settings.settings import Settings
 from consumer.stream.kinesis import KinesisStream
-from tests.fakes.daemon_double import DaemonDouble, Lease, ProtocolViolationError
+from tests.fakes.daemon_double import DaemonDouble, Lease
 from tests.fakes.shard import UserRecord
+from tests.fakes.wire import ProtocolViolationError
 from tests.simulation.services.bucket import Bucket, S3Client
 from tests.simulation.services.dynamodb import Table, in_any_order, open_table
 from tests.simulation.services.kinesis import KinesisClient, SimShard, SimStream

@@ -8,7 +8,10 @@ import pytest
 
 from archive.errors import SettingsError
 from demo.command import demo
-from demo.nightly import Nightly, count_rows
+from demo.nightly import Nightly, count_rows, days_so_far
+from demo.readback import read_archive
+from tests.fakes.archive_scene import PREFIX, MemoryScene
+from tests.fakes.clock import START_MS
 
 
 def _write(folder: Path, name: str, *shards: str) -> None:
@@ -18,9 +21,25 @@ def _write(folder: Path, name: str, *shards: str) -> None:
 
 def test_rows_are_counted_by_shard_over_all_days(tmp_path: Path) -> None:
     """A demo over midnight publishes two days."""
-    _write(tmp_path / "dt=2026-11-21" / "gen=a", "part-0.parquet", "s0", "s1", "s0")
-    _write(tmp_path / "dt=2026-11-22" / "gen=b", "part-0.parquet", "s1")
+    _write(tmp_path / "dt=2026-11-21" / "_gen-a", "part-0.parquet", "s0", "s1", "s0")
+    _write(tmp_path / "dt=2026-11-22" / "_gen-b", "part-0.parquet", "s1")
     assert count_rows(tmp_path) == {"s0": 2, "s1": 2}
+
+
+def test_a_day_that_is_not_over_is_judged_up_to_the_last_minute() -> None:
+    """The end of what was sent, over midnight, too: a whole day would be unknown."""
+    scene = MemoryScene("shardId-000000000000")
+    scene.segment("shardId-000000000000", START_MS // 60_000)
+    scene.segment("shardId-000000000000", START_MS // 60_000 + 1440)
+    options = days_so_far(read_archive(scene.store, PREFIX))
+    assert options[:6] == [
+        "--from",
+        "2026-11-21",
+        "--to",
+        "2026-11-22",
+        "--so-far",
+        "2026-11-22T10:17:00.000Z",
+    ]
 
 
 def test_nothing_published_is_no_rows(tmp_path: Path) -> None:

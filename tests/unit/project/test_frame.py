@@ -18,7 +18,7 @@ def _make(*arguments: str, folder: Path = CHECKOUT) -> subprocess.CompletedProce
 
 
 def test_make_alone_lists_every_target() -> None:
-    """Each phony target stands in the help, with a sentence."""
+    """Each phony target is in the help, with a sentence."""
     phony = re.search(r"^\.PHONY: (.+)$", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
     assert phony is not None
     listed = re.findall(r"^  make (\S+) +\S", _make().stdout, re.MULTILINE)

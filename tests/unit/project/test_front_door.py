@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from minutebook import complete
+from tests.witness.waiting import PATIENCE_SECONDS
+
 MINUTEBOOK = Path(sys.executable).with_name("minutebook")
 
 
 def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run the front door."""
-    return subprocess.run([MINUTEBOOK, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [MINUTEBOOK, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
 
 
 def test_version() -> None:
@@ -49,3 +54,20 @@ def test_help_imports_nothing_heavy() -> None:
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert answer.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("audit f --so-far", "audit f --so-far=now"),
+        ("audit f --so-far --json", "audit f --so-far=now --json"),
+        ("audit --so-far f --date today", "audit --so-far=now f --date today"),
+        ("audit f --so-far 2026-11-22T10:00Z", "audit f --so-far 2026-11-22T10:00Z"),
+        ("audit f --so-far=2026-11-22T10:00Z", "audit f --so-far=2026-11-22T10:00Z"),
+        ("audit f --so-far now", "audit f --so-far now"),
+        ("audit f --date today", "audit f --date today"),
+    ],
+)
+def test_so_far_may_stand_alone(typed: str, meant: str) -> None:
+    """It is the one option whose value may be left out."""
+    assert complete(typed.split()) == meant.split()

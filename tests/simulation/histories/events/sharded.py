@@ -98,11 +98,22 @@ def sweep(history: "ShardedHistory") -> None:
 
 
 def drop_row(history: "ShardedHistory") -> None:
-    """A tail row is lost."""
+    """A tail row is lost, or overwritten by somebody with what no reader takes, or without its state."""
     rows = sorted(key for key in history.table.items if key.startswith("t:"))
-    if rows:
-        del history.table.items[history.rng.choice(rows)]
+    if not rows:
+        return
+    key, chance = history.rng.choice(rows), history.rng.random()
+    item = dict(history.table.items.pop(key))
+    if chance < 0.5:
         history.world.happened("DynamoDB: a tail row is lost")
+    elif chance < 0.75:
+        field = history.rng.choice(("position", "watermarks", "first"))
+        history.table.items[key] = item | {field: {"S": "rubbish"}}
+        history.world.happened("DynamoDB: a tail row is damaged")
+    else:
+        item.pop("watermarks", None)
+        history.table.items[key] = item
+        history.world.happened("DynamoDB: a tail row has no state")
 
 
 def lose_table(history: "ShardedHistory") -> None:

@@ -55,9 +55,9 @@ def test_every_missing_or_mistyped_field_is_an_error(marker: Any) -> None:  # no
     fields = json.loads(encode_marker(marker))
     damaged = [{name: value for name, value in fields.items() if name != missing} for missing in fields]
     damaged += [{**fields, name: {}} for name in fields]
-    for one in damaged:
+    for changed in damaged:
         with pytest.raises(FormatError, match=r"some/key\.json"):
-            decode_marker(json.dumps(one).encode(), type(marker), "some/key.json")
+            decode_marker(json.dumps(changed).encode(), type(marker), "some/key.json")
 
 
 @pytest.mark.parametrize("marker", MARKERS, ids=lambda marker: type(marker).__name__)

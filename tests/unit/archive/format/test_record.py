@@ -30,9 +30,9 @@ PAYLOADS = {
 }
 
 
-def encode_line(shard_id: str, one: Record) -> bytes:
+def encode_line(shard_id: str, record: Record) -> bytes:
     """Return one record's line without its line break."""
-    return encode_lines(shard_id, [one]).removesuffix(b"\n")
+    return encode_lines(shard_id, [record]).removesuffix(b"\n")
 
 
 def record(data: bytes, *, sub: int = 0, partition_key: str = "p1") -> Record:
@@ -133,7 +133,7 @@ def test_a_line_that_is_not_ours_is_refused(line: bytes) -> None:
 def test_one_payload_of_bytes_changes_no_other_line() -> None:
     """Text stays text beside bytes: a line depends on its own record alone."""
     batch = [record(b"a"), record(b"\xff"), record(b"b")]
-    assert encode_lines(SHARD, batch) == b"".join(encode_lines(SHARD, [one]) for one in batch)
+    assert encode_lines(SHARD, batch) == b"".join(encode_lines(SHARD, [record]) for record in batch)
 
 
 def test_the_wire_names_are_those_of_the_daemon() -> None:

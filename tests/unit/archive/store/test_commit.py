@@ -117,7 +117,7 @@ def test_412_without_our_metadata_is_a_foreign_object(bucket: MemoryBucket, fiel
 
 @pytest.mark.parametrize("change", [{"last": "x"}, {"minutebook-format": "2"}, {"last": "4:0"}, {"writer": ""}])
 def test_412_with_metadata_that_does_not_parse_is_doubt(bucket: MemoryBucket, change: dict[str, str]) -> None:
-    """The key stands in the message."""
+    """The message names the key."""
     bucket.place(KEY, b"damaged", {**metadata("other").encode(), **change})
     with pytest.raises(FormatError, match=KEY):
         commit(MemoryStore(bucket))

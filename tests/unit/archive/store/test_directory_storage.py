@@ -1,12 +1,21 @@
 """A directory as a store: nothing outside its root is read, written or deleted."""
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from archive.errors import StoreRefused
+from archive.retry import Backoff
 from archive.store.directory_storage import DirectoryStorage
+from tests.fakes.clock import ManualClock
+
+
+def no_waits() -> Backoff:
+    """Return no second attempt: a directory answers at once."""
+    return Backoff(ManualClock(), random.Random(1), budget_seconds=0)
+
 
 REQUESTS: dict[str, Callable[[DirectoryStorage, str], object]] = {
     "put_if_absent": lambda storage, key: storage.put_if_absent(key, b"x", {}, "text/plain"),
@@ -18,7 +27,7 @@ REQUESTS: dict[str, Callable[[DirectoryStorage, str], object]] = {
     "delete": lambda storage, key: storage.delete([key]),
     "open_read": lambda storage, key: storage.open_read(key, None),
     "read_tail": lambda storage, key: storage.read_tail(key, 8),
-    "open_write": lambda storage, key: storage.open_write(key, "text/plain"),
+    "open_write": lambda storage, key: storage.open_write(key, "text/plain", no_waits),
 }
 
 

@@ -118,7 +118,7 @@ def test_412_is_a_value() -> None:
 
 @pytest.mark.parametrize(("status", "code"), PASSING)
 def test_a_passing_failure_leaves_the_outcome_open(status: int, code: str) -> None:
-    """Judged by the code first: some 4xx pass, and 409 is no lost race."""
+    """Judged by the code first: some 4xx pass, and 409 is not a lost race."""
     with pytest.raises(OutcomeUnknown):
         put(answer(status, code))
 

@@ -1,21 +1,31 @@
 """A file that is uploaded in pieces: whole at the end, or not there."""
 
+import random
 import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ClientError
 
-from archive.errors import StoreError
+from archive.errors import StoreError, StoreUnavailable
+from archive.retry import Backoff
 from archive.store.s3_storage import PART_BYTES, S3Sink
+from tests.fakes.clock import ManualClock
 
 WAIT_SECONDS = 20
 
 
 class Bucket:
-    """What S3 does with uploads. `broken` is the number of the piece that it refuses."""
+    """What S3 does with uploads. `broken` is the number of the piece that it refuses.
 
-    def __init__(self, broken: int | None = None) -> None:
+    `busy` names requests that answer 503 SlowDown, each once, `lost` those that are applied before they do.
+    """
+
+    def __init__(self, broken: int | None = None, *, busy: Iterable[str] = (), lost: Iterable[str] = ()) -> None:
+        self._busy, self._lost = list(busy), list(lost)
+        self.when_busy: Callable[[], None] = lambda: None
         self.objects: dict[str, bytes] = {}
         self.pieces: dict[int, bytes] = {}
         self.uploads: set[str] = set()
@@ -25,20 +35,30 @@ class Bucket:
 
     def put_object(self, *, Key: str, Body: bytes, **_: object) -> None:  # noqa: N803 - AWS' names
         """Store an object."""
-        self.objects[Key] = Body
+        with self._faults("put"):
+            self.objects[Key] = Body
+
+    def head_object(self, *, Key: str, **_: object) -> dict[str, int]:  # noqa: N803 - AWS' names
+        """Return the size of an object."""
+        if Key not in self.objects:
+            raise _error("404", "HeadObject", 404)
+        return {"ContentLength": len(self.objects[Key])}
 
     def create_multipart_upload(self, **_: object) -> dict[str, str]:
         """Begin an upload."""
-        self.uploads.add("u")
-        return {"UploadId": "u"}
+        with self._faults("create"):
+            name = f"u{len(self.uploads)}"
+            self.uploads.add(name)
+        return {"UploadId": name}
 
     def upload_part(self, *, UploadId: str, PartNumber: int, Body: bytes, **_: object) -> dict[str, str]:  # noqa: N803 - AWS' names
         """Take a piece."""
         assert self.go_on.wait(WAIT_SECONDS)
         assert UploadId in self.uploads
         if PartNumber == self._broken:
-            raise ClientError({"Error": {"Code": "AccessDenied"}, "ResponseMetadata": {}}, "UploadPart")  # type: ignore[typeddict-item]  # as S3 does
-        self.pieces[PartNumber] = Body
+            raise _error("AccessDenied", "UploadPart", 403)
+        with self._faults(f"part {PartNumber}"):
+            self.pieces[PartNumber] = bytes(Body)
         return {"ETag": f"{PartNumber}"}
 
     def complete_multipart_upload(
@@ -49,19 +69,43 @@ class Bucket:
         **_: object,
     ) -> None:
         """Join the pieces."""
+        if not self.uploads:
+            raise _error("NoSuchUpload", "CompleteMultipartUpload", 404)
         numbers = [part["PartNumber"] for part in MultipartUpload["Parts"]]
         assert numbers == sorted(self.pieces)
-        self.objects[Key] = b"".join(self.pieces[number] for number in numbers)
-        self.uploads.clear()
+        with self._faults("complete"):
+            self.objects[Key] = b"".join(self.pieces[number] for number in numbers)
+            self.uploads.clear()
 
     def abort_multipart_upload(self, **_: object) -> None:
         """Forget the pieces."""
         self.uploads.clear()
 
+    @contextmanager
+    def _faults(self, request: str) -> Iterator[None]:
+        if request in self._busy:
+            self._busy.remove(request)
+            self.when_busy()
+            raise _error("SlowDown", request, 503)
+        yield
+        if request in self._lost:
+            self._lost.remove(request)
+            raise _error("InternalError", request, 500)
+
+
+def _error(code: str, operation: str, status: int) -> ClientError:
+    answer: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, operation)
+
+
+def waits() -> Backoff:
+    """Return waits that take no time."""
+    return Backoff(ManualClock(), random.Random(1), budget_seconds=10)
+
 
 def sink_on(bucket: Bucket) -> S3Sink:
     """Return a new file."""
-    return S3Sink(cast("Any", bucket), "b", "key", "x")
+    return S3Sink(cast("Any", bucket), "b", "key", "x", waits)
 
 
 @pytest.mark.parametrize("size", [0, 1, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 3 * PART_BYTES + 5])
@@ -106,3 +150,46 @@ def test_a_piece_that_fails_is_never_passed_over(broken: int) -> None:
         write_all()
     sink.abort()
     assert (bucket.objects, bucket.uploads) == ({}, set())
+
+
+@pytest.mark.parametrize("fault", ["busy", "lost"])
+@pytest.mark.parametrize("request_", ["create", "part 1", "part 2", "part 3", "complete"])
+def test_a_request_of_an_upload_whose_outcome_is_unknown_is_sent_again(fault: str, request_: str) -> None:
+    """503 on a piece, or an answer that was lost: the object is whole, and the task knows of nothing."""
+    bucket = Bucket(busy=[request_] * 3) if fault == "busy" else Bucket(lost=[request_])
+    sink = sink_on(bucket)
+    data = bytes(range(256)) * (2 * PART_BYTES // 256) + b"the rest"
+    for start in range(0, len(data), PART_BYTES):
+        sink.write(data[start : start + PART_BYTES])
+    sink.close()
+    assert bucket.objects == {"key": data}
+
+
+@pytest.mark.parametrize("fault", ["busy", "lost"])
+def test_a_small_file_whose_outcome_is_unknown_is_sent_again(fault: str) -> None:
+    """Its key is nobody else's: the same bytes may be written over it."""
+    bucket = Bucket(busy=["put"]) if fault == "busy" else Bucket(lost=["put"])
+    sink = sink_on(bucket)
+    sink.write(b"rows")
+    sink.close()
+    assert bucket.objects == {"key": b"rows"}
+
+
+def test_an_upload_that_is_gone_without_its_object_is_an_error() -> None:
+    """A lifecycle rule, or somebody, ended it: nothing was written."""
+    bucket = Bucket(busy=["complete"])
+    sink = sink_on(bucket)
+    sink.write(bytes(PART_BYTES))
+    sink.write(b"more")
+    bucket.when_busy = bucket.uploads.clear
+    with pytest.raises(StoreError, match="NoSuchUpload"):
+        sink.close()
+    assert bucket.objects == {}
+
+
+def test_a_store_that_stays_busy_ends_the_task() -> None:
+    """Within the budget, and with the request by name."""
+    sink = sink_on(Bucket(busy=["part 1"] * 1000))
+    sink.write(bytes(PART_BYTES))
+    with pytest.raises(StoreUnavailable, match="part 1 of key"):
+        sink.close()

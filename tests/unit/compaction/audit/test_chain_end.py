@@ -2,7 +2,8 @@
 
 import pytest
 
-from archive.format.markers import FORMAT, EndMarker
+from archive.format.document import FORMAT
+from archive.format.markers import EndMarker
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
 from compaction.audit.chain_end import prove_end

@@ -91,14 +91,14 @@ def with_drops(folder: Path, originals: Callable[[Corpus], str], *, keep: bool =
     """Audit a day in which the first and last record of a segment were dropped as duplicates of `originals`."""
     corpus = Corpus(DAY)
     shard = corpus.shards[0]
-    one = shard.segments[3]
+    segment = shard.segments[3]
     original = originals(corpus)
-    writer = SegmentWriter(shard.shard_id, one.metadata.minute)
-    writer.drop(one.records[0], original)
-    writer.extend(one.records[1:-1])
-    writer.drop(one.records[-1], original)
-    metadata = writer.metadata(after=one.metadata.after, writer="dropper")
-    one.body, one.fields = writer.body(), metadata.encode()
+    writer = SegmentWriter(shard.shard_id, segment.metadata.minute)
+    writer.drop(segment.records[0], original)
+    writer.extend(segment.records[1:-1])
+    writer.drop(segment.records[-1], original)
+    metadata = writer.metadata(after=segment.metadata.after, writer="dropper")
+    segment.body, segment.fields = writer.body(), metadata.encode()
     if keep:
         key = duplicates_key(PREFIX, shard.shard_id, metadata.minute, metadata.first, metadata.writer)
         corpus.objects[key] = (writer.duplicates_body(), {})
@@ -124,8 +124,8 @@ def test_a_dropped_record_whose_original_is_not_archived_is_a_defect(tmp_path: P
     """The record that was kept instead lies in a gap: both are lost to readers."""
 
     def between(corpus: Corpus) -> str:
-        one = corpus.shards[1].segments[2].metadata
-        return f"corpus/{corpus.shards[1].shard_id}/{one.last.sequence}:1"
+        segment = corpus.shards[1].segments[2].metadata
+        return f"corpus/{corpus.shards[1].shard_id}/{segment.last.sequence}:1"
 
     found = with_drops(tmp_path, between)
     assert [(finding.code, finding.severity, finding.count) for finding in found.findings] == [

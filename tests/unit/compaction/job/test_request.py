@@ -41,6 +41,17 @@ def test_no_day_is_guessed(request_: AuditRequest | CompactRequest) -> None:
         request_.days(TODAY)
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [AuditRequest(FILE, date="2027-03-01"), CompactRequest(FILE, first="today", last="2026-03-02")],
+)
+def test_a_day_in_the_future_is_refused(request_: AuditRequest | CompactRequest) -> None:
+    """Nothing of it can be archived: neither clean, nor empty."""
+    with pytest.raises(SettingsError, match="future") as caught:
+        request_.days(TODAY)
+    assert caught.value.next_step
+
+
 def test_a_range_does_not_run_backwards() -> None:
     """The error names both ends."""
     with pytest.raises(SettingsError, match="2026-03-01 to 2026-02-28"):

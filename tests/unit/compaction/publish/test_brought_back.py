@@ -36,7 +36,7 @@ def test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back(tmp_path: Path)
 
 
 def test_a_segment_whose_lines_were_all_dropped_gets_one_back(tmp_path: Path) -> None:
-    """It stands in no file before; the row is there all the same, between its neighbours."""
+    """No file named it before; the row is there all the same, between its neighbours."""
     corpus = Corpus(DAY)
     shard = corpus.shards[1]
     wanted = [(shard.shard_id, record.position, record.data) for record in shard.segments[3].records]
@@ -75,16 +75,18 @@ def test_lines_come_back_into_a_segment_that_also_loses_some(tmp_path: Path) -> 
     places = [row[1] for row in mill.rows(manifest) if row[0] == shard.shard_id]
     assert (manifest.removed, manifest.restored) == (2, 1)
     assert wanted.position in places
-    assert not {one.position for one in copies} & set(places)
+    assert not {copy.position for copy in copies} & set(places)
     assert places == sorted(places)
 
 
 def test_a_repaired_day_is_published_by_the_run_after_a_crash(tmp_path: Path) -> None:
-    """The manifest is there, the pointer is not: the audit beside it says that the rows are right."""
+    """The manifest is there, the pointer is not: the day is read again, and says what it is."""
     corpus = Corpus(DAY)
     dropped_without_original(corpus, corpus.shards[1], 3)
     mill = Mill(tmp_path, corpus)
     mill.rewrite(None)
     mill.storage.delete([f"tables/dt={DAY}/_current.json"])
     done = mill.rewrite(None)
-    assert (done.state, done.result, done.verdict) == ("published", None, "defects")
+    assert (done.state, done.verdict) == ("published", "defects")
+    assert done.result is not None
+    assert [found.repaired for found in done.result.audit.findings] == [True]

@@ -36,7 +36,7 @@ def test_without_the_flag_copies_are_reported_and_written(tmp_path: Path) -> Non
     assert done.manifest is not None
     assert done.result is not None
     assert mill.rows(done.manifest) == rows_of(corpus)
-    assert {one.code for one in done.result.audit.findings} == {"producer_duplicate"}
+    assert {finding.code for finding in done.result.audit.findings} == {"producer_duplicate"}
     assert mill.rewrite(None).state == "already"
 
 

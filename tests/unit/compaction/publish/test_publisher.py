@@ -24,7 +24,7 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def test_a_clean_day_is_published_whole_and_sorted(desk: Desk) -> None:
-    """Every record of the day stands in the files once, in the order of shard and position."""
+    """Every record of the day is in the files once, in the order of shard and position."""
     assert desk.compact().state == "published"
     rows = desk.published_rows()
     assert len(rows) == desk.corpus.records
@@ -36,7 +36,7 @@ def test_rows_carry_exact_payloads(desk: Desk) -> None:
     desk.compact()
     pointer = desk.publisher().current().pointer
     assert pointer is not None
-    manifest = desk.publisher().manifest(pointer.generation)
+    manifest = desk.publisher().manifest(pointer)
     assert manifest is not None
     tables = [pq.ParquetFile(Path(desk.storage.uri(file.key))).read() for file in manifest.files]
     found = {

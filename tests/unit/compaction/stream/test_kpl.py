@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.stream.kpl import MAGIC, UserRecord, user_records
+from archive.format.aggregate import MAGIC, UserRecord, deaggregate
+from compaction.stream.kpl import user_records
+from tests.fakes.aggregates import SHAPES
 from tests.witness.aggregate import aggregate
 
 
@@ -27,3 +29,13 @@ def test_a_damaged_aggregate_is_a_plain_record(cut: int) -> None:
     """A digest that does not fit means that the producer did not aggregate: nothing is guessed."""
     data = aggregate([("a", b"1"), ("b", b"2")])[:-cut]
     assert user_records("key", data) == [UserRecord(0, "key", data)]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_audit_counts_what_kcl_delivers_and_what_it_withholds(name: str) -> None:
+    """Under the numbers that KCL gives, so that a loss inside KCL has a position."""
+    shape = SHAPES[name]
+    delivery = deaggregate("key", shape.data)
+    found = user_records("key", shape.data)
+    assert [user.sub for user in found] == list(range(len(found)))
+    assert [user for user in found if user not in delivery.withheld] == delivery.delivered

@@ -37,10 +37,20 @@ def test_a_record_leaves_32_bytes() -> None:
 
 
 def test_an_id_is_what_the_consumer_takes_for_one() -> None:
-    """1 and "1" are two ids, null and objects are none: the rules of `archive.format.payload`."""
-    data = [b'{"id":1}', b'{"id":"1"}', b'{"id":null}', b'{"id":null}', b'{"id":{}}', b'{"id":{}}', b'{ "id": 1 }']
-    assert [PayloadPath("id").text(payload) for payload in data] == ["1", '"1"', None, None, None, None, "1"]
-    assert copies(data) == [(6, 0)]
+    """1 and "1" are two ids, fractions, null and objects are none: the rules of `archive.format.payload`."""
+    data = [
+        b'{"id":1.5}',
+        b'{"id":1.5}',
+        b'{"id":1}',
+        b'{"id":"1"}',
+        b'{"id":null}',
+        b'{"id":null}',
+        b'{"id":{}}',
+        b'{"id":{}}',
+        b'{ "id": 1 }',
+    ]
+    assert [PayloadPath("id").text(payload) for payload in data] == [None, None, "1", '"1"', *[None] * 4, "1"]
+    assert copies(data) == [(8, 2)]
 
 
 def test_ids_are_dealt_out_by_their_digest() -> None:

@@ -96,7 +96,7 @@ GOOD = {
     ],
 )
 def test_a_bad_line_is_named_by_its_number(line: bytes) -> None:
-    """Whatever is no line of ours ends the reading with the number of the line."""
+    """Whatever is not a line of ours ends the reading with the number of the line."""
     good = msgspec.json.encode(GOOD)
     _, facts = read(gzip.compress(good + b"\n" + line + b"\n"))
     assert facts.problem.startswith("line 2: ")

@@ -42,6 +42,7 @@ def test_counters() -> None:
             event="segment_committed", shard="s-1", records=5, payload_bytes=50, body_bytes=20, attempts=1
         ),
         ProcessorEvent(event="slot_lost", shard="s-2"),
+        ProcessorEvent(event="id_conflict", shard="s-2", records=7),
         ProcessorEvent(event="checkpoint_written", shard="s-1"),
         ProcessorEvent(event="processor_failed", exit_code=5),
         ProcessorEvent(event="shard_opened", shard="s-1"),
@@ -58,5 +59,6 @@ def test_counters() -> None:
     assert sample("minutebook_put_attempts_total", shard) == 3
     assert sample("minutebook_checkpoints_total", shard) == 1
     assert sample("minutebook_slots_lost_total", {"shard": "s-2"}) == 1
+    assert sample("minutebook_id_conflicts_total", {"shard": "s-2"}) == 7
     assert sample("minutebook_processor_failures_total", {"exit_code": "5"}) == 1
     assert sample("minutebook_daemon_restarts_total") == 1

@@ -7,6 +7,7 @@ from consumer.daemon.restart_policy import DaemonExit, Restart, RestartLimits, R
 
 LIMITS = RestartLimits(healthy_seconds=100, crashes_in_a_row=4, longest_wait_seconds=3)
 CRASHED = "the daemon crashed (code 1)"
+WAIT = "nothing yet: it is started again, and consume gives up after 4 crashes in a row"
 
 
 def crash(code: int = 1, *, ran_seconds: float = 5, child_code: int | None = None) -> DaemonExit:
@@ -46,10 +47,14 @@ def test_waits_double_up_to_the_ceiling() -> None:
     """Restarts come 1, 2, 3 (the ceiling) seconds after crashes in a row; then it gives up."""
     policy = RestartPolicy(LIMITS)
 
-    assert [policy.after(crash()) for _ in range(3)] == [
-        Restart(1, 1, CRASHED),
-        Restart(2, 2, CRASHED),
-        Restart(3, 3, CRASHED),
+    decisions = [policy.after(crash()) for _ in range(3)]
+    assert [decision.reason for decision in decisions] == [CRASHED] * 3
+    assert [
+        (decision.wait_seconds, decision.crashes_in_a_row) for decision in decisions if isinstance(decision, Restart)
+    ] == [
+        (1, 1),
+        (2, 2),
+        (3, 3),
     ]
     assert isinstance(policy.after(crash()), Stop)
 
@@ -58,7 +63,7 @@ def test_a_healthy_run_starts_the_counting_again() -> None:
     """A crash a day is not a crash loop."""
     policy = RestartPolicy(LIMITS)
 
-    assert [policy.after(crash(ran_seconds=100)) for _ in range(20)] == [Restart(1, 1, CRASHED)] * 20
+    assert [policy.after(crash(ran_seconds=100)) for _ in range(20)] == [Restart(1, 1, CRASHED, WAIT)] * 20
 
 
 @pytest.mark.parametrize("child_code", [2, 6])
@@ -66,7 +71,7 @@ def test_a_refusal_is_tried_once_more(child_code: int) -> None:
     """Settings and safety do not mend themselves: the second refusal ends it, with its own code and next step."""
     policy = RestartPolicy(LIMITS)
 
-    assert policy.after(crash(child_code=child_code)) == Restart(1, 1, "why")
+    assert policy.after(crash(child_code=child_code)) == Restart(1, 1, "why", "what to do")
     assert policy.after(crash(child_code=child_code)) == Stop(child_code, "why", "what to do")
 
 
@@ -105,3 +110,55 @@ def test_a_code_that_is_not_ours_becomes_1() -> None:
 
     assert isinstance(decisions[-1], Stop)
     assert decisions[-1].exit_code == 1
+
+
+def evidence(exit_code: int = 1) -> ProcessorEvent:
+    """Return what the supervisor found out where no processor told."""
+    return ProcessorEvent(event="found", exit_code=exit_code, error="found out", next_step="what to do then")
+
+
+def test_a_restart_that_goes_on_says_what_to_do() -> None:
+    """Nobody gets up for a crash or two; then the next step is that of giving up, never "nothing"."""
+    policy = RestartPolicy(LIMITS)
+    steps = [policy.after(crash()).next_step for _ in range(4)]
+
+    assert steps[:2] == [WAIT, WAIT]
+    assert steps[2] == steps[3] != ""
+    assert "nothing" not in steps[2]
+
+
+def test_what_was_found_out_counts_where_no_processor_told() -> None:
+    """A permission that KCL lacks is a refusal, although KCL exits 0; a processor's own word comes first."""
+    policy = RestartPolicy(LIMITS)
+    ended = DaemonExit(code=0, ran_seconds=30, asked=False, evidence=evidence(2))
+
+    assert policy.after(ended) == Restart(1, 1, "found out", "what to do then")
+    assert policy.after(ended) == Stop(2, "found out", "what to do then")
+    failure = ProcessorEvent(event="processor_failed", exit_code=5, error="why", next_step="what to do")
+    told = DaemonExit(code=1, ran_seconds=30, asked=False, failure=failure, evidence=evidence(2))
+    assert RestartPolicy(RestartLimits(crashes_in_a_row=1)).after(told) == Stop(5, "why", "what to do")
+
+
+def test_what_was_found_out_long_ago_is_no_failure_of_a_stop() -> None:
+    """The daemon stopped as asked, whatever it was refused before."""
+    asked = DaemonExit(code=143, ran_seconds=1, asked=True, evidence=evidence(2))
+
+    assert RestartPolicy(LIMITS).after(asked) == Stop(0, "the daemon stopped as asked")
+
+
+def test_a_daemon_that_the_supervisor_killed_did_not_crash() -> None:
+    """It says why it was killed, and a SIGKILL of somebody else's is named as that."""
+    late = DaemonExit(code=-9, ran_seconds=1, asked=True, evidence=evidence())
+    foreign = DaemonExit(code=-9, ran_seconds=1, asked=False)
+
+    assert RestartPolicy(LIMITS).after(late).reason == "found out, and not in order"
+    assert RestartPolicy(LIMITS).after(foreign).reason == (
+        "the daemon crashed (SIGKILL that the supervisor did not send)"
+    )
+
+
+def test_kcls_own_error_is_named() -> None:
+    """Where nobody else says why."""
+    ended = DaemonExit(code=0, ran_seconds=30, asked=False, last_error="java.lang.X: y")
+
+    assert RestartPolicy(LIMITS).after(ended).reason.endswith("KCL's last error: java.lang.X: y")

@@ -28,6 +28,36 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     assert "--state-dir" in caught.value.next_step
 
 
+@pytest.mark.parametrize("of_application", [False, True])
+def test_a_symbolic_link_is_refused(tmp_path: Path, *, of_application: bool) -> None:
+    """Whoever made it can point it elsewhere later."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "state").mkdir()
+    link = tmp_path / "state" / "app" if of_application else tmp_path / "link"
+    link.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SettingsError, match="is a symbolic link") as caught:
+        prepare_state(tmp_path / "state" if of_application else link, "app")
+    assert "--state-dir" in caught.value.next_step
+
+
+def test_a_folder_that_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
+    """Anybody could exchange the daemon's file, which names what is executed; not so in a folder like /tmp."""
+    state = tmp_path / "state"
+    state.mkdir()
+    state.chmod(0o777)
+    with pytest.raises(SettingsError, match="can be written to by everybody"):
+        prepare_state(state, "app")
+    state.chmod(0o1777)
+    assert prepare_state(state, "app") == state / "app"
+
+
+def test_a_disk_that_takes_no_file_is_one_sentence(tmp_path: Path) -> None:
+    """Full, read-only, or the folder is gone: a settings error with a way out, no traceback."""
+    with pytest.raises(SettingsError, match=r"w\.lock: No such file") as caught:
+        lock_worker(tmp_path / "gone", "w", ManualClock())
+    assert "--state-dir" in caught.value.next_step
+
+
 def test_the_second_daemon_is_refused(tmp_path: Path) -> None:
     """A live holder keeps others out, after they have waited for a daemon that may be stopping."""
     clock = ManualClock()

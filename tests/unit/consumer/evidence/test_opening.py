@@ -8,7 +8,8 @@ import pytest
 from archive.coverage.topology import LAST_KEY
 from archive.errors import SafetyRefusal
 from archive.format.coverage_markers import FirstShards, decode_coverage_marker, first_shards_key
-from archive.format.markers import FORMAT, ApplicationRecord
+from archive.format.document import FORMAT
+from archive.format.markers import ApplicationRecord
 from archive.format.metadata import Continuity
 from archive.retry import Backoff
 from archive.store.retrying import RetryingStore

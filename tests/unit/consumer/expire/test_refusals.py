@@ -1,10 +1,17 @@
 """`expire`: the days that it leaves alone, and why."""
 
+import json
+from collections.abc import Sequence
+
 import pytest
 
 from archive.errors import FormatError, SafetyRefusal
+from archive.store.published import RULES
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.expire_scene import OUT, S1, ExpireScene, day_of, old_day
+from tests.fakes.failing_storage import Crash
+from tests.fakes.published_day import PARQUET, published_objects
 
 
 @pytest.mark.parametrize("verdict", ["defects", "unknown"])
@@ -84,9 +91,93 @@ def test_a_damaged_publication_is_an_error() -> None:
 def test_a_publication_without_its_inventory_is_an_error() -> None:
     """The verdict was given for something that is not known."""
     scene, _, _ = old_day()
-    scene.bucket.delete(f"{OUT}dt={day_of(40)}/_manifest/g1.inventory.jsonl.gz")
+    scene.bucket.delete(f"{OUT}dt={day_of(40)}/_manifest/g1-w.inventory.jsonl.gz")
     with pytest.raises(FormatError, match="missing"):
         scene.expire()
+
+
+@pytest.mark.parametrize("body", [None, PARQUET[:-1]], ids=["gone", "cut"])
+def test_a_published_file_that_is_not_there_is_refused(body: bytes | None) -> None:
+    """It is all that would be left of the records."""
+    scene, old, new = old_day()
+    part = f"{OUT}dt={day_of(40)}/_gen-g1/part-0.parquet"
+    scene.bucket.delete(part)
+    if body is not None:
+        scene.bucket.place(part, body)
+    code, text = scene.expire()
+    assert (code, part in text, scene.raw()) == (6, True, [*old, new])
+
+
+def test_a_published_file_that_is_lost_stops_a_run_that_is_resumed() -> None:
+    """What was not deleted yet may be all that there is."""
+    scene, old, new = old_day()
+
+    def crash(keys: Sequence[str]) -> None:
+        raise Crash(keys)
+
+    scene.deleter.before = crash
+    with pytest.raises(Crash):
+        scene.expire()
+    scene.deleter.before = None
+    scene.bucket.delete(f"{OUT}dt={day_of(40)}/_gen-g1/part-0.parquet")
+    assert scene.expire()[0] == 6
+    assert scene.raw() == [*old, new]
+
+
+def test_a_verdict_by_older_rules_is_refused() -> None:
+    """The day is compacted again first: what was clean then may not be clean now."""
+    scene, old, new = old_day(clean=False)
+    scene.publish(40, rules=RULES - 1)
+    code, text = scene.expire()
+    assert (code, "older rules" in text, scene.raw()) == (6, True, [*old, new])
+
+
+def test_a_day_that_was_published_so_far_is_refused() -> None:
+    """The rest of it is in no published file."""
+    scene, old, new = old_day(clean=False)
+    scene.publish(40, until=f"{day_of(40)}T10:00:00.000Z")
+    code, text = scene.expire()
+    assert (code, "so far" in text, scene.raw()) == (6, True, [*old, new])
+
+
+@pytest.mark.parametrize("field", ["day", "generation", "inventory", "rows", "rules", "files"])
+def test_a_manifest_that_contradicts_the_publication_is_an_error(field: str) -> None:
+    """Whoever wrote it there: nothing is deleted on its word."""
+    scene, old, new = old_day(clean=False)
+    written = scene.publish(40)
+    key = f"{OUT}dt={day_of(40)}/_manifest/g1-w.json"
+    said = json.loads(written[key])
+    elsewhere = [{**said["files"][0], "key": f"{OUT}dt={day_of(40)}/mine.parquet"}]
+    scene.bucket.place(elsewhere[0]["key"], PARQUET)
+    others = {"day": "2026-01-01", "generation": "g2", "inventory": "0" * 64, "rows": 8, "rules": 3}
+    scene.bucket.place(key, json.dumps({**said, field: others.get(field, elsewhere)}).encode())
+    with pytest.raises(FormatError, match="contradicts"):
+        scene.expire()
+    assert scene.raw() == [*old, new]
+
+
+def test_an_inventory_that_is_not_the_manifests_is_an_error() -> None:
+    """It would name objects that nobody has compacted."""
+    scene, old, new = old_day()
+    late = scene.add(40, 9)
+    key = f"{OUT}dt={day_of(40)}/_manifest/g1-w.inventory.jsonl.gz"
+    raw = [(row.key, row.etag, row.size) for row in scene.store.list_objects(f"{PREFIX}{day_of(40):%Y/%m/%d/}")]
+    scene.bucket.place(key, published_objects(OUT, str(day_of(40)), raw, "g1", "clean")[key])
+    with pytest.raises(FormatError, match="contradicts"):
+        scene.expire()
+    assert set(scene.raw()) == {*old, new, late}
+
+
+def test_a_pointer_to_somebodys_manifest_is_an_error() -> None:
+    """Only the day's own are read."""
+    scene, old, new = old_day(clean=False)
+    written = scene.publish(40)
+    pointer = f"{OUT}dt={day_of(40)}/_current.json"
+    scene.bucket.place("mine.json", written[f"{OUT}dt={day_of(40)}/_manifest/g1-w.json"])
+    scene.bucket.place(pointer, json.dumps({**json.loads(written[pointer]), "manifest": "mine.json"}).encode())
+    with pytest.raises(FormatError, match=r"mine\.json"):
+        scene.expire()
+    assert scene.raw() == [*old, new]
 
 
 def test_another_streams_archive_is_refused() -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from archive.errors import MinutebookError
 from tests.fakes.dedupe_table import MemoryDedupeTable
 from tests.fakes.dedupe_world import CLAIMS, WATERMARK, DedupeWorld
 
@@ -179,14 +178,6 @@ def test_records_without_an_id_are_kept(mode: dict[str, Any]) -> None:
     assert world.metadata().dropped == 0
 
 
-def test_an_expired_claim_is_taken_over() -> None:
-    """DynamoDB deletes expired items late; the condition does not wait for it."""
-    table = MemoryDedupeTable()
-    assert table.claim("x", "one", expires=10, now=0) == "one"
-    assert table.claim("x", "two", expires=20, now=10) == "one"
-    assert table.claim("x", "two", expires=20, now=11) == "two"
-
-
 def test_children_inherit_what_their_parent_saw() -> None:
     """A retry that lands in a child after a split is a duplicate of the parent's record."""
     world = DedupeWorld(WATERMARK)
@@ -233,16 +224,3 @@ def test_a_watermark_segment_without_a_state_starts_a_new_history() -> None:
     world.send(2, 3, 3)
     world.archive_all()
     assert world.kept() == [1, 2, 2, 3]
-
-
-def test_a_foreign_item_in_the_table_is_an_error_that_names_it() -> None:
-    """A table of somebody else must not swallow events."""
-    table = MemoryDedupeTable()
-    table.tails["flights/shardId-000000000000"] = ("rubbish", "[]")
-    world = DedupeWorld(WATERMARK)
-    world.table = table
-    world.send(1)
-    world.archive_all()
-    table.tails["flights/shardId-000000000000"] = ("rubbish", "[]")
-    with pytest.raises(MinutebookError):
-        world.started()

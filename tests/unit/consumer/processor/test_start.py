@@ -113,7 +113,7 @@ def test_a_timestamp_start_begins_where_the_application_record_says() -> None:
 
 def test_a_timestamp_that_is_not_stored_is_refused(world: World) -> None:
     """Another start could be given another timestamp."""
-    world.lease.checkpoint = "AT_TIMESTAMP"
+    world.lease.checkpoint, world.lease.at_timestamp_ms = "AT_TIMESTAMP", START_MS
     with pytest.raises(SafetyRefusal):
         world.worker().daemon.start()
 

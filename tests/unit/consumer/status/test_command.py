@@ -22,10 +22,10 @@ def test_a_shard_is_described() -> None:
     """Owner, checkpoint, and the end of its archive."""
     scene = StatusScene(LEASE)
     scene.archive(NOW - 1)
-    one = scene.only()
-    assert (one.shard, one.state, one.owner, one.checkpoint) == (S0, "open", "w1", "1005:2")
-    assert (one.tail, one.tail_minute) == ("1005:2", "2026-11-21T10:15Z")
-    assert (one.gaps, one.notes) == ([], [])
+    shard = scene.only()
+    assert (shard.shard, shard.state, shard.owner, shard.checkpoint) == (S0, "open", "w1", "1005:2")
+    assert (shard.tail, shard.tail_minute) == ("1005:2", "2026-11-21T10:15Z")
+    assert (shard.gaps, shard.notes) == ([], [])
 
 
 def test_nothing_is_written() -> None:
@@ -43,16 +43,16 @@ def test_a_lease_that_moves_between_the_looks_is_held() -> None:
     scene = StatusScene(LEASE)
     scene.archive(NOW)
     scene.clock.on_sleep = lambda _: scene.table.seed(LEASE._replace(counter=8))
-    one = scene.only()
-    assert (one.lease, one.lease_age_seconds) == ("held", 4.0)
+    shard = scene.only()
+    assert (shard.lease, shard.lease_age_seconds) == ("held", 4.0)
 
 
 def test_a_lease_that_stands_still_for_a_moment_is_unknown() -> None:
     """Two looks closer than a failover prove nothing."""
     scene = StatusScene(LEASE)
     scene.archive(NOW)
-    one = scene.only()
-    assert (one.lease, one.lease_age_seconds) == ("unknown", None)
+    shard = scene.only()
+    assert (shard.lease, shard.lease_age_seconds) == ("unknown", None)
 
 
 def test_a_lease_that_stands_still_over_the_failover_time_is_expired() -> None:
@@ -107,8 +107,8 @@ def test_a_proven_end_is_not_behind() -> None:
     scene.stream.shards[S0].close()
     scene.end(S0, last)
     scene.store.requests.clear()
-    one = scene.only()
-    assert (one.tail, one.behind_seconds, one.behind_source) == ("1005:2", 0, "end")
+    shard = scene.only()
+    assert (shard.tail, shard.behind_seconds, shard.behind_source) == ("1005:2", 0, "end")
     assert scene.store.requests["HEAD"] == 0
 
 

@@ -1,0 +1,187 @@
+"""Where the originals of dropped records are: archived, missing, or not to be told.
+
+    a stored span, or an expired day's run, holds the position       archived
+    its chain passes over it: a segment that begins behind it
+    names as its predecessor one that ends before it                  missing
+    anything else: before the chain's start or behind its tail,
+    beside a broken link                                              unknown
+
+A part of the archive that nobody looked at shows nothing. So the days around are searched, outward from the audited
+day, hour by hour, until each position is found or passed over. That takes names alone, and a HEAD for each segment
+that may hold a position. **Doubt keeps a line dropped**: one that comes back while its original is archived is in the
+Parquet files twice.
+"""
+
+from bisect import bisect_right, insort
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate, takewhile
+from operator import attrgetter
+from typing import Final, Literal, NamedTuple
+
+from archive.format.day import Day
+from archive.format.metadata import Predecessor, SegmentMetadata
+from archive.format.position import Position
+from archive.store.retrying import RetryingStorage
+from compaction.inventory.inventory import in_parallel, make_inventory
+from compaction.inventory.neighbours import LOOKBACK_DAYS, archive_days
+from compaction.inventory.segments import decode_if_ours
+from compaction.inventory.tombstones import ExpiredDays
+
+Original = tuple[str, Position]
+"""Shard and position of the record that was kept."""
+Fate = Literal["archived", "missing", "unknown"]
+_DAYS_BEYOND: Final = 2
+"""Arrival times may step back: so many days more are looked at behind the nearest segment."""
+
+
+class ArchivedSpan(NamedTuple):
+    """What one segment, or a run of an expired day, covers, and what came before it; `after` None: not known."""
+
+    first: Position
+    last: Position
+    after: Predecessor | None
+
+
+def span_of(metadata: SegmentMetadata) -> ArchivedSpan:
+    """Return what a segment covers."""
+    return ArchivedSpan(metadata.first, metadata.last, metadata.after)
+
+
+class SpanMap:
+    """What is known of one shard's chain."""
+
+    def __init__(self, spans: Iterable[ArchivedSpan] = ()) -> None:
+        self._spans = sorted(spans, key=attrgetter("first", "last"))
+        self._reached: list[Position] | None = None
+
+    def add(self, span: ArchivedSpan) -> None:
+        """Take one more."""
+        insort(self._spans, span, key=attrgetter("first", "last"))
+        self._reached = None
+
+    def fate(self, position: Position) -> Fate:
+        """Tell what is known of a position."""
+        if self._reached is None:
+            self._reached = list(accumulate((span.last for span in self._spans), max))
+        at = bisect_right(self._spans, position, key=attrgetter("first"))
+        reached = self._reached[at - 1] if at else None
+        if reached is not None and reached >= position:
+            return "archived"
+        behind = takewhile(lambda span: span.first == self._spans[at].first, self._spans[at:])
+        links = {span.after for span in behind if span.after is not None}
+        return "missing" if reached is not None and links == {reached} else "unknown"
+
+    def begins_before(self, position: Position) -> bool:
+        """Tell whether a span begins at the position or before it."""
+        return bool(self._spans) and self._spans[0].first <= position
+
+    def begins_behind(self, position: Position) -> bool:
+        """Tell whether a span begins behind the position."""
+        return bool(self._spans) and self._spans[-1].first > position
+
+
+class Originals:
+    """The search for the originals of one day's dropped records. `known` is what the audit has seen, by shard."""
+
+    def __init__(
+        self,
+        storage: RetryingStorage,
+        prefix: str,
+        day: Day,
+        known: Mapping[str, Sequence[ArchivedSpan]],
+        *,
+        days: int = LOOKBACK_DAYS,
+    ) -> None:
+        self._storage = storage
+        self._prefix = prefix
+        self._day = day
+        self._days = days
+        self._spans: dict[str, SpanMap] = defaultdict(
+            SpanMap, {shard: SpanMap(spans) for shard, spans in known.items()}
+        )
+        self._names: dict[str, list[tuple[Position, str]]] = defaultdict(list)
+        self._asked: set[str] = set()
+
+    def fates(self, wanted: Collection[Original]) -> dict[Original, Fate]:
+        """Return the fate of each original.
+
+        Raises:
+            FormatError: a tombstone does not parse.
+            StoreUnavailable, StoreRefused: the store.
+        """
+        left = self._unsettled(wanted)
+        later = {one for one in left if self._has_passed(one, -1) and not self._has_passed(one, 1)}
+        self._walk(later, 1)
+        earlier = self._walk(left - later, -1)
+        self._walk({one for one in earlier if not self._has_passed(one, 1)}, 1)
+        return {(shard, position): self._spans[shard].fate(position) for shard, position in wanted}
+
+    def _unsettled(self, wanted: Collection[Original]) -> set[Original]:
+        return {one for one in wanted if self._spans[one[0]].fate(one[1]) == "unknown"}
+
+    def _walk(self, left: set[Original], sign: int) -> set[Original]:
+        """Look at days outward from the audited one until nothing is left, or nothing that may lie further out."""
+        beyond = 0
+        for day in self._outward(sign) if left else ():
+            for _ in self._hours(day, {shard for shard, _ in left}, sign):
+                left = self._settle(left)
+                if not left:
+                    return left
+            beyond += all(self._has_passed(one, sign) for one in left)
+            if beyond > _DAYS_BEYOND:
+                break
+        return left
+
+    @cached_property
+    def _expired(self) -> ExpiredDays:
+        return ExpiredDays(self._storage, self._prefix)
+
+    @cached_property
+    def _stored(self) -> Collection[Day]:
+        return {*archive_days(self._storage, self._prefix), *self._expired.days}
+
+    def _outward(self, sign: int) -> list[Day]:
+        beside = (day for day in self._stored if (day.number - self._day.number) * sign > 0)
+        return sorted(beside, reverse=sign < 0)[: self._days]
+
+    def _hours(self, day: Day, shards: Collection[str], sign: int) -> Iterator[None]:
+        """Learn what a day holds of the shards, hour by hour; an expired day at once, from its tombstone."""
+        if day in self._expired.days:
+            for shard, runs in self._expired.runs(day).items():
+                for run in runs if shard in shards else ():
+                    self._spans[shard].add(ArchivedSpan(run.first, run.last, run.after))
+            yield
+            return
+        for folder in sorted(self._storage.list_level(day.path(self._prefix)).folders, reverse=sign < 0):
+            for row in make_inventory(day, self._prefix, self._storage.list_objects(folder)).rows:
+                if row.parsed is not None and row.parsed.shard_id in shards:
+                    insort(self._names[row.parsed.shard_id], (row.parsed.first, row.key))
+            yield
+
+    def _settle(self, left: set[Original]) -> set[Original]:
+        """Ask for the segments that may hold what is left, then for those behind it; return what is left still."""
+        for beside in (0, 1):
+            keys = {self._name(one, beside) for one in left} - self._asked - {""}
+            self._asked |= keys
+            for head in in_parallel(self._storage.head, sorted(keys)):
+                metadata = decode_if_ours(None if head is None else head.metadata)
+                if metadata is not None:
+                    self._spans[metadata.shard_id].add(span_of(metadata))
+            left = self._unsettled(left)
+        return left
+
+    def _name(self, original: Original, beside: int) -> str:
+        """Return the key of the segment at or before a position by name (0), or of the one behind it (1)."""
+        shard, position = original
+        at = bisect_right(self._names[shard], position, key=lambda name: name[0]) - 1 + beside
+        return self._names[shard][at][1] if 0 <= at < len(self._names[shard]) else ""
+
+    def _has_passed(self, original: Original, sign: int) -> bool:
+        """Tell whether a segment beyond the position is known, as seen from the audited day."""
+        shard, position = original
+        names, spans = self._names[shard], self._spans[shard]
+        if sign < 0:
+            return spans.begins_before(position) or (bool(names) and names[0][0] <= position)
+        return spans.begins_behind(position) or (bool(names) and names[-1][0] > position)

@@ -1,0 +1,85 @@
+"""What a verdict is about: a whole UTC day of an application, or the day so far.
+
+    the day                                        asked for whole            asked for so far
+    lies in the future                             SettingsError              SettingsError
+    ended before the application began             SettingsError              SettingsError
+    is not settled (not over for 20 minutes)       unknown, never published   judged up to the time, never expired
+    is settled                                     judged                     judged up to the time, if it lies in it
+
+Twenty minutes are what a record takes at most until it is archived: `maxSegmentAgeSeconds` and a restart. A day that
+is judged earlier lacks records that nobody can know of.
+"""
+
+import datetime as dt
+from typing import Final
+
+from archive.errors import SettingsError
+from archive.format.day import Day
+from archive.format.markers import ApplicationRecord
+from archive.format.minute import MINUTE_MS, iso_time
+
+SETTLED_MS: Final = 20 * 60_000
+"""How long after its end a day is settled."""
+SO_FAR_MS: Final = 80 * 60_000
+"""How long before now a day so far ends, unless it is said: an hour for a quiet shard to be read, and the above."""
+
+
+def is_settled(day: Day, now_ms: int) -> bool:
+    """Tell whether all that arrived on the day can be archived by now."""
+    return now_ms >= day.end_ms + SETTLED_MS
+
+
+def begins_ms(application: ApplicationRecord | None) -> int | None:
+    """Return when the application began: its start, or the stream's creation where that is the oldest record."""
+    if application is None:
+        return None
+    return application.stream_created_ms if application.start_at_ms is None else application.start_at_ms
+
+
+def check_begun(day: Day, application: ApplicationRecord | None) -> None:
+    """Raise SettingsError for a day that ended before the application began: nobody archived it, nobody was to."""
+    begin_ms = begins_ms(application)
+    if begin_ms is not None and day.end_ms <= begin_ms:
+        raise SettingsError(
+            f"{day} ended before this archive begins, at {iso_time(begin_ms)}",
+            next_step="name a day of the archive; earlier records were never to be in it",
+        )
+
+
+def parse_so_far(text: str | None, now_ms: int) -> int | None:
+    """Read `--so-far`: `now` (80 minutes ago), or a time such as 2026-11-22T10:00Z; returns epoch milliseconds.
+
+    Raises:
+        SettingsError: not a time in UTC, or one in the future.
+    """
+    if text is None:
+        return None
+    if text == "now":
+        return now_ms - SO_FAR_MS
+    try:
+        found = dt.datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.utcoffset() != dt.timedelta(0):
+        raise SettingsError(f"not a time: {text!r}", next_step="write it in UTC, as in --so-far 2026-11-22T10:00Z")
+    until_ms = int(found.timestamp() * 1000)
+    if until_ms > now_ms:
+        raise SettingsError(f"--so-far {text} lies in the future", next_step="name a time that has passed")
+    return until_ms
+
+
+def scope_end(day: Day, so_far_ms: int | None, now_ms: int) -> int | None:
+    """Return where the scope ends within the day, at a whole minute; None: it is the whole day.
+
+    Raises:
+        SettingsError: nothing of the day lies before the time.
+    """
+    if so_far_ms is None or (so_far_ms >= day.end_ms and is_settled(day, now_ms)):
+        return None
+    until_ms = min(so_far_ms, day.end_ms) // MINUTE_MS * MINUTE_MS
+    if until_ms <= day.begin_ms:
+        raise SettingsError(
+            f"no minute of {day} lies before {iso_time(so_far_ms)}",
+            next_step="name a later time, as in --so-far 2026-11-22T10:00Z, or wait",
+        )
+    return until_ms

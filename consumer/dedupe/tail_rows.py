@@ -1,0 +1,62 @@
+"""The tail row: what the dedupe table says of the end of a shard's chain. A hint, whatever it holds.
+
+    t:<stream>/<shard>   position S     the end of the chain's last segment
+                         minute N       the minute of that segment, and
+                         first S        its first position: with the shard they are its key
+                         watermarks S   the producer watermarks there, unless they are too long
+
+DynamoDB refuses items above 400 KB, names and values together ("Service quotas", DynamoDB Developer Guide); some 690
+producers with 32 intervals each get there. The state is in the archive all the same: the row then only says where. A
+row that cannot be read is an absent one, for the same reason.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from archive.errors import FormatError
+from archive.format.position import Position
+from consumer.dedupe.watermarks import Watermarks
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
+
+LONGEST_STATE_BYTES: Final = 350_000
+"""Up to here the watermarks go into the row."""
+
+
+class ShardTail(NamedTuple):
+    """The end of a shard's chain.
+
+    `watermarks` are those at `position`; None: only the archive has them. `slot` is minute and first position of the
+    segment that ends there; None in rows of versions that did not write it.
+    """
+
+    position: Position
+    watermarks: Watermarks | None
+    slot: tuple[int, Position] | None = None
+
+
+def tail_item(shard: str, tail: ShardTail) -> "dict[str, AttributeValueTypeDef]":
+    """Return the item. `shard` is `<stream>/<shardId>`."""
+    item: dict[str, AttributeValueTypeDef] = {
+        "id": {"S": f"t:{shard}"},
+        "position": {"S": str(tail.position)},
+    }
+    if tail.slot is not None:
+        minute, first = tail.slot
+        item |= {"minute": {"N": str(minute)}, "first": {"S": str(first)}}
+    text = "" if tail.watermarks is None else tail.watermarks.encode()
+    if text and len(text) <= LONGEST_STATE_BYTES:
+        item["watermarks"] = {"S": text}
+    return item
+
+
+def decode_tail(item: Mapping[str, Any]) -> ShardTail:
+    """Read an item; raises FormatError when it is not what `tail_item` writes."""
+    try:
+        position = Position.parse(item["position"]["S"])
+        state = Watermarks.decode(item["watermarks"]["S"]) if "watermarks" in item else None
+        slot = (int(item["minute"]["N"]), Position.parse(item["first"]["S"])) if "first" in item else None
+    except (KeyError, TypeError, ValueError) as exc:
+        raise FormatError(f"the fields are not those of a tail row: {exc!r}") from exc
+    return ShardTail(position, state, slot)

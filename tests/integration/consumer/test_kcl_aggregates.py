@@ -1,0 +1,131 @@
+"""Our reader of aggregates and our shim against KCL's own code, where there is a javac to ask it with."""
+
+import base64
+import json
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archive.format.aggregate import HashRange, deaggregate
+from consumer.preflight.java import OLDEST_JAVA, find_jars, find_java, find_shims
+from tests.data.kpl.ask_kcl import HERE, OUTER_KEY, THROWN, Answer, as_kept, ask_kcl
+from tests.fakes.aggregates import LARGEST_HASH_KEY, SHAPES, Shape, random_aggregate
+
+pytestmark = pytest.mark.skipif(shutil.which("javac") is None, reason="javac is missing")
+_RANGES = ((0, LARGEST_HASH_KEY), (5, 6), (0, LARGEST_HASH_KEY // 2))
+_CALLER = """
+package minutebook;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import software.amazon.kinesis.retrieval.KinesisClientRecord;
+class Caller {
+    public static void main(String[] sizes) {
+        for (int size = 0; size < 200; size++) {
+            byte[] bytes = new byte[size];
+            new java.util.Random(size).nextBytes(bytes);
+            String raw = java.util.HexFormat.of().formatHex(bytes);
+            System.out.println(raw + ":" + javax.xml.bind.DatatypeConverter.printBase64Binary(bytes));
+        }
+        List<KinesisClientRecord> records = new ArrayList<>();
+        for (String size : sizes) {
+            ByteBuffer data = ByteBuffer.allocate(Integer.parseInt(size));
+            records.add(KinesisClientRecord.builder().data(data).partitionKey("").build());
+        }
+        for (int count = 0; count <= records.size(); count++) {
+            for (List<KinesisClientRecord> slice : SlicingProcessor.slices(records.subList(0, count))) {
+                System.out.print(slice.size() + " ");
+            }
+            System.out.println();
+        }
+    }
+}
+"""
+
+
+@pytest.fixture(scope="module", params=["shipped", "compiled"])
+def classes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return our Java classes: as they are shipped, and as their sources become them."""
+    if request.param == "shipped":
+        return find_shims()
+    folder = tmp_path_factory.mktemp("classes")
+    sources = [str(source) for source in find_shims().rglob("*.java")]
+    class_path = os.pathsep.join(map(str, find_jars()))
+    subprocess.run(["javac", "--release", "11", "-cp", class_path, "-d", str(folder), *sources], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def drawn() -> list[Shape]:
+    """Draw aggregates with odd fields, flipped bytes and wrong digests, on shards of any size."""
+    rng = random.Random(343)
+    return [Shape(random_aggregate(rng), *rng.choice(_RANGES)) for _ in range(5_000)]
+
+
+@pytest.fixture(scope="module")
+def answers(classes: Path, drawn: list[Shape]) -> list[Answer]:
+    """Ask once: a Java takes its time to start."""
+    return ask_kcl([*SHAPES.values(), *drawn], classes)
+
+
+def test_kcl_still_answers_as_recorded(answers: list[Answer]) -> None:
+    """The fixture is what the installed jars do with our classes."""
+    found = {name: as_kept(name, answer) for name, answer in zip(SHAPES, answers, strict=False)}
+    assert found == {name: row["answer"] for name, row in _recorded().items()}
+
+
+def test_kcl_alone_still_fails_as_recorded() -> None:
+    """Once it does not any more, our classes can go."""
+    bare = ask_kcl(SHAPES.values(), None)
+    thrown = {name for name, answer in zip(SHAPES, bare, strict=True) if answer == THROWN}
+    assert thrown == {name for name, row in _recorded().items() if row.get("without_shims") == THROWN}
+
+
+def test_our_reader_agrees_on_drawn_aggregates(answers: list[Answer], drawn: list[Shape]) -> None:
+    """Whatever a producer sends: the same user records under the same numbers."""
+    pairs = zip(drawn, answers[len(SHAPES) :], strict=True)
+    assert [(shape.data.hex(), answer) for shape, answer in pairs if _ours(shape) != answer] == []
+
+
+def test_base64_and_slices(classes: Path, tmp_path: Path) -> None:
+    """The converter prints what Python does; slices hold every record once, in order, up to the bound."""
+    (tmp_path / "Caller.java").write_text(_CALLER)
+    path = os.pathsep.join([str(classes), str(tmp_path), *map(str, find_jars())])
+    subprocess.run(["javac", "-cp", path, "-d", str(tmp_path), str(tmp_path / "Caller.java")], check=True)
+    mib = 1 << 20
+    sizes = [20 * mib, 10, 8 * mib - 600, 8 * mib - 600, 8 * mib, 17 * mib, 1]
+    java = find_java(os.environ).program
+    told = subprocess.run(
+        [java, "-cp", path, "minutebook.Caller", *map(str, sizes)], check=True, capture_output=True, text=True
+    )
+    pairs = [line.split(":") for line in told.stdout.splitlines() if ":" in line]
+    assert [base64.b64encode(bytes.fromhex(raw)).decode() for raw, _ in pairs] == [text for _, text in pairs]
+    slices = [[int(size) for size in line.split()] for line in told.stdout.splitlines() if ":" not in line]
+    assert (len(pairs), slices[0], slices[-1]) == (200, [0], [1, 3, 1, 1, 1])
+    assert [sum(part) for part in slices] == list(range(len(sizes) + 1))
+
+
+@pytest.mark.parametrize("path", sorted(find_shims().rglob("*.class")), ids=lambda path: path.stem)
+def test_our_classes_run_on_the_oldest_java(path: Path) -> None:
+    """A class file's version is that of its Java plus 44."""
+    version = int.from_bytes(path.read_bytes()[6:8], "big")
+    assert version - 44 <= OLDEST_JAVA
+
+
+def _recorded() -> dict[str, dict[str, Any]]:
+    kept: dict[str, dict[str, Any]] = json.loads((HERE / "answers.json").read_text())
+    return kept
+
+
+def _ours(shape: Shape) -> Answer:
+    """Return our reader's answer in KCL's form."""
+    hash_range = HashRange(shape.first_hash_key, shape.last_hash_key)
+    return [
+        (user.sub, user.partition_key, base64.b64encode(user.data).decode())
+        for user in deaggregate(OUTER_KEY, shape.data, hash_range).delivered
+    ]

@@ -1,0 +1,98 @@
+"""Mutations of what a night answers for: whose archive, which day, how much of it."""
+
+from typing import Final
+
+from tests.mutations.mutation import Change, Mutation
+
+_AUDIT: Final = "compaction/audit/audit.py"
+_REWRITE: Final = "compaction/rewrite.py"
+_REQUEST: Final = "compaction/job/request.py"
+_SCOPE: Final = "compaction/job/scope.py"
+_OWNER: Final = "compaction/inventory/owner.py"
+_INVENTORY: Final = "compaction/inventory/inventory.py"
+_NEIGHBOURS: Final = "compaction/inventory/neighbours.py"
+_CONCLUSION: Final = "compaction/audit/conclusion.py"
+_EXPIRE_PLAN: Final = "consumer/expire/plan.py"
+
+_AUDITED: Final = "tests/unit/compaction/audit/test_scope.py"
+_REQUESTED: Final = "tests/unit/compaction/job/test_request.py"
+_RULES: Final = "tests/unit/compaction/job/test_scope.py"
+_SO_FAR: Final = "tests/unit/compaction/publish/test_so_far.py"
+_REFUSALS: Final = "tests/unit/consumer/expire/test_refusals.py"
+
+SCOPES: Final = (
+    Mutation(
+        "judge days that have not begun",
+        Change(_REQUEST, "if days[-1].number > today.number:", "if days[-1].number < 0:"),
+        tests=(f"{_REQUESTED}::test_a_day_in_the_future_is_refused",),
+    ),
+    Mutation(
+        "judge days before the archive began",
+        Change(
+            _SCOPE, "if begin_ms is not None and day.end_ms <= begin_ms:", "if begin_ms is not None and begin_ms < 0:"
+        ),
+        tests=(
+            f"{_AUDITED}::test_a_day_before_the_archive_begins_is_refused",
+            f"{_SO_FAR}::test_a_day_before_the_archive_begins_is_not_published",
+        ),
+    ),
+    Mutation(
+        "call today clean",
+        Change(_CONCLUSION, 'id="day_is_over", status="unknown"', 'id="day_is_over", status="warning"'),
+        tests=(f"{_AUDITED}::test_a_day_that_is_not_settled_is_unknown",),
+    ),
+    Mutation(
+        "publish a day that has just ended",
+        Change(
+            _REWRITE, "if until_ms is None and not is_settled(day, now_ms):", "if until_ms is None and now_ms < 0:"
+        ),
+        tests=(f"{_SO_FAR}::test_a_day_that_is_not_settled_is_held",),
+    ),
+    Mutation(
+        "take a day so far for the whole day",
+        Change(
+            _REWRITE,
+            "(pointer.generation, pointer.until) == (view.generation, self._until)",
+            "pointer.generation == view.generation",
+        ),
+        tests=(f"{_SO_FAR}::test_the_whole_day_follows_the_day_so_far",),
+    ),
+    Mutation(
+        "expire a day that was published so far",
+        Change(_EXPIRE_PLAN, "published.until is not None", "published.until is published"),
+        tests=(f"{_REFUSALS}::test_a_day_that_was_published_so_far_is_refused",),
+    ),
+    Mutation(
+        "judge what lies behind the end of the scope",
+        Change(_INVENTORY, "row.parsed is None or row.parsed.minute < end", "row.parsed is None or end"),
+        tests=(f"{_AUDITED}::test_what_is_wrong_behind_the_end_of_the_scope_is_not_judged",),
+    ),
+    Mutation(
+        "forget the rest of a day so far",
+        Change(_NEIGHBOURS, "side.add(inventory.later if sign > 0 else ())", "side.add(())"),
+        tests=(f"{_AUDITED}::test_a_day_so_far_is_judged_up_to_its_end",),
+    ),
+    Mutation(
+        "audit another stream's archive",
+        Change(_OWNER, "if named is None or not _is_same(named, owner):", "if named is None:"),
+        tests=(
+            f"{_AUDITED}::test_another_streams_archive_is_refused",
+            f"{_SO_FAR}::test_another_streams_archive_is_not_published",
+        ),
+    ),
+    Mutation(
+        "ask for the stream's name alone",
+        Change(_OWNER, "(named.name, named.region) == (owner.name, owner.region)", "named.name == owner.name"),
+        tests=(f"{_AUDITED}::test_another_streams_archive_is_refused",),
+    ),
+    Mutation(
+        "pass over the account",
+        Change(_OWNER, ' and owner.account in {"", named.account}', ""),
+        tests=(f"{_AUDITED}::test_another_streams_archive_is_refused",),
+    ),
+    Mutation(
+        "judge an expired day by what is left of it",
+        Change(_AUDIT, "if is_expired(context.archive, prefix, day):", "if until_ms == day:"),
+        tests=(f"{_AUDITED}::test_an_expired_day_is_unknown_and_nothing_else",),
+    ),
+)

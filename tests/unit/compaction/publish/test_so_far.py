@@ -1,0 +1,104 @@
+"""What is published of a day that is not over: nothing, unless it is asked for so far; and never as a whole day."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from archive.errors import SafetyRefusal, SettingsError
+from archive.format.minute import MINUTE_MS
+from archive.store.places import open_storage
+from archive.store.storage import Address
+from compaction.inventory.owner import StreamOwner
+from compaction.job.context import AuditOptions
+from compaction.job.scope import SETTLED_MS
+from compaction.tasks.task import Order, TaskResult
+from consumer.stream.port import StreamIdentity
+from tests.corpus.desk import DAY, Desk
+from tests.corpus.model import PREFIX, STREAM_ARN
+from tests.fakes.archive_scene import ArchiveScene
+from tests.fakes.clock import ManualClock
+from tests.fakes.stream import DAY_MS
+
+UNTIL_MS = DAY.begin_ms + 601 * MINUTE_MS
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """Return a day that is not published, a quarter of an hour after its end."""
+    desk = Desk(tmp_path)
+    desk.clock = ManualClock(DAY.end_ms + 15 * 60_000)
+    return desk
+
+
+def _no_engine(orders: Sequence[Order]) -> list[TaskResult]:
+    raise AssertionError(f"{len(orders)} tasks were run")
+
+
+def so_far(until_ms: int = UNTIL_MS) -> AuditOptions:
+    """Ask for a day so far."""
+    return AuditOptions(so_far_ms=until_ms)
+
+
+@pytest.mark.parametrize("accept", [False, True])
+def test_a_day_that_is_not_settled_is_held(desk: Desk, accept: bool) -> None:  # noqa: FBT001 - a case
+    """Before a line of it is read, whatever may be accepted: it will have other rows in a moment."""
+    done = desk.compact(accept_defects=accept, engine=_no_engine)
+    assert (done.state, done.verdict, "not over" in done.reason) == ("held", "unknown", True)
+    assert not list(desk.storage.list_objects(""))
+    desk.clock.advance(SETTLED_MS / 1000)
+    assert desk.compact().verdict == "clean"
+
+
+def test_a_day_so_far_says_so_and_holds_no_later_row(desk: Desk) -> None:
+    """Pointer and manifest name the end of the scope."""
+    done = desk.compact(audit=so_far())
+    pointer, manifest = desk.publisher().published()
+    assert pointer is not None
+    assert (done.state, done.verdict, done.manifest) == ("published", "clean", manifest)
+    assert pointer.until == "2026-11-20T10:01:00.000Z"
+    rows = sum(
+        len(segment.records)
+        for shard in desk.corpus.shards
+        for segment in shard.segments
+        if DAY.first_minute <= segment.metadata.minute < DAY.first_minute + 601
+    )
+    assert len(desk.published_rows()) == rows < desk.corpus.records
+
+
+def test_a_day_so_far_is_there_already_for_the_same_end_alone(desk: Desk) -> None:
+    """Another end is another claim, even over the same rows."""
+    desk.compact(audit=so_far())
+    assert desk.compact(audit=so_far(), engine=_no_engine).state == "already"
+    assert desk.compact(audit=so_far(UNTIL_MS + MINUTE_MS)).state == "published"
+
+
+def test_the_whole_day_follows_the_day_so_far(desk: Desk) -> None:
+    """It is judged again though not an object came, and the pointer says that it is whole."""
+    desk.compact(audit=so_far(DAY.end_ms))
+    before = desk.publisher().published()
+    desk.clock.advance(SETTLED_MS / 1000)
+    done = desk.compact()
+    pointer, _ = desk.publisher().published()
+    assert before[0] is not None
+    assert pointer is not None
+    assert (before[0].until, pointer.until, done.state) == ("2026-11-21T00:00:00.000Z", None, "published")
+    assert len(desk.published_rows()) == desk.corpus.records
+
+
+def test_another_streams_archive_is_not_published(desk: Desk) -> None:
+    """Its rows would stand among ours."""
+    with pytest.raises(SafetyRefusal, match="belongs to the stream"):
+        desk.compact(owner=StreamOwner("other", "us-east-1"))
+    assert not list(desk.storage.list_objects(""))
+
+
+def test_a_day_before_the_archive_begins_is_not_published(tmp_path: Path) -> None:
+    """Nobody was to archive it: an empty day would say that nothing arrived."""
+    desk = Desk(tmp_path)
+    store = open_storage(Address(None, str(desk.raw)))
+    store.delete([f"{PREFIX}_application.json"])
+    ArchiveScene(store, PREFIX).settle(StreamIdentity(STREAM_ARN, 1, DAY_MS), start_at_ms=DAY.end_ms)
+    with pytest.raises(SettingsError, match="before this archive begins"):
+        desk.compact()
+    assert not list(desk.storage.list_objects(""))

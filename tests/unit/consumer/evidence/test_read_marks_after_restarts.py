@@ -1,0 +1,77 @@
+"""Read marks of a quiet shard after a restart: what they stand on, and what an outage leaves of it."""
+
+import pytest
+
+from archive.format.metadata import Continuity
+from tests.fakes.clock import START_MS
+from tests.fakes.quiet_shard import Tried, marks, quiet_shard, wait
+from tests.fakes.stream import DAY_MS
+
+MINUTE_MS = 60_000
+
+
+@pytest.fixture
+def quiet() -> Tried:
+    """Return a worker that has archived all four records a minute ago."""
+    return quiet_shard()
+
+
+def test_a_restart_does_not_mark_what_was_marked_lately(quiet: Tried) -> None:
+    """Redeploys cost a look at the stream, not an object."""
+    quiet.worker.daemon.request_shutdown()
+    wait(Tried(quiet.world, quiet.world.started()), 60)
+    assert marks(quiet.world) == []
+
+
+def test_a_restart_goes_on_from_the_marks_when_the_tail_is_trimmed(quiet: Tried) -> None:
+    """A quiet shard of a stream that keeps a day."""
+    wait(quiet, 30, ticks=1)  # the checkpoint
+    for _ in range(20):
+        wait(quiet, 4300)
+    world = quiet.world
+    world.shard.trim_through(world.shard.everything[3].position)
+    before = marks(world)
+    wait(Tried(world, world.started()), 4300)
+    [mark] = [mark for mark in marks(world) if mark not in before]
+    assert (mark.continuity, mark.from_ms) == (Continuity.PROVEN, before[-1].until_ms)
+
+
+def test_after_an_outage_beyond_a_day_the_mark_begins_anew(quiet: Tried) -> None:
+    """Else the shard would stay unknown for ever; what follows stands on it."""
+    world = quiet.world
+    wait(quiet, 30, ticks=1)  # the checkpoint
+    world.put(2)
+    world.clock.advance(2 * DAY_MS / 1000)
+    world.shard.trim_through(world.shard.everything[5].position)
+    worker = world.started()
+    wait(Tried(world, worker), 0)
+    [mark] = marks(world)
+    assert (mark.continuity, mark.position) == (Continuity.UNPROVEN, world.shard.everything[3].position)
+    world.put()
+    worker.daemon.deliver()
+    worker.daemon.request_shutdown()
+    metadata = world.metadata()
+    assert (metadata.continuity, metadata.evidence_ms) == (Continuity.PROVEN, mark.until_ms)
+
+
+def test_a_position_that_is_held_is_proven_after_any_outage(quiet: Tried) -> None:
+    """Whatever the retention was meanwhile."""
+    world = quiet.world
+    wait(quiet, 30, ticks=1)  # the checkpoint
+    world.clock.advance(5 * DAY_MS / 1000)
+    wait(Tried(world, world.started()), 0)
+    [mark] = marks(world)
+    assert (mark.continuity, mark.from_ms) == (Continuity.PROVEN, START_MS - MINUTE_MS)
+
+
+def test_a_mark_from_more_than_a_day_ago_proves_nothing(quiet: Tried) -> None:
+    """It is found, and what came behind it may have been trimmed since."""
+    world = quiet.world
+    wait(quiet, 4300)
+    assert len(marks(world)) == 1
+    world.put(2)
+    world.clock.advance(DAY_MS / 1000 + 60)
+    world.shard.trim_through(world.shard.everything[5].position)
+    world.put()
+    world.archive_all()
+    assert world.metadata().continuity is Continuity.UNPROVEN
