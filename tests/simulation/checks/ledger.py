@@ -235,7 +235,7 @@ class Ledger:
     def _check_link(self, before: Segment, segment: Segment, *, may_break: bool) -> None:
         lost = segment.first - before.last - 1
         # What a mark has told of the same link, the segment behind it need not tell again: it stands on the mark.
-        reported = segment.metadata.is_doubtful or before.metadata.last in self.doubted
+        reported = segment.metadata.is_doubtful or segment.metadata.after in self.doubted
         if lost and not reported:
             raise Violation(
                 f"{lost} records before {name(segment.first)} are missing, and nothing in the archive says so"
