@@ -11,7 +11,7 @@ import pytest
 
 from archive.format.aggregate import Delivery, Fault
 from demo.readback import Verdict
-from tests.e2e.harness import START_SECONDS, Application
+from tests.e2e.harness import Application
 from tests.fakes.aggregates import field, poison_aggregate, random_aggregate, record, seal
 from tests.witness.events import EventLog
 from tests.witness.readback import assert_exactly_once
@@ -56,15 +56,15 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
     app.producer.put_numbered(50)
     app.seed_leases({shard: "w1"})
     with app.consume(environment={"JAVA_TOOL_OPTIONS": "-Xmx512m"}) as worker:
-        worker.events.wait("shard_opened", shard=shard, seconds=START_SECONDS)
+        worker.events.wait("shard_opened", shard=shard)
         for _ in range(2):
             position = str(app.producer.last()[shard])
-            worker.events.wait("checkpoint_written", shard=shard, position=position, seconds=60)
+            worker.events.wait("checkpoint_written", shard=shard, position=position)
             app.producer.put_numbered(50)
         position = str(app.producer.last()[shard])
-        worker.events.wait("checkpoint_written", shard=shard, position=position, seconds=60)
+        worker.events.wait("checkpoint_written", shard=shard, position=position)
         worker.terminate()
-        code = worker.wait(40)
+        code = worker.wait()
     return Story(
         aggregates=aggregates,
         events=worker.events,
