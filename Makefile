@@ -18,6 +18,9 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; d
 	"$$name" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 	>/dev/null 2>&1 && { command -v "$$name"; break; }; done)
 
+# Twice as many as a small machine has cores: the tests of the real daemon mostly wait.
+WORKERS ?= 4
+
 export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_CACHE_DIR := $(CURDIR)/.cache/uv
@@ -39,7 +42,7 @@ demo: $(READY) ## archive real flights on an embedded AWS, with crashes on the w
 
 test: $(READY) ## run every test; `make test ARGS="-k name"` runs some
 	@command -v spin >/dev/null || echo "test: without tests/model, because spin is missing (Debian: apt-get install spin)"
-	@$(BIN)/python -m pytest -n 2 --dist loadfile \
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile \
 		$$(command -v spin >/dev/null || echo --ignore=tests/model) $(ARGS)
 
 test-fast: $(READY) ## run the tests that need no server

@@ -140,7 +140,7 @@ SoFar = Annotated[
     typer.Option(
         "--so-far",
         metavar="[TIME]",
-        help="Judge a day that is not over, up to a time such as 2026-11-22T10:00Z, or else up to 80 minutes ago.",
+        help="Judge a day that is not over, up to a time such as 2026-11-22T10:00Z; default: 80 minutes ago.",
     ),
 ]
 Lookback = Annotated[int, typer.Option(min=1, metavar="DAYS", help="How far the ends of quiet shards are searched.")]

@@ -210,7 +210,6 @@ def _show(result: DayResult, report: Path | None, *, as_json: bool) -> None:
 def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -> None:
     if quiet:
         return
-    address = open_storage(out.address).uri(DayFolder(out.prefix, day).path)
     console = Console()
     if done.manifest is None:
         console.print(f"{day} is not published: {done.reason}", highlight=False, soft_wrap=True)
@@ -221,7 +220,8 @@ def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -
         f"{done.verdict}",
         highlight=False,
     )
-    console.print(f"{address}gen={done.manifest.generation}/", highlight=False, soft_wrap=True)
+    folder = DayFolder(out.prefix, day).generation(done.manifest.generation)
+    console.print(open_storage(out.address).uri(folder), highlight=False, soft_wrap=True)
     if done.table is not None:
         state = {"committed": "committed", "already": "was there before; nothing to do"}[done.table.state]
         console.print(f"table {done.table.table}: {state}", highlight=False, soft_wrap=True)

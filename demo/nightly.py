@@ -104,7 +104,7 @@ def count_rows(parquet: Path) -> dict[str, int]:
     """Return the rows of each shard in all published files: one query on the Parquet."""
     import pyarrow.dataset as ds  # noqa: PLC0415 - an extra, and heavy
 
-    files = sorted(str(path) for path in parquet.glob("dt=*/gen=*/*.parquet"))
+    files = sorted(str(path) for path in parquet.glob("dt=*/_gen-*/*.parquet"))
     if not files:
         return {}
     table = ds.dataset(files, format="parquet").to_table(columns=["shard_id"])

@@ -2,6 +2,7 @@
 
     dt=D/_current.json                   the pointer: generation, verdict, and the manifest's key
     dt=D/_manifest/G-W.json              the manifest: the files of generation G, with rows and bytes (W: its writer)
+    dt=D/_gen-G/                         the files
     dt=D/_manifest/G-W.inventory.jsonl.gz   one line [key, ETag, size, last modified] per raw object
 
 Only these are read, and fields that are not needed may be added to them. They are read by who deletes raw objects for
@@ -23,6 +24,8 @@ from archive.format.segment import inflate
 from archive.store.retrying import RetryingStore
 
 CLEAN: Final = "clean"
+GENERATION: Final = "_gen-"
+"""What the folder of a generation begins with, below the day's."""
 RULES: Final = 2
 """The rules that verdicts are given by; 1 where none are named. Nobody deletes on a verdict by older rules."""
 _NEXT_STEP: Final = "run minutebook compact for the day"
@@ -111,7 +114,7 @@ def read_published(store: RetryingStore, root: str, day: dt.date) -> PublishedDa
 
 
 def _agree(folder: str, pointer: _Pointer, manifest: _Manifest, inventory: Mapping[str, tuple[str, int]]) -> bool:
-    own = f"{folder}gen={pointer.generation}/"
+    own = f"{folder}{GENERATION}{pointer.generation}/"
     objects = sorted(inventory, key=str.encode)
     return (
         (manifest.day, manifest.generation, manifest.rules, manifest.until)

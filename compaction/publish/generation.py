@@ -10,10 +10,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 from archive.format.day import Day
-from archive.store.published import RULES
+from archive.store.published import GENERATION, RULES
 from compaction.verdict.audit_document import Verdict
 
 FORMAT: Final = 1
+GENERATIONS: Final = (GENERATION, "gen=")
+"""What the folders of generations begin with: today's layout, and the one before it."""
 _MANIFEST, _AUDIT, _INVENTORY = ".json", ".audit.json", ".inventory.jsonl.gz"
 
 
@@ -86,11 +88,6 @@ class DayFolder(NamedTuple):
         return f"{self.root}dt={self.day}/"
 
     @property
-    def generations(self) -> str:
-        """What the keys of the day's files begin with, up to the name of their generation."""
-        return f"{self.path}gen="
-
-    @property
     def tables(self) -> str:
         """The folder of marks: which tables may name which generations."""
         return f"{self.path}_tables/"
@@ -106,8 +103,17 @@ class DayFolder(NamedTuple):
         return f"{self.root}_symlinks/dt={self.day}/manifest"
 
     def generation(self, generation: str) -> str:
-        """Return the folder of a generation's files."""
-        return f"{self.path}gen={generation}/"
+        """Return the folder of a generation's files.
+
+        Engines that are given the day's folder must not read it, or they would read each generation of the day:
+        they pass over names that begin with `_`, Spark unless there is a `=` in it.
+        """
+        return f"{self.path}{GENERATION}{generation}/"
+
+    def is_file(self, key: str, generation: str) -> bool:
+        """Tell whether a key is that of a file of the generation, in today's layout or the one before."""
+        folder, _, name = key.rpartition("/")
+        return bool(name) and folder in {f"{self.path}{begin}{generation}" for begin in GENERATIONS}
 
     @property
     def manifests(self) -> str:
@@ -120,7 +126,8 @@ class DayFolder(NamedTuple):
 
     def generation_of(self, key: str) -> str:
         """Return the generation of a file, by its key."""
-        return key.removeprefix(self.generations).partition("/")[0]
+        folder = key.removeprefix(self.path).partition("/")[0]
+        return next((folder.removeprefix(begin) for begin in GENERATIONS if folder.startswith(begin)), "")
 
     def generation_beside(self, key: str) -> str:
         """Return the generation of a manifest, or of an object beside one, by its key."""
@@ -147,8 +154,6 @@ def contradiction(folder: DayFolder, pointer: Pointer, manifest: Manifest) -> st
 
     Whether its files exist, and whether it was made of what the day holds now, is not known here.
     """
-    own = folder.generation(manifest.generation)
-    names = [file.key.removeprefix(own) for file in manifest.files]
     said = {
         "day": (str(folder.day), pointer.day, manifest.day),
         "generation": (pointer.generation, manifest.generation),
@@ -160,7 +165,8 @@ def contradiction(folder: DayFolder, pointer: Pointer, manifest: Manifest) -> st
     for what, values in said.items():
         if len(set(values)) > 1:
             return f"its {what}: {' and '.join(map(str, values))}"
-    if any("/" in name for name in names) or len(set(names)) < len(names):
+    keys = [file.key for file in manifest.files]
+    if not all(folder.is_file(key, manifest.generation) for key in keys) or len(set(keys)) < len(keys):
         return "it names files outside of its generation, or one of them twice"
     return ""
 

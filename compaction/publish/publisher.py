@@ -1,6 +1,6 @@
 r"""Publishing a day: generation, manifest, pointer, symlink manifest.
 
-    part files      dt=D/gen=G/part-*.parquet     written by tasks; invisible to whoever follows the pointer
+    part files      dt=D/_gen-G/part-*.parquet    written by tasks; invisible to whoever follows the pointer
     inventory       dt=D/_manifest/G-W.inventory.jsonl.gz   what G was made from
     audit           dt=D/_manifest/G-W.audit.json   what was found when G was made
     manifest        dt=D/_manifest/G-W.json       If-None-Match:*   names the files that run W wrote of G

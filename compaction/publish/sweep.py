@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from archive.store.objects import ListedObject
 from archive.store.retrying import RetryingStorage
-from compaction.publish.generation import DayFolder, is_manifest
+from compaction.publish.generation import GENERATIONS, DayFolder, is_manifest
 
 
 class TableMarks:
@@ -60,7 +60,11 @@ def sweep(storage: RetryingStorage, folder: DayFolder, retained: Retained) -> li
 
     Manifests go first: a manifest must never name files that are gone. Audits and inventories stay.
     """
-    files = [(folder.generation_of(row.key), row) for row in storage.list_objects(folder.generations)]
+    files = [
+        (folder.generation_of(row.key), row)
+        for begin in GENERATIONS
+        for row in storage.list_objects(f"{folder.path}{begin}")
+    ]
     beside = [(folder.generation_beside(row.key), row) for row in storage.list_objects(folder.manifests)]
     young = {generation for generation, row in [*files, *beside] if row.last_modified_ms >= retained.before_ms}
     stay, current = {*retained.generations, *young}, frozenset(retained.current)

@@ -64,7 +64,7 @@ def fetch_ahead(
         ):
             raw_object = waiting.popleft()
             ahead += raw_object.size
-            in_flight.append((raw_object, pool.submit(_fetch, storage, raw_object)))
+            in_flight.append((raw_object, pool.submit(fetch, storage, raw_object)))
 
     send()
     while in_flight:
@@ -75,8 +75,8 @@ def fetch_ahead(
         yield Fetched(raw_object, body)
 
 
-def _fetch(storage: RetryingStorage, raw_object: RawObject) -> FetchedBody | None:
-    """Read one object, again and again while the outcome is unknown.
+def fetch(storage: RetryingStorage, raw_object: RawObject) -> FetchedBody | None:
+    """Read one object (None: it is another one by now), again and again while the outcome is unknown.
 
     A read may be repeated at will: the ETag makes sure that all attempts see the same bytes.
     """

@@ -1,16 +1,19 @@
-"""Merging suspicious segments: sort their lines by position, keep each position once, say what was there twice.
+"""Merging suspicious segments: their lines in the order of positions, each position once, and what was there twice.
 
-Only groups whose spans touch come here, so memory is a few segments, not the day. The survivor is deterministic: the
-line in the lowest key, and there the first.
+The segments are read side by side, block by block, and each is opened when the merge reaches the position where it
+begins: two writers whose cuts interleave for a whole day have two or three segments open at any time, and memory is a
+few blocks, not the day. The survivor is deterministic: the line in the lowest key, and there the first.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heapify, heappop, heapreplace
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from archive.format.position import Position
+from compaction.tasks.line_tables import LINE_SCHEMA
 from compaction.tasks.plan import RawObject
 
 _SAMPLES: Final = 20
@@ -31,69 +34,147 @@ class Repeat(NamedTuple):
     differing: int
 
 
-class Merged(NamedTuple):
-    """The rows in order, as runs of (lines, key of their segment), and what was repeated."""
+class Source(NamedTuple):
+    """Lines of one object, in order. `tables` opens it; nothing is opened before the merge reaches `low`."""
 
-    runs: tuple[tuple[pa.Table, str], ...]
-    repeats: tuple[Repeat, ...]
+    raw_object: RawObject
+    low: Position
+    tables: Callable[[], Iterator[pa.Table]]
+
+
+class Run(NamedTuple):
+    """Rows of a table that come next, and the key of their segment."""
+
+    table: pa.Table
+    rows: list[int]
+    key: str
+
+    def lines(self) -> pa.Table:
+        """Return the rows."""
+        return self.table.take(pa.array(self.rows, pa.int64()))
+
+
+class Merge:
+    """The merge of some objects of one shard: take all `runs`, then ask for `repeats`."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+        self._tallies: dict[tuple[str, ...], _Tally] = {}
+
+    def runs(self) -> Iterator[Run]:
+        """Yield the rows that stay, in the order of positions."""
+        run: Run | None = None
+        event: _SamePosition | None = None
+        for line in _in_order(self._sources):
+            if event is not None and event.kept.position == line.position:
+                event.add(line)
+                continue
+            self._count(event)
+            event = _SamePosition(line)
+            if run is None or run.table is not line.table:
+                if run is not None:
+                    yield run
+                run = Run(line.table, [], self._sources[line.source].raw_object.key)
+            run.rows.append(line.row)
+        self._count(event)
+        if run is not None:
+            yield run
+
+    def repeats(self) -> tuple[Repeat, ...]:
+        """Return what was repeated, by the objects that share positions."""
+        found = []
+        for keys, tally in sorted(self._tallies.items()):
+            about = tally.raw_object
+            found.append(
+                Repeat(about.shard_id, about.minute, keys, tally.surplus, tuple(tally.positions), tally.differing)
+            )
+        return tuple(found)
+
+    def _count(self, event: "_SamePosition | None") -> None:
+        if event is None or not event.surplus:
+            return
+        keys = tuple(dict.fromkeys(self._sources[number].raw_object.key for number in event.sources))
+        raw_object = self._sources[event.kept.source].raw_object
+        tally = self._tallies.setdefault(keys, _Tally(raw_object))
+        tally.surplus += event.surplus
+        tally.differing += event.differs
+        if len(tally.positions) < _SAMPLES:
+            tally.positions.append(str(event.kept.position))
 
 
 class _Line(NamedTuple):
     position: Position
-    key: str
-    table: int
+    source: int
+    table: pa.Table
     row: int
 
 
-def merge(tables: Sequence[pa.Table], objects: Sequence[RawObject]) -> Merged:
-    """Merge the lines of objects of one shard; `tables[i]` holds those of `objects[i]`."""
-    lines = sorted(
-        _Line(Position(int(number), sub), raw_object.key, table_number, row)
-        for table_number, (table, raw_object) in enumerate(zip(tables, objects, strict=True))
-        for row, (number, sub) in enumerate(
-            zip(table["sequence_number"].to_pylist(), table["sub_sequence_number"].to_pylist(), strict=True)
-        )
-    )
-    kept: list[_Line] = []
-    repeats: dict[Position, list[_Line]] = {}
-    for line in lines:
-        if kept and kept[-1].position == line.position:
-            repeats.setdefault(line.position, [kept[-1]]).append(line)
+class _Tally:
+    """What some objects share."""
+
+    def __init__(self, raw_object: RawObject) -> None:
+        self.raw_object = raw_object
+        self.surplus = self.differing = 0
+        self.positions: list[str] = []
+
+
+class _SamePosition:
+    """The lines of one position: the one that is kept, and what is worth knowing of the others."""
+
+    def __init__(self, kept: _Line) -> None:
+        self.kept = kept
+        self.sources = {kept.source: None}
+        self.surplus = 0
+        self.differs = False
+
+    def add(self, line: _Line) -> None:
+        self.sources[line.source] = None
+        self.surplus += 1
+        self.differs = self.differs or _digest(line) != _digest(self.kept)
+
+
+def _in_order(sources: Sequence[Source]) -> Iterator[_Line]:
+    """Yield the lines of all sources by position, then key; a source waits at `low` until it is its turn."""
+    waiting = [(source.low, source.raw_object.key, number) for number, source in enumerate(sources)]
+    heapify(waiting)
+    opened: dict[int, tuple[Iterator[_Line], _Line]] = {}
+    while waiting:
+        _, key, number = waiting[0]
+        if number in opened:
+            lines, line = opened[number]
+            yield line
         else:
-            kept.append(line)
-    return Merged(tuple(_runs(tables, objects, kept)), tuple(_repeats(tables, objects, list(repeats.values()))))
+            lines = _lines(sources[number], number)
+        following = next(lines, None)
+        if following is None:
+            heappop(waiting)
+            opened.pop(number, None)
+        else:
+            opened[number] = (lines, following)
+            heapreplace(waiting, (following.position, key, number))
 
 
-def _runs(
-    tables: Sequence[pa.Table], objects: Sequence[RawObject], kept: Sequence[_Line]
-) -> list[tuple[pa.Table, str]]:
-    runs = []
-    start = 0
-    for end in range(1, len(kept) + 1):
-        if end == len(kept) or kept[end].table != kept[start].table:
-            table = kept[start].table
-            rows = pa.array([line.row for line in kept[start:end]], pa.int64())
-            runs.append((tables[table].take(rows), objects[table].key))
-            start = end
-    return runs
+def _lines(source: Source, number: int) -> Iterator[_Line]:
+    for table in source.tables():
+        positions = zip(table["sequence_number"].to_pylist(), table["sub_sequence_number"].to_pylist(), strict=True)
+        for row, (sequence, sub) in enumerate(positions):
+            yield _Line(Position(int(sequence), sub), number, table, row)
 
 
-def _repeats(
-    tables: Sequence[pa.Table], objects: Sequence[RawObject], groups: Sequence[Sequence[_Line]]
-) -> list[Repeat]:
-    by_keys: dict[tuple[str, ...], list[Sequence[_Line]]] = {}
-    for group in groups:
-        by_keys.setdefault(tuple(dict.fromkeys(line.key for line in group)), []).append(group)
-    found = []
-    for keys, members in sorted(by_keys.items()):
-        raw_object = objects[members[0][0].table]
-        count = sum(len(group) - 1 for group in members)
-        samples = tuple(str(group[0].position) for group in members[:_SAMPLES])
-        differing = sum(len({_digest(tables[line.table], line.row) for line in group}) > 1 for group in members)
-        found.append(Repeat(raw_object.shard_id, raw_object.minute, keys, count, samples, differing))
-    return found
-
-
-def _digest(table: pa.Table, row: int) -> bytes:
-    content = tuple(table[name][row].as_py() for name in ("partition_key", "arrival_ms", "data", "data_bytes"))
+def _digest(line: _Line) -> bytes:
+    content = tuple(
+        line.table[name][line.row].as_py() for name in ("partition_key", "arrival_ms", "data", "data_bytes")
+    )
     return hashlib.blake2b(repr(content).encode(), digest_size=16).digest()
+
+
+def sorted_tables(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the lines of an object that is out of order in the order of positions; it is held as a whole."""
+    whole = pa.concat_tables([LINE_SCHEMA.empty_table(), *tables]).combine_chunks()
+    positions = [
+        Position(int(sequence), sub)
+        for sequence, sub in zip(
+            whole["sequence_number"].to_pylist(), whole["sub_sequence_number"].to_pylist(), strict=True
+        )
+    ]
+    yield whole.take(pa.array(sorted(range(len(positions)), key=positions.__getitem__), pa.int64()))

@@ -40,12 +40,14 @@ class RestoredLines(NamedTuple):
 class MergeGroup(NamedTuple):
     """Raw objects that are written together. `merge`: their lines are sorted and each position is kept once.
 
-    `restored` are lines that are sorted in between them; none of the objects holds them.
+    `unsorted` are the keys of those whose own lines are out of order. `restored` are lines that are sorted in
+    between; none of the objects holds them.
     """
 
     objects: tuple[RawObject, ...]
     merge: bool = False
     restored: tuple[RestoredLines, ...] = ()
+    unsorted: frozenset[str] = frozenset()
 
     @property
     def size(self) -> int:
@@ -102,7 +104,7 @@ def single_groups(objects: Iterable[RawObject]) -> list[MergeGroup]:
 
 
 class Span(NamedTuple):
-    """What the lines of an object really cover; `is_sorted` False: also its own lines must be sorted."""
+    """What the lines of an object really cover, within what its metadata says; `is_sorted` False: out of order."""
 
     raw_object: RawObject
     low: Position
@@ -111,13 +113,19 @@ class Span(NamedTuple):
 
 
 def spans_of(inventory: Inventory, described: Described, facts: Mapping[str, SegmentFacts]) -> list[Span]:
-    """Return what goes into the Parquet files: members that were read to their end and hold at least one line."""
-    members = {segment.key for segment in described.segments}
+    """Return what goes into the Parquet files: members that were read to their end and hold at least one line.
+
+    A line outside the span of its object's metadata is a defect of that object alone: one low position would else
+    touch every segment before it, and draw a whole day into one group.
+    """
+    members = {segment.key: segment.metadata.span for segment in described.segments}
     spans = []
     for raw_object in raw_objects(inventory):
         read = facts.get(raw_object.key)
-        if raw_object.key in members and read is not None and not read.problem and read.low and read.high:
-            spans.append(Span(raw_object, read.low, read.high, read.is_sorted))
+        said = members.get(raw_object.key)
+        if said is not None and read is not None and not read.problem and read.low and read.high:
+            low, high = (min(max(end, said.first), said.last) for end in (read.low, read.high))
+            spans.append(Span(raw_object, low, high, read.is_sorted))
     return spans
 
 
@@ -133,11 +141,14 @@ def group_overlaps(spans: Sequence[Span]) -> list[MergeGroup]:
     groups: list[MergeGroup] = []
     for _, shard in sorted(by_shard.items()):
         touching: list[Span] = []
+        reached = None
         for span in sorted(shard, key=lambda span: (span.low, span.high, span.raw_object.key)):
-            if touching and span.low > max(earlier.high for earlier in touching):
-                groups.append(_group(touching))
-                touching = []
+            if reached is None or span.low > reached:
+                if touching:
+                    groups.append(_group(touching))
+                touching, reached = [], span.high
             touching.append(span)
+            reached = max(reached, span.high)
         groups.append(_group(touching))
     return groups
 
@@ -161,8 +172,9 @@ def with_restored(
 
 
 def _group(spans: Sequence[Span]) -> MergeGroup:
-    merge = len(spans) > 1 or not spans[0].is_sorted
-    return MergeGroup(tuple(sorted((span.raw_object for span in spans), key=_order)), merge)
+    unsorted = frozenset(span.raw_object.key for span in spans if not span.is_sorted)
+    objects = tuple(sorted((span.raw_object for span in spans), key=_order))
+    return MergeGroup(objects, merge=len(spans) > 1 or bool(unsorted), unsorted=unsorted)
 
 
 def _order(raw_object: RawObject) -> tuple[str, Position, int, str]:

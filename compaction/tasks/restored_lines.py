@@ -7,18 +7,23 @@ from archive.format.record import decode_dropped_line
 from archive.format.segment import inflate
 from archive.store.retrying import RetryingStorage
 from compaction.tasks.line_tables import table_of_records
+from compaction.tasks.merging import Source
 from compaction.tasks.plan import MergeGroup, RawObject, RestoredLines
 
 
-def read_restored(storage: RetryingStorage, group: MergeGroup) -> tuple[list[pa.Table], list[RawObject]]:
-    """Return the lines that come back into a group, and the objects that they come from.
+def read_restored(storage: RetryingStorage, group: MergeGroup) -> list[Source]:
+    """Return the lines that come back into a group, as a merge takes them.
 
     Raises:
         ObjectVanished, FormatError: the object is not what it was when the day was looked at.
         StoreUnavailable, StoreRefused: the store.
     """
-    tables = [_lines(storage, restored) for restored in group.restored]
-    return tables, [group.objects[0]._replace(key=restored.key) for restored in group.restored]
+    return [_source(storage, group.objects[0]._replace(key=restored.key), restored) for restored in group.restored]
+
+
+def _source(storage: RetryingStorage, raw_object: RawObject, restored: RestoredLines) -> Source:
+    table = _lines(storage, restored)
+    return Source(raw_object, min(restored.positions), lambda: iter([table]))
 
 
 def _lines(storage: RetryingStorage, restored: RestoredLines) -> pa.Table:

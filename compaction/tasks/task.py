@@ -4,8 +4,9 @@ Plain Python that takes a value and returns one; Spark only carries it to a work
 speculation) writes a file of another name; only the file that a returned row names counts, so nothing is doubled.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -17,12 +18,11 @@ from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from compaction.tasks.event_ids import IdCollector, IdOrder, without
 from compaction.tasks.facts import SegmentFacts
-from compaction.tasks.fetching import FETCHES, Fetched, FetchedBody, fetch_ahead, open_in_task
+from compaction.tasks.fetching import FETCHES, FetchedBody, fetch, fetch_ahead, open_in_task
 from compaction.tasks.line_filter import LineFilter
-from compaction.tasks.line_tables import LINE_SCHEMA
-from compaction.tasks.merging import Repeat, merge
+from compaction.tasks.merging import Merge, Repeat, Source, sorted_tables
 from compaction.tasks.parquet import ParquetPart
-from compaction.tasks.plan import RawObject, Task
+from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.published_ids import read_published
 from compaction.tasks.reading import SegmentReader
 from compaction.tasks.restored_lines import read_restored
@@ -112,7 +112,7 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
 
 
 def _dropped(order: Order) -> Mapping[str, Sequence[int]]:
-    """Return what is dropped while objects are read one by one; `_whole_table` does it for those that are merged."""
+    """Return what is dropped while objects are read one by one; `_lines_again` does it for those that are merged."""
     merged = {raw_object.key for group in order.task.groups if group.merge for raw_object in group.objects}
     return {key: lines for key, lines in order.dropped.items() if key not in merged}
 
@@ -121,18 +121,16 @@ def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | Lin
     facts: list[SegmentFacts] = []
     repeats: list[Repeat] = []
     with ThreadPoolExecutor(max_workers=FETCHES, thread_name_prefix="fetch") as pool:
-        fetched = fetch_ahead(pool, storage, order.task.objects)
+        fetched = fetch_ahead(pool, storage, [group.objects[0] for group in order.task.groups if not group.merge])
         for group in order.task.groups:
             if not group.merge:
                 facts.append(_read(group.objects[0], next(fetched).body, part))
                 continue
-            tables = [_whole_table(next(fetched), order.dropped) for _ in group.objects]
-            restored, sources = read_restored(storage, group)
-            merged = merge([*tables, *restored], [*group.objects, *sources])
-            repeats += merged.repeats
-            if part is not None:
-                for lines, segment in merged.runs:
-                    part.add(lines, segment)
+            merge = Merge([*_sources(order, storage, group), *read_restored(storage, group)])
+            for run in merge.runs():
+                if part is not None:
+                    part.add(run.lines(), run.key)
+            repeats += merge.repeats()
     return TaskResult(order.task.number, tuple(facts), tuple(repeats), None)
 
 
@@ -146,19 +144,34 @@ def _read(raw_object: RawObject, stored: FetchedBody | None, part: ParquetPart |
     return reader.facts(dict(stored.metadata))
 
 
-def _whole_table(fetched: Fetched, dropped: Mapping[str, Sequence[int]]) -> pa.Table:
-    if fetched.body is None:
+def _sources(order: Order, storage: RetryingStorage, group: MergeGroup) -> list[Source]:
+    """Return the objects of a group as a merge takes them: those out of order are sorted when they are opened."""
+
+    def source(raw_object: RawObject) -> Source:
+        dropped = order.dropped.get(raw_object.key, ())
+        lines = partial(_lines_again, storage, raw_object, dropped)
+        if raw_object.key not in group.unsorted:
+            return Source(raw_object, raw_object.first, lines)
+        return Source(raw_object, raw_object.first, lambda: sorted_tables(lines()))
+
+    return [source(raw_object) for raw_object in group.objects]
+
+
+def _lines_again(storage: RetryingStorage, raw_object: RawObject, dropped: Sequence[int]) -> Iterator[pa.Table]:
+    """Yield the lines of an object that was read before, less those that are dropped."""
+    body = fetch(storage, raw_object)
+    if body is None:
         raise ObjectVanished(
-            f"{fetched.raw_object.key} changed while the day was rewritten",
+            f"{raw_object.key} changed while the day was rewritten",
             next_step="find out who writes below the prefix; then run the command again",
         )
-    reader = SegmentReader(fetched.raw_object)
-    tables = list(reader.tables(fetched.body.drain()))
+    reader, begin = SegmentReader(raw_object), 0
+    for table in reader.tables(body.drain()):
+        yield without(table, begin, dropped)
+        begin += table.num_rows
     problem = reader.facts({}).problem
     if problem:
-        raise FormatError(f"{fetched.raw_object.key}: {problem}", next_step="run the command again")
-    whole = pa.concat_tables([LINE_SCHEMA.empty_table(), *tables])
-    return without(whole, 0, dropped.get(fetched.raw_object.key, ()))
+        raise FormatError(f"{raw_object.key}: {problem}", next_step="run the command again")
 
 
 def check_footer(out: RetryingStorage, part: Part) -> None:

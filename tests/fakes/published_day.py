@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable
 
 from archive.format.document import FORMAT
-from archive.store.published import RULES, digest_of
+from archive.store.published import GENERATION, RULES, digest_of
 
 PARQUET = b"PAR1 a few rows PAR1"
 
@@ -24,7 +24,7 @@ def published_objects(
     rows = sorted(raw)
     folder = f"{root}dt={day}/"
     manifest = f"{folder}_manifest/{generation}-w"
-    part = f"{folder}gen={generation}/part-0.parquet"
+    part = f"{folder}{GENERATION}{generation}/part-0.parquet"
     lines = "".join(json.dumps([*row, 0]) + "\n" for row in rows).encode()
     said = {
         "format": FORMAT,

@@ -1,6 +1,7 @@
 """The three that may notice a mutation: the tests that it names, the property ring, and the simulation."""
 
 import re
+import subprocess
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -29,17 +30,17 @@ class Verdict(NamedTuple):
 def pass_all(tree: Tree, mutations: Sequence[Mutation]) -> bool:
     """Tell whether the tests that the mutations name pass without any of them."""
     wanted = sorted({test for mutation in mutations for test in mutation.tests})
-    return _pytest(tree, "--noconftest", *wanted).noticed is False
+    return _run_pytest(tree, *wanted).returncode == 0
 
 
 def by_tests(tree: Tree, mutation: Mutation) -> Verdict:
-    """Ask the tests that the mutation names; without conftest.py they start faster, and they need no server."""
-    return _pytest(tree, "--noconftest", *mutation.tests)
+    """Ask the tests that the mutation names."""
+    return _pytest(tree, *mutation.tests)
 
 
 def by_property(tree: Tree, _mutation: Mutation) -> Verdict:
     """Ask the property ring, which need not know of any mutation."""
-    return _pytest(tree, "--confcutdir=.", _PROPERTY_RING)
+    return _pytest(tree, _PROPERTY_RING)
 
 
 def by_simulation(tree: Tree, mutation: Mutation, seeds: str, workers: str) -> Verdict:
@@ -55,10 +56,13 @@ def by_simulation(tree: Tree, mutation: Mutation, seeds: str, workers: str) -> V
     return Verdict(noticed=True, word=f"{seed + 1:,}", remark=f"({scenario}: {text[:110]})")
 
 
-def _pytest(tree: Tree, *arguments: str) -> Verdict:
-    done = tree.run(
-        "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=line", "--timeout=120", *arguments, timeout=600
-    )
+def _run_pytest(tree: Tree, *tests: str) -> subprocess.CompletedProcess[str]:
+    options = ("-x", "-q", "-p", "no:cacheprovider", "--tb=line", "--timeout=120")
+    return tree.run("pytest", *options, *tests, timeout=600)
+
+
+def _pytest(tree: Tree, *tests: str) -> Verdict:
+    done = _run_pytest(tree, *tests)
     slip = _NO_CODE.search(done.stdout)
     if slip is not None:
         return Verdict(noticed=False, word="NO CODE", remark=slip.group())

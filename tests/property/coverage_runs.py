@@ -82,6 +82,7 @@ class ShardRuns:
         try:
             wait = turn.step.send(turn.time)
         except StopIteration:
+            self._tell_skipped(turn)
             return
         except Crash:
             self._die(turn, turn.time + self._rng.randrange(5000, 10 * MINUTE))
@@ -96,11 +97,14 @@ class ShardRuns:
         self._push(turn.time + wait, turn.step, turn.reader, left)
 
     def _die(self, turn: _Turn, again: int) -> None:
-        """End a run. The supervisor writes what the daemon's log told of it before it starts the next."""
+        self._tell_skipped(turn)
+        if turn.step is self._current:
+            self._begin(again)
+
+    def _tell_skipped(self, turn: _Turn) -> None:
+        """Let the supervisor write what the daemon's log told of a run, before the next one begins."""
         for skipped in turn.reader.skipped:
             skew = self._rng.randrange(-14 * MINUTE, 14 * MINUTE)
             self._archive.skips.append((skipped + skew, turn.time))
             self.pending.append((skipped, turn.time))
         turn.reader.skipped = []
-        if turn.step is self._current:
-            self._begin(again)

@@ -1,11 +1,8 @@
-"""`minutebook compact` and `minutebook audit` as processes: exit codes, output, Spark's noise, spark-submit."""
+"""`minutebook compact` and `minutebook audit` as processes: exit codes, output, Spark's noise."""
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyspark
 import pytest
 
 from archive.format.day import Day
@@ -14,7 +11,7 @@ from compaction.verdict.audit_document import decode_audit
 from demo.embedded import EmbeddedAws
 from tests.corpus.model import Corpus
 from tests.corpus.object_defects import swapped_lines
-from tests.integration.shell import ROOT, Shell, store_checkpoints
+from tests.integration.shell import Shell, store_checkpoints
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -87,19 +84,3 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(shell: Shell) -> None:
     assert (done.returncode, len(lines)) == (0, 2), done
     assert lines[1].startswith(f"{DAY}: 18 segments")
     assert [row.key for row in store.list_objects("")] == before
-
-
-def test_spark_submit_runs_the_same_job(shell: Shell, dynamodb_client: "DynamoDBClient", bucket: str) -> None:
-    """The platform's session is used, Glue's own arguments are ignored, and the exit code comes through."""
-    corpus = Corpus(DAY)
-    corpus.write(open_storage(shell.address))
-    store_checkpoints(dynamodb_client, bucket, corpus)
-    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
-    shell.environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    shell.environment.pop("SPARK_HOME", None)
-    job = str(ROOT / "compaction" / "spark_submit.py")
-    program = (submit, "--master", "local[2]", "--conf", "spark.ui.enabled=false", job)
-    done = shell.run("audit", "--date", str(DAY), "--json", "--JOB_NAME", "nightly", program=program)
-    assert done.returncode == 0, done.stderr[-2000:]
-    # spark-submit sends a driver's stderr to stdout, warnings of pyspark's own modules included.
-    assert json.loads(done.stdout[done.stdout.index("{\n") :])["verdict"] == "clean"

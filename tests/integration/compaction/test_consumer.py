@@ -2,10 +2,12 @@
 
 from archive.clock import SystemClock
 from archive.format.day import Day, day_of_ms
+from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.store.places import StorePrefix
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
+from compaction.inventory.owner import StreamOwner
 from compaction.job.context import AuditOptions, JobContext
 from compaction.rewrite import CompactOptions, compact_day
 from demo.embedded import REGION, EmbeddedAws
@@ -19,7 +21,12 @@ def run_context(site: Site, aws: EmbeddedAws) -> JobContext:
     address = Address(site.name, "", REGION, aws.s3_endpoint)
     last = site.shard.everything[-1].position
     given = job_context(address, {site.shard.shard_id: Position(*last)}, clock=SystemClock())
-    return given._replace(place=StorePrefix(address, PREFIX))
+    return given._replace(place=StorePrefix(address, PREFIX), owner=StreamOwner(site.name, REGION))
+
+
+def so_far(site: Site) -> AuditOptions:
+    """Ask for the days up to the end of the last minute: they are those of the test."""
+    return AuditOptions(so_far_ms=site.minutes[-1] + MINUTE_MS)
 
 
 def days(site: Site) -> list[Day]:
@@ -37,10 +44,12 @@ def test_what_two_processors_wrote_is_clean(site: Site, embedded_aws: EmbeddedAw
     site.put(40, minute=2)
     site.archive_the_rest()
     for day in days(site):
-        audit = audit_day(run_context(site, embedded_aws), day, AuditOptions()).audit
+        audit = audit_day(run_context(site, embedded_aws), day, so_far(site)).audit
         assert (audit.verdict, audit.findings) == ("clean", ())
     total = sum(
-        audit_day(run_context(site, embedded_aws), day, AuditOptions(level="inventory")).audit.equation.unique
+        audit_day(
+            run_context(site, embedded_aws), day, so_far(site)._replace(level="inventory")
+        ).audit.equation.unique
         for day in days(site)
     )
     assert total == 120
@@ -56,7 +65,9 @@ def test_a_deleted_segment_of_the_consumer_is_a_broken_chain(site: Site, embedde
     codes = {
         finding.code
         for day in days(site)
-        for finding in audit_day(run_context(site, embedded_aws), day, AuditOptions(level="inventory")).audit.findings
+        for finding in audit_day(
+            run_context(site, embedded_aws), day, so_far(site)._replace(level="inventory")
+        ).audit.findings
     }
     assert codes == {"broken_chain"}
 
@@ -70,7 +81,7 @@ def test_the_consumers_day_is_published_once(site: Site, embedded_aws: EmbeddedA
     out = StorePrefix(given.place.address, "tables/")
     rows = 0
     for day in days(site):
-        done = compact_day(given, given.open(out.address), day, CompactOptions(AuditOptions(), out))
+        done = compact_day(given, given.open(out.address), day, CompactOptions(so_far(site), out))
         assert done.manifest is not None
         rows += done.manifest.rows
     assert rows == 100

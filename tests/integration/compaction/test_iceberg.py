@@ -175,6 +175,19 @@ def test_a_run_with_an_older_view_never_brings_an_older_generation_back(lake: La
     assert keys_of(lake.rows()) == keys_of(new)
 
 
+def test_a_pointer_that_moves_during_a_commit_is_followed(lake: Lake) -> None:
+    """A generation published without the table while a commit is on its way does not wait for the next run."""
+    lake.shelf.publish(DAY, "one")
+    new: list[Row] = []
+
+    def meanwhile() -> None:
+        if not new:
+            new.extend(lake.shelf.publish(DAY, "two", (4,)))
+
+    assert _race(lake, meanwhile) == "committed"
+    assert keys_of(lake.rows()) == keys_of(new)
+
+
 def test_runs_of_other_days_only_cost_another_look(lake: Lake) -> None:
     """Both days are in the table, once."""
     rows = lake.shelf.publish(DAY, "one") + lake.shelf.publish(NEXT, "one")

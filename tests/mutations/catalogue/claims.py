@@ -20,6 +20,7 @@ _IDS: Final = "tests/unit/compaction/tasks/test_event_ids.py"
 _SAME_RULE: Final = "test_an_id_is_what_the_consumer_takes_for_one"
 _FOUND: Final = "tests/simulation/found/test_found_by_producers.py"
 _DEDUPE: Final = "tests/unit/consumer/processor/test_dedupe.py"
+_CLAIMS: Final = "tests/unit/consumer/processor/test_claims.py"
 
 CLAIMS: Final = (
     Mutation(
@@ -159,22 +160,22 @@ CLAIMS: Final = (
         "an id alone makes a copy",
         Change(_DEDUPLICATOR, "owner.digest is not None and owner.digest != claim.digest", "False"),
         mode="claims",
-        tests=(f"{_DEDUPE}::test_an_event_under_the_id_of_another_is_kept_and_told",),
+        tests=(f"{_CLAIMS}::test_an_event_under_the_id_of_another_is_kept_and_told",),
     ),
     Mutation(
         "a claim without a digest is not believed",
         Change(_DEDUPLICATOR, "owner.digest is not None and owner.digest", "owner.digest"),
-        tests=(f"{_DEDUPE}::test_a_claim_without_a_digest_is_believed",),
+        tests=(f"{_CLAIMS}::test_a_claim_without_a_digest_is_believed",),
     ),
     Mutation(
         "every conflict is told",
         Change(_CONFLICTS, "now - self._told_at < _TELL_SECONDS", "now - self._told_at < 0"),
-        tests=(f"{_DEDUPE}::test_conflicts_are_told_once_a_minute",),
+        tests=(f"{_CLAIMS}::test_conflicts_are_told_once_a_minute",),
     ),
     Mutation(
         "a fraction is an id",
         Change(_PAYLOAD, "isinstance(value, str | int)", "isinstance(value, str | int | float)"),
-        tests=(f"{_DEDUPE}::test_ids_that_differ_behind_the_point_are_two_events", f"{_IDS}::{_SAME_RULE}"),
+        tests=(f"{_CLAIMS}::test_ids_that_differ_behind_the_point_are_two_events", f"{_IDS}::{_SAME_RULE}"),
     ),
     Mutation(
         "payloads of any size are looked into",

@@ -7,6 +7,8 @@ from tests.mutations.mutation import Change, Mutation
 _READING: Final = "compaction/tasks/reading.py"
 _EVENT_IDS: Final = "compaction/tasks/event_ids.py"
 _TASK_PLAN: Final = "compaction/tasks/plan.py"
+_MERGING: Final = "compaction/tasks/merging.py"
+_TASK: Final = "compaction/tasks/task.py"
 _DROPPED: Final = "compaction/audit/dropped.py"
 _ORIGINALS: Final = "compaction/audit/originals.py"
 _DAY_BEFORE: Final = "compaction/producers/day_before.py"
@@ -20,6 +22,8 @@ _BROUGHT_BACK: Final = "tests/unit/compaction/publish/test_brought_back.py"
 _COPIES_HISTORIES: Final = "tests/property/test_producer_copies.py"
 _FINDINGS_TESTS: Final = "tests/unit/compaction/audit/test_producers.py"
 _SEARCH: Final = "tests/unit/compaction/audit/test_originals.py"
+_PLAN: Final = "tests/unit/compaction/tasks/test_plan.py"
+_MERGE: Final = "tests/unit/compaction/tasks/test_merging.py"
 _IDS: Final = "tests/unit/compaction/tasks/test_event_ids.py"
 
 NIGHTLY: Final = (
@@ -150,5 +154,38 @@ NIGHTLY: Final = (
         "originals are looked for backwards alone",
         Change(_ORIGINALS, "        self._walk(later, 1)\n", ""),
         tests=(f"{_SEARCH}::test_an_original_of_the_next_day_is_found",),
+    ),
+    Mutation(
+        "a line outside its object's span draws others in",
+        Change(
+            _TASK_PLAN,
+            "low, high = (min(max(end, said.first), said.last) for end in (read.low, read.high))",
+            "low, high = read.low, read.high",
+        ),
+        tests=(f"{_PLAN}::test_a_line_outside_its_objects_span_draws_no_other_object_in",),
+    ),
+    Mutation(
+        "every object of a group is compared with all before it",
+        Change(
+            _TASK_PLAN, "reached = max(reached, span.high)", "reached = max(earlier.high for earlier in touching)"
+        ),
+        tests=(f"{_PLAN}::test_grouping_takes_a_sort_and_one_sweep",),
+    ),
+    Mutation(
+        "a group ends where its last object ends",
+        Change(_TASK_PLAN, "reached = max(reached, span.high)", "reached = span.high"),
+        tests=(f"{_PLAN}::test_objects_that_touch_are_one_group",),
+    ),
+    Mutation(
+        "all objects of a group are opened at once",
+        Change(
+            _MERGING, "(source.low, source.raw_object.key, number)", "(Position(0), source.raw_object.key, number)"
+        ),
+        tests=(f"{_MERGE}::test_only_what_overlaps_is_open",),
+    ),
+    Mutation(
+        "an object out of order is merged as it stands",
+        Change(_TASK, "if raw_object.key not in group.unsorted:", "if True:"),
+        tests=(f"{_PLAN}::test_lines_out_of_order_are_sorted_in_the_parquet",),
     ),
 )

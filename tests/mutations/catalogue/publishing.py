@@ -19,6 +19,7 @@ _ICEBERG_COMMIT: Final = "compaction/iceberg/commit.py"
 
 _PUBLISHES: Final = "tests/unit/compaction/publish/test_publisher.py"
 _TRUST: Final = "tests/unit/compaction/publish/test_trust.py"
+_LAYOUT: Final = "tests/unit/compaction/publish/test_layout.py"
 _MARKS: Final = "tests/unit/compaction/publish/test_marks.py"
 _FOOTER: Final = "tests/unit/compaction/tasks/test_footer.py"
 _UPLOAD: Final = "tests/unit/archive/store/test_upload.py"
@@ -85,8 +86,17 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "believe files outside of their generation",
-        Change(_GENERATION, 'if any("/" in name for name in names) or', "if"),
+        Change(
+            _GENERATION,
+            "if not all(folder.is_file(key, manifest.generation) for key in keys) or",
+            "if",
+        ),
         tests=(f"{_TRUST}::test_a_file_outside_of_its_generation_is_not_believed",),
+    ),
+    Mutation(
+        "forget the files of the former layout",
+        Change(_SWEEP, "for begin in GENERATIONS", "for begin in GENERATIONS[:1]"),
+        tests=(f"{_LAYOUT}::test_files_of_the_former_layout_are_swept",),
     ),
     Mutation(
         "take a verdict by older rules for one of today",
@@ -165,6 +175,11 @@ PUBLISHING: Final = (
             "                view = self._table.look(self._publisher.folder.day)\n",
         ),
         tests=(f"{_ICEBERG}::test_a_run_with_an_older_view_never_brings_an_older_generation_back",),
+    ),
+    Mutation(
+        "leave a generation in the table that was replaced during its commit",
+        Change(_ICEBERG_COMMIT, "if now is None or now.manifest != pointer.manifest:", "if now is None:"),
+        tests=(f"{_ICEBERG}::test_a_pointer_that_moves_during_a_commit_is_followed",),
     ),
     Mutation(
         "give a table files without a mark",

@@ -17,7 +17,7 @@ _STARTS: Final = "tests/unit/consumer/archived/test_application.py"
 _RULES_TESTS: Final = "tests/unit/consumer/daemon/readers/test_rules.py"
 _POLL_TESTS: Final = "tests/unit/consumer/daemon/readers/test_poll.py"
 _BUFFERS: Final = "tests/unit/consumer/processor/test_buffer.py"
-_DEDUPE: Final = "tests/unit/consumer/processor/test_dedupe.py"
+_CLAIMS: Final = "tests/unit/consumer/processor/test_claims.py"
 _DAEMON_STARTS: Final = "tests/unit/consumer/daemon/test_start.py"
 
 SUPERVISION: Final = (
@@ -88,11 +88,11 @@ SUPERVISION: Final = (
         Change(
             _ARCHIVER, "if reason is None and self._buffer.is_aged(self._services.clock.monotonic()):", "if False:"
         ),
-        tests=(f"{_DEDUPE}::test_claims_that_are_held_back_do_not_outlive_their_buffer",),
+        tests=(f"{_CLAIMS}::test_claims_that_are_held_back_do_not_outlive_their_buffer",),
     ),
     Mutation(
         "all claims of a delivery are asked for before its age is looked at",
         Change(_ARCHIVER, "_JUDGED_AT_ONCE: Final = 250", "_JUDGED_AT_ONCE: Final = 10_000"),
-        tests=(f"{_DEDUPE}::test_claims_that_are_held_back_do_not_outlive_their_buffer",),
+        tests=(f"{_CLAIMS}::test_claims_that_are_held_back_do_not_outlive_their_buffer",),
     ),
 )

@@ -21,8 +21,8 @@ def _write(folder: Path, name: str, *shards: str) -> None:
 
 def test_rows_are_counted_by_shard_over_all_days(tmp_path: Path) -> None:
     """A demo over midnight publishes two days."""
-    _write(tmp_path / "dt=2026-11-21" / "gen=a", "part-0.parquet", "s0", "s1", "s0")
-    _write(tmp_path / "dt=2026-11-22" / "gen=b", "part-0.parquet", "s1")
+    _write(tmp_path / "dt=2026-11-21" / "_gen-a", "part-0.parquet", "s0", "s1", "s0")
+    _write(tmp_path / "dt=2026-11-22" / "_gen-b", "part-0.parquet", "s1")
     assert count_rows(tmp_path) == {"s0": 2, "s1": 2}
 
 

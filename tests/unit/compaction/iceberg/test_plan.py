@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from archive.errors import SafetyRefusal
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement, Target, plan_replacement
 
-FOLDER: Final = "s3://b/dt=2026-11-20/gen="
+FOLDER: Final = "s3://b/dt=2026-11-20/"
 OLD: Final = tuple(f"{FOLDER}one/{name}" for name in "ab")
 NEW: Final = tuple(f"{FOLDER}two/{name}" for name in "cd")
 THEIRS: Final = "s3://b/warehouse/data/rewritten"

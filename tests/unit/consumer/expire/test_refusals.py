@@ -100,7 +100,7 @@ def test_a_publication_without_its_inventory_is_an_error() -> None:
 def test_a_published_file_that_is_not_there_is_refused(body: bytes | None) -> None:
     """It is all that would be left of the records."""
     scene, old, new = old_day()
-    part = f"{OUT}dt={day_of(40)}/gen=g1/part-0.parquet"
+    part = f"{OUT}dt={day_of(40)}/_gen-g1/part-0.parquet"
     scene.bucket.delete(part)
     if body is not None:
         scene.bucket.place(part, body)
@@ -119,7 +119,7 @@ def test_a_published_file_that_is_lost_stops_a_run_that_is_resumed() -> None:
     with pytest.raises(Crash):
         scene.expire()
     scene.deleter.before = None
-    scene.bucket.delete(f"{OUT}dt={day_of(40)}/gen=g1/part-0.parquet")
+    scene.bucket.delete(f"{OUT}dt={day_of(40)}/_gen-g1/part-0.parquet")
     assert scene.expire()[0] == 6
     assert scene.raw() == [*old, new]
 

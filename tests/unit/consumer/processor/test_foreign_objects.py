@@ -8,7 +8,8 @@ from archive.errors import (
     ObjectVanished,
 )
 from archive.format.keys import segment_key
-from tests.fakes.world import PREFIX, World
+from tests.fakes.archive_scene import PREFIX
+from tests.fakes.world import World
 
 
 @pytest.fixture

@@ -1,0 +1,97 @@
+"""Claims of event ids: who holds one, for how long, and what is not the same event although its id is."""
+
+import json
+
+import pytest
+from structlog.testing import capture_logs
+
+from consumer.dedupe.table import Claim, Owner
+from tests.fakes.clock import ManualClock
+from tests.fakes.dedupe_table import MemoryDedupeTable
+from tests.fakes.dedupe_world import CLAIMS, DedupeWorld
+
+
+class SlowTable(MemoryDedupeTable):
+    """A table that takes 50 claims a second."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def claim(self, claim: Claim, *, expires: int, now: int) -> Owner:
+        """Claim, in its time."""
+        self._clock.advance(0.02)
+        return super().claim(claim, expires=expires, now=now)
+
+
+@pytest.mark.parametrize("max_age", [90, 200])
+def test_claims_that_are_held_back_do_not_outlive_their_buffer(max_age: int) -> None:
+    """One delivery takes longer than a buffer may live: it is committed between the slices."""
+    world = DedupeWorld(CLAIMS)
+    world.table = SlowTable(world.clock)
+    worker = world.started(max_segment_age_seconds=max_age)
+    count = max_age * 50 + 5000
+    world.send(*range(count))
+    worker.daemon.deliver()
+    worker.daemon.request_shutdown()
+    assert len(world.kept()) == count
+    assert len(world.chain()) >= 2
+
+
+def test_an_event_under_the_id_of_another_is_kept_and_told() -> None:
+    """Or one producer could make the events of others disappear: a copy says the same, byte for byte."""
+    world = DedupeWorld(CLAIMS)
+    theirs, ours = b'{"id":"order-17","n":1}', b'{"id":"order-17","n":2}'
+    with capture_logs() as logs:
+        for data in (theirs, ours, theirs, ours):
+            world.shard.put(data, world.clock.now_ms())
+        world.archive_all()
+    assert world.kept() == [1, 2, 2]
+    assert world.dropped() == [1]
+    (told,) = [line for line in logs if line["event"] == "id_conflict"]
+    assert (told["log_level"], told["shard"], told["records"]) == ("warning", world.shard.shard_id, 2)
+    assert told["owner"] == f"flights/{world.shard.shard_id}/{world.shard.everything[0].position}"
+    assert told["next_step"]
+
+
+def test_conflicts_are_told_once_a_minute() -> None:
+    """A producer that goes on and on fills no log; none is left out of the count."""
+    world = DedupeWorld(CLAIMS)
+    with capture_logs() as logs:
+        worker = world.started()
+        for number in range(9):
+            world.shard.put(b'{"id":"order-17","n":%d}' % number, world.clock.now_ms())
+            worker.daemon.deliver()
+            world.clock.advance(20)
+        world.clock.advance(30)
+        worker.daemon.request_shutdown()
+    told = [line["records"] for line in logs if line["event"] == "id_conflict"]
+    assert told == [1, 3, 3, 1]
+
+
+def test_a_claim_without_a_digest_is_believed() -> None:
+    """Those of versions before have none: they keep what they kept."""
+    world = DedupeWorld(CLAIMS)
+    world.table.claims[json.dumps("a-1")] = (Owner("flights/shardId-000000000000/1:0", None), 1 << 40)
+    world.send(1)
+    world.archive_all()
+    assert world.dropped() == [1]
+
+
+def test_ids_that_differ_behind_the_point_are_two_events() -> None:
+    """As doubles they are one: they are no ids, and nothing is dropped."""
+    world = DedupeWorld(CLAIMS)
+    for number in (b"1795256161.123456781", b"1795256161.123456789"):
+        world.shard.put(b'{"id":%b,"n":1}' % number, world.clock.now_ms())
+    world.archive_all()
+    assert world.metadata().records == 2
+    assert world.table.claims == {}
+
+
+def test_an_expired_claim_is_taken_over() -> None:
+    """DynamoDB deletes expired items late; the condition does not wait for it."""
+    table = MemoryDedupeTable()
+    one, two = Claim("x", "one", "d1"), Claim("x", "two", "d2")
+    assert table.claim(one, expires=10, now=0) == Owner("one", "d1")
+    assert table.claim(two, expires=20, now=10) == Owner("one", "d1")
+    assert table.claim(two, expires=20, now=11) == Owner("two", "d2")
