@@ -14,7 +14,7 @@ from archive.errors import MinutebookError
 from consumer.daemon.kcl_log import KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
 from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import Daemon
-from consumer.daemon.processor_log import POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
+from consumer.daemon.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
 from consumer.daemon.readers.poll import ReaderPoll
 from consumer.daemon.restart_policy import DaemonExit, RestartLimits, RestartPolicy, Stop
 from consumer.daemon.run_notes import DENIED, GRANT, RunNotes
@@ -141,9 +141,7 @@ class Supervisor:
             for step in self._plan.before_start:
                 step()
         except MinutebookError as exc:
-            return ProcessorEvent(
-                event="not_started", exit_code=exc.exit_code, error=str(exc), next_step=exc.next_step
-            )
+            return ProcessorEvent(event=FAILED, exit_code=exc.exit_code, error=str(exc), next_step=exc.next_step)
         return None
 
     def _watch(self, daemon: Daemon, signals: StopSignals) -> None:
