@@ -28,22 +28,20 @@ def shard(name: str, keys: HashRange | None, *parents: str) -> ShardRow:
 def split_stream(**changes: object) -> Sources:
     """Return a stream whose one shard `p` was split into `c` and `d`; nobody asked ListShards."""
     rows = (shard("c", LOW, "p"), shard("d", HIGH, "p"))
-    sources = Sources(
-        first=(shard("p", WHOLE),), marked=rows, opened=frozenset({"p", "c", "d"}), ended=frozenset({"p"})
-    )
-    return sources._replace(**changes)
+    opened = frozenset({"p", "c", "d"})
+    return Sources(first=(shard("p", WHOLE),), marked=rows, opened=opened, ended=frozenset({"p"}))._replace(**changes)
 
 
 def ended(since: int, end: int, *, proven: bool = True, name: str = "p") -> ShardCoverage:
     """Return a shard that was read from `since` to its end, which is proven at `end`."""
     continuity = UNPROVEN if not proven else piece(0, 0).continuity
-    pieces = (piece(since, end, kind=Kind.END, continuity=continuity, shard=name),)
-    return coverage(pieces=pieces, shard=name, ended=end + 60_000)
+    last = piece(since, end, kind=Kind.END, continuity=continuity, shard=name)
+    return coverage(pieces=(last,), shard=name, ended=end + 60_000)
 
 
 def decide(sources: Sources, *coverages: ShardCoverage, scope: Interval = SCOPE, begin: int = BEGAN) -> Verdict:
     """Judge the day."""
-    return judge(scope, Topology(sources), {one.shard_id: one for one in coverages}, begin_ms=begin)
+    return judge(scope, Topology(sources), {found.shard_id: found for found in coverages}, begin_ms=begin)
 
 
 def spoiled(verdict: Verdict) -> dict[str, Sequence[Reason]]:
@@ -228,7 +226,7 @@ def test_a_shard_that_was_opened_later_in_a_hole_succeeds_the_ended_one() -> Non
     """Unknown is what lies between the two, although the later one claims to reach back to its birth."""
     assert heirs(24).reasons == (Reason.HASH_HOLE,)
     assert heirs(37).state is State.COVERED
-    assert [one.shard_id for one in heirs(37).shards] == ["g", "h"]
+    assert [found.shard_id for found in heirs(37).shards] == ["g", "h"]
 
 
 def test_birth_proves_nothing_for_a_first_shard() -> None:
@@ -246,11 +244,8 @@ def adopted(hour: int) -> ShardCoverage:
 def test_an_adopted_shard_is_judged_from_its_adoption_on_and_that_is_shown() -> None:
     """On the day of the adoption; later days are whole."""
     verdict = decide(ONE, adopted(9))
-    assert (verdict.state, verdict.shards[0].required, verdict.shards[0].begins_late) == (
-        State.COVERED,
-        span(9, 24),
-        True,
-    )
+    judged = verdict.shards[0]
+    assert (verdict.state, judged.required, judged.begins_late) == (State.COVERED, span(9, 24), True)
     assert not decide(ONE, adopted(9), scope=span(24, 48)).shards[0].begins_late
 
 

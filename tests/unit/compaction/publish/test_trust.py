@@ -40,7 +40,7 @@ def forge(desk: Desk, key: str, document: Pointer | Manifest) -> None:
 def assert_whole(desk: Desk) -> None:
     """Readers find each row of the day once, in files that are there."""
     rows = desk.published_rows()
-    assert len(rows) == len(set(rows)) == desk.corpus.records
+    assert (len(rows), len(set(rows))) == (desk.corpus.records, desk.corpus.records)
     assert desk.publisher().is_whole(published(desk)[1])
 
 
@@ -250,12 +250,10 @@ def test_a_crash_in_a_sweep_leaves_no_manifest_of_files_that_are_gone(tmp_path: 
 @pytest.mark.parametrize("young", ["a file", "a manifest"])
 def test_a_generation_of_which_anything_is_young_is_not_swept(desk: Desk, young: str) -> None:
     """A run may be about to publish it: the age of each file alone says nothing."""
-    files = old(desk)
-    folder, now_ms = desk.publisher().folder, desk.after_grace_ms()
+    files, folder, now_ms = old(desk), desk.publisher().folder, desk.after_grace_ms()
     generation = folder.generation_of(files[0])
-    key = f"{folder.generation(generation)}part-new.parquet"
-    if young == "a manifest":
-        key = folder.manifest(generation, "run-of-now")
+    keys = {"a file": f"{folder.generation(generation)}part-new.parquet"}
+    key = (keys | {"a manifest": folder.manifest(generation, "run-of-now")})[young]
     desk.storage.put_if_absent(key, b"x", {}, "x")
     desk.age(key, now_ms)
     assert desk.publisher().sweep(now_ms) == []
