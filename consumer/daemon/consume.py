@@ -14,14 +14,16 @@ from archive.logs import configure_logging
 from consumer.archived.application import KclStart
 from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import daemon_command
-from consumer.daemon.properties import PRESETS, effective_properties, processor_command
+from consumer.daemon.properties import effective_properties, processor_command
+from consumer.daemon.readers.poll import ReaderPoll
+from consumer.daemon.readers.rules import ReaderWatch
 from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.start import DaemonFile, StartChooser, settle_start, stream_of
 from consumer.daemon.state_folder import default_state_folder, file_name, lock_worker, prepare_state
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
 from consumer.daemon.worker_id import stable_worker_id
 from consumer.leases.leader_lock import release_own_lock
-from consumer.leases.table import DynamoDBLeaseTable, lease_table_of
+from consumer.leases.table import DynamoDBLeaseTable, failover_seconds, lease_table_of
 from consumer.preflight.check import Check, Outcome
 from consumer.preflight.java import find_jars, find_java
 from consumer.preflight.preflight import exit_code, preflight
@@ -30,6 +32,7 @@ from consumer.settings.settings import PROPERTIES_VARIABLE, LoadedSettings, Sett
 _KILL_MARGIN_SECONDS: Final = 15
 _LEADER_LOCK_SECONDS: Final = 5
 _TABLE_SECONDS: Final = 60
+_POLL_SECONDS: Final = 10
 _GRACE: Final = "shutdownGraceMillis"
 
 
@@ -50,33 +53,33 @@ def consume(path: Path, environ: Mapping[str, str], state_folder: Path | None) -
     worker_id = loaded.kcl.get("workerId") or stable_worker_id(environ)
     state = prepare_state(state_folder or default_state_folder(), loaded.settings.application_name)
     lock = lock_worker(state, worker_id, clock)
+    metrics = _metrics(loaded.settings)
+    readers = ReaderPoll(
+        ReaderWatch(worker_id, may_take_more="maxLeasesForWorker" not in loaded.kcl),
+        _lease_table(loaded, clock, budget_seconds=_POLL_SECONDS),
+        clock,
+        failover_seconds=failover_seconds(loaded),
+        on_unread=None if metrics is None else metrics.set_unread,
+    )
     effective = state / f"{file_name(worker_id)}.properties"
     values_from = partial(
-        effective_properties,
-        loaded,
-        worker_id=worker_id,
-        executable=processor_command(Path(sys.executable)),
+        effective_properties, loaded, worker_id=worker_id, executable=processor_command(Path(sys.executable))
     )
-    values = values_from(KclStart(None))
-    chooser = StartChooser(
-        record,
-        stream,
-        _lease_table(loaded, clock, budget_seconds=_TABLE_SECONDS),
-        DaemonFile(effective, values_from),
-        clock,
-    )
+    table = _lease_table(loaded, clock, budget_seconds=_TABLE_SECONDS)
     plan = DaemonPlan(
         command=daemon_command(find_java(environ).program, find_jars(), effective, find_logback(path)),
         environment={**environ, "PYTHONUTF8": "1", PROPERTIES_VARIABLE: str(effective)},
-        grace_seconds=int(values.get(_GRACE, PRESETS[_GRACE])) / 1000 + _KILL_MARGIN_SECONDS,
+        grace_seconds=int(values_from(KclStart(None))[_GRACE]) / 1000 + _KILL_MARGIN_SECONDS,
         keep_open=[lock],
+        readers=readers,
         before_start=[
             partial(release_own_lock, _lease_table(loaded, clock, budget_seconds=_LEADER_LOCK_SECONDS), worker_id),
-            chooser.prepare,
+            readers.before_start,
+            StartChooser(record, stream, table, DaemonFile(effective, values_from), clock).prepare,
         ],
     )
     limits = RestartLimits(healthy_seconds=60 + 2 * loaded.settings.store_timeout_seconds)
-    return Supervisor(plan, clock, limits=limits, metrics=_metrics(loaded.settings)).run()
+    return Supervisor(plan, clock, limits=limits, metrics=metrics).run()
 
 
 def find_logback(properties: Path) -> Path:

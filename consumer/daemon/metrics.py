@@ -17,7 +17,7 @@ class Metrics:
     """The counters of one supervisor, in a registry of their own."""
 
     def __init__(self) -> None:
-        from prometheus_client import CollectorRegistry, Counter  # noqa: PLC0415 - only with minutebook.metricsPort
+        from prometheus_client import CollectorRegistry, Counter, Gauge  # noqa: PLC0415 - only with minutebook.metricsPort
 
         self.registry = CollectorRegistry()
 
@@ -34,6 +34,11 @@ class Metrics:
         self._checkpoints = counter("checkpoints", "Checkpoints written", "shard")
         self._failures = counter("processor_failures", "Processors that ended with an error", "exit_code")
         self._killed = counter("processors_killed", "Processors that ended without a last word")
+        self._unread = Gauge(
+            "minutebook_shards_without_reader",
+            "Shards that nobody reads, seen by this worker",
+            registry=self.registry,
+        )
         self._skipped = counter("kcl_skipped", "Batches and aggregates' rests that KCL gave up on", "skipped")
         self._restarts = counter("daemon_restarts", "Restarts of the daemon after a crash")
 
@@ -62,6 +67,10 @@ class Metrics:
     def count_killed(self) -> None:
         """Count a processor that ended without a last word."""
         self._killed.inc()
+
+    def set_unread(self, shards: int) -> None:
+        """Set how many shards are without a reader."""
+        self._unread.set(shards)
 
     def count_restart(self) -> None:
         """Count one restart of the daemon."""

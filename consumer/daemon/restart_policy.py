@@ -5,6 +5,7 @@
     asked to stop, had to be killed .......... stop, 1
     a processor refused (code 2 or 6) or KCL
       lacks a permission (2) ................. once more, then give up with that code: a person must act
+    a shard was left without a reader ........ twice more, then give up: a restart does not help
     anything else, also code 0 ............... again, waiting 1, 2, 4 ... 60 s; give up after 6 in a row
 
 The daemon exits 0 by itself when it cannot initialise; unasked, that is a crash like any other. A run counts as
@@ -17,6 +18,7 @@ from typing import Final
 
 from consumer.daemon.processor_log import ProcessorEvent
 
+UNREAD: Final = "shard_without_reader"
 _REFUSALS: Final = frozenset({2, 6})
 _OUR_CODES: Final = frozenset({1, 2, 5, 6})
 _MENDS_ITSELF: Final = 2
@@ -34,6 +36,7 @@ class RestartLimits:
     longest_wait_seconds: float = 60
     crashes_in_a_row: int = 6
     refusals_in_a_row: int = 2
+    unread_in_a_row: int = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,18 +85,23 @@ class RestartPolicy:
         self._limits = limits
         self._crashes = 0
         self._refusals = 0
+        self._unread = 0
 
     def after(self, ended: DaemonExit) -> Stop | Restart:
         """Return what to do after `ended`."""
         if ended.asked:
             return _after_request(ended)
         if ended.ran_seconds >= self._limits.healthy_seconds:
-            self._crashes = self._refusals = 0
+            self._crashes = self._refusals = self._unread = 0
         self._crashes += 1
         refused = ended.cause is not None and ended.cause.exit_code in _REFUSALS
         self._refusals = self._refusals + 1 if refused else 0
+        unread = ended.cause is not None and ended.cause.event == UNREAD
+        self._unread = self._unread + 1 if unread else 0
         patience_spent = (
-            self._crashes >= self._limits.crashes_in_a_row or self._refusals >= self._limits.refusals_in_a_row
+            self._crashes >= self._limits.crashes_in_a_row
+            or self._refusals >= self._limits.refusals_in_a_row
+            or self._unread >= self._limits.unread_in_a_row
         )
         if patience_spent:
             return _give_up(ended)

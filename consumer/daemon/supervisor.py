@@ -14,7 +14,8 @@ from archive.errors import MinutebookError
 from consumer.daemon.kcl_log import KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
 from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import Daemon
-from consumer.daemon.processor_log import POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
+from consumer.daemon.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
+from consumer.daemon.readers.poll import ReaderPoll
 from consumer.daemon.restart_policy import DaemonExit, RestartLimits, RestartPolicy, Stop
 from consumer.daemon.run_notes import DENIED, GRANT, RunNotes
 from consumer.daemon.stop_signals import StopSignals, listen
@@ -26,7 +27,8 @@ class DaemonPlan:
 
     `keep_open` are descriptors that the daemon inherits, such as the lock that says it is alive. `before_start` is
     called before every start, when no daemon of this plan lives; what it raises counts as a start that failed.
-    `on_skipped` is called, from another thread, when KCL's log says that it gave up on records.
+    `on_skipped` is called, from another thread, when KCL's log says that it gave up on records. `readers` looks for
+    shards that nobody reads while the daemon runs.
     """
 
     command: Sequence[str]
@@ -35,6 +37,7 @@ class DaemonPlan:
     keep_open: Sequence[int] = ()
     before_start: Sequence[Callable[[], None]] = ()
     on_skipped: Callable[[KclEvent], None] | None = None
+    readers: ReaderPoll | None = None
 
 
 _NEXT_STEPS: Final = {
@@ -111,9 +114,13 @@ class Supervisor:
             keep_open=self._plan.keep_open,
         )
         self._log.info("daemon_started", daemon_pid=daemon.pid, supervisor_pid=os.getpid())
+        if self._plan.readers is not None:
+            self._plan.readers.start(self._processors.opened)
         try:
             self._watch(daemon, signals)
         finally:
+            if self._plan.readers is not None:
+                self._plan.readers.stop()
             code = daemon.reap()
             self._report_killed(has_ended=True)
             self._processors.close()
@@ -134,9 +141,7 @@ class Supervisor:
             for step in self._plan.before_start:
                 step()
         except MinutebookError as exc:
-            return ProcessorEvent(
-                event="not_started", exit_code=exc.exit_code, error=str(exc), next_step=exc.next_step
-            )
+            return ProcessorEvent(event=FAILED, exit_code=exc.exit_code, error=str(exc), next_step=exc.next_step)
         return None
 
     def _watch(self, daemon: Daemon, signals: StopSignals) -> None:
@@ -186,7 +191,7 @@ class Supervisor:
         denied_seconds = self._notes.denied_seconds()
         if denied_seconds is not None and denied_seconds > _DENIED_SECONDS and not self._processors.opened():
             return self._notes.evidence()
-        return None
+        return None if self._plan.readers is None else self._plan.readers.doom
 
     def _report_killed(self, *, has_ended: bool = False) -> None:
         """Name each processor that is gone without a last word: nobody else will."""
@@ -215,6 +220,8 @@ class Supervisor:
 
         After a skipped batch the daemon goes on with the next one, and a processor would chain it: kill it first.
         """
+        if self._plan.readers is not None:
+            self._plan.readers.read_output(line)
         event = read_kcl_line(line)
         if event is None:
             error = read_kcl_error(line)

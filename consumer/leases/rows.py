@@ -57,6 +57,13 @@ class LeaseRows(NamedTuple):
         return any(lease.checkpoint == "AT_TIMESTAMP" for lease in self.leases.values())
 
 
+class LeaderLock(NamedTuple):
+    """The leader's row: who holds it, and the version that its holder changes every 30 s."""
+
+    owner: str
+    version: str
+
+
 class LeaseTable(Protocol):
     """The lease table as the commands see it.
 
@@ -75,10 +82,11 @@ class LeaseTable(Protocol):
         """Write the whole row, provided that it is as it was `seen`; see `put_condition`. False: it is not."""
         ...
 
-    def release_leader(self, owner: str | None = None) -> bool:
+    def release_leader(self, owner: str | None = None, version: str | None = None) -> bool:
         """Remove the leader's row, which would hold a new leader up for two minutes; False: there was none.
 
-        Without `owner` only when no worker lives; with it the row is removed only if it names this worker.
+        Without `owner` only when no worker lives; with it the row is removed only if it names this worker, and with
+        `version` only if its holder has not moved it since.
         """
         ...
 

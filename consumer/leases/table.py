@@ -10,7 +10,7 @@ from archive.aws import DYNAMODB, ask, error_code, make_dynamodb_client
 from archive.clock import Clock
 from archive.errors import TableRefused, TableUnavailable
 from archive.retry import Backoff
-from consumer.leases.rows import Lease, LeaseRows, lease_item, parse_lease, parse_rows, put_condition
+from consumer.leases.rows import LeaderLock, Lease, LeaseRows, lease_item, parse_lease, parse_rows, put_condition
 from consumer.settings.settings import LoadedSettings
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _NO_TABLE: Final = "ResourceNotFoundException"
 _CONDITION: Final = "ConditionalCheckFailedException"
 _POLL_SECONDS: Final = 0.5
 _LEADER: Final = "Leader"
+_VERSION: Final = "recordVersionNumber"
 
 
 def lease_table_of(
@@ -117,14 +118,36 @@ class DynamoDBLeaseTable:
             return self._get(lease.shard_id) == lease
         return True
 
-    def release_leader(self, owner: str | None = None) -> bool:
-        """Delete the leader's row, in whichever table it lives; see `LeaseTable`."""
-        table, key = (self.name, "leaseKey") if self._is_single() else (self._coordinator, "key")
+    def leader(self) -> LeaderLock | None:
+        """Return the leader's lock, from whichever table it lives in; None when nobody holds it."""
+        table, key = self._leader_row()
+        answer = self._ask(
+            lambda: self._client.get_item(TableName=table, Key={key: {"S": _LEADER}}, ConsistentRead=True),
+            f"GetItem {_LEADER} in {table}",
+            may_be_absent=True,
+        )
+        row = answer.get("Item", {}) if answer else {}
+        if "ownerName" not in row:
+            return None
+        return LeaderLock(row["ownerName"].get("S", ""), row.get(_VERSION, {}).get("S", ""))
+
+    def release_leader(self, owner: str | None = None, version: str | None = None) -> bool:
+        """Delete the leader's row, in whichever table it lives; see `LeaseTable`.
+
+        its holder            our look      our delete
+        ----------            --------      ----------
+        writes version a      a
+        is dead               a             version = a holds: removed, a living worker may lead
+        writes version b      a             version = a fails: it lives, and keeps its lock
+        """
+        table, key = self._leader_row()
         request: dict[str, Any] = {"TableName": table, "Key": {key: {"S": _LEADER}}, "ReturnValues": "ALL_OLD"}
-        if owner is not None:
+        wanted = {"ownerName": owner, _VERSION: version}
+        given = {name: {"S": value} for name, value in wanted.items() if value is not None}
+        if given:
             request |= {
-                "ConditionExpression": "ownerName = :owner",
-                "ExpressionAttributeValues": {":owner": {"S": owner}},
+                "ConditionExpression": " AND ".join(f"{name} = :{name}" for name in given),
+                "ExpressionAttributeValues": {f":{name}": value for name, value in given.items()},
             }
         try:
             answer = self._ask(
@@ -136,8 +159,13 @@ class DynamoDBLeaseTable:
             return False
         return bool(answer and answer.get("Attributes"))
 
+    def _leader_row(self) -> tuple[str, str]:
+        """Return the leader's table, and the name of its key."""
+        return (self.name, "leaseKey") if self._is_single() else (self._coordinator, "key")
+
     def _is_single(self) -> bool:
-        if self._single is None:
+        """Tell whether there is one table only. That may change: KCL 3.1 makes its second one at its first start."""
+        if self._single is not False:
             self._single = self._status(self._coordinator) is None
         return self._single
 

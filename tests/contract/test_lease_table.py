@@ -7,7 +7,7 @@ import pytest
 
 from archive.clock import SystemClock, new_id
 from archive.format.position import Position
-from consumer.leases.rows import Lease, LeaseRows, LeaseTable
+from consumer.leases.rows import LeaderLock, Lease, LeaseRows, LeaseTable
 from consumer.leases.table import DynamoDBLeaseTable
 from tests.fakes.lease_table import MemoryLeaseTable
 
@@ -128,6 +128,23 @@ def test_only_the_own_leader_is_released(dynamodb_client: "DynamoDBClient", owne
     dynamodb_client.put_item(TableName=table.name, Item=row)
     assert table.release_leader(owner) == released
     assert len(dynamodb_client.scan(TableName=table.name)["Items"]) == (0 if released else 1)
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+def test_a_lock_is_removed_under_the_version_that_was_seen(dynamodb_client: "DynamoDBClient", legacy: bool) -> None:  # noqa: FBT001 - cases
+    """Its holder may live, and have moved it since; the second table may be made after our first look."""
+    table = dynamodb_table(dynamodb_client)
+    table.create()
+    assert table.leader() is None
+    where, key = (f"{table.name}-CoordinatorState", "key") if legacy else (table.name, "leaseKey")
+    if legacy:
+        make_table(dynamodb_client, where, key)
+    row = {"entityType": {"S": "LEADER"}, "ownerName": {"S": "w1"}, "recordVersionNumber": {"S": "v-1"}}
+    dynamodb_client.put_item(TableName=where, Item={key: {"S": "Leader"}, **row})
+    assert table.leader() == LeaderLock("w1", "v-1")
+    assert not table.release_leader("w1", "v-0")
+    assert table.release_leader("w1", "v-1")
+    assert table.leader() is None
 
 
 @pytest.mark.parametrize("owner", [None, "w1"])

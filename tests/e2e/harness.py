@@ -175,6 +175,15 @@ class Application:
         row = self._dynamodb.get_item(TableName=table, Key={"key": {"S": "Leader"}}, ConsistentRead=True).get("Item")
         return None if row is None else row["ownerName"]["S"]
 
+    def leave_lock(self, owner: str) -> None:
+        """Let the leader's lock be that of a host that is gone, as KCL #1803 knows it: nobody ever takes it over."""
+        self._dynamodb.update_item(
+            TableName=f"{self.name}-CoordinatorState",
+            Key={"key": {"S": "Leader"}},
+            UpdateExpression="SET ownerName = :owner, leaseDuration = :for_ever",
+            ExpressionAttributeValues={":owner": {"S": owner}, ":for_ever": {"S": "86400000"}},
+        )
+
     def drop_lease_tables(self) -> None:
         """Delete every table of the application, as an operator does by mistake."""
         for table in self._dynamodb.list_tables()["TableNames"]:

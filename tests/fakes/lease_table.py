@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from archive.errors import TableUnavailable
-from consumer.leases.rows import Lease, LeaseRows, lease_item, parse_lease, parse_rows
+from consumer.leases.rows import LeaderLock, Lease, LeaseRows, lease_item, parse_lease, parse_rows
 
 PutHook = Callable[[str], None]
 
@@ -21,7 +21,9 @@ class MemoryLeaseTable:
         self.before_put: PutHook | None = None
         self.unavailable = False
         self.leader_released = False
-        self.leader: str | None = None
+        self.leader_owner: str | None = None
+        self.leader_version = "1"
+        self.on_ask: Callable[[], None] = lambda: None
         self.puts: list[str] = []
         if leases:
             self.create()
@@ -57,15 +59,21 @@ class MemoryLeaseTable:
         self.puts.append(lease.shard_id)
         return True
 
-    def release_leader(self, owner: str | None = None) -> bool:
-        """Remember that it was asked for; the leader is `leader`."""
+    def leader(self) -> LeaderLock | None:
+        """Return the lock; its version is `leader_version`."""
         self._ask()
-        if owner not in {None, self.leader}:
+        return None if self.leader_owner is None else LeaderLock(self.leader_owner, self.leader_version)
+
+    def release_leader(self, owner: str | None = None, version: str | None = None) -> bool:
+        """Remember that it was asked for; the leader is `leader_owner`."""
+        self._ask()
+        if owner not in {None, self.leader_owner} or version not in {None, self.leader_version}:
             return False
         self.leader_released = True
-        was_there, self.leader = self.leader is not None, None
+        was_there, self.leader_owner = self.leader_owner is not None, None
         return was_there
 
     def _ask(self) -> None:
+        self.on_ask()
         if self.unavailable:
             raise TableUnavailable("DynamoDB stayed unavailable", next_step="wait")

@@ -6,10 +6,16 @@ from tests.mutations.mutation import Change, Mutation
 
 _APPLICATION: Final = "consumer/archived/application.py"
 _START: Final = "consumer/daemon/start.py"
+_RULES: Final = "consumer/daemon/readers/rules.py"
+_POLL: Final = "consumer/daemon/readers/poll.py"
+_NOTES: Final = "consumer/daemon/run_notes.py"
+_LOG: Final = "consumer/daemon/processor_log.py"
 _BUFFER: Final = "consumer/processor/buffer.py"
 _ARCHIVER: Final = "consumer/processor/archiver.py"
 
 _STARTS: Final = "tests/unit/consumer/archived/test_application.py"
+_RULES_TESTS: Final = "tests/unit/consumer/daemon/readers/test_rules.py"
+_POLL_TESTS: Final = "tests/unit/consumer/daemon/readers/test_poll.py"
 _BUFFERS: Final = "tests/unit/consumer/processor/test_buffer.py"
 _CLAIMS: Final = "tests/unit/consumer/processor/test_claims.py"
 _DAEMON_STARTS: Final = "tests/unit/consumer/daemon/test_start.py"
@@ -25,6 +31,52 @@ SUPERVISION: Final = (
         "the rows are not looked at before a start",
         Change(_START, "return with_rows if rows is not None and rows.has_timestamp_rows else plain", "return plain"),
         tests=(f"{_DAEMON_STARTS}::test_a_later_start_of_the_daemon_looks_again",),
+    ),
+    Mutation(
+        "a lease of ours that nobody opened is no matter",
+        Change(_RULES, "left = ours - look.opened", "left: set[str] = set()"),
+        tests=(f"{_RULES_TESTS}::test_a_lease_of_ours_that_nobody_opened_is_found",),
+    ),
+    Mutation(
+        "a lease that nobody renews is no matter",
+        Change(_RULES, "            *self._unrenewed(look, waiting),\n", ""),
+        tests=(f"{_RULES_TESTS}::test_a_lease_that_nobody_renews_is_found",),
+    ),
+    Mutation(
+        "the lock is forgotten with each daemon",
+        Change(_RULES, "        self._ours.clear()\n", "        self._lock = None\n        self._ours.clear()\n"),
+        tests=(f"{_RULES_TESTS}::test_a_lock_that_does_not_move_is_dead",),
+    ),
+    Mutation(
+        "a lock is removed whatever its version is by then",
+        Change(_POLL, "finding.lock.owner, finding.lock.version", "finding.lock.owner"),
+        tests=(f"{_POLL_TESTS}::test_a_lock_that_moved_after_the_look_stays",),
+    ),
+    Mutation(
+        "a child is wanted before its parents are finished",
+        Change(
+            _RULES,
+            'all(leases[parent].checkpoint == "SHARD_END" for parent in lease.parents if parent in leases)',
+            "True",
+        ),
+        tests=(f"{_RULES_TESTS}::test_a_child_waits_for_its_parents",),
+    ),
+    Mutation(
+        "nobody asks whether another daemon has our worker id",
+        Change(_POLL, "        if renewed:\n", "        if False:\n"),
+        tests=(f"{_POLL_TESTS}::test_another_daemon_with_this_worker_id_is_refused",),
+    ),
+    Mutation(
+        "a permission that KCL lacks is a crash like any other",
+        Change(_NOTES, "event=DENIED, exit_code=2", "event=DENIED, exit_code=1"),
+        tests=(
+            "tests/unit/consumer/daemon/test_run_notes.py::test_a_missing_permission_comes_before_what_followed_from_it",
+        ),
+    ),
+    Mutation(
+        "a processor that was killed is not named",
+        Change(_LOG, "if polls > patience and pid not in self._spoke", "if polls < 0 and pid not in self._spoke"),
+        tests=("tests/integration/consumer/test_supervisor.py::test_a_processor_that_is_killed_is_named",),
     ),
     Mutation(
         "a minute that keeps coming is held until it is too old",

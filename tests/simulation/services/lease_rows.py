@@ -111,7 +111,7 @@ class SimLeaseTable:
         self._host.note(f"row of {lease.shard_id}: {lease.checkpoint if number is None else name(number)}")
         return True
 
-    def release_leader(self, owner: str | None = None) -> bool:  # noqa: ARG002 - the port's name
+    def release_leader(self, owner: str | None = None, version: str | None = None) -> bool:  # noqa: ARG002 - the port's
         """There is no leader here."""
         return False
 

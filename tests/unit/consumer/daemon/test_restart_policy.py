@@ -162,3 +162,16 @@ def test_kcls_own_error_is_named() -> None:
     ended = DaemonExit(code=0, ran_seconds=30, asked=False, last_error="java.lang.X: y")
 
     assert RestartPolicy(LIMITS).after(ended).reason.endswith("KCL's last error: java.lang.X: y")
+
+
+def test_a_shard_that_stays_without_a_reader_ends_it() -> None:
+    """Two restarts did not help: a third would not. A healthy run in between begins the counting again."""
+    unread = ProcessorEvent(event="shard_without_reader", error="nobody reads s", next_step="look at it")
+    ended = DaemonExit(code=-9, ran_seconds=50, asked=False, evidence=unread)
+    policy = RestartPolicy(LIMITS)
+
+    assert [isinstance(policy.after(ended), Restart) for _ in range(2)] == [True, True]
+    assert policy.after(ended) == Stop(1, "nobody reads s", "look at it")
+    policy = RestartPolicy(LIMITS)
+    healthy = DaemonExit(code=-9, ran_seconds=100, asked=False, evidence=unread)
+    assert all(isinstance(policy.after(healthy), Restart) for _ in range(10))

@@ -9,7 +9,7 @@ from tests.fakes.lease_table import MemoryLeaseTable
 
 def _table(leader: str | None) -> MemoryLeaseTable:
     table = MemoryLeaseTable()
-    table.leader = leader
+    table.leader_owner = leader
     return table
 
 
@@ -18,7 +18,7 @@ def test_the_own_lock_is_released() -> None:
     table = _table("w1")
     with capture_logs() as logs:
         release_own_lock(table, "w1")
-    assert (table.leader, [log["event"] for log in logs]) == (None, ["leader_lock_released"])
+    assert (table.leader_owner, [log["event"] for log in logs]) == (None, ["leader_lock_released"])
 
 
 @pytest.mark.parametrize("leader", ["w2", None])
@@ -27,7 +27,7 @@ def test_nobody_elses_lock_is_touched(leader: str | None) -> None:
     table = _table(leader)
     with capture_logs() as logs:
         release_own_lock(table, "w1")
-    assert (table.leader, logs) == (leader, [])
+    assert (table.leader_owner, logs) == (leader, [])
 
 
 def test_an_unreachable_table_prevents_no_start() -> None:

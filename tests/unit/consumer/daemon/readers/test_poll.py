@@ -1,0 +1,184 @@
+"""What follows from what the watch finds: an error that names the shard, a restart, or a lock that is removed."""
+
+import threading
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from archive.errors import SafetyRefusal
+from consumer.daemon.readers.poll import POLL_SECONDS, ReaderPoll
+from consumer.daemon.readers.rules import LOCK_SECONDS, ReaderWatch
+from consumer.leases.rows import Lease
+from tests.fakes.clock import ManualClock
+from tests.fakes.lease_table import MemoryLeaseTable
+from tests.fakes.shard import SHARD
+
+INITIALISED = b'{"message":"Initialization complete. Starting worker loop."}\n'
+
+
+class Scene:
+    """A worker `w1` that looks every 15 s; its daemon renews its lease, or not."""
+
+    def __init__(self, *, initialised: bool = True) -> None:
+        self.clock = ManualClock()
+        self.table = MemoryLeaseTable(Lease(SHARD, "TRIM_HORIZON", owner="w1"))
+        self.unread: list[int] = []
+        self.opened: frozenset[str] = frozenset()
+        self.poll = ReaderPoll(
+            ReaderWatch("w1"), self.table, self.clock, failover_seconds=10, on_unread=self.unread.append
+        )
+        self.logs: list[Any] = []
+        if initialised:
+            self.poll.read_output(INITIALISED)
+
+    def run(self, seconds: float, *, renews: bool = True) -> None:
+        """Look for so long."""
+        until = self.clock.monotonic() + seconds
+        with capture_logs() as logs:
+            while self.clock.monotonic() < until:
+                self.poll.look(lambda: self.opened)
+                self.clock.advance(POLL_SECONDS)
+                if renews:
+                    self.renew()
+        self.logs += logs
+
+    def renew(self) -> None:
+        """Renew the lease."""
+        self.table.seed(Lease(SHARD, "TRIM_HORIZON", int(self.clock.monotonic()), owner="w1"))
+
+
+def test_a_shard_without_a_reader_is_named_once_and_dooms_the_daemon() -> None:
+    """Within 150 s, with the way out, and in the metric."""
+    scene = Scene()
+    scene.run(150)
+    (event,) = scene.logs
+    assert (event["event"], event["log_level"], event["shard"]) == ("shard_without_reader", "error", SHARD)
+    assert event["next_step"]
+    assert scene.poll.doom is not None
+    assert scene.poll.doom.event == "shard_without_reader"
+    assert scene.unread[-1] == 1
+
+
+def test_a_shard_that_is_read_is_no_matter() -> None:
+    """Nothing is said, nothing is done."""
+    scene = Scene()
+    scene.opened = frozenset({SHARD})
+    scene.run(600)
+    assert (scene.logs, scene.poll.doom, set(scene.unread)) == ([], None, {0})
+
+
+def test_a_daemon_that_is_not_initialised_has_time() -> None:
+    """KCL makes its tables and their index first, which may take minutes."""
+    scene = Scene(initialised=False)
+    scene.run(600)
+    assert scene.poll.doom is None
+
+
+@pytest.mark.parametrize("initialised", [False, True])
+def test_a_dead_lock_is_removed_under_its_version(*, initialised: bool) -> None:
+    """By a worker that is not elected because of it, too; it is given time to be wrong."""
+    scene = Scene(initialised=initialised)
+    scene.opened = frozenset({SHARD})
+    scene.table.leader_owner = "gone"
+    scene.run(105)
+    assert scene.table.leader_owner == "gone"
+    scene.run(30)
+    assert scene.table.leader_owner is None
+    assert [event["event"] for event in scene.logs] == ["leader_lock_dead"]
+
+
+def test_a_lock_that_its_holder_moves_stays() -> None:
+    """Between look and delete, too: the delete names the version that did not move."""
+    scene = Scene()
+    scene.opened = frozenset({SHARD})
+    scene.table.leader_owner = "w2"
+    for number in range(20):
+        scene.table.leader_version = str(number)
+        scene.run(60)
+    assert scene.table.leader_owner == "w2"
+    assert not scene.table.release_leader("w2", "an older one")
+
+
+def test_a_lock_that_moved_after_the_look_stays() -> None:
+    """Its holder lives: the delete names the version that was seen."""
+    scene = Scene()
+    scene.opened = frozenset({SHARD})
+    scene.table.leader_owner = "slow"
+    asked = iter(range(1000))
+
+    def move_late() -> None:
+        # Each look asks for the lock, for the rows, and then removes the lock: its holder is faster, once.
+        if scene.clock.monotonic() - began > LOCK_SECONDS and next(asked) == 1:
+            scene.table.leader_version = "2"
+
+    began = scene.clock.monotonic()
+    scene.table.on_ask = move_late
+    scene.run(LOCK_SECONDS + 2 * POLL_SECONDS)
+    assert scene.table.leader_owner == "slow"
+
+
+def test_the_next_daemon_begins_anew() -> None:
+    """Where nobody else has its name."""
+    scene = Scene()
+    scene.run(150)
+    scene.poll.before_start()
+    assert scene.poll.doom is None
+    assert scene.clock.slept == [pytest.approx(10 / 3 + 1)]
+    scene.run(100)
+    assert scene.poll.doom is None
+
+
+def test_another_daemon_with_this_worker_id_is_refused() -> None:
+    """It renews the leases while ours is dead; going on would let them flicker for ever."""
+    scene = Scene()
+    scene.run(150)
+    scene.clock.on_sleep = lambda _: scene.renew()
+    scene.clock.advance(5)
+    with pytest.raises(SafetyRefusal, match="another daemon uses the worker id w1") as caught:
+        scene.poll.before_start()
+    assert "workerId" in caught.value.next_step
+
+
+def test_a_first_start_asks_nobody() -> None:
+    """It costs no time where there is no doubt."""
+    scene = Scene()
+    scene.poll.before_start()
+    assert scene.clock.slept == []
+
+
+def test_a_table_that_cannot_be_read_is_said_once() -> None:
+    """It goes on looking, and says so again after it could see."""
+    scene = Scene()
+    for unavailable in (True, True, False, True):
+        scene.table.unavailable = unavailable
+        with capture_logs() as logs:
+            assert scene.poll.step(frozenset) == POLL_SECONDS
+        scene.logs += logs
+    assert [event["event"] for event in scene.logs] == ["leases_unread"] * 2
+    assert scene.poll.doom is None
+
+
+def test_a_watch_that_fails_is_not_silent() -> None:
+    """A defect of ours ends the daemon's run, with the stack."""
+
+    def fail() -> frozenset[str]:
+        raise ZeroDivisionError("a defect")
+
+    scene = Scene()
+    with capture_logs() as logs:
+        scene.poll.step(fail)
+    assert [(event["event"], event["log_level"]) for event in logs] == [("reader_watch_failed", "error")]
+    assert scene.poll.doom is not None
+    assert "a defect" in scene.poll.doom.error
+
+
+def test_the_thread_looks_until_it_is_stopped() -> None:
+    """At once, and every `poll_seconds`."""
+    looked = threading.Event()
+    scene = Scene()
+    scene.table.on_ask = looked.set
+    scene.poll.start(frozenset)
+    assert looked.wait(20)
+    scene.poll.stop()
+    assert not [thread for thread in threading.enumerate() if thread.name == "reader-watch"]
