@@ -6,11 +6,13 @@ from typing import Final, NamedTuple, TypeVar
 from archive.errors import FormatError, ObjectVanished
 from archive.format.coverage_markers import SHARDS
 from archive.format.keys import end_marker_key, start_marker_key
-from archive.format.markers import EndMarker, StartMarker, decode_marker
+from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
 from archive.format.minute import MINUTE_MS
 from archive.store.retrying import RetryingStore
 
 _DAY_MS: Final = 86_400_000
+LONGEST_RETENTION_MS: Final = 365 * _DAY_MS
+"""The most that Kinesis takes (IncreaseStreamRetentionPeriod, Kinesis API reference): 8,760 hours."""
 _CHAIN_MARKERS: Final = frozenset({"start.json", "end.json"})
 M = TypeVar("M", StartMarker, EndMarker)
 
@@ -21,11 +23,12 @@ class ArchivedShard(NamedTuple):
     start: StartMarker | None
     end: EndMarker | None
 
-    def oldest_minute(self, retention_ms: int) -> int:
+    def oldest_minute(self, application: ApplicationRecord) -> int:
         """Return a minute before which this shard can have no segment; raises FormatError.
 
-        A record is delivered while retention holds it, so the first one was no older than that when start.json was
-        written. A day is added for clocks, and for a retention that was shortened since by as much.
+        Nothing in it arrived before the stream was created, nor before the application's start unless a checkpoint
+        was adopted, nor longer before start.json was written than Kinesis keeps records at most. What the stream's
+        retention is now says nothing: it may have been lowered since. A day is added for clocks.
         """
         if self.start is None:
             return 0
@@ -33,7 +36,10 @@ class ArchivedShard(NamedTuple):
             written = datetime.fromisoformat(self.start.written_at)
         except ValueError as exc:
             raise FormatError(f"start.json of {self.start.shard}: written_at is not a time") from exc
-        return max(0, (int(written.timestamp() * 1000) - retention_ms - _DAY_MS) // MINUTE_MS)
+        bounds = [int(written.timestamp() * 1000) - LONGEST_RETENTION_MS, application.stream_created_ms]
+        if application.start_at_ms is not None and self.start.chain_start().adopted is None:
+            bounds.append(application.start_at_ms)
+        return max(0, (max(bounds) - _DAY_MS) // MINUTE_MS)
 
 
 def read_archived_shards(store: RetryingStore, prefix: str) -> dict[str, ArchivedShard]:

@@ -40,7 +40,7 @@ def gather_facts(
     archived = read_archived_shards(store, prefix)
     newest = now_ms // MINUTE_MS + AHEAD_MINUTES if as_of_ms is None else as_of_ms // MINUTE_MS - 1
     searched = {
-        shard_id: archived[shard_id].oldest_minute(identity.retention_ms)
+        shard_id: archived[shard_id].oldest_minute(record)
         for shard_id in shards.keys() & archived.keys()
         if archived[shard_id].start is not None and (as_of_ms is not None or archived[shard_id].end is None)
     }

@@ -18,8 +18,9 @@ AT_MS = START_MS - DAY_MS // 4
 class RestoreScene(MemoryScene):
     """A stream of shards, a bucket, and what a consumer left in it."""
 
-    def __init__(self, *shard_ids: str, start_at_ms: int | None = None) -> None:
+    def __init__(self, *shard_ids: str, start_at_ms: int | None = None, created_ms: int | None = None) -> None:
         super().__init__(*shard_ids)
+        self.stream.created_ms = self.stream.created_ms if created_ms is None else created_ms
         self.settle(self.stream.describe(), start_at_ms=start_at_ms)
 
     def begun(self, shard_id: str, minutes: Sequence[int], *, missing: Sequence[int] = ()) -> list[Position]:

@@ -5,6 +5,7 @@ from typing import Final
 from tests.mutations.mutation import Change, Mutation
 
 _CHAIN_ENDS: Final = "consumer/archived/chain_ends.py"
+_MARKERS: Final = "consumer/archived/shard_markers.py"
 _RESTORE: Final = "consumer/restore/command.py"
 _RESTORE_PLAN: Final = "consumer/restore/plan.py"
 _EXPIRE: Final = "consumer/expire/command.py"
@@ -151,5 +152,19 @@ OPERATORS: Final = (
             "tombstone_key(self.prefix, day)) is None:\n            pass\n",
         ),
         tests=(f"{_SIDE}::test_nothing_goes_beside_a_day_without_tombstone",),
+    ),
+    Mutation(
+        "restore looks for a chain as far back as the stream holds records today",
+        Change(
+            _MARKERS,
+            "written.timestamp() * 1000) - LONGEST_RETENTION_MS, application.stream_created_ms]",
+            "written.timestamp() * 1000) - _DAY_MS]",
+        ),
+        tests=(f"{_PLANS}::test_a_tail_is_found_whatever_the_retention_is_now",),
+    ),
+    Mutation(
+        "an adopted checkpoint lies behind the application's start",
+        Change(_MARKERS, " and self.start.chain_start().adopted is None:", ":"),
+        tests=(f"{_PLANS}::test_the_search_ends_where_the_application_or_the_stream_began",),
     ),
 )

@@ -3,12 +3,16 @@
 import pytest
 
 from archive.errors import SafetyRefusal, StoreRefused
+from archive.format.minute import iso_time
 from archive.format.position import Position
+from consumer.archived.application import read_application
+from consumer.archived.shard_markers import read_archived_shards
 from consumer.leases.rows import Checkpoint
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import EndlessFault, Fault
 from tests.fakes.restore_scene import AT_MS, NOW, S0, S1, S2, RestoreScene
+from tests.fakes.stream import DAY_MS
 
 
 def test_a_shard_goes_on_after_its_tail() -> None:
@@ -137,6 +141,44 @@ def test_a_tail_older_than_retention_is_said() -> None:
     archive.begun(S0, [NOW])
     archive.clock.advance(25 * 3600)
     assert "retention" in archive.plan()[S0].warnings[0]
+
+
+def test_a_tail_is_found_whatever_the_retention_is_now() -> None:
+    """It was lowered from seven days to one: the chain began with what was five days old when it was first read.
+
+    The search must not end before the chain does, or the row goes back to the sentinel, and the worker refuses it.
+    """
+    archive = RestoreScene(S0, created_ms=START_MS - 30 * DAY_MS)
+    archive.begin(S0, begun_at=iso_time(START_MS))
+    lasts = archive.chain(S0, [NOW - 5 * 1440, NOW - 5 * 1440 + 1])
+    archive.stream.retention_ms = DAY_MS
+    assert archive.checkpoints() == {S0: lasts[-1]}
+
+
+@pytest.mark.parametrize(
+    ("start_at_ms", "sentinel", "oldest_days"),
+    [(None, "TRIM_HORIZON", 31), (AT_MS, "AT_TIMESTAMP", 1.25), (AT_MS, "AFTER_SEQUENCE:7:0", 31)],
+)
+def test_the_search_ends_where_the_application_or_the_stream_began(
+    start_at_ms: int | None, sentinel: str, oldest_days: float
+) -> None:
+    """A shard without a segment costs a walk through every hour of the archive up to there; no further."""
+    archive = RestoreScene(S0, start_at_ms=start_at_ms, created_ms=START_MS - 30 * DAY_MS)
+    archive.begin(S0, sentinel=sentinel)
+    record = read_application(archive.retrying, PREFIX)
+    assert record is not None
+    shard = read_archived_shards(archive.retrying, PREFIX)[S0]
+    assert shard.oldest_minute(record) == NOW - int(oldest_days * 1440)
+
+
+def test_the_search_goes_as_far_back_as_kinesis_keeps_records() -> None:
+    """A year, before start.json was written."""
+    archive = RestoreScene(S0, created_ms=START_MS - 3000 * DAY_MS)
+    archive.begin(S0, begun_at=iso_time(START_MS - 10 * DAY_MS))
+    record = read_application(archive.retrying, PREFIX)
+    assert record is not None
+    shard = read_archived_shards(archive.retrying, PREFIX)[S0]
+    assert shard.oldest_minute(record) == NOW - (10 + 365 + 1) * 1440
 
 
 def test_as_of_a_time_goes_back() -> None:
