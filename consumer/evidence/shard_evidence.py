@@ -1,4 +1,4 @@
-"""What the next piece of evidence of a shard stands on, and what it may claim (docs/decisions/0016).
+"""What the next piece of evidence of a shard stands on, and what it may claim (docs/decisions/0018).
 
     segment of this run ....... what it says: the next segment leaves its continuity to the reader
     segment of another one .... its minute; after a lost slot, or a stored range that was found by LIST
