@@ -42,7 +42,7 @@ demo: $(READY) ## archive real flights on an embedded AWS, with crashes on the w
 
 test: $(READY) ## run every test; `make test ARGS="-k name"` runs some
 	@command -v spin >/dev/null || echo "test: without tests/model, because spin is missing (Debian: apt-get install spin)"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile \
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 		$$(command -v spin >/dev/null || echo --ignore=tests/model) $(ARGS)
 
 test-fast: $(READY) ## run the tests that need no server

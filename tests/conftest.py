@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _WAITING = frozenset({"chaos", "e2e"})
 """Rings whose tests mostly wait: for JVMs, for leases, for the end of a minute."""
+_LONGEST_WAITING = ("test_denied", "test_restore", "test_crashes", "test_chaos", "test_dedupe")
 _LONGEST_FIRST = ("simulation", "model", "integration", "property", "fuzz", "contract")
 
 
@@ -33,12 +34,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put files that wait beside files that compute, and short files last.
 
     `make test` has more workers than a small machine has cores, and each takes the next file: the cores are busy
-    while the daemons' tests wait, and no long file is left for the end.
+    while the daemons' tests wait, and no long file is left for the end. It tells xdist to keep this order: by itself
+    xdist puts files of many tests first, and those of the daemons have few.
     """
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
         files.setdefault(item.path, []).append(item)
-    waiting = [path for path in files if _ring(path) in _WAITING]
+    waiting = sorted((path for path in files if _ring(path) in _WAITING), key=_wait)
     computing = sorted((path for path in files if _ring(path) not in _WAITING), key=_turn)
     order = [path for pair in zip_longest(waiting, computing) for path in pair if path is not None]
     items[:] = [item for path in order for item in files[path]]
@@ -46,6 +48,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _ring(path: Path) -> str:
     return path.relative_to(Path(__file__).parent).parts[0]
+
+
+def _wait(path: Path) -> int:
+    return _LONGEST_WAITING.index(path.stem) if path.stem in _LONGEST_WAITING else len(_LONGEST_WAITING)
 
 
 def _turn(path: Path) -> int:
