@@ -31,6 +31,7 @@ _ACTS_END_SECONDS: Final = 200
 _DRAIN_SECONDS: Final = 480
 _STALL_SECONDS: Final = 150
 _LONG_SECONDS: Final = 240
+_MEND_SECONDS: Final = 120
 
 
 class Run:
@@ -143,6 +144,8 @@ class Run:
                 for place in self._site.places:
                     self._site.kill(place)
         self._timeline.note("drained", archived=archived, sent=self._feeder.count)
+        # A processor that has been frozen may fail late; its worker then ends with that failure's code, as it should.
+        self._until(lambda: not self._site.mending(), _MEND_SECONDS, "each worker runs a daemon that has not failed")
 
     def _stop(self) -> list[int]:
         """Stop the workers in order; no request is left on its way. Returns their exit codes."""

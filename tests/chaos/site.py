@@ -37,6 +37,8 @@ _FAILOVER_MS: Final = 3000
 """Long enough that two JVMs on two cores do not lose their leases without a fault."""
 _RESTART_SECONDS: Final = 2.0
 _RESTORE_SECONDS: Final = 120
+_ENDINGS: Final = ("processor_failed", "processor_killed", "daemon_ended")
+"""After one of these a worker is on its way to another daemon, and says at SIGTERM what went wrong before it."""
 _CUTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "a": {"flushSeconds": 2, "maxSegmentBytes": 3000},
     "b": {"flushSeconds": 3, "maxSegmentBytes": 900},
@@ -149,6 +151,14 @@ class Site:
     def has_ended(self, place: Seat) -> bool:
         """Tell whether the place's supervisor is no more."""
         return place.worker is None or not is_running(place.worker.pid)
+
+    def mending(self) -> list[str]:
+        """Return the workers whose present daemon has ended, or is about to: something failed after its start."""
+        return [
+            place.name
+            for place in self.places
+            if place.worker is None or place.worker.events.last(*_ENDINGS, "daemon_started") != "daemon_started"
+        ]
 
     def idle_places(self) -> list[Seat]:
         """Return the places with a running worker that no act has its hands on."""

@@ -57,7 +57,9 @@ def test_nobody_refused_to_go_on(findings: Findings) -> None:
 
 def test_the_workers_stop_in_order(findings: Findings) -> None:
     """After all that they have been through, SIGTERM ends them with 0."""
-    assert set(findings.stop_codes) == {0}
+    assert set(findings.stop_codes) == {0}, [
+        event for event in findings.events if event["event"] in {"processor_failed", "daemon_ended", "gave_up"}
+    ]
 
 
 def test_the_run_was_no_stroll(findings: Findings) -> None:

@@ -33,6 +33,11 @@ class EventLog:
             until = len(self._events) if before is None else self._events.index(before)
             return self._find(name, since, fields, until)
 
+    def last(self, *names: str) -> str | None:
+        """Return which of these events came last; None when none did."""
+        with self._news:
+            return next((event["event"] for event in reversed(self._events) if event.get("event") in names), None)
+
     def wait(
         self,
         name: str,
