@@ -42,7 +42,7 @@ SHARDS: Final = (
         Change(
             _PROCESSOR,
             "shard_end(shard_ended_input.checkpointer,",
-            "now(shard_ended_input.checkpointer, shard.archiver.tail, shard.archiver.delivered,",
+            "now(shard_ended_input.checkpointer, shard.archiver.chain.tail, shard.archiver.delivered,",
         ),
         tests=(f"{_ENDS}::test_the_checkpoint_at_the_end_has_no_arguments",),
     ),
@@ -81,7 +81,7 @@ SHARDS: Final = (
     ),
     Mutation(
         "count a buffer's age from the first request to Kinesis",
-        Change(_ARCHIVER, "self._fresh_at = received_at", "self._fresh_at = self._clock.monotonic()"),
+        Change(_ARCHIVER, "self._fresh_at = received_at", "self._fresh_at = self._services.clock.monotonic()"),
         tests=(f"{_RETENTION_TESTS}::test_a_batch_ages_while_kinesis_is_asked",),
     ),
     Mutation(
