@@ -32,6 +32,11 @@ class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True):
     writer: str
     written_at_ms: int
 
+    @property
+    def begin_ms(self) -> int:
+        """When the application began: its start, or the stream's creation where that is the oldest record."""
+        return self.stream_created_ms if self.start_at_ms is None else self.start_at_ms
+
 
 class StartMarker(msgspec.Struct, frozen=True, kw_only=True):
     """`start.json`: written before a shard's first segment.

@@ -31,9 +31,7 @@ def is_settled(day: Day, now_ms: int) -> bool:
 
 def begins_ms(application: ApplicationRecord | None) -> int | None:
     """Return when the application began: its start, or the stream's creation where that is the oldest record."""
-    if application is None:
-        return None
-    return application.stream_created_ms if application.start_at_ms is None else application.start_at_ms
+    return None if application is None else application.begin_ms
 
 
 def check_begun(day: Day, application: ApplicationRecord | None) -> None:

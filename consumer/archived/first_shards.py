@@ -41,8 +41,7 @@ def settle_first_shards(
         return
     now_ms = clock.now_ms() if service_ms is None else service_ms
     start_ms = application.start_at_ms
-    begin_ms = application.stream_created_ms if start_ms is None else start_ms
-    if now_ms - begin_ms >= SURELY_HELD_MS and store.first_objects(f"{prefix}{SHARDS}", 1):
+    if now_ms - application.begin_ms >= SURELY_HELD_MS and store.first_objects(f"{prefix}{SHARDS}", 1):
         return
     # Kinesis refuses a time that lies ahead.
     shards = stream.all_shards(since_ms=None if start_ms is None else min(start_ms, now_ms))

@@ -17,6 +17,7 @@ from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
 from consumer.leases.table import failover_seconds, lease_table_of
 from consumer.settings.settings import LoadedSettings, load_with_kcl
+from consumer.status.coverage import CoverageWatch
 from consumer.status.facts import Sources, ask, observe
 from consumer.status.lag import LagReader
 from consumer.status.report import LeaseWatch, StatusReport, shard_statuses
@@ -29,7 +30,9 @@ _LOOKS_APART: Final = 0.4
 """The two looks at the leases lie this part of the failover time apart: a living worker renews every third of it."""
 
 
-def status(path: Path, environ: Mapping[str, str], *, as_json: bool, every_seconds: float | None, days: int) -> int:
+def status(
+    path: Path, environ: Mapping[str, str], *, as_json: bool, every_seconds: float | None, days: int, hours: float
+) -> int:
     """Print one report, or a new one `every_seconds` until interrupted; return the exit code.
 
     The code is 0 also when the table, the bucket or the archive does not exist; a service that could not be asked
@@ -41,7 +44,7 @@ def status(path: Path, environ: Mapping[str, str], *, as_json: bool, every_secon
     loaded = load_with_kcl(path, environ)
     configure_logging("error")
     console, clock = Console(), SystemClock()
-    reports = iter_reports(_sources(loaded, days), failover_seconds(loaded))
+    reports = iter_reports(_sources(loaded, days, hours), failover_seconds(loaded))
     try:
         if every_seconds is None:
             report = next(reports)
@@ -79,6 +82,7 @@ def iter_reports(sources: Sources, failover: float) -> Iterator[StatusReport]:
             bucket=settings.bucket,
             prefix=settings.prefix,
             problems=problems,
+            coverage=observation.coverage,
             shards=shard_statuses(observation, watch, clock.monotonic()),
         )
 
@@ -88,20 +92,22 @@ def exit_code(report: StatusReport) -> int:
     return next((problem.exit_code for problem in report.problems if problem.exit_code), 0)
 
 
-def _sources(loaded: LoadedSettings, days: int) -> Sources:
+def _sources(loaded: LoadedSettings, days: int, hours: float) -> Sources:
     settings, clock, rng = loaded.settings, SystemClock(), new_random()
     client = make_kinesis_client(settings.region, settings.kinesis_endpoint)
     stream = KinesisStream(lambda: client, settings.stream_name, clock, rng, budget_seconds=_PATIENCE_SECONDS)
     s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    store = RetryingStore(s3, lambda: Backoff(clock, rng, budget_seconds=_PATIENCE_SECONDS))
     return Sources(
         settings=settings,
-        store=RetryingStore(s3, lambda: Backoff(clock, rng, budget_seconds=_PATIENCE_SECONDS)),
+        store=store,
         describe=stream.describe,
         all_shards=stream.all_shards,
         table=lease_table_of(loaded, clock, rng, budget_seconds=_PATIENCE_SECONDS),
         lags=LagReader(client, settings.stream_name),
         clock=clock,
         days=days,
+        coverage=CoverageWatch(store, settings.prefix, clock, hours=hours),
     )
 
 

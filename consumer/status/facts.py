@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 from archive.clock import Clock
 from archive.errors import MinutebookError
 from archive.format.day import MINUTES_A_DAY
+from archive.format.markers import ApplicationRecord
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.store.retrying import RetryingStore
@@ -16,6 +17,7 @@ from consumer.archived.chain_ends import AHEAD_MINUTES, ChainEnd, find_end_keys,
 from consumer.archived.shard_markers import ArchivedShard, read_archived_shards
 from consumer.leases.rows import LeaseTable
 from consumer.settings.settings import Settings
+from consumer.status.coverage import Coverage, CoverageWatch
 from consumer.status.lag import LagReader
 from consumer.status.report import Lag, Observation, Problem
 from consumer.stream.port import ShardInfo, StreamIdentity
@@ -36,6 +38,7 @@ class Sources(NamedTuple):
     lags: LagReader | None
     clock: Clock
     days: int
+    coverage: CoverageWatch
 
 
 def observe(sources: Sources) -> tuple[Observation, list[Problem]]:
@@ -58,6 +61,10 @@ def observe(sources: Sources) -> tuple[Observation, list[Problem]]:
     lags: Mapping[str, Lag] = {}
     if archive and sources.lags and shards:
         lags = sources.lags.read(_tails(shards, archive), sources.clock.now_ms())
+    coverage: Coverage | None = None
+    if archive and archive.application is not None:
+        record, rows = archive.application, leases.leases if leases else {}
+        coverage = ask(lambda: sources.coverage.look(record, shards, rows), problems, "coverage")
     archive = archive or _Archive({}, {}, {}, KclStart(None))
     observation = Observation(
         shards=shards,
@@ -66,6 +73,7 @@ def observe(sources: Sources) -> tuple[Observation, list[Problem]]:
         unread_ends=archive.unread_ends,
         leases=leases,
         lags=lags,
+        coverage=coverage,
     )
     return observation, problems
 
@@ -77,6 +85,7 @@ class _Archive(NamedTuple):
     ends: Mapping[str, ChainEnd]
     unread_ends: Mapping[str, str]
     start: KclStart
+    application: ApplicationRecord | None = None
 
 
 def _observe_archive(sources: Sources, identity: StreamIdentity | None, problems: list[Problem]) -> _Archive | None:
@@ -106,7 +115,7 @@ def _observe_archive(sources: Sources, identity: StreamIdentity | None, problems
         except MinutebookError as exc:
             unread[name] = f"{exc}; {exc.next_step}"
     start = kcl_start(record, identity, now_ms) if identity else KclStart(None)
-    return _Archive(archived, ends, unread, start)
+    return _Archive(archived, ends, unread, start, record)
 
 
 def _tails(shards: Mapping[str, ShardInfo], archive: _Archive) -> dict[str, Position | KclStart]:

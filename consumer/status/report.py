@@ -10,6 +10,7 @@ from archive.format.position import Position
 from consumer.archived.chain_ends import ChainEnd
 from consumer.archived.shard_markers import ArchivedShard
 from consumer.leases.rows import Lease, LeaseRows
+from consumer.status.coverage import Coverage
 from consumer.stream.port import ShardInfo
 
 FORMAT: Final = 1
@@ -53,7 +54,7 @@ class ShardStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One look at everything; `at_ms` is epoch milliseconds."""
+    """One look at everything; `at_ms` is epoch milliseconds. `coverage` is None where nothing could be judged."""
 
     format: int = FORMAT
     at_ms: int
@@ -62,6 +63,7 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     bucket: str
     prefix: str
     problems: list[Problem]
+    coverage: Coverage | None
     shards: list[ShardStatus]
 
 
@@ -82,6 +84,7 @@ class Observation(NamedTuple):
     unread_ends: Mapping[str, str]
     leases: LeaseRows | None
     lags: Mapping[str, Lag]
+    coverage: Coverage | None = None
 
 
 class LeaseWatch:

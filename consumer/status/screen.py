@@ -1,12 +1,16 @@
 """How a status report looks on a terminal."""
 
+from collections.abc import Mapping
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from consumer.status.coverage import Coverage
 from consumer.status.report import ShardStatus, StatusReport
 
 _DIGITS = 8
+_MOST_GAPS = 5
 _LEASE_STYLES = {"held": "green", "expired": "bold red", "missing": "yellow", "free": "yellow"}
 _LATE_SECONDS = 180
 """A minute, its linger, and a minute of grace: from here on the lag is shown in red."""
@@ -22,14 +26,35 @@ def render(report: StatusReport) -> RenderableType:
         if problem.next_step:
             text.append(f"\n  → {problem.next_step}", style="dim")
         parts.append(text)
+    if report.coverage is not None:
+        parts.append(_proven(report.coverage))
     if report.shards:
-        parts.append(_table(report.shards))
+        parts.append(_table(report.shards, report.coverage.shards if report.coverage else {}))
     return Group(*parts)
 
 
-def _table(shards: list[ShardStatus]) -> Table:
+def _proven(coverage: Coverage) -> Text:
+    """Return up to when everything is proven, and each time before that is open for longer than it should be."""
+    since = f"since {_clock(coverage.since)}"
+    if coverage.until is None:
+        text = Text(f"proven: nothing {since}", style="yellow")
+    else:
+        text = Text(f"proven: all that arrived until {_clock(coverage.until)} is archived once ({since})", "green")
+    for gap in coverage.unproven[:_MOST_GAPS]:
+        what = f"{gap.shard or 'the stream'}, {_clock(gap.begins)} to {_clock(gap.ends)}: {'; '.join(gap.reasons)}"
+        text.append(f"\n  ? {what}", style="yellow")
+    if len(coverage.unproven) > _MOST_GAPS:
+        text.append(f"\n  and {len(coverage.unproven) - _MOST_GAPS} more: --json names them all", style="dim")
+    return text
+
+
+def _clock(time: str) -> str:
+    return time[:16].replace("T", " ")
+
+
+def _table(shards: list[ShardStatus], proven: Mapping[str, str | None]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("shard", "state", "lease", "checkpoint", "archived to", "behind", "remarks"):
+    for heading in ("shard", "state", "lease", "checkpoint", "archived to", "proven to", "behind", "remarks"):
         table.add_column(heading, overflow="fold")
     for shard in shards:
         table.add_row(
@@ -38,6 +63,7 @@ def _table(shards: list[ShardStatus]) -> Table:
             _lease(shard),
             short(shard.checkpoint),
             _tail(shard),
+            _clock(proven.get(shard.shard) or "-"),
             _behind(shard),
             _remarks(shard),
         )

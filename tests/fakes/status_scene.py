@@ -7,10 +7,11 @@ from archive.format.metadata import Continuity
 from archive.format.position import Position
 from consumer.leases.rows import Lease
 from consumer.status.command import iter_reports
+from consumer.status.coverage import CoverageWatch
 from consumer.status.facts import Sources
 from consumer.status.report import ShardStatus, StatusReport
 from consumer.stream.port import ShardInfo
-from tests.fakes.archive_scene import MemoryScene
+from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.world import settings
@@ -27,6 +28,7 @@ class StatusScene(MemoryScene):
         super().__init__(S0)
         self.table = MemoryLeaseTable(*leases)
         self.days = 7
+        self.hours = 2.0
 
     def archive(
         self, *minutes: int, missing: Collection[int] = (), continuity: Continuity | None = None
@@ -51,6 +53,7 @@ class StatusScene(MemoryScene):
             lags=None,
             clock=self.clock,
             days=self.days,
+            coverage=CoverageWatch(self.retrying, PREFIX, self.clock, hours=self.hours),
         )
         return sources._replace(**changes)
 

@@ -103,6 +103,7 @@ def test_parents_and_children_are_named() -> None:
 def test_a_proven_end_is_not_behind() -> None:
     """And its tail is known without a search."""
     scene = StatusScene()
+    scene.hours = 0
     (last,) = scene.archive(NOW)
     scene.stream.shards[S0].close()
     scene.end(S0, last)
