@@ -3,6 +3,7 @@
 Its lease row is still at AT_TIMESTAMP. KCL 3.1.3 can open it only with a time in its configuration.
 """
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
@@ -52,4 +53,8 @@ def test_a_row_at_a_timestamp_is_opened_after_the_time_has_passed(
         worker.terminate()
         assert worker.wait() == 0
     assert opened["after"] == "AT_TIMESTAMP"
-    assert_exactly_once(app.verdict())
+    verdict = app.verdict()
+    # Nobody can tell whether a record that arrived behind a start of yesterday was trimmed before this one was read.
+    doubts = [text for text in verdict.broken if text.endswith("continuity unproven")]
+    assert len(doubts) == (0 if start_ms is None else 1)
+    assert_exactly_once(dataclasses.replace(verdict, broken=[text for text in verdict.broken if text not in doubts]))
