@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _ABSENT_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
 _NEXT_STEPS = {
-    "AccessDenied": "grant the actions listed in docs/operations.md to this role; minutebook doctor tests them",
+    "AccessDenied": "grant the actions listed in docs/operations.md to this role, s3:ListBucket among them, without "
+    "which S3 refuses to say that a key is not there; minutebook doctor tests them",
     "403": "grant the actions listed in docs/operations.md to this role; minutebook doctor tests them",
     "NoSuchBucket": "create the bucket, or correct minutebook.bucket",
     "PermanentRedirect": "set regionName to the bucket's region",
@@ -23,7 +24,7 @@ _NEXT_STEPS = {
     "InvalidAccessKeyId": "look at the credentials of this process",
     "SignatureDoesNotMatch": "look at the credentials and the clock of this machine",
 }
-_NOT_FOUND, _PRECONDITION_FAILED = 404, 412
+_FORBIDDEN, _NOT_FOUND, _PRECONDITION_FAILED = 403, 404, 412
 
 
 def translate(error: Exception, what: str) -> StoreError:
@@ -71,6 +72,8 @@ class S3Store:
         except ClientError as exc:
             if _is_absent(exc):
                 return None
+            if http_status(exc) == _FORBIDDEN:
+                raise self._refusal_of_head(key) from exc
             raise translate(exc, f"HEAD {key}") from exc
         except (BotoCoreError, ValueError) as exc:
             raise translate(exc, f"HEAD {key}") from exc
@@ -96,6 +99,21 @@ class S3Store:
             raise translate(exc, f"GET {key}") from exc
         _check_whole(answer, "ContentLength", f"GET {key}")
         return StoredObject(body, answer["ETag"], _lower(answer["Metadata"]))
+
+    def _refusal_of_head(self, key: str) -> StoreError:
+        """Return what a 403 of a HEAD means, by the code that S3 gives to a GET of the same key.
+
+        A HEAD has no body to name its code. 403 is AccessDenied, also for a key that is not there when the role lacks
+        s3:ListBucket; and it is RequestTimeTooSkewed, of a request that waited too long, which passes.
+        """
+        try:
+            self._client.get_object(Bucket=self.bucket, Key=key)["Body"].close()
+        except ClientError as exc:
+            if not _is_absent(exc):
+                return translate(exc, f"HEAD {key}")
+        except (BotoCoreError, ValueError) as exc:
+            return translate(exc, f"HEAD {key}")
+        return OutcomeUnknown(f"HEAD {key}: 403, and a GET is not refused")
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """List page by page (1,000 keys a request); see `ObjectStore`."""

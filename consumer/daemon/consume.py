@@ -8,10 +8,15 @@ from typing import Final
 
 import structlog
 
+from archive.aws import make_s3_client
 from archive.clock import Clock, SystemClock, new_id, new_random
 from archive.errors import SettingsError
 from archive.logs import configure_logging
+from archive.retry import Backoff
+from archive.store.retrying import RetryingStore
+from archive.store.s3 import S3Store
 from consumer.archived.application import KclStart
+from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import daemon_command
 from consumer.daemon.properties import effective_properties, processor_command
@@ -33,6 +38,8 @@ _KILL_MARGIN_SECONDS: Final = 15
 _LEADER_LOCK_SECONDS: Final = 5
 _TABLE_SECONDS: Final = 60
 _POLL_SECONDS: Final = 10
+_SKIPPED_SECONDS: Final = 20
+"""Short enough for a stop; it is tried again before each start."""
 _GRACE: Final = "shutdownGraceMillis"
 
 
@@ -66,13 +73,17 @@ def consume(path: Path, environ: Mapping[str, str], state_folder: Path | None) -
         effective_properties, loaded, worker_id=worker_id, executable=processor_command(Path(sys.executable))
     )
     table = _lease_table(loaded, clock, budget_seconds=_TABLE_SECONDS)
+    skipped = _skipped_batches(loaded.settings, clock)
     plan = DaemonPlan(
         command=daemon_command(find_java(environ).program, find_jars(), effective, find_logback(path)),
         environment={**environ, "PYTHONUTF8": "1", PROPERTIES_VARIABLE: str(effective)},
         grace_seconds=int(values_from(KclStart(None))[_GRACE]) / 1000 + _KILL_MARGIN_SECONDS,
         keep_open=[lock],
         readers=readers,
+        on_skipped=lambda event: skipped.note(event.shard, event.error),
+        after_end=[skipped.store],
         before_start=[
+            skipped.store,
             partial(release_own_lock, _lease_table(loaded, clock, budget_seconds=_LEADER_LOCK_SECONDS), worker_id),
             readers.before_start,
             StartChooser(record, stream, table, DaemonFile(effective, values_from), clock).prepare,
@@ -97,6 +108,12 @@ def find_logback(properties: Path) -> Path:
 
 def _lease_table(loaded: LoadedSettings, clock: Clock, *, budget_seconds: float) -> DynamoDBLeaseTable:
     return lease_table_of(loaded, clock, new_random(), budget_seconds=budget_seconds)
+
+
+def _skipped_batches(settings: Settings, clock: Clock) -> SkippedBatches:
+    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    retrying = RetryingStore(store, lambda: Backoff(clock, new_random(), budget_seconds=_SKIPPED_SECONDS))
+    return SkippedBatches(retrying, settings.prefix, clock, new_id)
 
 
 def _preflight(loaded: LoadedSettings, environ: Mapping[str, str], clock: Clock) -> int:

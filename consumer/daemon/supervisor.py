@@ -27,8 +27,9 @@ class DaemonPlan:
 
     `keep_open` are descriptors that the daemon inherits, such as the lock that says it is alive. `before_start` is
     called before every start, when no daemon of this plan lives; what it raises counts as a start that failed.
-    `on_skipped` is called, from another thread, when KCL's log says that it gave up on records. `readers` looks for
-    shards that nobody reads while the daemon runs.
+    `after_end` is called after every run, when the daemon's log has been read; what it raises counts as the run's
+    failure. `on_skipped` is called, from another thread, when KCL's log says that it skipped a batch; where the line
+    names no shard, for each that is read. `readers` looks for shards that nobody reads while the daemon runs.
     """
 
     command: Sequence[str]
@@ -36,6 +37,7 @@ class DaemonPlan:
     grace_seconds: float = 40
     keep_open: Sequence[int] = ()
     before_start: Sequence[Callable[[], None]] = ()
+    after_end: Sequence[Callable[[], None]] = ()
     on_skipped: Callable[[KclEvent], None] | None = None
     readers: ReaderPoll | None = None
 
@@ -100,7 +102,7 @@ class Supervisor:
     def _run_once(self, signals: StopSignals) -> DaemonExit:
         self._notes = RunNotes(self._clock.monotonic)
         self._processors = ProcessorWatch()
-        failure = self._prepare()
+        failure = _try(self._plan.before_start)
         if failure is not None:
             return DaemonExit(code=1, ran_seconds=0, asked=bool(signals.received), failure=failure)
         begun = self._clock.monotonic()
@@ -128,21 +130,12 @@ class Supervisor:
             code=code,
             ran_seconds=self._clock.monotonic() - begun,
             asked=bool(signals.received),
-            failure=self._notes.told,
+            failure=_try(self._plan.after_end) or self._notes.told,
             evidence=self._notes.evidence(),
             last_error=self._notes.last_error(),
         )
         self._log.info("daemon_ended", code=code, ran_seconds=round(ended.ran_seconds, 1), asked=ended.asked)
         return ended
-
-    def _prepare(self) -> ProcessorEvent | None:
-        """Do what comes before a start; return what went wrong, as if a processor had told it."""
-        try:
-            for step in self._plan.before_start:
-                step()
-        except MinutebookError as exc:
-            return ProcessorEvent(event=FAILED, exit_code=exc.exit_code, error=str(exc), next_step=exc.next_step)
-        return None
 
     def _watch(self, daemon: Daemon, signals: StopSignals) -> None:
         """Return when the daemon has ended. The first signal asks it to stop; a second Ctrl-C kills it."""
@@ -239,8 +232,9 @@ class Supervisor:
             self._daemon.kill()
         if self._metrics is not None:
             self._metrics.count_skipped(event)
-        if self._plan.on_skipped is not None:
-            self._plan.on_skipped(event)
+        if self._plan.on_skipped is not None and event.skipped is Skipped.BATCH:
+            for shard in [event.shard] if event.shard else sorted(self._processors.opened()):
+                self._plan.on_skipped(event._replace(shard=shard))
 
     def _note_error(self, error: KclError) -> None:
         if error.denied and self._notes.denied_seconds() is None:
@@ -258,3 +252,13 @@ class Supervisor:
                 next_step=stop.next_step or "look at the error lines before this one, and at docs/runbook.md",
             )
         return stop.exit_code
+
+
+def _try(steps: Sequence[Callable[[], None]]) -> ProcessorEvent | None:
+    """Do what comes before or after a run; return what went wrong, as if a processor had told it."""
+    try:
+        for step in steps:
+            step()
+    except MinutebookError as exc:
+        return ProcessorEvent(event=FAILED, exit_code=exc.exit_code, error=str(exc), next_step=exc.next_step)
+    return None

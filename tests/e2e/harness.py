@@ -138,6 +138,10 @@ class Application:
         """Wait until the stream is ACTIVE."""
         wait_until(self._is_active, "the stream is ACTIVE")
 
+    def put_raw(self, key: str, data: bytes) -> str:
+        """Put a Kinesis record of which nothing is to be delivered: it is in no ledger; returns its number."""
+        return self.kinesis.put_record(StreamName=self.name, PartitionKey=key, Data=data)["SequenceNumber"]
+
     def split(self, shard_id: str) -> list[str]:
         """Split a shard in the middle of its hash range; returns the children, lower range first."""
         before = self.shards()

@@ -1,8 +1,11 @@
 """A life without trouble, under LANG=C: records of every kind, a split, a merge, a minute's end, SIGTERM.
 
-s0 |--records--split| s2 |--records---------------------------------------------- stop
-                    | s3 |(no record)--merge|
-s1 |--records-------------------------------| s4 |--records----- minute over ----- stop
+s0 |--records, stray--split| s2 |--records---------------------------------------- stop
+                           | s3 |(no record)--merge|
+s1 |--records, nothing-----------------------------| s4 |--records-- minute over -- stop
+
+The last Kinesis record of s0 is an aggregate whose keys belong to s1, as a producer with an old map of the shards
+writes it; that of s1 is an aggregate without a record, of 23 bytes. KCL delivers nothing of either.
 """
 
 from dataclasses import dataclass
@@ -15,6 +18,7 @@ from demo.ledger import RecordRef, fingerprint
 from demo.readback import StoredSegment, Verdict, compare
 from tests.e2e.harness import Application
 from tests.e2e.leases import LeaseRow
+from tests.witness.aggregate import EMPTY, aggregate
 from tests.witness.events import Event, EventLog
 from tests.witness.ledger import Sent
 from tests.witness.readback import assert_exactly_once
@@ -42,6 +46,8 @@ class Story:
     shards: tuple[str, str, str, str, str]
     """s0 to s4 of the picture."""
     kinds: list[RecordRef]
+    withheld: dict[str, str]
+    """Of s0 and s1: the sequence number of the last Kinesis record, of which KCL delivers nothing."""
     events: EventLog
     minute_commit: Event
     starts: dict[str, StartMarker]
@@ -66,6 +72,10 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
         app.producer.put_numbered(50)
         for shard in (s0, s1):
             worker.events.wait("shard_opened", shard=shard)
+        withheld = {
+            s0: app.put_raw(app.key_of(s0), aggregate([(app.key_of(s1), b"stray")])),
+            s1: app.put_raw(app.key_of(s1), EMPTY),
+        }
         s2, s3 = app.split(s0)
         app.producer.put_numbered(20, key=app.key_of(s2))
         worker.events.wait("shard_opened", shard=s3)
@@ -83,6 +93,7 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
     return Story(
         shards=(s0, s1, s2, s3, s4),
         kinds=kinds,
+        withheld=withheld,
         events=worker.events,
         minute_commit=commit,
         starts={shard: app.start_marker(shard) for shard in (s0, s1, s2, s4)},
@@ -124,6 +135,21 @@ def test_the_end_of_a_split_shard_is_proven_by_reading(story: Story) -> None:
     s0, _, s2, s3, _ = story.shards
     end = story.ends[s0]
     assert (end.last, end.children, end.proof) == (story.last[s0], [s2, s3], "read")
+
+
+def test_an_end_is_proven_behind_what_kcl_does_not_deliver(story: Story) -> None:
+    """The record is kept as it is, and named; no end is unprovable for what a producer sent last."""
+    s0, s1 = story.shards[:2]
+    assert {shard: (story.ends[shard].proof, story.ends[shard].undelivered) for shard in (s0, s1)} == {
+        shard: ("read", [sequence]) for shard, sequence in story.withheld.items()
+    }
+    told = {(event["shard"], event["reason"]) for event in story.events.all("record_not_delivered")}
+    assert told == {(s0, "outside_hash_range"), (s1, "empty")}
+
+
+def test_nothing_is_restarted(story: Story) -> None:
+    """One daemon serves the whole life."""
+    assert len(story.events.all("daemon_started")) == 1
 
 
 def test_the_end_of_merged_shards_names_their_child(story: Story) -> None:

@@ -1,4 +1,7 @@
-"""Run our supervisor, with short waits, on `daemon_program.py`: `python supervise.py FOLDER BEHAVIOUR...`."""
+"""Run our supervisor, with short waits, on `daemon_program.py`: `python supervise.py FOLDER BEHAVIOUR...`.
+
+Markers of skipped batches go to the bucket TEST_BUCKET at TEST_S3, if these are given.
+"""
 
 import os
 import sys
@@ -6,10 +9,16 @@ from pathlib import Path
 
 import structlog
 
-from archive.clock import SystemClock
+from archive.aws import make_s3_client
+from archive.clock import SystemClock, new_id, new_random
 from archive.logs import configure_logging
+from archive.retry import Backoff
+from archive.store.retrying import RetryingStore
+from archive.store.s3 import S3Store
+from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
+from tests.fakes.memory_store import MemoryBucket, MemoryStore
 
 PROGRAM = Path(__file__).with_name("daemon_program.py")
 
@@ -17,14 +26,26 @@ PROGRAM = Path(__file__).with_name("daemon_program.py")
 def main(arguments: list[str]) -> int:
     """Return the supervisor's exit code."""
     configure_logging("info")
+    clock = SystemClock()
+    skipped = _skipped_batches(clock)
     plan = DaemonPlan(
         command=[sys.executable, str(PROGRAM), *arguments],
         environment={**os.environ, "MINUTEBOOK_PROPERTIES": "x.properties"},
-        before_start=[lambda: structlog.get_logger().info("before_start")],
+        before_start=[skipped.store, lambda: structlog.get_logger().info("before_start")],
+        after_end=[skipped.store],
+        on_skipped=lambda event: skipped.note(event.shard, event.error),
         grace_seconds=float(os.environ.get("TEST_GRACE_SECONDS", "30")),
     )
     limits = RestartLimits(first_wait_seconds=float(os.environ.get("TEST_WAIT_SECONDS", "0.01")), crashes_in_a_row=3)
-    return Supervisor(plan, SystemClock(), limits=limits).run()
+    return Supervisor(plan, clock, limits=limits).run()
+
+
+def _skipped_batches(clock: SystemClock) -> SkippedBatches:
+    store: S3Store | MemoryStore = MemoryStore(MemoryBucket())
+    if "TEST_S3" in os.environ:
+        store = S3Store(make_s3_client("us-east-1", os.environ["TEST_S3"]), os.environ["TEST_BUCKET"])
+    retrying = RetryingStore(store, lambda: Backoff(clock, new_random(), budget_seconds=0.5))
+    return SkippedBatches(retrying, "raw/", clock, new_id)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,11 @@ ARCHIVE: Final = (
         mode="plain",
     ),
     Mutation(
+        "every 403 of a HEAD is a refusal",
+        Change(_S3, "            if http_status(exc) == _FORBIDDEN:", "            if False:"),
+        tests=(f"{_REQUESTS}::test_a_head_403_that_passes_is_asked_again",),
+    ),
+    Mutation(
         "let botocore repeat requests",
         Change("archive/aws.py", "attempts: int = 1,", "attempts: int = 2,"),
         tests=(f"{_REQUESTS}::test_botocore_itself_never_repeats",),

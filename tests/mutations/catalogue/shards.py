@@ -47,6 +47,20 @@ SHARDS: Final = (
         tests=(f"{_ENDS}::test_the_checkpoint_at_the_end_has_no_arguments",),
     ),
     Mutation(
+        "end the worker for a lease that is lost at the end of its shard",
+        Change(
+            _PROCESSOR,
+            "SHARD_END_BUDGET_SECONDS)\n        except LeaseLost as exc:\n            self._fall_silent(str(exc))",
+            "SHARD_END_BUDGET_SECONDS)\n        except LeaseLost:\n            raise",
+        ),
+        tests=(f"{_ENDS}::test_an_end_of_a_lost_lease_is_a_lost_lease",),
+    ),
+    Mutation(
+        "read an end as if every hash key were the shard's",
+        Change("consumer/processor/shard_end.py", "            hash_range=hash_range_of(info),\n", ""),
+        tests=(f"{_ENDS}::test_what_kcl_would_not_deliver_does_not_keep_a_shard_from_ending",),
+    ),
+    Mutation(
         "go on after a refused checkpoint",
         Change(_PROCESSOR, "self._silent = True", "self._silent = False"),
         tests=(f"{_CHECKPOINT_TESTS}::test_after_a_refused_checkpoint_for_a_lost_lease_nothing_is_committed",),

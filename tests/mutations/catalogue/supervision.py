@@ -8,6 +8,7 @@ _APPLICATION: Final = "consumer/archived/application.py"
 _START: Final = "consumer/daemon/start.py"
 _RULES: Final = "consumer/daemon/readers/rules.py"
 _POLL: Final = "consumer/daemon/readers/poll.py"
+_SUPERVISOR: Final = "consumer/daemon/supervisor.py"
 _NOTES: Final = "consumer/daemon/run_notes.py"
 _LOG: Final = "consumer/daemon/processor_log.py"
 _BUFFER: Final = "consumer/processor/buffer.py"
@@ -17,6 +18,7 @@ _STARTS: Final = "tests/unit/consumer/archived/test_application.py"
 _RULES_TESTS: Final = "tests/unit/consumer/daemon/readers/test_rules.py"
 _POLL_TESTS: Final = "tests/unit/consumer/daemon/readers/test_poll.py"
 _BUFFERS: Final = "tests/unit/consumer/processor/test_buffer.py"
+_SKIPPED: Final = "tests/integration/consumer/test_supervisor_skipped.py"
 _CLAIMS: Final = "tests/unit/consumer/processor/test_claims.py"
 _DAEMON_STARTS: Final = "tests/unit/consumer/daemon/test_start.py"
 
@@ -65,6 +67,20 @@ SUPERVISION: Final = (
         "nobody asks whether another daemon has our worker id",
         Change(_POLL, "        if renewed:\n", "        if False:\n"),
         tests=(f"{_POLL_TESTS}::test_another_daemon_with_this_worker_id_is_refused",),
+    ),
+    Mutation(
+        "a skipped batch leaves no marker before the next daemon",
+        Change(_SUPERVISOR, "failure=_try(self._plan.after_end) or self._notes.told", "failure=self._notes.told"),
+        tests=(f"{_SKIPPED}::test_no_daemon_is_started_while_the_marker_cannot_be_stored",),
+    ),
+    Mutation(
+        "a marker that cannot be stored is forgotten",
+        Change(
+            "consumer/archived/skipped.py",
+            "            self._put(told)\n            with self._lock:\n                self._told.remove(told)\n",
+            "            with self._lock:\n                self._told.remove(told)\n            self._put(told)\n",
+        ),
+        tests=("tests/unit/consumer/archived/test_skipped.py::test_a_marker_that_cannot_be_stored_is_loud",),
     ),
     Mutation(
         "a permission that KCL lacks is a crash like any other",

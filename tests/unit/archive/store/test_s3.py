@@ -53,6 +53,9 @@ class _Body:
         content, self._content = self._content, b""
         return content
 
+    def close(self) -> None:
+        """Hold nothing."""
+
 
 Wire = Callable[[AWSPreparedRequest], AWSResponse]
 
@@ -213,6 +216,36 @@ def test_head_403_is_configuration() -> None:
     """Without the right to read, a lost race cannot be told from a won one."""
     with pytest.raises(StoreRefused):
         store(answer(403))[0].head("k")
+
+
+def _bare_403(get: Wire) -> Wire:
+    """Return a wire that refuses a HEAD as S3 does, without a body, and answers a GET by another one."""
+    return lambda request: (answer(403) if request.method == "HEAD" else get)(request)
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"])
+def test_the_code_of_a_head_403_is_that_of_a_get(code: str) -> None:
+    """The error names it, as it would for any other request."""
+    with pytest.raises(StoreRefused, match=f"HEAD k: 403 {code}"):
+        store(_bare_403(answer(403, code)))[0].head("k")
+
+
+def test_a_head_403_may_be_a_missing_right_to_list() -> None:
+    """S3 then says nothing about a key that is not there: whoever reads the error is told."""
+    with pytest.raises(StoreRefused) as caught:
+        store(_bare_403(answer(403, "AccessDenied")))[0].head("k")
+    assert "s3:ListBucket" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    "get",
+    [answer(403, "RequestTimeTooSkewed"), answer(503, "SlowDown"), answer(200), answer(404, "NoSuchKey")],
+    ids=["skewed", "throttled", "answered", "absent"],
+)
+def test_a_head_403_that_passes_is_asked_again(get: Wire) -> None:
+    """A request that waited until its time was up is no refusal, nor is one whose GET is not refused."""
+    with pytest.raises(OutcomeUnknown):
+        store(_bare_403(get))[0].head("k")
 
 
 def test_get_404_of_a_key_is_none_and_of_a_bucket_is_not() -> None:
