@@ -79,4 +79,24 @@ EVIDENCE: Final = (
         Change(_READ_MARKS, "(position is None and self._is_begun())", "position is self"),
         tests=(f"{_MARKS}::test_no_position_is_marked_once_the_shard_was_begun",),
     ),
+    Mutation(
+        "take a child that ended before for one that was born since",
+        Change(_BIRTH, "stream.all_shards(since_ms=unborn_ms)", "stream.all_shards()"),
+        tests=(f"{_CLAIMS}::test_a_child_that_lived_and_ended_before_is_no_late_birth",),
+    ),
+    Mutation(
+        "believe for ever what was seen once",
+        Change(_SHARD_EVIDENCE, "now_ms - self._seen_ms < SEEN_MS", "now_ms > 0"),
+        tests=(f"{_CLAIMS}::test_a_batch_after_the_machine_was_paused_is_not_proven_by_what_was_seen_before",),
+    ),
+    Mutation(
+        "mark from the tail at each restart",
+        Change(_SHARD_EVIDENCE, "            self._is_tail = True\n", ""),
+        tests=(f"{_RESTARTS}::test_redeploys_do_not_mark_what_a_mark_covers",),
+    ),
+    Mutation(
+        "keep all that is withheld at once",
+        Change(_READ_MARKS, "_KEPT_A_CALL: Final = 10\n", "_KEPT_A_CALL: Final = 10_000\n"),
+        tests=(f"{_MARKS}::test_many_withheld_records_are_kept_little_by_little",),
+    ),
 )
