@@ -8,8 +8,10 @@ _CONTINUITY: Final = "archive/coverage/continuity.py"
 _SHARD_EVIDENCE: Final = "consumer/evidence/shard_evidence.py"
 _READ_MARKS: Final = "consumer/evidence/read_marks.py"
 _TIP_WALK: Final = "consumer/evidence/tip_walk.py"
+_CHAIN: Final = "archive/coverage/chain.py"
 _BIRTH: Final = "consumer/evidence/birth.py"
 
+_CHAIN_TESTS: Final = "tests/unit/archive/coverage/test_chain.py"
 _CLAIMS: Final = "tests/unit/consumer/evidence/test_claims.py"
 _MARKS: Final = "tests/unit/consumer/evidence/test_read_marks.py"
 _RESTARTS: Final = "tests/unit/consumer/evidence/test_read_marks_after_restarts.py"
@@ -93,6 +95,11 @@ EVIDENCE: Final = (
         "mark from the tail at each restart",
         Change(_SHARD_EVIDENCE, "            self._is_tail = True\n", ""),
         tests=(f"{_RESTARTS}::test_redeploys_do_not_mark_what_a_mark_covers",),
+    ),
+    Mutation(
+        "call a segment missing behind a stale checkpoint",
+        Change(_CHAIN, " or (before is not None and link.after <= before.link.last)", ""),
+        tests=(f"{_CHAIN_TESTS}::test_a_start_behind_a_stale_checkpoint_says_itself_that_it_proves_nothing",),
     ),
     Mutation(
         "keep all that is withheld at once",
