@@ -10,7 +10,9 @@ from typing import Final
 
 import msgspec
 
+from archive.errors import FormatError
 from archive.format.document import decode_document, encode_document
+from archive.format.metadata import parse_predecessor
 from archive.format.position import Position
 
 FORMAT: Final = 1
@@ -21,20 +23,34 @@ class ExpiredRun(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of a shard's chain that lies in the day without a break: `segments` objects, from `first` to `last`.
 
     `after` is what the first of them followed, as in a segment's metadata. A chain that steps back over midnight
-    has more than one run in a day.
+    has more than one run in a day. `until_ms` is the `until` that the last of them carried, and `writer` its writer:
+    what follows the run stands on them. Tombstones of earlier versions name neither (0 and "").
     """
 
     after: str
     first: str
     last: str
     segments: int
+    until_ms: int = 0
+    writer: str = ""
 
 
 class ExpiredShard(msgspec.Struct, frozen=True, kw_only=True):
-    """One shard's day: its runs in order, and the keys of segments that stay (the last one of a chain)."""
+    """One shard's day: its runs in order, and the keys of segments that stay (the last one of a chain).
+
+    `proven` are the intervals (from, until) of the shard that were proven when the day was expired, up to its end.
+    """
 
     runs: list[ExpiredRun]
     kept: list[str]
+    proven: list[tuple[int, int]] = []
+
+    def check(self) -> None:
+        """Raise FormatError when a position or an interval is none."""
+        for run in self.runs:
+            Position.parse(run.first), Position.parse(run.last), parse_predecessor(run.after)
+        if any(not 0 <= begin <= end for begin, end in self.proven):
+            raise FormatError("an interval of it ends before it begins")
 
 
 class Tombstone(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,9 +15,9 @@ from archive.format.keys import duplicates_key
 from archive.format.position import Position
 from archive.format.record import decode_dropped_line, original_of
 from archive.format.segment import inflate
+from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
 from compaction.audit.originals import Fate, Original, Originals
-from compaction.inventory.inventory import in_parallel
 from compaction.inventory.segments import Segment, segment_finding
 from compaction.tasks.plan import RestoredLines
 from compaction.verdict.findings import Code, Finding

@@ -23,8 +23,9 @@ from typing import Final, Literal, NamedTuple
 from archive.format.day import Day
 from archive.format.metadata import Predecessor, SegmentMetadata
 from archive.format.position import Position
+from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.inventory import in_parallel, make_inventory
+from compaction.inventory.inventory import make_inventory
 from compaction.inventory.neighbours import LOOKBACK_DAYS, archive_days
 from compaction.inventory.segments import decode_if_ours
 from compaction.inventory.tombstones import ExpiredDays

@@ -14,10 +14,11 @@ from archive.format.markers import ApplicationRecord, StartMarker
 from archive.format.record import Record, decode_dropped_line, decode_line
 from archive.format.segment import inflate
 from archive.retry import until_known
+from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import ObjectChanged
 from compaction.audit.stream_comparison import Archived, Bounds, Comparison, compare_shard
-from compaction.inventory.inventory import Inventory, in_parallel
+from compaction.inventory.inventory import Inventory
 from compaction.inventory.segments import Segment
 from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
 from compaction.job.context import JobContext

@@ -34,9 +34,9 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from archive.errors import CatalogRefused, OutcomeUnknown, SafetyRefusal
 from archive.format.day import Day
+from archive.store.parallel import in_parallel
 from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, ROWS_PROPERTY
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement
-from compaction.inventory.inventory import in_parallel
 from compaction.tasks.parquet import SCHEMA
 
 if TYPE_CHECKING:

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.inventory import Inventory, Row, in_parallel
+from compaction.inventory.inventory import Inventory, Row
 from compaction.inventory.segments import Described, Fields, decode_if_ours, describe, misplaced, parse
 
 

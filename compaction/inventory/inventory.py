@@ -4,23 +4,17 @@ Listed hour by hour, many at once. The inventory's hash names the generation of 
 the same objects give the same name, an object more gives another.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from archive.errors import FormatError
 from archive.format.day import Day
 from archive.format.keys import SegmentKey, parse_segment_key
 from archive.format.minute import MINUTE_MS
 from archive.store.objects import ListedObject
+from archive.store.parallel import in_parallel
 from archive.store.published import digest_of
 from archive.store.retrying import RetryingStorage
-
-T = TypeVar("T")
-U = TypeVar("U")
-
-REQUESTS_AT_ONCE: Final = 16
-_BATCH: Final = 64
 
 
 class Row(NamedTuple):
@@ -106,19 +100,6 @@ def list_day(storage: RetryingStorage, day: Day, prefix: str) -> Inventory:
     level = storage.list_level(day.path(prefix))
     pages = in_parallel(storage.list_objects, level.folders)
     return make_inventory(day, prefix, [*level.objects, *(row for page in pages for row in page)])
-
-
-def in_parallel(work: Callable[[T], U], items: Sequence[T], at_once: int = REQUESTS_AT_ONCE) -> list[U]:
-    """Return `work(item)` for every item, in order, many at once; the first error ends it.
-
-    Threads take batches: a future costs more than an answer from a fast server.
-    """
-    if len(items) <= 1:
-        return [work(item) for item in items]
-    step = max(1, min(_BATCH, len(items) // (4 * at_once)))
-    batches = [items[start : start + step] for start in range(0, len(items), step)]
-    with ThreadPoolExecutor(max_workers=min(at_once, len(batches)), thread_name_prefix="minutebook") as pool:
-        return [found for batch in pool.map(lambda batch: [work(item) for item in batch], batches) for found in batch]
 
 
 def _parse(prefix: str, key: str) -> SegmentKey | None:

@@ -13,8 +13,9 @@ from archive.errors import SettingsError
 from archive.format.day import Day
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
+from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.inventory import Inventory, Row, in_parallel, make_inventory
+from compaction.inventory.inventory import Inventory, Row, make_inventory
 from compaction.inventory.segments import decode_if_ours, expected_key
 
 LOOKBACK_DAYS: Final = 14

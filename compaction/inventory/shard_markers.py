@@ -8,8 +8,8 @@ from archive.errors import FormatError
 from archive.format.coverage_markers import ADOPTED_NAME, FIRST_NAME, OPENED_NAME, SHARDS
 from archive.format.keys import application_key, check_shard_id
 from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
+from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.inventory import in_parallel
 from compaction.verdict.findings import Code, Finding, finding
 
 _COVERAGE_MARKERS: Final = frozenset({FIRST_NAME, OPENED_NAME, ADOPTED_NAME})

@@ -11,8 +11,8 @@ from archive.format.day import Day
 from archive.format.metadata import Predecessor, parse_predecessor
 from archive.format.position import Position, SequenceRange
 from archive.format.tombstone import FOLDER, Tombstone, decode_tombstone, tombstone_key
+from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.inventory import in_parallel
 
 NEWEST: Final = 30
 """How many tombstones before a day are read."""

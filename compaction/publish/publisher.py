@@ -32,8 +32,9 @@ import structlog
 from archive.errors import ForeignObject, FormatError, OutcomeUnknown, StoreUnavailable
 from archive.format.document import decode_document, encode_document
 from archive.format.markers import JSON_TYPE
+from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.inventory import Inventory, in_parallel
+from compaction.inventory.inventory import Inventory
 from compaction.publish.generation import (
     FORMAT,
     Current,

@@ -45,13 +45,18 @@ class Audit:
         self._time = time
         self._view = view
         self._gone = self._removed() if view.removes else set()
-        self._topology = Topology(self._sources())
+        self.sources = self._sources()
+        self._topology = Topology(self.sources)
+
+    def scope_of(self, number: int) -> Interval | None:
+        """Return what is judged of a day."""
+        return day_scope(Day(number), self._history.begin, self._time)
 
     def days(self) -> Iterator[tuple[Day, Looked]]:
         """Judge every day that can be judged; behind one that is covered, as if that had been expired."""
         expired: Day | None = None
         for number in range(FIRST_DAY // DAY, self._history.stream.end // DAY):
-            scope = day_scope(Day(number), self._history.begin, self._time)
+            scope = self.scope_of(number)
             is_hidden = any(skipped <= self._time < stored for skipped, stored in self._history.pending)
             if scope is None or is_hidden:
                 continue

@@ -21,6 +21,7 @@ DIRECTIONS: Final = {
     "archive.format": "errors",
     "archive.coverage": "errors format",
     "archive.store": "errors retry aws format",
+    "archive.proof": "errors format coverage store",
     "consumer.archived": "stream",
     "consumer.leases": "settings",
     "consumer.preflight": "archived settings stream",

@@ -1,0 +1,85 @@
+"""Segments by name, listed hour by hour, and their links by HEAD. Works on any store that can LIST."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from archive.coverage.evidence import Link, segment_link
+from archive.errors import FormatError
+from archive.format.day import MINUTES_AN_HOUR, Day, day_of_ms
+from archive.format.keys import minute_prefix, parse_segment_key
+from archive.format.metadata import SegmentMetadata, is_ours
+from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
+from archive.store.objects import ListedObject
+from archive.store.parallel import in_parallel
+from archive.store.retrying import RetryingStore
+
+_FEW = 50
+
+
+class Named(NamedTuple):
+    """A segment as LIST shows it."""
+
+    key: str
+    minute: int
+    shard_id: str
+    first: Position
+    stored_ms: int
+
+
+class SegmentNames:
+    """The segments below a prefix. Nothing is remembered but links: they never change."""
+
+    def __init__(self, store: RetryingStore, prefix: str) -> None:
+        self._store = store
+        self._prefix = prefix
+        self._links: dict[str, Link | None] = {}
+
+    def holds(self, day: Day) -> bool:
+        """Tell whether anything lies under a day."""
+        return bool(self._store.first_objects(day.path(self._prefix), 1))
+
+    def oldest_day(self) -> Day | None:
+        """Return the day of the oldest segment; None when there is none among the first objects."""
+        found = self._named(self._store.first_objects(self._prefix, _FEW))
+        return day_of_ms(found[0].minute * MINUTE_MS) if found else None
+
+    def hours(self, begin_ms: int, until_ms: int) -> list[list[Named]]:
+        """List the hours that a time touches, side by side; each one's segments in the order of keys."""
+        hour_ms = MINUTES_AN_HOUR * MINUTE_MS
+        folders = []
+        for begin in range(begin_ms // hour_ms, -(-until_ms // hour_ms)):
+            day = day_of_ms(begin * hour_ms)
+            folders.append(day.hour_paths(self._prefix)[begin % 24])
+        return in_parallel(lambda folder: self._named(self._store.list_objects(folder)), folders)
+
+    def at(self, minute: int, shard_id: str) -> list[Named]:
+        """List one shard's segments of one minute."""
+        return self._named(self._store.list_objects(minute_prefix(self._prefix, shard_id, minute)))
+
+    def links(self, names: Sequence[Named]) -> list[tuple[str, Link]]:
+        """Return (shard, link) of those that are segments in their places; others are their own day's to report."""
+        unknown = [name for name in names if name.key not in self._links]
+        self._links |= zip((name.key for name in unknown), in_parallel(self._head, unknown), strict=True)
+        return [(name.shard_id, link) for name in names if (link := self._links[name.key]) is not None]
+
+    def _head(self, name: Named) -> Link | None:
+        head = self._store.head(name.key)
+        if head is None or not is_ours(head.metadata):
+            return None
+        try:
+            metadata = SegmentMetadata.decode(head.metadata)
+        except FormatError:
+            return None
+        is_in_place = (metadata.minute, metadata.shard_id, metadata.first) == name[1:4]
+        return segment_link(metadata, name.stored_ms) if is_in_place else None
+
+    def _named(self, rows: Iterable[ListedObject]) -> list[Named]:
+        found = []
+        for row in rows:
+            try:
+                parsed = parse_segment_key(self._prefix, row.key)
+            except FormatError:
+                continue
+            found.append(Named(row.key, *parsed, row.last_modified_ms))
+        return found

@@ -1,0 +1,235 @@
+"""What is stored beside the segments: markers of shards, read marks, skipped batches, expired days.
+
+It is read **before** segments are listed. What a mark or a marker names was committed before it was written, so a
+segment that it stands on is missing from the listing only if it is gone.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from archive.coverage.shard_coverage import Skip
+from archive.coverage.topology import hash_range_of
+from archive.errors import FormatError, SettingsError
+from archive.format.coverage_markers import (
+    ADOPTED_NAME,
+    FIRST_NAME,
+    OPENED_NAME,
+    SHARDS,
+    SKIPPED,
+    AdoptedMarker,
+    FirstShards,
+    OpenedMarker,
+    decode_coverage_marker,
+    parse_skipped_key,
+)
+from archive.format.day import Day
+from archive.format.keys import check_shard_id
+from archive.format.markers import EndMarker, StartMarker, decode_marker
+from archive.format.read_mark import ReadMark, parse_read_mark_key, read_mark_folder
+from archive.format.tombstone import FOLDER as EXPIRED
+from archive.format.tombstone import Tombstone, decode_tombstone
+from archive.store.objects import ListedObject
+from archive.store.parallel import in_parallel
+from archive.store.retrying import RetryingStore
+
+_SUFFIX = ".json"
+
+
+class Problem(NamedTuple):
+    """An object that cannot be believed: `is_foreign` when it should not be there at all."""
+
+    key: str
+    shard_id: str | None
+    why: str
+    is_foreign: bool = False
+
+    @property
+    def name(self) -> str:
+        """The last part of its key."""
+        return self.key.rpartition("/")[2]
+
+
+class StoredMark(NamedTuple):
+    """A read mark, and when S3 stored it."""
+
+    mark: ReadMark
+    stored_ms: int
+
+
+class ShardStatements(NamedTuple):
+    """What is stored of one shard; the times are S3's (LastModified). `skips` are batches that KCL left out."""
+
+    start: StartMarker | None = None
+    opened: OpenedMarker | None = None
+    adopted: AdoptedMarker | None = None
+    end: EndMarker | None = None
+    adopted_stored_ms: int = 0
+    end_stored_ms: int | None = None
+    skips: tuple[Skip, ...] = ()
+
+
+class Statements(NamedTuple):
+    """What is stored beside the segments: by shard, `_shards/first.json`, the expired days, and marks by day.
+
+    `rows` are the objects that it was read from, without the marks.
+    """
+
+    shards: Mapping[str, ShardStatements]
+    first: FirstShards | None
+    tombstones: Mapping[Day, Tombstone]
+    marks: Mapping[Day, tuple[StoredMark, ...]]
+    rows: tuple[ListedObject, ...]
+    problems: tuple[Problem, ...]
+
+    def of(self, shard_id: str) -> ShardStatements:
+        """Return what is stored of a shard; empty when nothing is."""
+        return self.shards.get(shard_id, ShardStatements())
+
+
+def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> Statements:
+    """Read every marker below the prefix, and the marks of some days.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    problems: list[Problem] = []
+    marks = {day: read_marks(store, prefix, day, problems) for day in days}
+    skipped = list(store.list_objects(f"{prefix}{SKIPPED}"))
+    tombs = [row for row in store.list_objects(f"{prefix}{EXPIRED}") if _day_of(row.key) is not None]
+    markers = list(store.list_objects(f"{prefix}{SHARDS}"))
+    found: dict[str, dict[str, object]] = defaultdict(dict)
+    first: FirstShards | None = None
+    for row, outcome in zip(markers, in_parallel(lambda row: _marker(store, prefix, row.key), markers), strict=True):
+        if isinstance(outcome, Problem):
+            problems.append(outcome)
+        elif isinstance(outcome, FirstShards):
+            first = outcome
+        else:
+            found[outcome.shard] |= _fields(outcome, row.last_modified_ms)
+    for shard_id, skips in _skips(prefix, skipped, problems).items():
+        found[shard_id]["skips"] = tuple(skips)
+    tombstones = in_parallel(lambda row: _tombstone(store, row.key), tombs)
+    problems += [outcome for outcome in tombstones if isinstance(outcome, Problem)]
+    return Statements(
+        shards={shard_id: ShardStatements(**fields) for shard_id, fields in sorted(found.items())},  # type: ignore[arg-type]  # by the names of the fields
+        first=first,
+        tombstones={Day.parse(found.day): found for found in tombstones if isinstance(found, Tombstone)},
+        marks=marks,
+        rows=(*markers, *skipped, *tombs),
+        problems=tuple(problems),
+    )
+
+
+def read_marks(store: RetryingStore, prefix: str, day: Day, problems: list[Problem]) -> tuple[StoredMark, ...]:
+    """Read the marks under one day by their keys; what is none is added to `problems`."""
+    found = []
+    for row in store.list_objects(read_mark_folder(prefix, day)):
+        try:
+            found.append(StoredMark(parse_read_mark_key(prefix, row.key)[1], row.last_modified_ms))
+        except FormatError as exc:
+            problems.append(Problem(row.key, None, str(exc), is_foreign=True))
+    return tuple(found)
+
+
+_ShardMarker = StartMarker | OpenedMarker | AdoptedMarker | EndMarker
+
+
+def _fields(marker: _ShardMarker, stored_ms: int) -> dict[str, object]:
+    if isinstance(marker, StartMarker):
+        return {"start": marker}
+    if isinstance(marker, OpenedMarker):
+        return {"opened": marker}
+    if isinstance(marker, AdoptedMarker):
+        return {"adopted": marker, "adopted_stored_ms": stored_ms}
+    return {"end": marker, "end_stored_ms": stored_ms}
+
+
+def _start(body: bytes, key: str) -> StartMarker:
+    start = decode_marker(body, StartMarker, key)
+    start.first_position(), start.chain_start()
+    hash_range_of(start.starting_hash_key, start.ending_hash_key)
+    return start
+
+
+def _opened(body: bytes, key: str) -> OpenedMarker:
+    opened = decode_coverage_marker(body, OpenedMarker, key)
+    hash_range_of(opened.starting_hash_key, opened.ending_hash_key)
+    return opened
+
+
+def _adopted(body: bytes, key: str) -> AdoptedMarker:
+    return decode_coverage_marker(body, AdoptedMarker, key)
+
+
+def _end(body: bytes, key: str) -> EndMarker:
+    end = decode_marker(body, EndMarker, key)
+    end.last_position()
+    return end
+
+
+_READERS: Mapping[str, Callable[[bytes, str], _ShardMarker]] = {
+    "start.json": _start,
+    OPENED_NAME: _opened,
+    ADOPTED_NAME: _adopted,
+    "end.json": _end,
+}
+
+
+def _marker(store: RetryingStore, prefix: str, key: str) -> _ShardMarker | FirstShards | Problem:
+    shard_id, _, name = key.removeprefix(f"{prefix}{SHARDS}").partition("/")
+    is_first = (shard_id, name) == (FIRST_NAME, "")
+    if not is_first and name not in _READERS:
+        return Problem(key, None, "it is not a marker of a shard", is_foreign=True)
+    about = None if is_first else shard_id
+    stored = store.get(key)
+    if stored is None:
+        return Problem(key, about, "it was listed and is gone")
+    try:
+        if is_first:
+            return _first(stored.body, key)
+        marker = _READERS[name](stored.body, key)
+        check_shard_id(shard_id)
+    except FormatError as exc:
+        return Problem(key, about, str(exc))
+    return marker if marker.shard == shard_id else Problem(key, about, f"it is the marker of {marker.shard}")
+
+
+def _first(body: bytes, key: str) -> FirstShards:
+    first = decode_coverage_marker(body, FirstShards, key)
+    for row in first.shards:
+        hash_range_of(row.starting_hash_key, row.ending_hash_key)
+    return first
+
+
+def _skips(prefix: str, rows: Iterable[ListedObject], problems: list[Problem]) -> dict[str, list[Skip]]:
+    found: dict[str, list[Skip]] = defaultdict(list)
+    for row in rows:
+        try:
+            parsed = parse_skipped_key(prefix, row.key)
+        except FormatError as exc:
+            problems.append(Problem(row.key, None, str(exc), is_foreign=True))
+        else:
+            found[parsed.shard_id].append(Skip(parsed.logged_ms, row.last_modified_ms))
+    return found
+
+
+def _day_of(key: str) -> Day | None:
+    try:
+        return Day.parse(key.rpartition("/")[2].removesuffix(_SUFFIX))
+    except SettingsError:
+        return None
+
+
+def _tombstone(store: RetryingStore, key: str) -> Tombstone | Problem:
+    stored = store.get(key)
+    if stored is None:
+        return Problem(key, None, "it was listed and is gone")
+    try:
+        tombstone = decode_tombstone(stored.body, key)
+        is_its_own = _day_of(key) == Day.parse(tombstone.day)
+        for shard in tombstone.shards.values():
+            shard.check()
+    except (FormatError, SettingsError) as exc:
+        return Problem(key, None, str(exc))
+    return tombstone if is_its_own else Problem(key, None, f"it is the tombstone of {tombstone.day}")

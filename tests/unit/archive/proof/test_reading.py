@@ -1,0 +1,247 @@
+"""Coverage as it is read from a store: what is looked for, how far, and in which order."""
+
+import random
+
+import pytest
+
+from archive.coverage.chain import Reason
+from archive.coverage.evidence import Link
+from archive.coverage.intervals import Interval
+from archive.coverage.verdict import State
+from archive.format.coverage_markers import (
+    FORMAT,
+    FirstShard,
+    FirstShards,
+    encode_coverage_marker,
+    first_shards_key,
+)
+from archive.format.day import Day
+from archive.format.keys import segment_key, start_marker_key
+from archive.format.markers import StartMarker, encode_marker
+from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
+from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
+from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
+from archive.format.tombstone import ExpiredRun, ExpiredShard, Tombstone, encode_tombstone
+from archive.proof.gathered import Asked
+from archive.proof.reading import Judged, judge_archive, read_links
+from archive.proof.stated import read_statements
+from archive.retry import Backoff
+from archive.store.retrying import RetryingStore
+from tests.fakes.clock import ManualClock
+from tests.fakes.memory_store import MemoryBucket, MemoryStore
+
+PREFIX, SHARD = "raw/", "shardId-000000000000"
+DAY = Day.parse("2026-11-20")
+HOUR_MS = 60 * MINUTE_MS
+LAST_KEY = str((1 << 128) - 1)
+
+
+class Bucket:
+    """An archive of one shard, begun ten days before the day; times are hours of the day."""
+
+    def __init__(self, begin_hour: float = -240) -> None:
+        self.begin_ms = self.at(begin_hour)
+        self.clock = ManualClock(self.begin_ms)
+        self.bucket = MemoryBucket(self.clock)
+        self.store = MemoryStore(self.bucket)
+        self.retrying = RetryingStore(self.store, lambda: Backoff(self.clock, random.Random(1), budget_seconds=5))
+        row = FirstShard(shard=SHARD, starting_hash_key="0", ending_hash_key=LAST_KEY)
+        first = FirstShards(format=FORMAT, shards=[row], writer="w", written_at="")
+        self.put(first_shards_key(PREFIX), encode_coverage_marker(first))
+        self.number = 0
+
+    @staticmethod
+    def at(hour: float) -> int:
+        """Return a time."""
+        return DAY.begin_ms + round(hour * HOUR_MS)
+
+    def put(self, key: str, body: bytes, fields: dict[str, str] | None = None) -> None:
+        """Put an object."""
+        self.bucket.place(key, body, fields)
+
+    def segment(self, hour: float, *, since: float | None = None, put: bool = True) -> str:
+        """Append a segment of one record, proven from a time; the first one from the beginning."""
+        self.number += 1
+        minute = self.at(hour) // MINUTE_MS
+        if self.number == 1:
+            self._begin()
+            since_ms: int | None = self.begin_ms
+        else:
+            since_ms = None if since is None else self.at(since)
+        metadata = SegmentMetadata(
+            shard_id=SHARD,
+            minute=minute,
+            first=Position(self.number),
+            last=Position(self.number),
+            after=ChainStart("AT_TIMESTAMP") if self.number == 1 else Position(self.number - 1),
+            records=1,
+            dropped=0,
+            payload_bytes=1,
+            arrival_min_ms=minute * MINUTE_MS,
+            arrival_max_ms=minute * MINUTE_MS,
+            writer=f"run-{self.number}",
+            continuity=None if since_ms is None else Continuity.PROVEN,
+            evidence_ms=since_ms,
+        )
+        key = segment_key(PREFIX, SHARD, minute, metadata.first)
+        if put:
+            self.put(key, b"", metadata.encode())
+        return key
+
+    def mark(self, since: float, until: float, number: int | None = 0) -> None:
+        """Put a proven read mark at the last segment, or another one."""
+        number = self.number if number == 0 else number
+        position = None if number is None else Position(number)
+        mark = ReadMark(
+            SHARD, MarkKind.READ, Continuity.PROVEN, self.at(since), self.at(until), position, f"w{until}"
+        )
+        for day in mark_days(mark):
+            self.put(read_mark_key(PREFIX, day, mark), encode_read_mark(mark))
+
+    def judge(self, now: float = 48, scope: Interval | None = None) -> Judged:
+        """Judge the day."""
+        scope = scope or Interval(DAY.begin_ms, DAY.end_ms)
+        return judge_archive(self.retrying, PREFIX, Asked(scope, self.begin_ms, self.at(now)))
+
+    def _begin(self) -> None:
+        marker = StartMarker(
+            format=FORMAT,
+            shard=SHARD,
+            sentinel="AT_TIMESTAMP",
+            first="1:0",
+            starting_hash_key="0",
+            ending_hash_key=LAST_KEY,
+            parents=[],
+            writer="w",
+            written_at="",
+        )
+        self.put(start_marker_key(PREFIX, SHARD), encode_marker(marker))
+
+
+def test_a_segment_behind_midnight_covers_the_day() -> None:
+    """The first one whose `until` reaches the day's end, however late it comes."""
+    bucket = Bucket()
+    for hour in (-3, 5, 17, 30):
+        bucket.segment(hour)
+    assert bucket.judge().verdict.state is State.COVERED
+    assert bucket.judge(now=29).verdict.state is State.COVERED  # it is there, whatever the clock says
+
+
+def test_an_archive_that_merely_stops_is_unknown() -> None:
+    """Nothing tells what came behind its last segment."""
+    bucket = Bucket()
+    for hour in (-3, 5, 10):
+        bucket.segment(hour)
+    (shard,) = bucket.judge().verdict.shards
+    assert (shard.state, shard.gaps[0].interval) == (
+        State.UNKNOWN,
+        Interval(bucket.at(10) - MINUTE_MS, DAY.end_ms),
+    )
+
+
+def test_a_shard_that_was_quiet_for_weeks_is_found_by_its_marks() -> None:
+    """Its last segment lies further back than anybody would search, and each mark names what it stands on."""
+    bucket = Bucket(begin_hour=-24 * 60)
+    bucket.segment(-24 * 50)
+    since = -24 * 50 - 1 / 60
+    for hour in range(-24 * 50 + 1, 27, 20):
+        bucket.mark(since, hour)
+        since = hour
+    bucket.mark(since, 27)
+    for day in range(1, 50):  # others were busy
+        bucket.put(f"{PREFIX}2026/10/{day:02d}/00/00/other", b"")
+    bucket.store.log.clear()
+    assert bucket.judge().verdict.state is State.COVERED
+    assert sum(verb == "LIST" for verb, _ in bucket.store.log) < 120
+
+
+def test_a_shard_without_a_record_is_covered_by_marks_and_by_what_came_first() -> None:
+    """Marks that name no position hold until the first segment, wherever that is."""
+    bucket = Bucket()
+    bucket.mark(-240, -1, None)
+    bucket.mark(-1, 26, None)
+    assert bucket.judge().verdict.state is State.COVERED
+    bucket.segment(80)
+    assert bucket.judge(now=100).verdict.state is State.COVERED
+
+
+def test_a_missing_segment_is_looked_for_again_before_it_is_missing() -> None:
+    """One that is committed, with the next, while the archive is read is no defect."""
+    bucket = Bucket()
+    for hour in (-3, 5):
+        bucket.segment(hour)
+    late = bucket.segment(23.9, put=False)
+    is_read = False
+
+    def commit(verb: str, key: str) -> None:
+        nonlocal is_read
+        if verb == "LIST" and key == f"{PREFIX}2026/11/21/00/" and not is_read:
+            is_read = True
+            bucket.number -= 1
+            assert bucket.segment(23.9) == late
+            bucket.segment(24.05)
+
+    bucket.store.before = commit
+    assert bucket.judge().verdict.state is State.COVERED
+    bucket.store.before = None
+    bucket.bucket.delete(late)
+    judged = bucket.judge()
+    assert (judged.verdict.state, judged.verdict.reasons) == (State.DEFECT, (Reason.BROKEN_CHAIN,))
+
+
+@pytest.mark.parametrize(("until", "writer", "state"), [(-2, "run-1", "covered"), (0, "", "unknown")])
+def test_an_expired_day_stands_for_its_segments(until: int, writer: str, state: str) -> None:
+    """Unless its tombstone is of a version that did not say by whom and how far."""
+    bucket = Bucket()
+    gone = [bucket.segment(hour) for hour in (-5, -2)]
+    for hour in (3, 20, 25):
+        bucket.segment(hour)
+    for key in gone:
+        bucket.bucket.delete(key)
+    until_ms = bucket.at(until) - MINUTE_MS if writer else 0
+    run = ExpiredRun(after="AT_TIMESTAMP", first="1:0", last="2:0", segments=2, until_ms=until_ms, writer=writer)
+    proven = [(bucket.begin_ms, DAY.begin_ms)] if writer else []
+    tombstone = Tombstone(
+        format=FORMAT,
+        day=str(DAY.shift(-1)),
+        generation="g",
+        segments=2,
+        bytes=2,
+        shards={SHARD: ExpiredShard(runs=[run], kept=[], proven=proven)},
+        writer="w",
+        written_at="",
+    )
+    bucket.put(f"{PREFIX}_expired/{DAY.shift(-1)}.json", encode_tombstone(tombstone))
+    assert bucket.judge().verdict.state == state
+
+
+def test_a_day_so_far_is_judged_up_to_its_time() -> None:
+    """What lies behind it within the day covers it."""
+    bucket = Bucket()
+    for hour in (-3, 5, 10):
+        bucket.segment(hour)
+    so_far = Interval(DAY.begin_ms, bucket.at(9))
+    assert bucket.judge(now=11, scope=so_far).verdict.state is State.COVERED
+    late = Interval(DAY.begin_ms, bucket.at(10.5))
+    assert bucket.judge(now=11, scope=late).verdict.state is State.UNKNOWN
+
+
+def test_what_cannot_be_believed_is_named() -> None:
+    """A foreign object, a marker that does not parse, one of another shard; the rest is read all the same."""
+    bucket = Bucket()
+    bucket.segment(3)
+    bucket.put(f"{PREFIX}_shards/{SHARD}/notes.txt", b"")
+    bucket.put(f"{PREFIX}_shards/{SHARD}/end.json", b"{")
+    bucket.put(f"{PREFIX}_shards/shardId-9/start.json", bucket.bucket.body(start_marker_key(PREFIX, SHARD)))
+    bucket.put(f"{PREFIX}_read/{DAY}/{SHARD}/x", b"")
+    found = read_statements(bucket.retrying, PREFIX, [DAY])
+    assert {(problem.name, problem.is_foreign) for problem in found.problems} == {
+        ("notes.txt", True),
+        ("end.json", False),
+        ("start.json", False),
+        ("x", True),
+    }
+    assert found.of(SHARD).start is not None
+    links = read_links(bucket.retrying, PREFIX, Interval(DAY.begin_ms, DAY.end_ms))
+    assert [type(link) for link in links[SHARD]] == [Link]
