@@ -184,8 +184,13 @@ class Chain:
         return isinstance(link.after, ChainStart) and link.first == self._view.begun_at
 
     def _tear(self, before: Node | None, link: Link) -> Reason:
-        """Say what a link that follows nothing known is: only a first one may follow what lies out of sight."""
-        if isinstance(link.after, ChainStart) and link.claim in {Continuity.UNPROVEN, Continuity.LOST}:
+        """Say what a link that does not follow the one before it is: a first one may follow what is out of sight.
+
+        A start behind a stale checkpoint, or without one, that found its place trimmed says so itself: nothing that
+        it stands on is missing.
+        """
+        goes_back = isinstance(link.after, ChainStart) or (before is not None and link.after <= before.link.last)
+        if goes_back and link.claim in {Continuity.UNPROVEN, Continuity.LOST}:
             return Reason.LOST if link.claim is Continuity.LOST else Reason.UNPROVEN
         is_seen = before is not None or self._view.to_the_beginning or isinstance(link.after, ChainStart)
         return Reason.BROKEN_CHAIN if is_seen else Reason.NOT_SEEN

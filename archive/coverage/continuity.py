@@ -9,7 +9,7 @@ answer's Date: a host may sleep between a check and the read. Proven is a contin
           `until` (a first shard has no position yet: its first evidence stands on the application's start). Trimming
           takes the oldest first, so none behind it was trimmed
     (iii) a child that has no evidence yet was born so lately that nothing of it can have been trimmed: a parent was
-          open less than 24 h - 5 min ago, or ListShards did not name the child for a time so young
+          open less than 24 h - 5 min ago, or by ListShards the child was not open at a time so young, and was since
 
 Else it is unproven, and lost where a loss is certain.
 """
@@ -86,12 +86,14 @@ def unborn_at(asked_ms: int) -> int:
     return asked_ms - SURELY_HELD_MS + 5 * MINUTE_MS
 
 
-def was_unborn(shard_id: str, named_then: Collection[str], named_now: Collection[str]) -> bool:
-    """Tell whether ListShards shows that the shard did not exist at a time: it is named now, and was not then.
+def was_unborn(shard_id: str, named_then: Collection[str], named_since: Collection[str]) -> bool:
+    """Tell whether ListShards shows that the shard did not exist at a time.
 
-    A server that ignores the filter names it both times: then nothing is proven.
+    It is named among those that were open at some time since (ShardFilter FROM_TIMESTAMP), and not among those that
+    were open then. Without the former it may have ended before, and lost everything. A server that ignores filters
+    names it both times: then nothing is proven.
     """
-    return shard_id in named_now and shard_id not in named_then
+    return shard_id in named_since and shard_id not in named_then
 
 
 def must_state(base: Base, answered_ms: int, *, follows_own_segment: bool) -> bool:

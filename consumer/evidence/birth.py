@@ -8,6 +8,7 @@ from archive.format.keys import end_marker_key
 from archive.format.markers import ApplicationRecord, EndMarker, decode_marker
 from archive.format.metadata import Continuity
 from archive.store.retrying import RetryingStore
+from consumer.evidence.held import record_at
 from consumer.services import Services
 from consumer.stream.port import ShardInfo
 
@@ -65,7 +66,7 @@ def prove_birth(services: Services, origin: ShardOrigin) -> Continuity:
     if created_ms > unborn_ms:
         return judge_birth(asked_ms, unborn_ms=created_ms)
     named_then = stream.all_shards(at_ms=unborn_ms)
-    if was_unborn(origin.shard_id, named_then, stream.all_shards()):
+    if was_unborn(origin.shard_id, named_then, stream.all_shards(since_ms=unborn_ms)):
         # By a later Date: the answers may have taken their time.
         return judge_birth(stream.service_ms() or asked_ms, unborn_ms=unborn_ms)
     held = any(_is_end_held(services, parent) for parent in (origin.info.parents if origin.info else ()))
@@ -81,4 +82,4 @@ def _is_end_held(services: Services, parent: str) -> bool:
     key = end_marker_key(services.settings.prefix, parent)
     found = services.store.get(key)
     last = None if found is None else decode_marker(found.body, EndMarker, key).last_position()
-    return last is not None and services.stream.holds(parent, last)
+    return last is not None and record_at(services, parent, last) is not None

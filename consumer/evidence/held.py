@@ -7,7 +7,8 @@ from archive.format.position import Position
 from consumer.services import Services
 from consumer.stream.port import Beginning, HeldRecord
 
-_PAUSE_SECONDS: Final = 1.0
+# GetRecords may be called five times a second per shard, KCL's own calls included.
+_PAUSE_SECONDS: Final = 0.25
 _MAX_CALLS: Final = 20
 
 
@@ -29,11 +30,13 @@ def oldest_record(services: Services, shard_id: str) -> OldestHeld | None:
 
 def _first_record(services: Services, shard_id: str, beginning: Beginning) -> HeldRecord | None:
     answer = services.stream.open(shard_id, beginning)
-    for _ in range(_MAX_CALLS):
+    # Whoever has no patience for retries has none for answers that are empty on the way.
+    for _ in range(_MAX_CALLS if services.settings.store_timeout_seconds > 0 else 1):
         if answer is None or answer.iterator is None:
             return None
-        answer = services.stream.read(shard_id, answer.iterator)
+        answer = services.stream.read(shard_id, answer.iterator, most=1)
         if answer.records or answer.is_tip:
             return answer.records[0] if answer.records else None
-        services.clock.sleep(_PAUSE_SECONDS)
+        if services.settings.store_timeout_seconds > 0:
+            services.clock.sleep(_PAUSE_SECONDS)
     return None

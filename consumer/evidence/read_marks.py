@@ -1,8 +1,9 @@
 """Read marks, which a processor writes while its shard is quiet: it was read to its tip, and held nothing more.
 
 A walk goes on from tick to tick, with one request to GetRecords in each. The daemon waits for the answer to one
-message before it sends the next, so nothing ever waits on the pipe for longer than that request. Whatever goes wrong
-costs the mark and nothing else; it is tried again in five minutes.
+message before it sends the next, so a batch waits on the pipe for that request, at most for the few that begin a walk
+or write the mark, each sent once; never for a pause. Whatever goes wrong costs the mark and nothing else; it is tried
+again in five minutes.
 """
 
 from typing import Final
@@ -25,6 +26,7 @@ from consumer.stream.port import Answer, Beginning
 
 _CALL_SECONDS: Final = 1.0
 _MAX_CALLS: Final = 20
+_KEPT_A_CALL: Final = 10
 _DATE_MS: Final = 1000
 """A Date names whole seconds."""
 _MAX_WALK_SECONDS: Final = 240.0
@@ -76,30 +78,51 @@ class ReadMarks:
 
     def _ask(self, tail: Predecessor) -> None:
         if self._walk is None:
+            if self._evidence.find_newer_mark(self._services) and not self._is_due():
+                return
             self._attempt_ms = self._services.stream.service_ms()
             self._walk = self._open(tail)
         walk, clock = self._walk, self._services.clock
-        walk.calls += 1
-        if walk.calls > _MAX_CALLS or clock.monotonic() - walk.began_at > _MAX_WALK_SECONDS or not walk.iterator:
+        walk.called_at = clock.monotonic()
+        if clock.monotonic() - walk.began_at > _MAX_WALK_SECONDS:
             self._walk = None
             return
-        answer = self._services.stream.read(self._shard_id, walk.iterator)
-        walk.called_at = clock.monotonic()
-        reached = walk.take(answer)
-        if reached is not None:
+        if self._keep_some(walk) and (walk.is_at_tip or self._read(walk)) and self._keep_some(walk):
             self._walk = None
-        if not self._is_still_due(walk):
-            self._walk = self._attempt_ms = None
-        elif reached is Reached.TIP:
             self._mark(walk)
 
+    def _read(self, walk: "_Walk") -> bool:
+        """Send one request; return whether it came to the tip."""
+        walk.calls += 1
+        if walk.calls > _MAX_CALLS or not walk.iterator:
+            self._walk = None
+            return False
+        reached = walk.take(self._services.stream.read(self._shard_id, walk.iterator))
+        walk.is_at_tip = reached is Reached.TIP
+        if not self._is_still_due(walk):
+            self._walk = self._attempt_ms = None
+        elif reached is not None and not walk.is_at_tip:
+            self._walk = None
+        return walk.is_at_tip and self._walk is not None
+
+    def _keep_some(self, walk: "_Walk") -> bool:
+        """Keep some of what KCL would not deliver: any producer can send thousands. Returns whether all is kept."""
+        unkept = walk.withheld[len(walk.kept) :][:_KEPT_A_CALL]
+        walk.kept += keep_undelivered(self._services, self._shard_id, unkept)
+        return len(walk.kept) == len(walk.withheld)
+
     def _is_still_due(self, walk: "_Walk") -> bool:
-        """Look again once the tail tells how far the shard's last segment reaches: a restart does not know that."""
+        """Look again once the tail tells how far the shard's last segment reaches: a restart does not know that.
+
+        Where that is long ago, a mark of the run before may reach further.
+        """
         if self._evidence.until_ms is not None or walk.record is None or not isinstance(walk.tail, Position):
             return True
         self._evidence.found_tail(walk.tail, walk.record.arrival_ms)
         attempt_ms, self._attempt_ms = self._attempt_ms, None
         is_due = self._is_due()
+        if is_due and self._evidence.find_newer_mark(self._services):
+            is_due = self._is_due()
         self._attempt_ms = attempt_ms
         return is_due
 
@@ -130,7 +153,6 @@ class ReadMarks:
         until_ms = read_until(asked_ms, from_ms)
         if until_ms > walk.answered_ms + _DATE_MS or services.clock.monotonic() - walk.began_at > _MAX_WALK_SECONDS:
             return
-        undelivered = keep_undelivered(services, self._shard_id, walk.withheld)
         mark = ReadMark(
             self._shard_id,
             MarkKind.READ,
@@ -139,7 +161,7 @@ class ReadMarks:
             until_ms,
             position,
             services.new_id(),
-            undelivered,
+            tuple(walk.kept),
         )
         store_mark(services, mark)
         evidence.marked(mark)
@@ -173,4 +195,6 @@ class _Walk(TipWalk):
         self.tail = tail
         self.began_at = self.called_at = began_at
         self.calls = 0
+        self.is_at_tip = False
+        self.kept: list[int] = []
         self.stands_on_mark = evidence.young_mark is not None

@@ -10,14 +10,16 @@
 Claims are judged after the records were delivered, by the service's time (`archive.coverage.continuity`).
 """
 
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Final, NamedTuple
 
 import structlog
 
 from archive.coverage.continuity import Base, Held, first_from, is_young, judge_continuity, must_state
 from archive.coverage.evidence import STEP_BACK_MS, SURELY_HELD_MS, adopted_evidence, segment_link
+from archive.errors import FormatError
 from archive.format.coverage_markers import AdoptedMarker, adopted_marker_key, decode_coverage_marker
-from archive.format.day import day_of_ms
+from archive.format.day import Day, day_of_ms
 from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS, minute_of
 from archive.format.position import Position
@@ -26,6 +28,8 @@ from consumer.evidence.birth import ShardOrigin, is_child, prove_birth
 from consumer.evidence.held import oldest_record, record_at
 from consumer.evidence.tip_walk import TipWalk
 from consumer.services import Services
+
+SEEN_MS: Final = 5 * MINUTE_MS
 
 
 class Claim(NamedTuple):
@@ -51,7 +55,8 @@ class ShardEvidence:
         self._is_child = False
         self._is_own = False
         self._is_mark = False
-        self._is_seen = False
+        self._is_tail = False
+        self._seen_ms: int | None = None
         self._log = structlog.get_logger().bind(shard=origin.shard_id)
 
     # What happened
@@ -72,14 +77,15 @@ class ShardEvidence:
         self._is_mark = self.is_doubt_told = True
 
     def saw_archived(self) -> None:
-        """Note that a record of the archived part was delivered: nothing behind it had been trimmed."""
-        self._is_seen = True
+        """Note that a record of the archived part was delivered: nothing behind it has been trimmed for a while."""
+        self._seen_ms = self._services.stream.service_ms()
 
     def found_tail(self, position: Position, arrival_ms: int) -> None:
         """Take the record at the chain's tail, which the stream still holds, unless something newer is known."""
         if not self._is_known:
             until_ms = minute_of(arrival_ms) * MINUTE_MS - STEP_BACK_MS
             self._stand_on(Base(until_ms, position), until_ms)
+            self._is_tail = True
 
     def _stand_on_segment(self, metadata: SegmentMetadata, base: Base | None) -> None:
         link = segment_link(metadata)
@@ -89,7 +95,8 @@ class ShardEvidence:
     def _stand_on(self, base: Base | None, until_ms: int | None) -> None:
         self._base, self.until_ms = base, until_ms
         self._is_known = True
-        self._is_child = self._is_own = self._is_mark = self._is_seen = self.is_doubt_told = False
+        self._is_child = self._is_own = self._is_mark = self._is_tail = self.is_doubt_told = False
+        self._seen_ms = None
 
     # What is known
 
@@ -150,6 +157,26 @@ class ShardEvidence:
             # Of an application that began within the last day nothing has been trimmed; else this proves nothing.
             self._stand_on(Base(self.origin.begin_ms, position), None)
 
+    def find_newer_mark(self, services: Services) -> bool:
+        """Where all that is known is the record at the chain's tail, look for a proven mark that reaches further.
+
+        Once; among today's, else yesterday's: soon after midnight the last one may lie there alone. Tells whether
+        there was one. Raises as `look_up`.
+        """
+        now_ms = services.stream.service_ms()
+        if not self._is_tail or self._base is None or now_ms is None:
+            return False
+        self._is_tail = False
+        base, today = self._base, day_of_ms(now_ms)
+        for day in (today, today.shift(-1)):
+            marks = [mark for mark in self._marks_of(day, services) if mark.position == base.position]
+            proven = [mark.until_ms for mark in marks if mark.continuity is Continuity.PROVEN]
+            if proven and max(proven) > base.until_ms:
+                self._stand_on(Base(max(proven), base.position), max(proven))
+                self._is_mark = True
+                return True
+        return False
+
     def _stand_on_beginning(self, services: Services) -> None:
         is_born_later = is_child(services, self.origin)
         self._stand_on(None if is_born_later else Base(self.origin.begin_ms), None)
@@ -171,9 +198,16 @@ class ShardEvidence:
         now_ms = services.stream.service_ms()
         if now_ms is None:
             return []
-        prefix, today = services.settings.prefix, day_of_ms(now_ms)
-        folders = (f"{read_mark_folder(prefix, day)}{self.origin.shard_id}/" for day in (today, today.shift(-1)))
-        return [parse_read_mark_key(prefix, key)[1] for folder in folders for key in services.store.keys(folder)]
+        today = day_of_ms(now_ms)
+        return [mark for day in (today, today.shift(-1)) for mark in self._marks_of(day, services)]
+
+    def _marks_of(self, day: Day, services: Services) -> list[ReadMark]:
+        prefix, marks = services.settings.prefix, []
+        for key in services.store.keys(f"{read_mark_folder(prefix, day)}{self.origin.shard_id}/"):
+            # What a later version or a stranger wrote proves nothing here, and must not stop the shard.
+            with suppress(FormatError):
+                marks.append(parse_read_mark_key(prefix, key)[1])
+        return marks
 
     # What may be claimed
 
@@ -194,8 +228,9 @@ class ShardEvidence:
             asked_ms = self._base.until_ms if now_ms is None else now_ms
             if not must_state(self._base, asked_ms, follows_own_segment=True):
                 return Claim(None)
-        is_clear = self._base is None or self._is_seen or self.is_young()
-        judged = self.judge(Held(tail=self._is_seen) if is_clear else self._ask_held(tail, services), services)
+        is_seen = self._is_seen_lately()
+        is_clear = self._base is None or is_seen or self.is_young()
+        judged = self.judge(Held(tail=is_seen) if is_clear else self._ask_held(tail, services), services)
         return Claim(judged, first_from(self._base) if judged is Continuity.PROVEN else None)
 
     def judge(self, held: Held, services: Services) -> Continuity:
@@ -220,6 +255,11 @@ class ShardEvidence:
             # The tail is trimmed, and may not end its aggregate; a mark would have seen to that.
             return Continuity.UNPROVEN
         return self.judge(Held(tail=walk.record is not None), services)
+
+    def _is_seen_lately(self) -> bool:
+        """Tell whether a record of the archived part was delivered a moment ago, in one go with what is held."""
+        now_ms = self._services.stream.service_ms()
+        return self._seen_ms is not None and now_ms is not None and now_ms - self._seen_ms < SEEN_MS
 
     def _ask_held(self, tail: Predecessor, services: Services) -> Held:
         position = position_of(tail)

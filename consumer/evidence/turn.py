@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from contextlib import suppress
 from typing import Protocol
 
 
@@ -46,4 +47,5 @@ class FileTurn:
 
     def release(self) -> None:
         """Give the lock back."""
-        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        with suppress(OSError):  # as above
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)

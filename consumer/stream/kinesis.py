@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from archive.aws import KINESIS, ask, error_code
 from archive.clock import Clock
@@ -27,7 +27,6 @@ T = TypeVar("T")
 _TRIMMED_CODES = frozenset({"InvalidArgumentException", "ResourceNotFoundException"})
 # GetRecords may be called five times a second per shard, KCL's own calls included.
 _PAUSE_SECONDS = 0.25
-_RECORDS_A_CALL: Final = 100
 
 
 class KinesisStream:
@@ -146,10 +145,10 @@ class KinesisStream:
             return None
         return Answer(answer["ShardIterator"], epoch_ms(_date(answer)))
 
-    def read(self, shard_id: str, iterator: str) -> Answer:
+    def read(self, shard_id: str, iterator: str, *, most: int = 100) -> Answer:
         """Read on from an iterator; see `StreamReader`."""
         answer = self._ask(
-            partial(self._client.get_records, ShardIterator=iterator, Limit=_RECORDS_A_CALL),
+            partial(self._client.get_records, ShardIterator=iterator, Limit=most),
             f"GetRecords of {shard_id}",
         )
         records = tuple(

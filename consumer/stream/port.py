@@ -108,8 +108,8 @@ class StreamReader(Protocol):
         """Ask for an iterator; None where Kinesis refuses one, because the sequence number is trimmed."""
         ...
 
-    def read(self, shard_id: str, iterator: str) -> Answer:
-        """Read on from an iterator. An answer may be empty although there are records."""
+    def read(self, shard_id: str, iterator: str, *, most: int = 100) -> Answer:
+        """Read up to `most` Kinesis records on from an iterator. An answer may be empty although there are some."""
         ...
 
     def service_ms(self) -> int | None:

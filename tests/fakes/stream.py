@@ -28,7 +28,8 @@ class FakeStream:
     after a ResourceNotFoundException.
 
     `clock` is the service's, which the host's may differ from; without one answers carry no Date. `page` is how many
-    records an answer brings; `empty_answers` is how many of the next answers are empty on the way. A server that
+    records an answer brings; `empty_answers` is how many of the next answers are empty on the way; `limits` what each
+    reader asked for at most. A server that
     `ignores_filters` knows no ShardFilter.
     """
 
@@ -52,6 +53,7 @@ class FakeStream:
         self.clock = clock
         self.page = 100
         self.empty_answers = 0
+        self.limits: list[int] = []
         self.ignores_filters = False
         self._time = None if clock is None else ServiceTime(clock)
 
@@ -93,15 +95,16 @@ class FakeStream:
         )
         return Answer(str(begin), self._date())
 
-    def read(self, shard_id: str, iterator: str) -> Answer:
+    def read(self, shard_id: str, iterator: str, *, most: int = 100) -> Answer:
         """Return the next page behind an iterator; at the end of a closed shard there is none to follow."""
+        self.limits.append(most)
         self._ask("read")
         shard = self.shards[shard_id]
         left = [record for record in self._held(shard_id) if record.sequence >= int(iterator)]
         if self.empty_answers:
             self.empty_answers -= 1
             return Answer(iterator, self._date(), (), 1000)
-        page = left[: self.page]
+        page = left[: min(self.page, most)]
         is_last = len(page) == len(left)
         following = str(page[-1].sequence + 1) if page else iterator
         return Answer(

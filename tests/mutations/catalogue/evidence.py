@@ -8,8 +8,10 @@ _CONTINUITY: Final = "archive/coverage/continuity.py"
 _SHARD_EVIDENCE: Final = "consumer/evidence/shard_evidence.py"
 _READ_MARKS: Final = "consumer/evidence/read_marks.py"
 _TIP_WALK: Final = "consumer/evidence/tip_walk.py"
+_CHAIN: Final = "archive/coverage/chain.py"
 _BIRTH: Final = "consumer/evidence/birth.py"
 
+_CHAIN_TESTS: Final = "tests/unit/archive/coverage/test_chain.py"
 _CLAIMS: Final = "tests/unit/consumer/evidence/test_claims.py"
 _MARKS: Final = "tests/unit/consumer/evidence/test_read_marks.py"
 _RESTARTS: Final = "tests/unit/consumer/evidence/test_read_marks_after_restarts.py"
@@ -78,5 +80,30 @@ EVIDENCE: Final = (
         "mark no position although the shard was begun",
         Change(_READ_MARKS, "(position is None and self._is_begun())", "position is self"),
         tests=(f"{_MARKS}::test_no_position_is_marked_once_the_shard_was_begun",),
+    ),
+    Mutation(
+        "take a child that ended before for one that was born since",
+        Change(_BIRTH, "stream.all_shards(since_ms=unborn_ms)", "stream.all_shards()"),
+        tests=(f"{_CLAIMS}::test_a_child_that_lived_and_ended_before_is_no_late_birth",),
+    ),
+    Mutation(
+        "believe for ever what was seen once",
+        Change(_SHARD_EVIDENCE, "now_ms - self._seen_ms < SEEN_MS", "now_ms > 0"),
+        tests=(f"{_CLAIMS}::test_a_batch_after_the_machine_was_paused_is_not_proven_by_what_was_seen_before",),
+    ),
+    Mutation(
+        "mark from the tail at each restart",
+        Change(_SHARD_EVIDENCE, "            self._is_tail = True\n", ""),
+        tests=(f"{_RESTARTS}::test_redeploys_do_not_mark_what_a_mark_covers",),
+    ),
+    Mutation(
+        "call a segment missing behind a stale checkpoint",
+        Change(_CHAIN, " or (before is not None and link.after <= before.link.last)", ""),
+        tests=(f"{_CHAIN_TESTS}::test_a_start_behind_a_stale_checkpoint_says_itself_that_it_proves_nothing",),
+    ),
+    Mutation(
+        "keep all that is withheld at once",
+        Change(_READ_MARKS, "_KEPT_A_CALL: Final = 10\n", "_KEPT_A_CALL: Final = 10_000\n"),
+        tests=(f"{_MARKS}::test_many_withheld_records_are_kept_little_by_little",),
     ),
 )

@@ -4,13 +4,18 @@ from typing import TYPE_CHECKING, Final
 
 from archive.errors import DeliveryDoubt
 from tests.fakes.daemon_double import SHARD_END
+from tests.simulation.checks.ledger import CLAIM_MARGIN_MS
+from tests.simulation.checks.nightly import NightlyAudit
 from tests.simulation.histories.site import Site
 from tests.simulation.world import Violation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.simulation.histories.history import History
     from tests.simulation.services.kcl import Consumer
 
+_DAY_SECONDS: Final = 86_400
 _SUCCESSORS: Final = 3
 """So often a processor is started before the history counts as stopped: the second one may adopt."""
 
@@ -68,6 +73,31 @@ def _send_successor(history: "History", site: Site, *, adopt: bool) -> bool:
         return False
     history.give(successor, "shardEnded" if successor.shard.closed else "shutdownRequested", healthy=True)
     return successor.task.error is None
+
+
+def audit(history: "History", sites: "Sequence[Site]") -> None:
+    """Wait until the days of a history are over, and audit each; now and then somebody reads on after midnight."""
+    if any(site.ledger.beyond_promise for site in sites):
+        return
+    world = history.world
+    world.now += _DAY_SECONDS - world.now % _DAY_SECONDS + 900
+    if history.seed % 2:
+        for site in sites:
+            _watch(history, site)
+    world.now += 900
+    # The stamps of these histories step back by minutes.
+    NightlyAudit(history, sites, margin_ms=CLAIM_MARGIN_MS).count()
+
+
+def _watch(history: "History", site: Site) -> None:
+    """Let a healthy processor look on, so that the day before can be proven."""
+    watchman = history.start(site, settings=history.settings(adopt=False), healthy=True)
+    for count in (None, 0, 0):
+        if watchman is not None and watchman in history.consumers:
+            history.deliver(watchman, count, healthy=True)
+            history.world.now += 1
+    if watchman is not None and watchman in history.consumers:
+        history.give(watchman, "shutdownRequested", healthy=True)
 
 
 def wake(history: "History", share: float) -> None:

@@ -11,7 +11,7 @@ from consumer.settings.settings import Settings
 from tests.fakes.daemon_double import SHARD_END, UnopenableRowError
 from tests.simulation.checks.deaths import judge_death
 from tests.simulation.checks.ledger import describe_object
-from tests.simulation.histories.ending import drain
+from tests.simulation.histories.ending import audit, drain
 from tests.simulation.histories.events.tables import EVENTS
 from tests.simulation.histories.prologue import archive_shard
 from tests.simulation.histories.scenarios import Scenario, scenario_of
@@ -291,3 +291,5 @@ class History:
             )
             if site.ledger.segments and site is not self.owner:
                 raise Violation("a stream that does not own the prefix was archived there")
+        if self.owner is not None and not self.owner.recreated:
+            audit(self, [self.owner])

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from archive.coverage.topology import LAST_KEY
+from archive.format.aggregate import HashRange
 from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.shard import FIRST_SEQUENCE
 from tests.simulation.checks.shard_ledger import ShardLedger
@@ -45,12 +47,23 @@ class ShardSite(Site):
         self.ledger.bucket = bucket
         self.parents = parents
         self.keys: list[Hashable | None] = []
-        self.span = Span(0, 1)
+        self._span = Span(0, 1)
 
     @property
     def shard_id(self) -> str:
         """The shard's id."""
         return self.stream.shard.shard_id
+
+    @property
+    def span(self) -> Span:
+        """Its part of the hash space."""
+        return self._span
+
+    @span.setter
+    def span(self, span: Span) -> None:
+        self._span = span
+        keys = LAST_KEY + 1
+        self.stream.shard.hash_range = HashRange(int(span.low * keys), int(span.high * keys) - 1)
 
     @property
     def is_open(self) -> bool:

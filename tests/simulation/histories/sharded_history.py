@@ -13,7 +13,7 @@ from tests.fakes.daemon_double import SHARD_END
 from tests.simulation.checks.commands import judge_deletion
 from tests.simulation.checks.verdicts import CLOCKS, DAY, REREAD, check_claims, check_watermarks
 from tests.simulation.histories.command_runs import CommandRun, Operator
-from tests.simulation.histories.ending import finish, send_successors, wake
+from tests.simulation.histories.ending import audit, finish, send_successors, wake
 from tests.simulation.histories.events.tables import SHARDED_EVENTS
 from tests.simulation.histories.history import History
 from tests.simulation.histories.producers import (
@@ -260,6 +260,7 @@ class ShardedHistory(History):
             raise Violation("a healthy history did not come to its end")
         for site in self.shard_sites:
             site.ledger.check(drained=site.number in self.drained, may_break=self.scenario.trims)
+        audit(self, self.shard_sites)
         if self.scenario.dedupe is None or any(site.ledger.beyond_promise for site in self.shard_sites):
             return
         (check_claims if self.scenario.dedupe == "claims" else check_watermarks)(self)

@@ -201,7 +201,10 @@ def _row(shard: SimShard) -> dict[str, Any]:
     numbers = {"StartingSequenceNumber": "0"} | ({"EndingSequenceNumber": str(2**63)} if shard.closed else {})
     row: dict[str, Any] = {
         "ShardId": shard.shard_id,
-        "HashKeyRange": {"StartingHashKey": "0", "EndingHashKey": str(2**128 - 1)},
+        "HashKeyRange": {
+            "StartingHashKey": str(shard.hash_range.first),
+            "EndingHashKey": str(shard.hash_range.last),
+        },
         "SequenceNumberRange": numbers,
     }
     return row | dict(zip(("ParentShardId", "AdjacentParentShardId"), shard.parents, strict=False))

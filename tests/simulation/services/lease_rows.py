@@ -144,6 +144,6 @@ def _row(site: "ShardSite") -> StoredLease:
         owner=lease.owner,
         parents=frozenset(site.stream.shard.parents),
         children=frozenset(stream.shard.shard_id for stream in shards if site.shard_id in stream.shard.parents),
-        starting_hash_key="0",
-        ending_hash_key="9",
+        starting_hash_key=str(site.stream.shard.hash_range.first),
+        ending_hash_key=str(site.stream.shard.hash_range.last),
     )

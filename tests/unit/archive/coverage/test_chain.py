@@ -52,6 +52,7 @@ def test_a_segment_that_steps_back_reaches_as_far_as_what_it_follows() -> None:
         (link(2, 5, after=START, claim=UNPROVEN), Reason.UNPROVEN),
         (link(2, 5, after=START, claim=LOST), Reason.LOST),
         (link(3, 5, claim=PROVEN, since=at(1)), Reason.BROKEN_CHAIN),
+        (link(3, 5, claim=UNPROVEN), Reason.BROKEN_CHAIN),
     ],
 )
 def test_a_segment_that_proves_nothing_begins_an_interval(second: Link, reason: Reason) -> None:
@@ -59,6 +60,15 @@ def test_a_segment_that_proves_nothing_begins_an_interval(second: Link, reason: 
     found = coverage(first(1), second, second._replace(first=Position(9), last=Position(9), after=second.last))
     assert [(doubt.reason, doubt.interval) for doubt in found.doubts][:1] == [(reason, Interval(at(0, 59), at(5, 2)))]
     assert found.covered[0] == Interval(BIRTH, at(0, 59))
+
+
+@pytest.mark.parametrize(("claim", "reason"), [(UNPROVEN, Reason.UNPROVEN), (LOST, Reason.LOST)])
+def test_a_start_behind_a_stale_checkpoint_says_itself_that_it_proves_nothing(
+    claim: Continuity, reason: Reason
+) -> None:
+    """KCL had not stored how far it was, and what was archived since is trimmed: no segment is missing."""
+    assert reasons(first(1), link(2, 3), link(3, 9, after=1, claim=claim)) == [reason]
+    assert reasons(first(1), link(2, 3), link(3, 9, after=1)) == [Reason.BROKEN_CHAIN]
 
 
 def test_the_chain_goes_on_behind_a_gap() -> None:

@@ -9,6 +9,7 @@ from archive.format.read_mark import BIRTH
 from tests.fakes.archive_scene import PREFIX, ArchiveScene
 from tests.fakes.clock import START_MS, SkewedClock
 from tests.fakes.memory_store import MemoryStore
+from tests.fakes.quiet_shard import marks
 from tests.fakes.shard import SHARD, FakeShard
 from tests.fakes.stream import DAY_MS
 from tests.fakes.world import World
@@ -155,6 +156,42 @@ def test_a_service_that_names_no_time_leaves_what_is_held(world: World) -> None:
     assert [continuity for continuity, _ in claims(world)] == [UNPROVEN, PROVEN, None]
 
 
+def test_a_batch_after_the_machine_was_paused_is_not_proven_by_what_was_seen_before(world: World) -> None:
+    """No clock of a virtual machine counts its pause but the wall's, once that is set: two records came and went."""
+    world.stream.created_ms -= 9 * DAY_MS
+    world.archive_all()
+    world.lease.wipe()
+    worker = world.started()
+    worker.daemon.deliver()  # the archived ones, once more
+    for record in world.put(2):
+        world.shard.trim_through(record.position)
+    world.clock.jump_wall(2 * DAY)
+    world.put()
+    worker.daemon.deliver()
+    worker.daemon.request_shutdown()
+    assert claims(world)[1] == (UNPROVEN, None)
+
+
+def test_asking_for_one_record_reads_one(world: World) -> None:
+    """The shard's bytes a second are KCL's, which is far behind when a segment has to ask."""
+    world.archive_all()
+    later(world, DAY + 600)
+    world.archive_all()
+    assert set(world.stream.limits) == {1}
+
+
+def test_a_mark_that_does_not_parse_stops_nobody(world: World) -> None:
+    """A later version's, or a stranger's: it proves nothing to this one."""
+    world.archive_all()
+    world.clock.advance(DAY + 600)
+    world.shard.trim_through(world.shard.everything[3].position)
+    for day in ("2026-11-21", "2026-11-22"):
+        world.bucket.place(f"{PREFIX}_read/{day}/{SHARD}/1-2-none-later-proven-w.json", b"{}")
+    world.put()
+    world.archive_all()
+    assert claims(world)[1] == (UNPROVEN, None)
+
+
 # Children
 
 
@@ -195,6 +232,17 @@ def test_a_server_without_filters_proves_no_birth(world: World) -> None:
     world.stream.ignores_filters = True
     world.archive_all()
     assert claims(world) == [(UNPROVEN, None)]
+
+
+def test_a_child_that_lived_and_ended_before_is_no_late_birth(world: World) -> None:
+    """ListShards does not name it for that time either: it was closed by then, and a dip of the retention took it."""
+    child(world, born_hours_ago=60)
+    world.stream.retention_ms = 7 * DAY_MS
+    world.shard.closed, world.shard.closed_ms = True, START_MS - 40 * 3_600_000
+    world.shard.trim_through(world.shard.everything[-1].position)
+    worker = world.started()
+    worker.daemon.end_shard()
+    assert [mark.continuity for mark in marks(world)] == [UNPROVEN]
 
 
 def test_a_child_whose_parents_last_record_is_held_is_whole(world: World) -> None:

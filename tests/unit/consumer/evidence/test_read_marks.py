@@ -1,5 +1,9 @@
 """Read marks: when a quiet shard gets one, what it says, and what keeps it from being written."""
 
+import errno
+import fcntl
+from pathlib import Path
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -7,6 +11,7 @@ from archive.coverage.continuity import AFTER_MIDNIGHT_MS, spread_of
 from archive.format.coverage_markers import UndeliveredRecord, decode_coverage_marker
 from archive.format.metadata import Continuity
 from archive.format.read_mark import FOLDER, MarkKind
+from consumer.evidence.turn import FileTurn
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS, SkewedClock
 from tests.fakes.memory_store import EndlessFault, Fault
@@ -212,6 +217,49 @@ def test_one_shard_of_a_worker_asks_at_a_time(quiet: Tried) -> None:
     for _ in range(4):
         other.daemon.tick()
     assert "open" not in quiet.world.stream.requests
+
+
+def test_a_tick_waits_for_nothing() -> None:
+    """Not even where it has to ask what the oldest record is, and the answer is empty on the way."""
+    world = World()
+    world.stream.created_ms -= 9 * DAY_MS
+    worker = world.started()
+    world.stream.on_request = lambda: setattr(
+        world.stream, "empty_answers", int(world.stream.requests.count("read") > 1)
+    )
+    wait(Tried(world, worker), 0, ticks=1)
+    assert world.stream.requests.count("read") == 2
+    assert world.clock.slept == []
+
+
+def test_a_lock_that_cannot_be_given_back_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system without locks."""
+    path = tmp_path / "kcl.properties"
+    path.touch()
+    turn = FileTurn(str(path))
+
+    def refuse(*_given: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert turn.take()
+    turn.release()
+
+
+def test_many_withheld_records_are_kept_little_by_little(quiet: Tried) -> None:
+    """Any producer can send them by thousands; the pipe waits for a few requests at a time."""
+    for _ in range(55):
+        quiet.world.shard.put_undelivered(EMPTY, quiet.world.clock.now_ms())
+    quiet.world.clock.advance(4300)
+    most = 0
+    for _ in range(20):
+        quiet.worker.store.requests.clear()
+        quiet.worker.daemon.tick()
+        most = max(most, quiet.worker.store.requests.total())
+        quiet.world.clock.advance(1)
+    [mark] = marks(quiet.world)
+    assert (len(mark.undelivered), len(quiet.world.bucket.keys(f"{PREFIX}_undelivered/"))) == (55, 55)
+    assert most <= 12
 
 
 class Taken:

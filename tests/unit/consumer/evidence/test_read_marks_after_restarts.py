@@ -1,5 +1,7 @@
 """Read marks of a quiet shard after a restart: what they stand on, and what an outage leaves of it."""
 
+from itertools import pairwise
+
 import pytest
 
 from archive.format.metadata import Continuity
@@ -75,3 +77,21 @@ def test_a_mark_from_more_than_a_day_ago_proves_nothing(quiet: Tried) -> None:
     world.put()
     world.archive_all()
     assert world.metadata().continuity is Continuity.UNPROVEN
+
+
+def test_redeploys_do_not_mark_what_a_mark_covers(quiet: Tried) -> None:
+    """The tail is held and old, the last mark young: one from the tail on would lie under each day between."""
+    world = quiet.world
+    world.stream.retention_ms = 365 * DAY_MS
+    wait(quiet, 30, ticks=1)  # the checkpoint
+    world.clock.advance(9 * DAY_MS / 1000)
+    tried = quiet
+    for _ in range(29):
+        tried.worker.daemon.request_shutdown()
+        tried = Tried(world, world.started())
+        for _ in range(10):
+            wait(tried, 300)
+    first, *others = marks(world)
+    assert first.from_ms == START_MS - MINUTE_MS
+    assert len(others) < 25
+    assert all(mark.from_ms == before.until_ms for before, mark in pairwise([first, *others]))
