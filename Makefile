@@ -29,7 +29,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
-.PHONY: help setup demo test test-fast e2e chaos model simulate fuzz sparks catalogs classes lint type format bench lock clean
+.PHONY: help setup demo test test-fast e2e chaos hostloss model simulate fuzz sparks catalogs classes lint type format bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,8 +57,11 @@ model: ## check the model of the commit protocol and its broken variants (needs 
 simulate: $(READY) ## search SEEDS=0..20000 histories of each of MODES=all for a broken promise: zombies, faults, clocks, copies
 	@$(BIN)/python -m tests.simulation --modes $(or $(MODES),all) --seeds $(or $(SEEDS),0..20000) $(ARGS)
 
-chaos: $(READY) ## break the real parts for MINUTES=10 with SEED=1, then prove that nothing is lost or doubled
-	@$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) $(ARGS)
+chaos: $(READY) ## break the real parts for MINUTES=10 with SEED=1 (HOSTILE=1: hostile producers, too), then prove that nothing is lost or doubled
+	@$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) $(if $(HOSTILE),--hostile) $(ARGS)
+
+hostloss: $(READY) ## lose RUNS=50 hosts for good under the real daemon: is every shard read again, is nothing lost? (hours)
+	@$(BIN)/python -m tests.e2e.host_loss --runs $(or $(RUNS),50) $(ARGS)
 
 fuzz: $(READY) ## throw fresh hostile input at every reader, thirty times as long as the tests do (minutes)
 	@MINUTEBOOK_SEARCH=deep $(BIN)/python -m pytest tests/fuzz --timeout 3600 $(ARGS)

@@ -27,12 +27,24 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=10, help="how long faults are injected (10)")
     parser.add_argument("--seed", type=int, default=1, help="decides acts, victims, faults and records (1)")
     parser.add_argument("--rate", type=float, default=15, help="records fed per second, about (15)")
+    parser.add_argument(
+        "--hostile",
+        action="store_true",
+        help="poison aggregates, key bombs, strays, producers' copies and conflicts of ids among the records",
+    )
     options = parser.parse_args(arguments)
     folder = _ROOT / ".demo" / f"chaos-seed-{options.seed}-{SystemClock().now_ms()}-{os.getpid()}"
     folder.mkdir(parents=True)
     print(f"log, properties and the bucket's files: {folder}", flush=True)  # noqa: T201 - what the run shows
     signal.signal(signal.SIGTERM, _interrupt)
-    run = Run(folder, seed=options.seed, seconds=60 * options.minutes, rate=options.rate, is_loud=True)
+    run = Run(
+        folder,
+        seed=options.seed,
+        seconds=60 * options.minutes,
+        rate=options.rate,
+        is_loud=True,
+        is_hostile=options.hostile,
+    )
     try:
         findings = run.play()
     except MinutebookError as exc:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from demo.readback import Verdict
 from tests.chaos.faults import Fault
+from tests.chaos.hostile import Hostile
 from tests.chaos.timeline import Strike
 from tests.witness.events import Event
 
@@ -51,6 +52,8 @@ class Findings:
     """Times that nothing moved any more after the last fault, until the workers were restarted."""
     wrong_checkpoints: Sequence[tuple[str, str]] = field(default_factory=list)
     """Checkpoints seen in the lease table that are no segment's end."""
+    hostile: Hostile | None = None
+    """What became of what hostile producers sent."""
 
     @property
     def refusals(self) -> list[int]:
@@ -62,7 +65,9 @@ class Findings:
         """Tell whether nothing is lost, doubled, altered or unexplained, and nobody refused to go on."""
         verdict = self.verdict
         wrong = (verdict.lost, verdict.duplicated, verdict.altered, verdict.unknown, verdict.broken)
-        return verdict.sent > 0 and not any(wrong) and not self.wrong_checkpoints and not self.refusals
+        wrongly_dropped = self.hostile is not None and self.hostile.wrongly_dropped
+        doubts = (*wrong, self.wrong_checkpoints, self.refusals, wrongly_dropped)
+        return verdict.sent > 0 and not any(doubts)
 
 
 def recoveries(strikes: Iterable[Strike], events: Iterable[Event]) -> list[Recovery]:
@@ -121,7 +126,8 @@ def table(findings: Findings) -> str:
     rows.append(f"  {'supervisors that ended':<24} {len(findings.exits):>8}   codes {sorted(findings.exits)}")
     rows.append(f"  {'codes at the last stop':<24} {'':>8}   codes {list(findings.stop_codes)}")
     rows.append(f"  {'stalls after the faults':<24} {findings.stalls:>8}")
-    return "\n".join([*rows, *_verdict_rows(findings)])
+    hostile = [] if findings.hostile is None else findings.hostile.rows()
+    return "\n".join([*rows, *hostile, *_verdict_rows(findings)])
 
 
 def _verdict_rows(findings: Findings) -> list[str]:

@@ -13,6 +13,7 @@ from demo.readback import compare, read_archive
 from tests.chaos.acts import BACKGROUND_DYNAMODB, BACKGROUND_S3, Acts, Play
 from tests.chaos.faults import CALM
 from tests.chaos.feeder import Feeder
+from tests.chaos.hostile import CLAIMS, HostileFeeder, judge
 from tests.chaos.proxy import FaultProxy
 from tests.chaos.report import Findings, table
 from tests.chaos.schedule import STRIKE_WORKERS, Act, Kind, schedule
@@ -37,12 +38,15 @@ _MEND_SECONDS: Final = 120
 class Run:
     """A run of `seconds` of faults. Everything that the seed can decide, it decides."""
 
-    def __init__(self, folder: Path, *, seed: int, seconds: float, rate: float, is_loud: bool) -> None:
+    def __init__(
+        self, folder: Path, *, seed: int, seconds: float, rate: float, is_loud: bool, is_hostile: bool = False
+    ) -> None:
         self._folder = folder
         self._seconds = seconds
         self._rate = rate
         self._clock: Clock = SystemClock()
         self._is_loud = is_loud
+        self._is_hostile = is_hostile
         self._sampled = 0.0
         self._stalls = 0
         # A generator for each, so that what one of them does not use up does not shift the others.
@@ -57,9 +61,13 @@ class Run:
             FaultProxy(aws.s3_endpoint, S3, rngs["s3"]) as s3,
             FaultProxy(aws.dynamodb_endpoint, DYNAMODB, rngs["dynamodb"], longest_delay_seconds=3) as dynamodb,
         ):
-            app = ChaosApplication(aws, folder, s3, dynamodb)
+            app = ChaosApplication(aws, folder, s3, dynamodb, **(CLAIMS if self._is_hostile else {}))
             site = Site(app, aws, folder, self._clock, timeline)
-            feeder = Feeder(app.producer, rngs["feeder"], self._rate)
+            feeder = (
+                HostileFeeder(app.producer, rngs["feeder"], self._rate, app.shards)
+                if self._is_hostile
+                else Feeder(app.producer, rngs["feeder"], self._rate)
+            )
             self._site, self._feeder, self._timeline = site, feeder, timeline
             self._proxies = {"s3": s3, "dynamodb": dynamodb}
             with self._ended():
@@ -167,18 +175,20 @@ class Run:
     def _look(self, stop_codes: list[int]) -> Findings:
         segments = read_archive(self._site.app.store, PREFIX)
         ends = {(segment.metadata.shard_id, str(segment.metadata.last)) for segment in segments}
+        events = self._site.events()
         findings = Findings(
             verdict=compare(segments, self._site.app.producer.fingerprints()),
             strikes=self._timeline.strikes,
             skipped=self._timeline.skipped,
             injected={name: proxy.injected for name, proxy in self._proxies.items()},
             requests={name: proxy.requests for name, proxy in self._proxies.items()},
-            events=self._site.events(),
+            events=events,
             exits=[code for place in self._site.places for code in place.exits],
             restores=self._site.restores,
             stop_codes=stop_codes,
             stalls=self._stalls,
             wrong_checkpoints=sorted(self._site.checkpoints - ends),
+            hostile=judge(self._feeder, segments, events),
         )
         (self._folder / "report.txt").write_text(table(findings) + "\n")
         return findings

@@ -9,6 +9,7 @@ from archive.format.position import Position
 from demo.ledger import RecordRef
 from demo.readback import Verdict
 from tests.chaos.faults import Fault
+from tests.chaos.hostile import Hostile, Withheld
 from tests.chaos.report import Findings, recoveries, table
 from tests.chaos.timeline import Strike
 from tests.witness.events import Event
@@ -80,8 +81,20 @@ def test_a_clean_run_is_proven() -> None:
         replace(_CLEAN, wrong_checkpoints=[("s0", "7:0")]),
         replace(_CLEAN, exits=[1, 6]),
         replace(_CLEAN, restores=[2]),
+        replace(_CLEAN, hostile=Hostile(wrongly_dropped=[_PLACE])),
     ],
-    ids=["lost", "doubled", "altered", "never sent", "broken", "nothing sent", "checkpoint", "refused", "restore"],
+    ids=[
+        "lost",
+        "doubled",
+        "altered",
+        "never sent",
+        "broken",
+        "nothing sent",
+        "checkpoint",
+        "refused",
+        "restore",
+        "dropped",
+    ],
 )
 def test_anything_wrong_denies_the_proof(findings: Findings) -> None:
     """Also a run that sent nothing, and a worker that wants a person without a reason."""
@@ -93,3 +106,17 @@ def test_the_table_names_what_is_missing() -> None:
     text = table(replace(_CLEAN, verdict=Verdict(sent=3, archived=2, lost=[_PLACE])))
     assert "shardId-000000000000" in text
     assert "4711" in text
+
+
+def test_the_table_names_what_kcl_would_not_deliver() -> None:
+    """And which malformed record no line told of: that denies no proof, for a killed supervisor takes lines along."""
+    hostile = Hostile(
+        sent={"poison": 2},
+        withheld=[Withheld("s0", 4712, "malformed"), Withheld("s0", 4713, "malformed")],
+        told=frozenset({4713}),
+    )
+    findings = replace(_CLEAN, hostile=hostile)
+    text = table(findings)
+    assert findings.is_proven
+    assert [one.sequence for one in hostile.untold] == [4712]
+    assert all(name in text for name in ("sent: poison", "not delivered: s0 4713", "no line told: s0 4712"))

@@ -12,7 +12,7 @@ import pytest
 from archive.format.aggregate import Delivery, Fault
 from demo.readback import Verdict
 from tests.e2e.harness import Application
-from tests.fakes.aggregates import field, poison_aggregate, random_aggregate, record, seal
+from tests.fakes.aggregates import BOMB, field, poison_aggregate, random_aggregate, record, seal
 from tests.witness.events import EventLog
 from tests.witness.readback import assert_exactly_once
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
 
 MALFORMED = 1_000
-BOMB = seal(field(1, b"k" * 300_000) + record(b"") * 60_000)
-"""0.7 MB that KCL alone would make 18 GB of."""
 _LARGE = seal(field(1, b"k" * 20_000) + b"".join(record(b"%d" % number) for number in range(1_000)))
 """Below our bound, and more than one slice."""
 _ROUNDS = 20

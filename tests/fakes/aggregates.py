@@ -71,6 +71,8 @@ def _costing(cost: int) -> bytes:
 
 _KEY: Final = field(1, b"k")
 _TWO: Final = _KEY + record(b"a") + record(b"b")
+BOMB: Final = seal(field(1, b"k" * 300_000) + record(b"") * 60_000)
+"""0.7 MB that KCL alone would make 18 GB of."""
 _HALF: Final = LARGEST_HASH_KEY // 2
 
 SHAPES: Final[Mapping[str, Shape]] = {

@@ -3,10 +3,10 @@
 The tests' own witness. A place is (shard, position); KPL aggregates count their user records from sub-sequence 0.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from archive.format.aggregate import Delivery, deaggregate
+from archive.format.aggregate import Delivery, HashRange, deaggregate
 from archive.format.position import Position
 from demo.ledger import RecordRef, fingerprint
 from tests.witness.aggregate import aggregate
@@ -87,6 +87,15 @@ class Producer:
                 place = RecordRef(row["ShardId"], Position(int(row["SequenceNumber"]), user.sub))
                 self._note(place, Sent(user.partition_key, user.data))
         return deliveries
+
+    def put_judged(self, key: str, data: bytes, range_of: Callable[[str], HashRange]) -> tuple[RecordRef, Delivery]:
+        """Put one Kinesis record as it is, and note what KCL must deliver of it on the shard that it came to."""
+        answer = self._client.put_record(StreamName=self._stream, PartitionKey=key, Data=data)
+        shard, sequence = answer["ShardId"], int(answer["SequenceNumber"])
+        delivery = deaggregate(key, data, range_of(shard))
+        for user in delivery.delivered:
+            self._note(RecordRef(shard, Position(sequence, user.sub)), Sent(user.partition_key, user.data))
+        return RecordRef(shard, Position(sequence)), delivery
 
     def last(self) -> dict[str, Position]:
         """Return the last acknowledged position of each shard."""
