@@ -6,12 +6,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
+from random import Random
 from typing import Final
 
 from rich.console import Console
 
 from archive.aws import client_config, make_dynamodb_client, make_kinesis_client
-from archive.clock import SystemClock, new_id, new_random
+from archive.clock import Clock, SystemClock, new_id, new_random
 from archive.format.day import Day, day_of_ms
 from archive.format.minute import iso_time
 from archive.logs import configure_logging
@@ -40,6 +41,8 @@ from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import EXIT_CODES, Verdict, encode_audit
 
 _STORE_BUDGET_SECONDS: Final = 120
+_LISTING_BUDGET_SECONDS: Final = 15
+"""The markers name the shards too: a stream that cannot be asked holds no audit up."""
 _FOLDER: Final = "_parquet"
 
 
@@ -167,13 +170,14 @@ def _context(settings: JobSettings, what: str, master: str) -> Iterator[JobConte
             checkpoints=lambda: _checkpoints(settings),
             version=importlib.metadata.version("minutebook"),
             owner=settings.owner,
-            stream=lambda: StreamReader(
-                make_kinesis_client(settings.region, settings.kinesis_endpoint, client_config(connections=32)),
-                settings.stream_name,
-                clock,
-                rng,
-            ),
+            stream=lambda: _stream(settings, clock, rng),
+            shards=lambda: _stream(settings, clock, rng, budget_seconds=_LISTING_BUDGET_SECONDS).listed(),
         )
+
+
+def _stream(settings: JobSettings, clock: Clock, rng: Random, *, budget_seconds: float = 120) -> StreamReader:
+    client = make_kinesis_client(settings.region, settings.kinesis_endpoint, client_config(connections=32))
+    return StreamReader(client, settings.stream_name, clock, rng, budget_seconds=budget_seconds)
 
 
 def _published(settings: JobSettings, uri: str | None) -> StorePrefix:

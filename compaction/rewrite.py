@@ -13,9 +13,9 @@ from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
 from compaction.audit.audit import Writing, examine
 from compaction.audit.conclusion import DayResult, conclude
+from compaction.audit.sight import Sight, look
 from compaction.iceberg.commit import TableCommit, TableCommitter
-from compaction.inventory.checkpoints import Checkpoints
-from compaction.inventory.inventory import Inventory, list_day
+from compaction.inventory.inventory import Inventory
 from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import is_expired
 from compaction.job.context import AuditOptions, JobContext
@@ -100,13 +100,17 @@ def generation_of(inventory: Inventory, options: AuditOptions, before: DayBefore
 
 
 class _View(NamedTuple):
-    """What was seen of the day, in this order: the pointer, the checkpoints, the objects."""
+    """What was seen of the day: the pointer first, then all else."""
 
     seen: Current
-    checkpoints: Checkpoints
-    inventory: Inventory
+    sight: Sight
     generation: str
     before: DayBefore | None
+
+    @property
+    def inventory(self) -> Inventory:
+        """The day's objects."""
+        return self.sight.inventory
 
 
 class _Run:
@@ -160,11 +164,10 @@ class _Run:
     def _look(self) -> _View:
         """Read the pointer first: If-Match then refuses whoever has an older view of the day."""
         seen = self._publisher.current()
-        checkpoints = self._context.checkpoints()
-        inventory = list_day(self._context.archive, self._day, self._context.place.prefix).until(self._until_ms)
+        sight = look(self._context, self._day, self._until_ms)
         audit = self._options.audit
         before = None if audit.event_id is None else look_back(self._context, self._day, audit)
-        return _View(seen, checkpoints, inventory, generation_of(inventory, audit, before), before)
+        return _View(seen, sight, generation_of(sight.inventory, audit, before), before)
 
     def _judge_again(self, view: _View, pointer: Pointer, manifest: Manifest) -> Compacted | None:
         """Look again at a published day that could not be proven: tomorrow's segments prove today's end.
@@ -184,7 +187,7 @@ class _Run:
         if not self._depends_on_links(pointer):
             return False
         options = self._options.audit._replace(level="inventory")
-        examined = examine(self._context, view.inventory, view.checkpoints, options, None)
+        examined = examine(self._context, view.sight, options, None)
         return conclude(self._context, examined, options, None).verdict == "clean"
 
     def _depends_on_links(self, pointer: Pointer) -> bool:
@@ -212,7 +215,7 @@ class _Run:
         folder = self._folder.generation(view.generation)
         options = self._options.audit
         writing = Writing(self._options.out, folder)
-        examined = examine(self._context, view.inventory, view.checkpoints, options, writing, view.before)
+        examined = examine(self._context, view.sight, options, writing, view.before)
         rows = sum(part.rows for part in examined.parts)
         audit = conclude(self._context, examined, options, rows, self._late(view))
         writer = self._context.new_id()

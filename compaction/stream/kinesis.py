@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from archive.aws import KINESIS, ask
 from archive.clock import Clock
+from archive.coverage.topology import ShardRow, hash_range_of
 from archive.format.position import Position
 from archive.retry import Backoff
 from compaction.stream.kpl import user_records
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
-    from mypy_boto3_kinesis.type_defs import GetRecordsOutputTypeDef
+    from mypy_boto3_kinesis.type_defs import GetRecordsOutputTypeDef, ShardTypeDef
 
 T = TypeVar("T")
 
@@ -42,6 +43,15 @@ class StreamFacts(NamedTuple):
     shards: tuple[str, ...]
 
 
+class ListedShards(NamedTuple):
+    """The stream's shards as ListShards names them; `closed` are those that take no records any more."""
+
+    arn: str
+    created_ms: int
+    rows: tuple[ShardRow, ...]
+    closed: frozenset[str]
+
+
 class StreamReader:
     """One stream, read by name. Thread-safe, as botocore's clients are."""
 
@@ -53,12 +63,14 @@ class StreamReader:
         rng: random.Random,
         *,
         page_records: int = 1000,
+        budget_seconds: float = _BUDGET_SECONDS,
     ) -> None:
         self._client = client
         self._name = stream_name
         self._clock = clock
         self._rng = rng
         self._page_records = page_records
+        self._budget_seconds = budget_seconds
 
     def describe(self) -> StreamFacts:
         """Return what the stream says about itself.
@@ -73,7 +85,34 @@ class StreamReader:
         retention_ms = summary["RetentionPeriodHours"] * 3_600_000
         created_ms = int(summary["StreamCreationTimestamp"].timestamp() * 1000)
         oldest_ms = max(created_ms, self._clock.now_ms() - retention_ms)
-        return StreamFacts(summary["StreamARN"], created_ms, oldest_ms, tuple(sorted(self._shards())))
+        shards = sorted(row["ShardId"] for row in self._shards())
+        return StreamFacts(summary["StreamARN"], created_ms, oldest_ms, tuple(shards))
+
+    def listed(self) -> ListedShards:
+        """Return the stream's shards, with their hash keys and parents.
+
+        Raises:
+            StreamRefused, StreamUnavailable: Kinesis.
+        """
+        answer = self._ask(
+            lambda: self._client.describe_stream_summary(StreamName=self._name), "DescribeStreamSummary"
+        )
+        summary = answer["StreamDescriptionSummary"]
+        created_ms = int(summary["StreamCreationTimestamp"].timestamp() * 1000)
+        rows, closed = [], set()
+        for shard in self._shards():
+            keys = shard["HashKeyRange"]
+            parents = (shard.get("ParentShardId"), shard.get("AdjacentParentShardId"))
+            rows.append(
+                ShardRow(
+                    shard["ShardId"],
+                    hash_range_of(keys["StartingHashKey"], keys["EndingHashKey"]),
+                    frozenset(parent for parent in parents if parent),
+                )
+            )
+            if shard["SequenceNumberRange"].get("EndingSequenceNumber"):
+                closed.add(shard["ShardId"])
+        return ListedShards(summary["StreamARN"], created_ms, tuple(rows), frozenset(closed))
 
     def read(self, shard_id: str, begin_ms: int, end_ms: int) -> Iterator[Sent]:
         """Yield the user records of a shard that arrived in [begin, end), in the shard's order.
@@ -110,7 +149,7 @@ class StreamReader:
             f"GetRecords of {shard_id}",
         )
 
-    def _shards(self) -> Iterator[str]:
+    def _shards(self) -> Iterator["ShardTypeDef"]:
         token: str | None = None
         while True:
             answer = self._ask(
@@ -121,11 +160,11 @@ class StreamReader:
                 ),
                 "ListShards",
             )
-            yield from (row["ShardId"] for row in answer["Shards"])
+            yield from answer["Shards"]
             token = answer.get("NextToken")
             if not token:
                 return
 
     def _ask(self, request: Callable[[], T], what: str) -> T:
-        backoff = Backoff(self._clock, self._rng, budget_seconds=_BUDGET_SECONDS, first_seconds=0.25)
+        backoff = Backoff(self._clock, self._rng, budget_seconds=self._budget_seconds, first_seconds=0.25)
         return ask(request, f"{what} of stream {self._name!r}", backoff, KINESIS)
