@@ -4,6 +4,7 @@ A day that misses a record must never be clean. Of the finished days that miss n
 counted by their reasons.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -11,9 +12,11 @@ from archive.coverage.intervals import Interval
 from archive.coverage.topology import HashRange, ShardRow
 from archive.coverage.verdict import State, Verdict, day_scope
 from archive.format.day import Day, day_of_ms
+from archive.format.read_mark import FOLDER, parse_read_mark_key
 from archive.proof.gathered import Asked
 from archive.proof.sources import Stream
 from tests.simulation.checks.bucket_view import BucketView
+from tests.simulation.services.bucket import PREFIX
 from tests.simulation.world import Violation, name
 
 if TYPE_CHECKING:
@@ -84,6 +87,21 @@ class NightlyAudit:
                 tally[f"audit: a sound day is not clean: {', '.join(night.verdict.reasons)}"] += 1
                 if self._world.trace is not None:
                     self._world.note("audit", f"{night.day}: {night.verdict}")
+
+    def count_marks(self, most: int) -> None:
+        """Check how many read marks the shards got on each day.
+
+        Raises:
+            Violation: one got more than `most`.
+        """
+        marks = (
+            parse_read_mark_key(PREFIX, key)[1] for key in self._bucket.objects if key.startswith(PREFIX + FOLDER)
+        )
+        found = Counter((mark.shard_id, day_of_ms(mark.until_ms)) for mark in set(marks))
+        for (shard_id, day), count in found.items():
+            if count > most:
+                raise Violation(f"{shard_id} got {count} read marks on {day}")
+        self._world.tally[f"checked: a day has at most {most} read marks"] += len(found)
 
     def _missing(self, scope: Interval, begin_ms: int) -> str | None:
         """Name a record that arrived in the scope and is not archived."""
