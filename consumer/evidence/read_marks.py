@@ -78,7 +78,7 @@ class ReadMarks:
 
     def _ask(self, tail: Predecessor) -> None:
         if self._walk is None:
-            if self._evidence.find_newer_mark(self._services) and not self._is_due():
+            if not self._is_due_beyond(tail):
                 return
             self._attempt_ms = self._services.stream.service_ms()
             self._walk = self._open(tail)
@@ -90,6 +90,13 @@ class ReadMarks:
         if self._keep_some(walk) and (walk.is_at_tip or self._read(walk)) and self._keep_some(walk):
             self._walk = None
             self._mark(walk)
+
+    def _is_due_beyond(self, tail: Predecessor) -> bool:
+        """Look whether a mark of a run before reaches further than what is known: redeploys need none."""
+        if not isinstance(tail, Position):
+            self._evidence.look_up_beyond(tail, self._services)
+        self._evidence.find_newer_mark(self._services)
+        return self._is_due()
 
     def _read(self, walk: "_Walk") -> bool:
         """Send one request; return whether it came to the tip."""

@@ -9,14 +9,19 @@ import time
 from collections.abc import Sequence
 
 from tests.simulation.histories.must_happen import missing
-from tests.simulation.modes import MODES, Mode, parse_modes
+from tests.simulation.modes import MODES, THINNED, Mode, parse_modes
 from tests.simulation.search import replay, search
 
 
 def main(arguments: Sequence[str]) -> int:
     """Search, or show."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--seeds", default="0..20000", metavar="A..B", help="from A to B - 1 (default: 0..20000)")
+    parser.add_argument(
+        "--seeds",
+        default="0..20000",
+        metavar="A..B",
+        help="from A to B - 1 (default: 0..20000); with several modes fewer of the long histories",
+    )
     parser.add_argument(
         "--modes", type=parse_modes, default="plain", metavar="MODE,...", help=f"of {', '.join(MODES)}, or all"
     )
@@ -30,7 +35,13 @@ def main(arguments: Sequence[str]) -> int:
     first, last = map(int, options.seeds.replace("_", "").split(".."))
     began = time.perf_counter()
     result = search(
-        first, last, options.workers, modes=options.modes, until_found=options.until_found, every=options.every
+        first,
+        last,
+        options.workers,
+        modes=options.modes,
+        until_found=options.until_found,
+        every=options.every,
+        thinned=THINNED if len(options.modes) > 1 else {},
     )
     seconds = time.perf_counter() - began
     # A fault that never occurs proves nothing.

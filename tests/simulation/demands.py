@@ -22,13 +22,13 @@ def demand_promises(mode: Mode, histories: int) -> None:
     assert not never, f"never happened: {never}"
 
 
-def demand_one_timeline(mode: Mode) -> None:
+def demand_one_timeline(mode: Mode, histories: int = 15) -> None:
     """Play some seeds twice.
 
     Raises:
         AssertionError: their timelines differ.
     """
-    for seed in range(15):
+    for seed in range(histories):
         first, _ = replay(seed, mode)
         assert first == replay(seed, mode)[0]
         assert len(first) > 1

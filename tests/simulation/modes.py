@@ -1,8 +1,10 @@
-"""The modes of histories: what is archived, and who acts on it."""
+"""The modes of histories: what is archived, who acts on it, and for how long."""
 
 from typing import Final, Literal, TypeAlias, get_args
 
-Mode: TypeAlias = Literal["plain", "claims", "watermark", "operations"]
+Mode: TypeAlias = Literal["plain", "claims", "watermark", "operations", "days", "month"]
+THINNED: Final[dict[Mode, int]] = {"days": 10, "month": 500}
+"""A long history counts as so many short ones in a search of several modes."""
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 
 

@@ -4,11 +4,13 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar, Final, NamedTuple
 
 import structlog
 
+from tests.simulation.histories.day_history import DayHistory
 from tests.simulation.histories.history import History
 from tests.simulation.histories.sharded_history import ShardedHistory
 from tests.simulation.modes import Mode
@@ -92,6 +94,8 @@ def play(task: tuple[Mode, Sequence[int]]) -> Result:
 def _history(mode: Mode, seed: int, tally: Counter[str], *, traced: bool = False) -> History:
     if mode == "plain":
         return History(seed, tally, traced=traced)
+    if mode in {"days", "month"}:
+        return DayHistory(mode, seed, tally, traced=traced)
     return ShardedHistory(mode, seed, tally, traced=traced)
 
 
@@ -106,10 +110,24 @@ def _play_one(mode: Mode, history: History) -> Finding | None:
 
 
 def play_parallel(
-    first: int, last: int, workers: int, *, chunk: int = CHUNK, modes: Sequence[Mode] = ("plain",)
+    first: int,
+    last: int,
+    workers: int,
+    *,
+    chunk: int = CHUNK,
+    modes: Sequence[Mode] = ("plain",),
+    thinned: Mapping[Mode, int] = MappingProxyType({}),
 ) -> Iterator[Result]:
-    """Play the seeds `first` to `last` - 1 of each mode in worker processes; yields chunks in their order."""
-    chunks = ((mode, range(at, min(at + chunk, last))) for at in range(first, last, chunk) for mode in modes)
+    """Play the seeds `first` to `last` - 1 of each mode in worker processes; yields chunks in their order.
+
+    Of a mode in `thinned` only every so many-th part is played: the first ones.
+    """
+    chunks = (
+        (mode, range(-(-at // part), -(-min(at + chunk, last) // part)))
+        for at in range(first, last, chunk)
+        for mode in modes
+        for part in (thinned.get(mode, 1),)
+    )
     if workers == 1:
         yield from map(play, chunks)
         return
@@ -136,12 +154,17 @@ def search(
     modes: Sequence[Mode] = ("plain",),
     until_found: bool = False,
     every: int = 0,
+    thinned: Mapping[Mode, int] = MappingProxyType({}),
 ) -> Result:
-    """Play the seeds `first` to `last` - 1 of each mode; tell on stderr how it goes every `every` (0: never)."""
+    """Play the seeds `first` to `last` - 1 of each mode; tell on stderr how it goes every `every` (0: never).
+
+    For `thinned` see `play_parallel`.
+    """
     tally: Counter[str] = Counter()
     findings: list[Finding] = []
     done, told, began = 0, 0, time.perf_counter()
-    results = play_parallel(first, last, workers, chunk=UNTIL_FOUND_CHUNK if until_found else CHUNK, modes=modes)
+    chunk = UNTIL_FOUND_CHUNK if until_found else CHUNK
+    results = play_parallel(first, last, workers, chunk=chunk, modes=modes, thinned=thinned)
     for result in results:
         done += result.histories
         tally += result.tally

@@ -36,6 +36,7 @@ class World:
         self.tally = tally
         self.trace: list[str] | None = [] if traced else None
         self.requests = 0
+        self.max_requests = MAX_REQUESTS
         self._ids = 0
 
     def new_id(self) -> str:
@@ -109,6 +110,7 @@ class Host:
         self.holdup = holdup
         self.fault_rate = fault_rate
         self.table_fault_rate = 0.0
+        self.paused = 0.0
         self.task: Task | None = None
         self.wake = 0.0
         self.opened = False
@@ -121,8 +123,8 @@ class Host:
         return int((self.world.now + self.skew) * 1000)
 
     def monotonic(self) -> float:
-        """Return seconds that count suspends and never jump."""
-        return self.world.now
+        """Return seconds that count suspends and never jump; a pause of a virtual machine they do not count."""
+        return self.world.now - self.paused
 
     def sleep(self, seconds: float) -> None:
         """Wait; others may work meanwhile."""
@@ -152,5 +154,5 @@ class Host:
         self.counts[verb] += 1
         if self.silenced:
             raise Violation(f"{self.name} sent a {verb} after it was told that its lease is lost")
-        if world.requests > MAX_REQUESTS:
+        if world.requests > world.max_requests:
             raise Violation("the processors never come to an end")

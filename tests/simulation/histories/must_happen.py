@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tests.simulation.histories.scenarios import SCENARIOS
+from tests.simulation.histories.day_scenarios import DAY_SCENARIOS, MONTH_SCENARIOS
+from tests.simulation.histories.scenarios import SCENARIOS, Scenario
 from tests.simulation.histories.sharded_scenarios import SHARDED_SCENARIOS
 from tests.simulation.modes import Mode
 
@@ -13,7 +14,7 @@ def missing(tally: Counter[str], modes: Sequence[Mode]) -> list[str]:
     """Return what ought to have happened in these modes and never did."""
     expected: set[str] = set()
     for mode in modes:
-        scenarios = SCENARIOS if mode == "plain" else SHARDED_SCENARIOS[mode]
+        scenarios = _SCENARIOS[mode]
         expected |= _EXPECTED[mode] | {f"scenario: {scenario.name}" for scenario in scenarios}
     return sorted(what for what in expected if not tally[what])
 
@@ -31,6 +32,11 @@ _TABLE: Final = {
     "stream: a shard is split",
     "stream: two shards are merged",
 }
+_SCENARIOS: Final[Mapping[Mode, Sequence[Scenario]]] = {
+    "plain": SCENARIOS,
+    "days": DAY_SCENARIOS,
+    "month": MONTH_SCENARIOS,
+} | SHARDED_SCENARIOS
 _EXPECTED: Final[Mapping[Mode, set[str]]] = {
     "plain": {
         *(f"S3: PUT {fault}" for fault in ("refused before", "503 before", "409", "answer lost", "delayed")),
@@ -110,4 +116,25 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
         "restore: SafetyRefusal",
         "restore: went through",
     },
+    "days": {
+        "audit: a day became clean",
+        "audit: a day that misses records is not clean",
+        "audit: a sound day is clean",
+        "clock: a host sleeps",
+        "clock: a machine is paused",
+        "clock: a wall clock jumps",
+        "clock: an outage",
+        "clock: an outage of one shard",
+        "read marks: end, proven",
+        "read marks: end, unproven",
+        "read marks: read, proven",
+        "read marks: read, unproven",
+        "segments: proven",
+        "segments: unproven",
+        "stream: it is resharded by midnight",
+        "stream: it was resharded before the application began",
+        "stream: retention trims",
+        "stream: the retention dips",
+    },
+    "month": {"audit: a sound day is clean", "checked: a day has at most 25 read marks", "KCL: a redeployment"},
 }

@@ -48,6 +48,8 @@ class ShardSite(Site):
         self.parents = parents
         self.keys: list[Hashable | None] = []
         self._span = Span(0, 1)
+        self.mean_hours = 1.0
+        """How long it takes until the next record arrives, on average; only histories of days ask."""
 
     @property
     def shard_id(self) -> str:

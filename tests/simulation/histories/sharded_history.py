@@ -59,6 +59,7 @@ class ShardedHistory(History):
         self.mode = mode
         self.shard_sites: list[ShardSite] = []
         self.drained: set[int] = set()
+        self.max_shards = MAX_SHARDS
         super().__init__(seed, tally, traced=traced, scenario=scenario or sharded_scenario_of(mode, seed))
         self.table = Table(self.world, self._put_in_table, self._sent_to_table)
         self.operator = Operator(self)
@@ -106,7 +107,7 @@ class ShardedHistory(History):
     def reshard(self) -> None:
         """Split a shard, or merge two neighbours."""
         opened = sorted((site for site in self.shard_sites if site.is_open), key=lambda site: site.span)
-        if len(self.shard_sites) + 2 > MAX_SHARDS:
+        if len(self.shard_sites) + 2 > self.max_shards:
             return
         at = self.rng.randrange(len(opened))
         merges = len(opened) > 1 and at + 1 < len(opened) and self.rng.random() < 0.5

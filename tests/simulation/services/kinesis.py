@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 
 from archive.format.position import Position
 from tests.fakes.shard import SHARD, FakeShard, UserRecord
+from tests.simulation.services.bucket import SIGNATURE_SECONDS
 from tests.simulation.world import Host, World
 from tests.witness.aggregate import aggregate
 
@@ -78,6 +79,7 @@ class SimStream:
         self.names_dates = not world.chance(0.1)
         self.refuses_trimmed = world.chance(0.5)
         self.fault_rate = 0.0
+        self.refuses_skew = False
         self.closed_at: float | None = None
         self.shards: list[SimStream] = [self]
         """One value of this class for each shard of the stream, this one included."""
@@ -179,6 +181,8 @@ class KinesisClient:
     def _ask(self, what: str) -> None:
         self._host.request("Kinesis")
         self._host.point("before a request to Kinesis")
+        if self._stream.shards[0].refuses_skew and abs(self._host.skew) > SIGNATURE_SECONDS:
+            raise _error("InvalidSignatureException")
         if self._host.world.chance(self._stream.fault_rate):
             self._host.world.happened("Kinesis: throttled", self._host.name)
             raise _error(

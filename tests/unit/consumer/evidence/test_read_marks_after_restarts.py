@@ -8,6 +8,7 @@ from archive.format.metadata import Continuity
 from tests.fakes.clock import START_MS
 from tests.fakes.quiet_shard import Tried, marks, quiet_shard, wait
 from tests.fakes.stream import DAY_MS
+from tests.fakes.world import World
 
 MINUTE_MS = 60_000
 
@@ -95,3 +96,16 @@ def test_redeploys_do_not_mark_what_a_mark_covers(quiet: Tried) -> None:
     assert first.from_ms == START_MS - MINUTE_MS
     assert len(others) < 25
     assert all(mark.from_ms == before.until_ms for before, mark in pairwise([first, *others]))
+
+
+def test_redeploys_do_not_mark_a_shard_without_a_record_again() -> None:
+    """Nothing is archived that the next one could stand on but the mark."""
+    world = World()
+    for _ in range(29):
+        tried = Tried(world, world.started())
+        for _ in range(10):
+            wait(tried, 300)
+        tried.worker.daemon.request_shutdown()
+    found = marks(world)
+    assert 20 < len(found) <= 25
+    assert all(mark.from_ms == before.until_ms for before, mark in pairwise(found))

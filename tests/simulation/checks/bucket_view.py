@@ -1,0 +1,68 @@
+"""The bucket as an audit of a history reads it: no faults, no time passes, one request after the other."""
+
+import random
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import NoReturn, TypeVar
+from unittest.mock import patch
+
+from archive.proof import names, stated
+from archive.proof.gathered import Asked
+from archive.proof.reading import Judged, judge_archive
+from archive.retry import Backoff
+from archive.store.objects import ListedObject, ObjectHead, StoredObject
+from archive.store.retrying import RetryingStore
+from tests.fakes.clock import ManualClock
+from tests.simulation.services.bucket import PREFIX, Bucket
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class BucketView:
+    """Implements the reading half of `archive.store.objects.ObjectStore` on a bucket as it is now."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._objects = bucket.objects
+        self._keys = sorted(bucket.objects)
+
+    def judge(self, asked: Asked) -> Judged:
+        """Judge a scope as the product does."""
+        clock = ManualClock(asked.now_ms)
+        backoff = Backoff(clock, random.Random(1), budget_seconds=1)
+        store = RetryingStore(self, lambda: backoff)
+        with ExitStack() as stack:
+            for module in (names, stated):
+                stack.enter_context(patch.object(module, "in_parallel", _one_by_one))
+            return judge_archive(store, PREFIX, asked)
+
+    def head(self, key: str) -> ObjectHead | None:
+        """Answer a HEAD."""
+        stored = self._objects.get(key)
+        if stored is None:
+            return None
+        return ObjectHead(key, len(stored.body), "e", stored.metadata, int(stored.written_at * 1000))
+
+    def get(self, key: str) -> StoredObject | None:
+        """Answer a GET."""
+        stored = self._objects.get(key)
+        return None if stored is None else StoredObject(stored.body, "e", stored.metadata)
+
+    def list_objects(self, prefix: str) -> Iterator[ListedObject]:
+        """Answer a LIST."""
+        for at in range(bisect_left(self._keys, prefix), len(self._keys)):
+            key = self._keys[at]
+            if not key.startswith(prefix):
+                return
+            stored = self._objects[key]
+            yield ListedObject(key, len(stored.body), "e", int(stored.written_at * 1000))
+
+    def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> NoReturn:
+        """Refuse: an audit writes nothing here."""
+        raise AssertionError(key, body, metadata, content_type)
+
+
+def _one_by_one(work: Callable[[T], U], items: Sequence[T], at_once: int = 1) -> list[U]:  # noqa: ARG001 - the product's
+    """Stand for `in_parallel`: threads would cost more than the answers."""
+    return [work(item) for item in items]
