@@ -8,6 +8,7 @@ from archive.coverage.chain import Doubt, Reason
 from archive.coverage.intervals import Interval
 from archive.coverage.shard_coverage import Gap
 from archive.coverage.verdict import ShardVerdict, State, Verdict
+from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS, iso_time
 from consumer.archived.application import read_application
 from consumer.status.coverage import CoverageWatch, describe
@@ -74,16 +75,36 @@ def test_a_doubt_about_the_streams_shape_is_the_streams() -> None:
     assert [open_time.shard for open_time in found.unproven] == [""]
 
 
-def test_an_archive_from_before_the_evidence_is_proven_nowhere() -> None:
-    """Unknown, with the reason, on the screen too; never wrongly proven."""
+def test_an_archive_is_proven_as_far_as_its_evidence() -> None:
+    """To a minute before its last segment's, and farther with a read mark; on the screen too."""
     scene = StatusScene(LEASE)
     scene.archive(NOW - 100)
+    coverage = scene.report().coverage
+    assert coverage is not None
+    assert (coverage.since, coverage.until, coverage.shards) == (at(0), at(19), {S0: at(19)})
+    (open_time,) = coverage.unproven
+    assert (open_time.shard, open_time.begins) == (S0, at(19))
+
+    scene.read_on(S0, (NOW - 30) * MINUTE_MS)
+    report = scene.report()
+    assert report.coverage is not None
+    assert (report.coverage.until, report.coverage.unproven) == (at(90), [])
+    screen = Console(width=200, color_system=None, record=True, file=io.StringIO())
+    screen.print(render(report))
+    assert "proven: all that arrived until 2026-11-21 09:46 is archived once" in screen.export_text()
+
+
+def test_an_archive_from_before_the_evidence_is_proven_nowhere() -> None:
+    """Unknown, with the reason; never wrongly proven."""
+    scene = StatusScene(LEASE)
+    scene.archive(NOW - 100, continuity=Continuity.UNPROVEN)
     report = scene.report()
     assert report.coverage is not None
     assert report.coverage.until is None
+    assert "unproven" in report.coverage.unproven[0].reasons[0]
     screen = Console(width=200, color_system=None, record=True, file=io.StringIO())
     screen.print(render(report))
-    assert f"proven: nothing since {report.coverage.since[:16].replace('T', ' ')}" in screen.export_text()
+    assert "proven: nothing since 2026-11-21 08:16" in screen.export_text()
 
 
 def test_nothing_is_judged_that_nobody_asks_for() -> None:
