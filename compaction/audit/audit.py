@@ -12,7 +12,6 @@ from compaction.audit.coverage import judge_coverage
 from compaction.audit.dropped import check_dropped
 from compaction.audit.evidence import Evidence
 from compaction.audit.originals import Originals
-from compaction.audit.sight import Sight, look
 from compaction.audit.stream_level import StreamResult, check_stream
 from compaction.inventory.heads import head_rows, sort_out
 from compaction.inventory.inventory import Inventory, list_day
@@ -22,6 +21,7 @@ from compaction.inventory.segments import Fields
 from compaction.inventory.tombstones import expired_before, is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import check_begun, scope_end
+from compaction.job.sight import Sight, look
 from compaction.producers.copies import CollectedIds, Copies, collect_ids, resolve
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.producers.findings import ids_check, producer_findings

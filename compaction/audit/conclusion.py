@@ -16,19 +16,19 @@ from compaction.audit.coverage import Coverage
 from compaction.audit.equation import Rows, balance
 from compaction.audit.evidence import Evidence
 from compaction.audit.lines import check_lines, repeat_findings
-from compaction.audit.sight import Sight
 from compaction.inventory.inventory import Inventory
 from compaction.inventory.segments import Described
 from compaction.inventory.tombstones import key_of
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import begins_ms, is_settled
+from compaction.job.sight import Sight
 from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.merging import Repeat
 from compaction.tasks.task import Part
 from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, judge
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
 
-_BY_LINES: Final = frozenset(
+BY_LINES: Final = frozenset(
     {
         Code.DUPLICATE_RECORD,
         Code.OUT_OF_ORDER,
@@ -226,7 +226,7 @@ def _checks(
     for code in Code:
         hits = [hit for hit in found if hit.code == code.value]
         asked = not (
-            (code in _BY_LINES and options.level == "inventory")
+            (code in BY_LINES and options.level == "inventory")
             or (code in _BY_STREAM and not was_compared)
             or (code is Code.PRODUCER_DUPLICATE and not examined.producers.checks)
             or code in _ELSEWHERE

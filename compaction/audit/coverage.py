@@ -26,10 +26,10 @@ from archive.coverage.verdict import ShardVerdict, Verdict
 from archive.format.minute import iso_time
 from archive.proof.gathered import Asked
 from archive.proof.reading import Judged, judge_facts, read_facts
-from compaction.audit.sight import Sight
 from compaction.inventory.segments import Described
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import begins_ms
+from compaction.job.sight import Sight
 from compaction.verdict.findings import Code, Finding, Severity, finding
 
 _SHADOWS: Final = frozenset(
