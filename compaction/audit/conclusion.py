@@ -13,9 +13,8 @@ from archive.format.minute import iso_time
 from archive.store.published import RULES
 from compaction.audit.chains import Chains, shard_rows
 from compaction.audit.coverage import Coverage
-from compaction.audit.equation import Rows, balance
 from compaction.audit.evidence import Evidence
-from compaction.audit.lines import check_lines, repeat_findings
+from compaction.audit.lines import Rows, balance, check_lines, repeat_findings
 from compaction.inventory.inventory import Inventory
 from compaction.inventory.segments import Described
 from compaction.inventory.tombstones import key_of
@@ -84,6 +83,11 @@ class Examined(NamedTuple):
         return self.sight.inventory
 
     @property
+    def of_objects(self) -> list[Finding]:
+        """What was found of objects by themselves, and of the links between them."""
+        return of_objects(self.sight, self.described, self.chains)
+
+    @property
     def about_chains(self) -> list[Finding]:
         """What was found of the links between segments, and of times that nothing proves."""
         links = [about for result in self.chains.results.values() for about in result.findings]
@@ -93,6 +97,12 @@ class Examined(NamedTuple):
     def repeated(self) -> int:
         """Lines too many."""
         return sum(repeat.surplus for repeat in self.repeats)
+
+
+def of_objects(sight: Sight, described: Described, chains: Chains) -> list[Finding]:
+    """Return what was found of objects by themselves, and of the links between them."""
+    of_chains = [about for result in chains.results.values() for about in result.findings]
+    return [*described.findings, *sight.markers.findings, *of_chains]
 
 
 def conclude(

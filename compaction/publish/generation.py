@@ -192,6 +192,11 @@ def is_judged_by_these_rules(pointer: Pointer, manifest: Manifest) -> bool:
     return pointer.rules == manifest.rules == RULES
 
 
+def is_judged_today(pointer: Pointer) -> bool:
+    """Tell whether a pointer's verdict was given by today's rules."""
+    return pointer.rules == RULES
+
+
 def files_of(parts: Sequence[tuple[str, int, int]]) -> tuple[File, ...]:
     """Return the files of (key, rows, bytes), by key."""
     return tuple(File(key=key, rows=rows, bytes=size) for key, rows, size in sorted(parts))
