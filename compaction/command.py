@@ -13,6 +13,7 @@ from rich.console import Console
 
 from archive.aws import client_config, make_dynamodb_client, make_kinesis_client
 from archive.clock import Clock, SystemClock, new_id, new_random
+from archive.errors import SettingsError
 from archive.format.day import Day, day_of_ms
 from archive.format.minute import iso_time
 from archive.logs import configure_logging
@@ -32,6 +33,7 @@ from compaction.job.settings import JobSettings, load_job_settings
 from compaction.producers.day_before import look_back
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
+from compaction.recheck import days_to_recheck
 from compaction.report.screen import progress_bar, show_audit
 from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
 from compaction.spark.engine import SparkEngine
@@ -89,6 +91,8 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     """
     now_ms = SystemClock().now_ms()
     days, so_far_ms = request.days(day_of_ms(now_ms)), parse_so_far(request.so_far, now_ms)
+    if request.recheck is not None and (request.recheck < 0 or so_far_ms is not None):
+        raise SettingsError("--recheck takes a number of days, and days that are over", next_step="drop --so-far")
     event_id, table = request.checked_event_id(), request.checked_table()
     settings = load_job_settings(request.file, environ)
     configure_logging("info" if not sys.stderr.isatty() else "warning")
@@ -107,7 +111,8 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     verdicts: list[Verdict] = []
     opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
     with _context(settings, "compact", request.master) as context, opened as day_table:
-        for day in days:
+        again = [] if request.recheck is None else days_to_recheck(context, out, request.recheck)
+        for day in sorted({*days, *again}):
             if request.dry_run:
                 _show_plan(context, day, audit_options, out)
                 continue

@@ -5,15 +5,24 @@ from typing import Final, NamedTuple
 
 from archive.errors import StoreError
 from archive.format.day import Day
+from archive.proof.stated import read_statements
 from archive.store.places import StorePrefix
 from compaction.audit.chains import join, known_spans
-from compaction.audit.conclusion import DayResult, Examined, ProducerDuplicates, conclude, expired, unreadable
+from compaction.audit.conclusion import (
+    DayResult,
+    Examined,
+    ProducerDuplicates,
+    conclude,
+    expired,
+    of_objects,
+    unreadable,
+)
 from compaction.audit.coverage import judge_coverage
 from compaction.audit.dropped import check_dropped
 from compaction.audit.evidence import Evidence
 from compaction.audit.originals import Originals
-from compaction.audit.sight import Sight, look
 from compaction.audit.stream_level import StreamResult, check_stream
+from compaction.audit.stream_marks import facts_of, store_marks, stream_mark
 from compaction.inventory.heads import head_rows, sort_out
 from compaction.inventory.inventory import Inventory, list_day
 from compaction.inventory.memory import collector_paused
@@ -22,6 +31,7 @@ from compaction.inventory.segments import Fields
 from compaction.inventory.tombstones import expired_before, is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import check_begun, scope_end
+from compaction.job.sight import Sight, look
 from compaction.producers.copies import CollectedIds, Copies, collect_ids, resolve
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.producers.findings import ids_check, producer_findings
@@ -82,6 +92,7 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
                 break
             examined = examined._replace(is_in_motion=attempt == LOOKS)
         further = _against_stream(context, examined, options)
+        examined = _with_stream(context, examined, further, options)
     except StoreError as exc:
         return unreadable(context, day, options, exc)
     audit = conclude(context, examined, options, None, further.findings, further.checks)
@@ -111,6 +122,23 @@ def _against_stream(context: JobContext, examined: Examined, options: AuditOptio
     return check_stream(context, context.stream(), examined.inventory, segments, markers, options.shard)
 
 
+def _with_stream(context: JobContext, examined: Examined, compared: StreamResult, options: AuditOptions) -> Examined:
+    """Write down what a comparison with the stream proves, and judge by that, too."""
+    if not compared.shards:
+        return examined
+    prefix, sight, facts = context.place.prefix, examined.sight, examined.coverage.judged.facts
+    marks = [
+        stream_mark(facts_of(facts.shards, shard), facts.asked.scope, *read, writer=context.new_id())
+        for shard, read in compared.shards.items()
+    ]
+    store_marks(context.archive, prefix, [mark for mark in marks if mark is not None])
+    statements = read_statements(context.archive, prefix, sight.markers.statements.marks)
+    sight = sight._replace(markers=sight.markers._replace(statements=statements))
+    known = [*examined.of_objects, *compared.findings]
+    coverage = judge_coverage(context, sight, examined.described, options, known)
+    return examined._replace(sight=sight, coverage=coverage)
+
+
 @collector_paused()
 def examine(
     context: JobContext,
@@ -133,8 +161,7 @@ def examine(
     read = _read(context, inventory, options, write, before)
     described = sort_out(context.archive, inventory, read.metadata)
     chains = join(context.archive, inventory, described, evidence, lookback_days=options.lookback_days)
-    of_chains = [about for result in chains.results.values() for about in result.findings]
-    known = [*described.findings, *sight.markers.findings, *of_chains]
+    known = of_objects(sight, described, chains)
     coverage = judge_coverage(context, sight, described, options, known)
     examined = Examined(sight, described, chains, evidence, coverage, read.facts)
     return examined if read.facts is None else _join_lines(context, examined, read, options, write)

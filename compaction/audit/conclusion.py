@@ -13,22 +13,21 @@ from archive.format.minute import iso_time
 from archive.store.published import RULES
 from compaction.audit.chains import Chains, shard_rows
 from compaction.audit.coverage import Coverage
-from compaction.audit.equation import Rows, balance
 from compaction.audit.evidence import Evidence
-from compaction.audit.lines import check_lines, repeat_findings
-from compaction.audit.sight import Sight
+from compaction.audit.lines import Rows, balance, check_lines, repeat_findings
 from compaction.inventory.inventory import Inventory
 from compaction.inventory.segments import Described
 from compaction.inventory.tombstones import key_of
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import begins_ms, is_settled
+from compaction.job.sight import Sight
 from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.merging import Repeat
 from compaction.tasks.task import Part
 from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, judge
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
 
-_BY_LINES: Final = frozenset(
+BY_LINES: Final = frozenset(
     {
         Code.DUPLICATE_RECORD,
         Code.OUT_OF_ORDER,
@@ -84,6 +83,11 @@ class Examined(NamedTuple):
         return self.sight.inventory
 
     @property
+    def of_objects(self) -> list[Finding]:
+        """What was found of objects by themselves, and of the links between them."""
+        return of_objects(self.sight, self.described, self.chains)
+
+    @property
     def about_chains(self) -> list[Finding]:
         """What was found of the links between segments, and of times that nothing proves."""
         links = [about for result in self.chains.results.values() for about in result.findings]
@@ -93,6 +97,12 @@ class Examined(NamedTuple):
     def repeated(self) -> int:
         """Lines too many."""
         return sum(repeat.surplus for repeat in self.repeats)
+
+
+def of_objects(sight: Sight, described: Described, chains: Chains) -> list[Finding]:
+    """Return what was found of objects by themselves, and of the links between them."""
+    of_chains = [about for result in chains.results.values() for about in result.findings]
+    return [*described.findings, *sight.markers.findings, *of_chains]
 
 
 def conclude(
@@ -226,7 +236,7 @@ def _checks(
     for code in Code:
         hits = [hit for hit in found if hit.code == code.value]
         asked = not (
-            (code in _BY_LINES and options.level == "inventory")
+            (code in BY_LINES and options.level == "inventory")
             or (code in _BY_STREAM and not was_compared)
             or (code is Code.PRODUCER_DUPLICATE and not examined.producers.checks)
             or code in _ELSEWHERE

@@ -23,13 +23,14 @@ from archive.coverage.evidence import Link, segment_link
 from archive.coverage.intervals import FOREVER, Interval
 from archive.coverage.shard_coverage import Gap
 from archive.coverage.verdict import ShardVerdict, Verdict
+from archive.format.coverage_markers import UNDELIVERED
 from archive.format.minute import iso_time
 from archive.proof.gathered import Asked
 from archive.proof.reading import Judged, judge_facts, read_facts
-from compaction.audit.sight import Sight
 from compaction.inventory.segments import Described
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import begins_ms
+from compaction.job.sight import Sight
 from compaction.verdict.findings import Code, Finding, Severity, finding
 
 _SHADOWS: Final = frozenset(
@@ -77,6 +78,7 @@ def judge_coverage(
     if options.shard is None:
         told |= {about.shard for about in found}
         found += _doubt_findings(judged.verdict, begin_ms, {shard for shard in told if shard})
+    found += _undelivered(context, sight, options)
     known_problems = set(sight.markers.statements.problems)
     found += [
         finding(Code.FOREIGN_OBJECT, problem.why, keys=[problem.key])
@@ -84,6 +86,20 @@ def judge_coverage(
         if problem not in known_problems
     ]
     return Coverage(judged, tuple(found))
+
+
+def _undelivered(context: JobContext, sight: Sight, options: AuditOptions) -> list[Finding]:
+    """Tell of records that KCL would not deliver, and that are kept: worth a look, and no loss of ours."""
+    folder = f"{context.place.prefix}{UNDELIVERED}{sight.inventory.day}/"
+    keys: dict[str, list[str]] = defaultdict(list)
+    for key in context.archive.keys(folder):
+        keys[key.removeprefix(folder).partition("/")[0]].append(key)
+    message = "KCL would not deliver these records: aggregates that are empty, malformed, or of another shard's keys"
+    return [
+        finding(Code.UNDELIVERED, message, severity="warning", shard=shard, keys=found, count=len(found))
+        for shard, found in sorted(keys.items())
+        if options.shard in {None, shard}
+    ]
 
 
 class _Keys:

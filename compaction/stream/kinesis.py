@@ -1,8 +1,10 @@
 """The stream itself, read again from Kinesis."""
 
 import random
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from archive.aws import KINESIS, ask
 from archive.clock import Clock
@@ -50,6 +52,20 @@ class ListedShards(NamedTuple):
     created_ms: int
     rows: tuple[ShardRow, ...]
     closed: frozenset[str]
+
+
+@dataclass
+class ReadLog:
+    """What is known of one reading: of which time it began, and the service's times (Date), None where it named none.
+
+    `asked_ms` is from before the first record was asked for, `answered_ms` from the last answer; `oldest_ms` is when
+    the first record that came had arrived, whether or not it was asked for.
+    """
+
+    since_ms: int = 0
+    asked_ms: int | None = None
+    answered_ms: int | None = None
+    oldest_ms: int | None = None
 
 
 class StreamReader:
@@ -114,23 +130,28 @@ class StreamReader:
                 closed.add(shard["ShardId"])
         return ListedShards(summary["StreamARN"], created_ms, tuple(rows), frozenset(closed))
 
-    def read(self, shard_id: str, begin_ms: int, end_ms: int) -> Iterator[Sent]:
+    def read(self, shard_id: str, begin_ms: int, end_ms: int, log: ReadLog | None = None) -> Iterator[Sent]:
         """Yield the user records of a shard that arrived in [begin, end), in the shard's order.
 
-        Reading ends at a record that arrived well after `end`, at the shard's end, or at its tip.
+        Reading ends at a record that arrived well after `end`, at the shard's end, or at its tip. `log` is filled in.
         """
+        log = log or ReadLog()
+        log.since_ms = begin_ms
         request = {"StreamName": self._name, "ShardId": shard_id, "ShardIteratorType": "AT_TIMESTAMP"}
         at_seconds = max(0, begin_ms - _MARGIN_MS) / 1000
         found = self._ask(
             lambda: self._client.get_shard_iterator(**request, Timestamp=at_seconds),  # type: ignore[arg-type]
             f"GetShardIterator of {shard_id}",
         )
+        log.asked_ms = _date_ms(found)
         iterator: str | None = found["ShardIterator"]
         empty_at_tip = 0
         while iterator and empty_at_tip < _EMPTY_AT_TIP:
             answer = self._page(shard_id, iterator)
+            log.answered_ms = _date_ms(answer)
             for record in answer["Records"]:
                 arrival_ms = round(record["ApproximateArrivalTimestamp"].timestamp() * 1000)
+                log.oldest_ms = arrival_ms if log.oldest_ms is None else log.oldest_ms
                 if arrival_ms >= end_ms + _MARGIN_MS:
                     return
                 if begin_ms <= arrival_ms < end_ms:
@@ -168,3 +189,12 @@ class StreamReader:
     def _ask(self, request: Callable[[], T], what: str) -> T:
         backoff = Backoff(self._clock, self._rng, budget_seconds=self._budget_seconds, first_seconds=0.25)
         return ask(request, f"{what} of stream {self._name!r}", backoff, KINESIS)
+
+
+def _date_ms(answer: Mapping[str, Any]) -> int | None:
+    """Return the Date of an answer; None where it has none that can be read."""
+    text = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date", "")
+    try:
+        return int(parsedate_to_datetime(text).timestamp() * 1000)
+    except (TypeError, ValueError, OverflowError):
+        return None

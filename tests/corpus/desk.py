@@ -76,6 +76,10 @@ class Desk:
         """Let a file of the output be written at another time."""
         os.utime(self.storage.uri(key), ns=(modified_ms * 1_000_000,) * 2)
 
+    def age_raw(self, key: str, modified_ms: int) -> None:
+        """Let an object of the archive be written at another time."""
+        os.utime(self.raw / key, ns=(modified_ms * 1_000_000,) * 2)
+
     def _retrying(self, storage: Storage) -> RetryingStorage:
         return RetryingStorage(storage, self.context().archive.new_backoff)
 

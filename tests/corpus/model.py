@@ -6,6 +6,7 @@ The whole model follows every rule of the format. `tests.corpus.defects` breaks 
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import NamedTuple
 
 from archive.coverage.evidence import segment_link
@@ -201,8 +202,8 @@ def _marks(shard: Shard, day: Day) -> Iterator[ReadMark]:
     if named > tail.last:  # what they read behind is gone
         from_ms = day.end_ms - MINUTE_MS
     read_ms, end_ms = day.end_ms + 5 * MINUTE_MS, day.end_ms + 9 * MINUTE_MS
-    if shard.end is not None and shard.end.written_at < str(day):
-        end_ms = from_ms + MINUTE_MS
+    if shard.end is not None and shard.end.written_at < str(day.shift(1)):
+        end_ms = max(from_ms, parse_iso_ms(shard.end.written_at) - MINUTE_MS)
     if shard.end is not None:
         continuity = Continuity.PROVEN if shard.end.proof == "read" else Continuity.UNPROVEN
         if end_ms > read_ms:
@@ -210,6 +211,11 @@ def _marks(shard: Shard, day: Day) -> Iterator[ReadMark]:
         yield ReadMark(shard.shard_id, MarkKind.END, continuity, from_ms, end_ms, named, "reader-2")
     else:
         yield ReadMark(shard.shard_id, MarkKind.READ, Continuity.PROVEN, from_ms, read_ms, named, "reader-3")
+
+
+def parse_iso_ms(text: str) -> int:
+    """Return the epoch milliseconds of a time as markers have it."""
+    return int(datetime.fromisoformat(text).timestamp() * 1000)
 
 
 def chain_first(shard: Shard) -> Position:

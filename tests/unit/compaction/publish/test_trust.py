@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -11,11 +12,14 @@ from archive.errors import OutcomeUnknown
 from archive.store.published import RULES
 from compaction.publish.generation import Manifest, Pointer
 from compaction.publish.publisher import GRACE_MS
-from compaction.rewrite import Compacted, publishable
 from compaction.tasks.task import Order, TaskResult
+from compaction.verdict.publishable import publishable
 from tests.corpus.auditing import in_process
 from tests.corpus.desk import DAY, Desk, unproven
 from tests.fakes.failing_storage import Crash, FailingStorage
+
+if TYPE_CHECKING:
+    from compaction.rewrite import Compacted
 
 
 @pytest.fixture
