@@ -62,7 +62,11 @@ def consume(path: Path, environ: Mapping[str, str], state_folder: Path | None) -
     lock = lock_worker(state, worker_id, clock)
     metrics = _metrics(loaded.settings)
     readers = ReaderPoll(
-        ReaderWatch(worker_id, may_take_more="maxLeasesForWorker" not in loaded.kcl),
+        ReaderWatch(
+            worker_id,
+            may_take_more="maxLeasesForWorker" not in loaded.kcl,
+            failover_seconds=failover_seconds(loaded),
+        ),
         _lease_table(loaded, clock, budget_seconds=_POLL_SECONDS),
         clock,
         failover_seconds=failover_seconds(loaded),

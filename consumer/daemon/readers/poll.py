@@ -1,7 +1,7 @@
 """Looking at the lease table while a daemon runs, from a thread of its own, and what is done about what is found."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import structlog
@@ -10,7 +10,7 @@ from archive.clock import Clock
 from archive.errors import MinutebookError, SafetyRefusal
 from consumer.daemon.processor_log import ProcessorEvent
 from consumer.daemon.readers.rules import Finding, Look, ReaderWatch, used_twice
-from consumer.leases.rows import LeaderLock, LeaseRows
+from consumer.leases.rows import LeaderLock, Lease, LeaseRows
 
 POLL_SECONDS: Final = 15.0
 _JOIN_SECONDS: Final = 2
@@ -136,10 +136,9 @@ class ReaderPoll:
             TableUnavailable, TableRefused: nothing was seen.
         """
         lock = self._table.leader()
-        rows = self._table.read() if self._initialised.is_set() else None
+        leases = self._read() if self._initialised.is_set() else None
         # The processors after the rows: one that has just opened its shard counts.
-        seen = opened() if rows is not None else frozenset()
-        leases = {} if rows is None else rows.leases
+        seen = opened() if leases is not None else frozenset()
         findings = self._watch.look(Look(self._clock.monotonic(), leases, lock, seen))
         if stop is not None and stop.is_set():
             return 0
@@ -147,7 +146,11 @@ class ReaderPoll:
             self._act(finding)
         if self._on_unread is not None:
             self._on_unread(len({finding.shard for finding in findings if finding.shard}))
-        return max(self._poll_seconds, len(leases) / _ROWS_A_SECOND)
+        return max(self._poll_seconds, len(leases or ()) / _ROWS_A_SECOND)
+
+    def _read(self) -> Mapping[str, Lease]:
+        rows = self._table.read()
+        return {} if rows is None else rows.leases
 
     def _act(self, finding: Finding) -> None:
         if finding.lock is not None:
