@@ -100,6 +100,14 @@ class ReaderWatch:
         self._gone.clear()
         self._read.clear()
 
+    def seen_lock(self) -> tuple[LeaderLock, float] | None:
+        """Return the lock as it was seen last, and since when it is like that."""
+        return None if self._lock is None else (self._lock.value, self._lock.since)
+
+    def remember_lock(self, lock: LeaderLock, since: float) -> None:
+        """Go on where an earlier supervisor of this host has ended."""
+        self._lock = _Still(lock, since)
+
     def look(self, look: Look) -> list[Finding]:
         """Take what is seen now; return what has been left alone for too long."""
         dead_lock, leases = self._dead_lock(look), look.leases

@@ -16,6 +16,7 @@ _ARCHIVER: Final = "consumer/processor/archiver.py"
 
 _STARTS: Final = "tests/unit/consumer/archived/test_application.py"
 _RULES_TESTS: Final = "tests/unit/consumer/daemon/readers/test_rules.py"
+_LOCK_TESTS: Final = "tests/unit/consumer/daemon/readers/test_lock_memory.py"
 _POLL_TESTS: Final = "tests/unit/consumer/daemon/readers/test_poll.py"
 _HISTORIES: Final = (
     "tests/simulation/coordinator/test_coordinator.py::test_every_shard_is_read_again_and_somebody_says_so"
@@ -51,6 +52,16 @@ SUPERVISION: Final = (
         "the lock is forgotten with each daemon",
         Change(_RULES, "        self._ours.clear()\n", "        self._lock = None\n        self._ours.clear()\n"),
         tests=(f"{_RULES_TESTS}::test_a_lock_that_does_not_move_is_dead",),
+    ),
+    Mutation(
+        "the lock is forgotten with each supervisor",
+        Change(_POLL, "            watch.remember_lock(*recalled)\n", "            pass\n"),
+        tests=(f"{_LOCK_TESTS}::test_a_dead_lock_is_removed_in_time_whatever_is_restarted",),
+    ),
+    Mutation(
+        "seconds of another start of the host count",
+        Change("consumer/daemon/readers/lock_memory.py", "note.boot != self._boot or ", ""),
+        tests=(f"{_LOCK_TESTS}::test_seconds_of_another_start_count_for_nothing",),
     ),
     Mutation(
         "a dead lock is left to KCL",
