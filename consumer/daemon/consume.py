@@ -20,6 +20,7 @@ from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import daemon_command
 from consumer.daemon.properties import effective_properties, processor_command
+from consumer.daemon.readers.lock_memory import lock_memory
 from consumer.daemon.readers.poll import ReaderPoll
 from consumer.daemon.readers.rules import ReaderWatch
 from consumer.daemon.restart_policy import RestartLimits
@@ -62,11 +63,16 @@ def consume(path: Path, environ: Mapping[str, str], state_folder: Path | None) -
     lock = lock_worker(state, worker_id, clock)
     metrics = _metrics(loaded.settings)
     readers = ReaderPoll(
-        ReaderWatch(worker_id, may_take_more="maxLeasesForWorker" not in loaded.kcl),
+        ReaderWatch(
+            worker_id,
+            may_take_more="maxLeasesForWorker" not in loaded.kcl,
+            failover_seconds=failover_seconds(loaded),
+        ),
         _lease_table(loaded, clock, budget_seconds=_POLL_SECONDS),
         clock,
         failover_seconds=failover_seconds(loaded),
         on_unread=None if metrics is None else metrics.set_unread,
+        memory=lock_memory(state / f"{file_name(worker_id)}.leader"),
     )
     effective = state / f"{file_name(worker_id)}.properties"
     values_from = partial(

@@ -1,7 +1,7 @@
 """Looking at the lease table while a daemon runs, from a thread of its own, and what is done about what is found."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import structlog
@@ -9,8 +9,9 @@ import structlog
 from archive.clock import Clock
 from archive.errors import MinutebookError, SafetyRefusal
 from consumer.daemon.processor_log import ProcessorEvent
+from consumer.daemon.readers.lock_memory import LockMemory, SeenLock
 from consumer.daemon.readers.rules import Finding, Look, ReaderWatch, used_twice
-from consumer.leases.rows import LeaderLock, LeaseRows
+from consumer.leases.rows import LeaderLock, Lease, LeaseRows
 
 POLL_SECONDS: Final = 15.0
 _JOIN_SECONDS: Final = 2
@@ -40,6 +41,7 @@ class ReaderPoll:
     """Looks for shards without a reader while a daemon runs.
 
     `doom` is set when the daemon must be started again. `on_unread` is told how many shards are without a reader.
+    `memory` keeps since when the leader's lock is seen, for the supervisor after this one.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class ReaderPoll:
         failover_seconds: float,
         on_unread: Callable[[int], None] | None = None,
         poll_seconds: float = POLL_SECONDS,
+        memory: LockMemory | None = None,
     ) -> None:
         self.doom: ProcessorEvent | None = None
         self._watch = watch
@@ -59,6 +62,10 @@ class ReaderPoll:
         self._failover_seconds = failover_seconds
         self._on_unread = on_unread
         self._poll_seconds = poll_seconds
+        self._memory = memory
+        recalled = None if memory is None else memory.recall(clock.monotonic())
+        if recalled is not None:
+            watch.remember_lock(*recalled)
         self._stop = threading.Event()
         self._initialised = threading.Event()
         self._thread: threading.Thread | None = None
@@ -136,18 +143,24 @@ class ReaderPoll:
             TableUnavailable, TableRefused: nothing was seen.
         """
         lock = self._table.leader()
-        rows = self._table.read() if self._initialised.is_set() else None
+        leases = self._read() if self._initialised.is_set() else None
         # The processors after the rows: one that has just opened its shard counts.
-        seen = opened() if rows is not None else frozenset()
-        leases = {} if rows is None else rows.leases
-        findings = self._watch.look(Look(self._clock.monotonic(), leases, lock, seen))
+        read = opened() if leases is not None else frozenset()
+        findings = self._watch.look(Look(self._clock.monotonic(), leases, lock, read))
         if stop is not None and stop.is_set():
             return 0
+        seen = self._watch.seen_lock()
+        if self._memory is not None and seen is not None:
+            self._memory.keep(SeenLock(*seen))
         for finding in findings:
             self._act(finding)
         if self._on_unread is not None:
             self._on_unread(len({finding.shard for finding in findings if finding.shard}))
-        return max(self._poll_seconds, len(leases) / _ROWS_A_SECOND)
+        return max(self._poll_seconds, len(leases or ()) / _ROWS_A_SECOND)
+
+    def _read(self) -> Mapping[str, Lease]:
+        rows = self._table.read()
+        return {} if rows is None else rows.leases
 
     def _act(self, finding: Finding) -> None:
         if finding.lock is not None:

@@ -5,7 +5,8 @@
     a lease of ours, no processor of ours has opened it     restart
       and while our daemon was dead, its counter moved      give up (6): another daemon has our worker id
     a lease whose counter does not move: nobody renews it   restart, if we lead or nobody does, and may take more
-    a shard that we read, whose row is gone                 restart
+    a lease that moves from hand to hand                    only told
+    a row that is gone, of a shard that is not finished     KCL makes it anew in its own time; then restart
     a leader's lock whose version does not move             the lock is removed
 
 A shard whose parents are not finished waits for them, and a finished one needs no reader. KCL renews a lease every
@@ -15,9 +16,9 @@ awslabs/amazon-kinesis-client#1803, #1673 (the lock), #1669 (assignment has ende
 row that was deleted), and a lease row that KCL cannot open.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from consumer.leases.rows import LeaderLock, Lease
 
@@ -25,15 +26,23 @@ PATIENCE_SECONDS: Final = 120.0
 """A reader within 150 s: KCL's own time, and what two looks take."""
 LOCK_SECONDS: Final = 110.0
 """Three times its holder should have moved it. KCL takes it over after 120 s, if one daemon lives for so long."""
+ROW_SECONDS: Final = 900.0
+"""KCL's leader looks for holes in the hash keys every two minutes, and acts on the third time."""
+HANDOVER_SECONDS: Final = 60.0
+"""What a worker that has just become the leader takes to give away what nobody renews."""
 
+V = TypeVar("V")
 Act = Literal["restart", "release_lock", "tell"]
 
 
 class Look(NamedTuple):
-    """What was seen at one time, on the monotonic clock. `opened`: the shards that living processors have opened."""
+    """What was seen at one time, on the monotonic clock. `opened`: the shards that living processors have opened.
+
+    `leases` is None where nobody looked: before the daemon is initialised it makes its tables.
+    """
 
     at: float
-    leases: Mapping[str, Lease]
+    leases: Mapping[str, Lease] | None
     lock: LeaderLock | None
     opened: frozenset[str]
 
@@ -50,49 +59,77 @@ class Finding(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Still:
+class _Still(Generic[V]):
     """A value, and since when it is seen."""
 
-    value: object
+    value: V
     since: float
+
+
+class _Read(NamedTuple):
+    """When a shard was seen to be read last, and what its row was at `at`, from when renewals are counted."""
+
+    since: float
+    owner: str | None
+    counter: int
+    at: float
 
 
 @dataclass(slots=True)
 class ReaderWatch:
-    """What one supervisor has seen. `begin` with each daemon; the lock is remembered over all of them.
+    """What one supervisor has seen. `begin` with each daemon; lock and rows are remembered over all of them.
 
     `may_take_more`: no property bounds how many leases our daemon holds.
     """
 
     worker_id: str
     may_take_more: bool = True
-    _lock: _Still | None = None
+    failover_seconds: float = 10.0
+    _lock: _Still[LeaderLock] | None = None
+    _led_since: float | None = None
     _ours: dict[str, float] = field(default_factory=dict)
-    _counters: dict[str, _Still] = field(default_factory=dict)
+    _counters: dict[str, _Still[tuple[int, str | None]]] = field(default_factory=dict)
     _gone: dict[str, float] = field(default_factory=dict)
-    _counted_by: dict[str, int] = field(default_factory=dict)
+    _known: set[str] = field(default_factory=set)
+    _read: dict[str, _Read] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Forget what was seen of the leases: a new daemon has its own time to take them."""
         self._ours.clear()
         self._counters.clear()
         self._gone.clear()
+        self._read.clear()
+
+    def seen_lock(self) -> tuple[LeaderLock, float] | None:
+        """Return the lock as it was seen last, and since when it is like that."""
+        return None if self._lock is None else (self._lock.value, self._lock.since)
+
+    def remember_lock(self, lock: LeaderLock, since: float) -> None:
+        """Go on where an earlier supervisor of this host has ended."""
+        self._lock = _Still(lock, since)
 
     def look(self, look: Look) -> list[Finding]:
         """Take what is seen now; return what has been left alone for too long."""
-        waiting = {shard: lease for shard, lease in look.leases.items() if needs_reader(lease, look.leases)}
-        return [
-            *self._dead_lock(look),
+        dead_lock, leases = self._dead_lock(look), look.leases
+        if leases is None:
+            return dead_lock
+        waiting = {shard: lease for shard, lease in leases.items() if needs_reader(lease, leases)}
+        found = [
+            *dead_lock,
             *self._unopened(look, waiting),
             *self._unrenewed(look, waiting),
-            *self._rowless(look),
+            *self._rowless(look, leases),
         ]
+        return [*found, *self._unread(look, waiting, {finding.shard for finding in found})]
 
     def _dead_lock(self, look: Look) -> list[Finding]:
+        seen = None if self._lock is None else self._lock.value
+        if (None if seen is None else seen.owner) != (None if look.lock is None else look.lock.owner):
+            self._led_since = look.at
         if look.lock is None:
             self._lock = None
             return []
-        if self._lock is None or self._lock.value != look.lock:
+        if self._lock is None or seen != look.lock:
             self._lock = _Still(look.lock, look.at)
         still = look.at - self._lock.since
         if still < LOCK_SECONDS:
@@ -131,7 +168,8 @@ class ReaderWatch:
             counters[shard] = before if before is not None and before.value == value else _Still(value, look.at)
         self._counters = counters
         leads = look.lock is None or look.lock.owner == self.worker_id
-        act: Act = "restart" if leads and self.may_take_more else "tell"
+        is_new = self._led_since is not None and look.at - self._led_since < HANDOVER_SECONDS
+        act: Act = "restart" if leads and self.may_take_more and not is_new else "tell"
         next_step = (
             "the daemon is started again; if that does not help, docs/runbook.md#shard_without_reader"
             if act == "restart"
@@ -151,15 +189,59 @@ class ReaderWatch:
             and not (waiting[shard].owner == self.worker_id and shard in self._ours)
         ]
 
-    def _rowless(self, look: Look) -> list[Finding]:
-        left = look.opened - look.leases.keys()
+    def _unread(self, look: Look, waiting: Mapping[str, Lease], found: Collection[str]) -> list[Finding]:
+        """Tell of shards that nobody reads although their leases move: each worker gets one, and does not take it.
+
+        Read is what we have opened, and what its owner renews twice in a fail-over, or more: KCL does so three times,
+        and whoever gives a lease away again and again does it at most once.
+        """
+        self._read = {shard: self._seen_read(look, shard, lease) for shard, lease in waiting.items()}
+        return [
+            Finding(
+                "shard_without_reader",
+                "tell",
+                f"nobody has been seen to read {shard} for {look.at - seen.since:.0f} s, though its lease moves "
+                f"(it belongs to {waiting[shard].owner})",
+                "look at the worker that it belongs to; docs/runbook.md#shard_without_reader",
+                shard,
+            )
+            for shard, seen in sorted(self._read.items())
+            if look.at - seen.since >= PATIENCE_SECONDS and shard not in found
+        ]
+
+    def _seen_read(self, look: Look, shard: str, lease: Lease) -> "_Read":
+        """Return when the shard was seen to be read last: at first, when it was seen at all."""
+        now = _Read(look.at, lease.owner, lease.counter, look.at)
+        before = self._read.get(shard)
+        if before is None or (lease.owner == self.worker_id and shard in look.opened):
+            return now
+        if lease.owner != before.owner or lease.counter < before.counter:
+            return now._replace(since=before.since)
+        fail_overs = (look.at - before.at) / self.failover_seconds
+        if lease.owner is None or fail_overs < 1:
+            return before
+        is_read = lease.owner != self.worker_id and lease.counter - before.counter >= 2 * fail_overs
+        return now if is_read else now._replace(since=before.since)
+
+    def _rowless(self, look: Look, leases: Mapping[str, Lease]) -> list[Finding]:
+        """Find rows that are gone: KCL's processor ends with its row, and nobody reads the shard from then on.
+
+        KCL itself removes the row of a finished shard once its children are read; their rows name it. A row that
+        somebody deleted is made anew by the leader that misses it three times in a row: a restart would make it begin
+        to count again.
+        """
+        self._known -= {shard for shard, lease in leases.items() if lease.checkpoint == "SHARD_END"}
+        self._known -= {parent for lease in leases.values() for parent in lease.parents}
+        left = (look.opened | self._known) - leases.keys()
+        self._known |= {shard for shard, lease in leases.items() if lease.checkpoint != "SHARD_END"}
         self._gone = {shard: self._gone.get(shard, look.at) for shard in left}
         return [
             Finding(
                 "shard_without_reader",
-                "restart",
-                f"the lease row of {shard}, which we read, has been gone for {look.at - since:.0f} s",
-                "the daemon is started again and KCL makes the row anew; nobody may delete rows while workers live",
+                "restart" if look.at - since >= ROW_SECONDS else "tell",
+                f"the lease row of {shard}, which is not finished, has been gone for {look.at - since:.0f} s",
+                "KCL's leader makes it anew within ten minutes; nobody may delete rows while workers live: "
+                "docs/runbook.md#shard_without_reader",
                 shard,
             )
             for shard, since in sorted(self._gone.items())

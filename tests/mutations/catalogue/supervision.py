@@ -16,7 +16,11 @@ _ARCHIVER: Final = "consumer/processor/archiver.py"
 
 _STARTS: Final = "tests/unit/consumer/archived/test_application.py"
 _RULES_TESTS: Final = "tests/unit/consumer/daemon/readers/test_rules.py"
+_LOCK_TESTS: Final = "tests/unit/consumer/daemon/readers/test_lock_memory.py"
 _POLL_TESTS: Final = "tests/unit/consumer/daemon/readers/test_poll.py"
+_HISTORIES: Final = (
+    "tests/simulation/coordinator/test_coordinator.py::test_every_shard_is_read_again_and_somebody_says_so"
+)
 _BUFFERS: Final = "tests/unit/consumer/processor/test_buffer.py"
 _SKIPPED: Final = "tests/integration/consumer/test_supervisor_skipped.py"
 _CLAIMS: Final = "tests/unit/consumer/processor/test_claims.py"
@@ -37,17 +41,71 @@ SUPERVISION: Final = (
     Mutation(
         "a lease of ours that nobody opened is no matter",
         Change(_RULES, "left = ours - look.opened", "left: set[str] = set()"),
-        tests=(f"{_RULES_TESTS}::test_a_lease_of_ours_that_nobody_opened_is_found",),
+        tests=(f"{_RULES_TESTS}::test_a_lease_of_ours_that_nobody_opened_is_found", _HISTORIES),
     ),
     Mutation(
         "a lease that nobody renews is no matter",
         Change(_RULES, "            *self._unrenewed(look, waiting),\n", ""),
-        tests=(f"{_RULES_TESTS}::test_a_lease_that_nobody_renews_is_found",),
+        tests=(f"{_RULES_TESTS}::test_a_lease_that_nobody_renews_is_found", _HISTORIES),
     ),
     Mutation(
         "the lock is forgotten with each daemon",
         Change(_RULES, "        self._ours.clear()\n", "        self._lock = None\n        self._ours.clear()\n"),
         tests=(f"{_RULES_TESTS}::test_a_lock_that_does_not_move_is_dead",),
+    ),
+    Mutation(
+        "the lock is forgotten with each supervisor",
+        Change(_POLL, "            watch.remember_lock(*recalled)\n", "            pass\n"),
+        tests=(f"{_LOCK_TESTS}::test_a_dead_lock_is_removed_in_time_whatever_is_restarted",),
+    ),
+    Mutation(
+        "seconds of another start of the host count",
+        Change("consumer/daemon/readers/lock_memory.py", "note.boot != self._boot or ", ""),
+        tests=(f"{_LOCK_TESTS}::test_seconds_of_another_start_count_for_nothing",),
+    ),
+    Mutation(
+        "a dead lock is left to KCL",
+        Change(_RULES, "        if still < LOCK_SECONDS:", "        if still >= 0:"),
+        tests=(_HISTORIES,),
+    ),
+    Mutation(
+        "a row that was deleted is no matter",
+        Change(_RULES, "            *self._rowless(look, leases),\n", ""),
+        tests=(_HISTORIES,),
+    ),
+    Mutation(
+        "rows are forgotten as soon as they are gone",
+        Change(_RULES, "left = (look.opened | self._known) - leases.keys()", "left = look.opened - leases.keys()"),
+        tests=(_HISTORIES,),
+    ),
+    Mutation(
+        "whoever misses a row restarts",
+        Change(_RULES, "ROW_SECONDS: Final = 900.0", "ROW_SECONDS: Final = 0.0"),
+        tests=(_HISTORIES,),
+    ),
+    Mutation(
+        "a lease that moves from hand to hand is well",
+        Change(
+            _RULES,
+            "        return [*found, *self._unread(",
+            "        return found\n        return [*found, *self._unread(",
+        ),
+        tests=(_HISTORIES,),
+    ),
+    Mutation(
+        "a lease that is given away again and again counts as renewed",
+        Change(_RULES, "lease.counter - before.counter >= 2 * fail_overs", "lease.counter > before.counter"),
+        tests=(f"{_RULES_TESTS}::test_a_lease_that_moves_from_hand_to_hand_is_told",),
+    ),
+    Mutation(
+        "a new leader has no time to give leases away",
+        Change(_RULES, " and self.may_take_more and not is_new", " and self.may_take_more"),
+        tests=(f"{_RULES_TESTS}::test_whoever_has_just_become_the_leader_has_time_to_give_leases_away",),
+    ),
+    Mutation(
+        "nobody restarts for a lease that nobody renews",
+        Change(_RULES, 'act: Act = "restart" if leads and', 'act: Act = "tell" if leads and'),
+        tests=(_HISTORIES,),
     ),
     Mutation(
         "a lock is removed whatever its version is by then",

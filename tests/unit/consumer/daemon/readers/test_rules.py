@@ -2,7 +2,16 @@
 
 from collections.abc import Iterable
 
-from consumer.daemon.readers.rules import LOCK_SECONDS, PATIENCE_SECONDS, Finding, Look, ReaderWatch, used_twice
+from consumer.daemon.readers.rules import (
+    HANDOVER_SECONDS,
+    LOCK_SECONDS,
+    PATIENCE_SECONDS,
+    ROW_SECONDS,
+    Finding,
+    Look,
+    ReaderWatch,
+    used_twice,
+)
 from consumer.leases.rows import LeaderLock, Lease
 
 US, THEM = "w1", "w2"
@@ -129,11 +138,77 @@ def test_a_finished_shard_needs_no_reader() -> None:
     assert Scene().looks(Lease(S0, "SHARD_END", 9, US)) == []
 
 
-def test_a_row_that_was_deleted_while_we_read_is_found() -> None:
-    """KCL never looks for it again."""
-    (finding,) = Scene().looks(opened=[S0])
-    assert (finding.event, finding.act, finding.shard) == ("shard_without_reader", "restart", S0)
-    assert "gone" in finding.error
+def test_a_row_that_was_deleted_is_told() -> None:
+    """Its processor ends with it, so no processor tells. A restart would make KCL's leader begin to miss it anew."""
+    scene = Scene()
+    scene.look(scene.renewed(S0), scene.renewed(S1), opened=[S0, S1])
+    for opened in ([S1], [S0, S1]):
+        for _ in range(int(PATIENCE_SECONDS // 20) + 1):
+            found = scene.look(scene.renewed(S1), opened=opened)
+        (finding,) = found
+        assert (finding.event, finding.act, finding.shard) == ("shard_without_reader", "tell", S0)
+        assert "gone" in finding.error
+
+
+def test_a_row_that_nobody_makes_anew_is_a_reason_to_restart() -> None:
+    """In the end; and the next daemon misses it, too."""
+    scene = Scene()
+    scene.look(scene.renewed(S0), scene.renewed(S1), opened=[S0, S1])
+    for _ in range(2):
+        found: list[Finding] = []
+        for _ in range(int(ROW_SECONDS // 20) + 2):
+            found = scene.look(scene.renewed(S1), opened=[S1])
+        assert [(finding.act, finding.shard) for finding in found] == [("restart", S0)]
+        scene.watch.begin()
+
+
+def test_the_row_of_a_finished_shard_may_go() -> None:
+    """KCL removes it behind its children's, whether we have seen that it was finished or not."""
+    for checkpoint in ("TRIM_HORIZON", "SHARD_END"):
+        scene = Scene()
+        scene.look(scene.renewed(S0, checkpoint=checkpoint), opened=[S0])
+        for _ in range(60):
+            child = scene.renewed(S1)._replace(parents=frozenset({S0} if checkpoint == "TRIM_HORIZON" else ()))
+            assert scene.look(child, opened=[S1]) == []
+
+
+def test_before_the_daemon_is_initialised_no_row_is_missed() -> None:
+    """Nobody has looked."""
+    scene = Scene()
+    scene.look(scene.renewed(S0), opened=[S0])
+    assert all(scene.watch.look(Look(scene.at + 20 * n, None, None, frozenset())) == [] for n in range(60))
+
+
+def test_a_lease_that_moves_from_hand_to_hand_is_told() -> None:
+    """Each worker is given it in turn, or one again and again, and nobody takes it: no counter stands still."""
+    for owners in ([THEM, "w3"], [THEM]):
+        scene = Scene()
+        found: list[Finding] = []
+        for number in range(int(PATIENCE_SECONDS // 20) + 1):
+            assert found == []
+            found = scene.look(Lease(S0, "TRIM_HORIZON", number, owners[number % len(owners)]))
+        (finding,) = found
+        assert (finding.act, finding.shard) == ("tell", S0)
+
+
+def test_a_lease_that_changes_hands_and_is_read_is_well() -> None:
+    """Balancing moves leases; each owner renews what it has."""
+    scene = Scene()
+    for number in range(60):
+        assert scene.look(scene.renewed(S0, (THEM, "w3", US)[number // 4 % 3]), opened=[S0]) == []
+
+
+def test_whoever_has_just_become_the_leader_has_time_to_give_leases_away() -> None:
+    """A lock that was removed, or taken over by KCL itself, is followed by assignment, not by a restart."""
+    scene = Scene()
+    scene.leader = THEM
+    lease = Lease(S0, "TRIM_HORIZON", 7)
+    scene.looks(lease)
+    for leader in (None, US):
+        scene.leader = leader
+        for _ in range(int(HANDOVER_SECONDS // 20)):
+            assert [finding.act for finding in scene.look(lease)] == ["tell"]
+    assert [finding.act for finding in scene.look(lease)] == ["restart"]
 
 
 def test_a_lock_that_does_not_move_is_dead() -> None:
