@@ -75,9 +75,10 @@ def test_what_was_found_of_the_lines_stands(tmp_path: Path) -> None:
     drop_records(corpus, shard, shard.in_day(DAY)[1], {1: f"corpus/{corpus.shards[1].shard_id}/7:0"})
     desk = Desk(tmp_path, corpus)
     assert desk.compact().verdict == "unknown"
+    skip(desk)
     assert desk.compact(engine=_no_engine).verdict == "unknown"
     audit = decode_audit(desk.publisher().audit(pointer(desk)) or b"")
-    assert [found.code for found in audit.findings] == ["dropped_without_original"]
+    assert [found.code for found in audit.findings] == ["unproven_end", "dropped_without_original"]
 
 
 def test_nothing_new_changes_nothing(tmp_path: Path) -> None:
