@@ -55,7 +55,8 @@ def run_nightly(
 ) -> Nightly:
     """Compact and audit the days of these segments into folders beside the properties file.
 
-    The days are those so far: nobody can know yet what else arrives today. So the last minute is waited for.
+    The days are those so far: nobody can know yet what else arrives today. So the last minute is waited for, and one
+    more: what arrived a moment ago is not proven yet.
 
     Raises:
         MinutebookError: a command did not come to a verdict.

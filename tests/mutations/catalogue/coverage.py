@@ -34,7 +34,7 @@ COVERAGE: Final = (
     ),
     Mutation(
         "let an old tombstone say how far it reached",
-        Change(_GATHERED, "until_ms=run.until_ms or day.end_ms + STEP_BACK_MS,", "until_ms=run.until_ms,"),
+        Change(_GATHERED, "run.until_ms or day.end_ms + STEP_BACK_MS", "run.until_ms or day.end_ms - STEP_BACK_MS"),
         Change(_GATHERED, "run=run_of(run.writer),", 'run=run_of(run.writer) or "run",'),
         tests=(f"{_READS}::test_an_expired_day_stands_for_its_segments",),
     ),

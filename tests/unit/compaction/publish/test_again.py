@@ -15,7 +15,8 @@ from compaction.recheck import days_to_recheck
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import decode_audit
 from tests.corpus.desk import DAY, Desk, unproven
-from tests.corpus.model import PREFIX
+from tests.corpus.event_defects import drop_records
+from tests.corpus.model import PREFIX, Corpus
 from tests.fakes.clock import ManualClock
 
 S0 = "shardId-000000000000"
@@ -65,6 +66,19 @@ def test_a_clean_verdict_is_withdrawn_when_a_gap_shows(tmp_path: Path) -> None:
     )
     assert before.audit != after.audit
     assert audit.equation == decode_audit(desk.publisher().audit(before) or b"").equation
+
+
+def test_what_was_found_of_the_lines_stands(tmp_path: Path) -> None:
+    """They are not read again: an original that nobody has found is in doubt as before, whatever the evidence."""
+    corpus = Corpus(DAY)
+    shard = corpus.shards[0]
+    drop_records(corpus, shard, shard.in_day(DAY)[1], {1: f"corpus/{corpus.shards[1].shard_id}/7:0"})
+    desk = Desk(tmp_path, corpus)
+    assert desk.compact().verdict == "unknown"
+    skip(desk)
+    assert desk.compact(engine=_no_engine).verdict == "unknown"
+    audit = decode_audit(desk.publisher().audit(pointer(desk)) or b"")
+    assert [found.code for found in audit.findings] == ["unproven_end", "dropped_without_original"]
 
 
 def test_nothing_new_changes_nothing(tmp_path: Path) -> None:
