@@ -15,6 +15,7 @@ from consumer.leases.rows import LeaderLock, Lease, LeaseRows
 
 POLL_SECONDS: Final = 15.0
 _JOIN_SECONDS: Final = 2
+_LOCK_MARGIN_SECONDS: Final = 0.5
 _ROWS_A_SECOND: Final = 25
 """What a scan may read on average: a table of a thousand leases is looked at every 40 s."""
 _INITIALISED: Final = b"Initialization complete. Starting worker loop."
@@ -156,7 +157,9 @@ class ReaderPoll:
             self._act(finding)
         if self._on_unread is not None:
             self._on_unread(len({finding.shard for finding in findings if finding.shard}))
-        return max(self._poll_seconds, len(leases or ()) / _ROWS_A_SECOND)
+        wait = max(self._poll_seconds, len(leases or ()) / _ROWS_A_SECOND)
+        left = self._watch.seconds_to_lock(self._clock.monotonic())
+        return wait if left is None else min(wait, left + _LOCK_MARGIN_SECONDS)
 
     def _read(self) -> Mapping[str, Lease]:
         rows = self._table.read()

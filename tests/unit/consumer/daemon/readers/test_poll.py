@@ -118,6 +118,20 @@ def test_a_lock_that_moved_after_the_look_stays() -> None:
     assert scene.table.leader_owner == "slow"
 
 
+def test_a_lock_is_looked_at_when_it_would_be_dead() -> None:
+    """Not up to a poll later: a lost host's shards have waited long enough."""
+    scene = Scene()
+    scene.opened = frozenset({SHARD})
+    scene.table.leader_owner = "gone"
+    began, wait = scene.clock.monotonic(), 0.0
+    while scene.table.leader_owner is not None:
+        scene.clock.advance(wait)
+        scene.renew()
+        wait = scene.poll.look(lambda: scene.opened)
+        assert 0 < wait <= POLL_SECONDS
+    assert scene.clock.monotonic() - began <= LOCK_SECONDS + 1
+
+
 def test_the_next_daemon_begins_anew() -> None:
     """Where nobody else has its name."""
     scene = Scene()
