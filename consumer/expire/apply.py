@@ -26,9 +26,9 @@ from archive.format.tombstone import (
     encode_tombstone,
     tombstone_key,
 )
-from archive.store.commit import stored_segment
 from archive.store.published import PublishedDay
 from archive.store.retrying import RetryingStorage, RetryingStore
+from consumer.expire.coverage import DayProof, prove_day
 from consumer.expire.plan import DayPlan
 
 _BATCH: Final = 1000
@@ -81,9 +81,23 @@ class DayDeleter(NamedTuple):
     clock: Clock
     new_id: IdSource
     rate: int
+    begin_ms: int = 0
     read_many: ReadMany = in_threads
 
-    def expire(self, plan: DayPlan) -> int:
+    def prove(self, plan: DayPlan) -> DayProof | None:
+        """Judge the day once more; None where that was done, and written down, before anything was deleted.
+
+        Raises:
+            FormatError, ForeignObject, ObjectVanished: a segment is not what its name says.
+            StoreUnavailable, StoreRefused: the store.
+        """
+        if plan.tombstone is not None:
+            return None
+        return prove_day(
+            self.store, self.prefix, plan, begin_ms=self.begin_ms, clock=self.clock, read_many=self.read_many
+        )
+
+    def expire(self, plan: DayPlan, proof: DayProof | None) -> int:
         """Write the tombstone unless it is there, then delete; return how many objects were deleted.
 
         Raises:
@@ -91,35 +105,31 @@ class DayDeleter(NamedTuple):
             FormatError, ForeignObject, ObjectVanished: a segment is not what its name says; nothing was deleted.
             StoreUnavailable, StoreRefused: the store.
         """
-        if plan.refusal:
-            raise SafetyRefusal(f"{plan.day} may not be expired: {plan.refusal}")
+        refusal = plan.refusal or (proof.refusal if proof else None)
+        if refusal:
+            raise SafetyRefusal(f"{plan.day} may not be expired: {refusal}")
         doomed = plan.doomed
         if not doomed:
             return 0
-        if plan.tombstone is None:
-            self._put_tombstone(plan)
+        if proof is not None:
+            self._put_tombstone(plan, proof)
         delete_all(self.store, doomed, self.rate, self.clock)
         return len(doomed)
 
-    def _put_tombstone(self, plan: DayPlan) -> None:
+    def _put_tombstone(self, plan: DayPlan, proof: DayProof) -> None:
         key = tombstone_key(self.prefix, plan.day)
-        tombstone = self._tombstone(plan)
+        tombstone = self._tombstone(plan, proof)
         other = self.store.put_or_read(key, encode_tombstone(tombstone))
         if other is None:
             return
         stored = decode_tombstone(other.body, key)
-        if (stored.generation, stored.shards) != (tombstone.generation, tombstone.shards):
+        if (stored.generation, _chains(stored)) != (tombstone.generation, _chains(tombstone)):
             raise SafetyRefusal(
                 f"{plan.day} is being expired by another run, which keeps other segments",
                 next_step="let it come to its end, then run the command again",
             )
 
-    def _tombstone(self, plan: DayPlan) -> Tombstone:
-        by_shard: dict[str, list[SegmentMetadata]] = {}
-        for metadata in self.read_many(
-            lambda key: stored_segment(self.store, self.prefix, key), sorted(plan.segments)
-        ):
-            by_shard.setdefault(metadata.shard_id, []).append(metadata)
+    def _tombstone(self, plan: DayPlan, proof: DayProof) -> Tombstone:
         kept = {key: plan.segments[key].shard_id for key in sorted(plan.kept)}
         return Tombstone(
             format=FORMAT,
@@ -129,17 +139,23 @@ class DayDeleter(NamedTuple):
             bytes=plan.bytes,
             shards={
                 shard_id: ExpiredShard(
-                    runs=runs_of(metadata), kept=[key for key, owner in kept.items() if owner == shard_id]
+                    runs=runs_of(proof.segments.get(shard_id, ()), proof.until_ms),
+                    kept=[key for key, owner in kept.items() if owner == shard_id],
+                    proven=proof.proven(shard_id),
                 )
-                for shard_id, metadata in sorted(by_shard.items())
+                for shard_id in sorted({*proof.segments, *proof.judged.coverages})
+                if shard_id in proof.segments or proof.proven(shard_id)
             },
             writer=self.new_id(),
             written_at=iso_time(self.clock.now_ms()),
         )
 
 
-def runs_of(segments: Sequence[SegmentMetadata]) -> list[ExpiredRun]:
-    """Join the segments of one shard into runs, in which each names the one before it."""
+def runs_of(segments: Sequence[SegmentMetadata], until_ms: Callable[[SegmentMetadata], int]) -> list[ExpiredRun]:
+    """Join the segments of one shard into runs, in which each names the one before it.
+
+    `until_ms` says of the last one of a run how far it reaches.
+    """
     ordered = sorted(segments, key=lambda segment: segment.first)
     if not ordered:
         return []
@@ -151,9 +167,20 @@ def runs_of(segments: Sequence[SegmentMetadata]) -> list[ExpiredRun]:
             first=str(ordered[begin].first),
             last=str(ordered[end - 1].last),
             segments=end - begin,
+            until_ms=until_ms(ordered[end - 1]),
+            writer=ordered[end - 1].writer,
         )
         for begin, end in itertools.pairwise([*breaks, len(ordered)])
     ]
+
+
+def _chains(tombstone: Tombstone) -> dict[str, tuple[list[tuple[str, str, str]], list[str]]]:
+    """Return what two runs must agree about: what the day held, and what stays. Evidence may come between them."""
+    return {
+        shard_id: ([(run.after, run.first, run.last) for run in shard.runs], shard.kept)
+        for shard_id, shard in tombstone.shards.items()
+        if shard.runs
+    }
 
 
 def read_tombstone(store: RetryingStore, key: str) -> Tombstone | None:

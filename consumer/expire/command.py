@@ -14,6 +14,7 @@ from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, IdSource, SystemClock, new_id, new_random
 from archive.errors import MinutebookError, SafetyRefusal, SettingsError
 from archive.format.day import MINUTES_A_DAY
+from archive.format.markers import ApplicationRecord
 from archive.format.tombstone import tombstone_key
 from archive.logs import configure_logging
 from archive.retry import Backoff
@@ -101,6 +102,7 @@ def published_place(text: str, region: str, endpoint: str | None) -> StorePrefix
 
 def run(archive: Archive, older_than_ms: int, console: Console, rate: int | None) -> int:
     """Plan the days, newest first, and expire them at `rate` objects a second; None: only show the plan."""
+    record = archive_record(archive)
     cutoff = newest_day(archive, older_than_ms)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for heading in ("day", "objects", "delete", "stay", "because"):
@@ -109,8 +111,8 @@ def run(archive: Archive, older_than_ms: int, console: Console, rate: int | None
     log = structlog.get_logger()
     for plan in plans(archive, cutoff):
         reason = plan.refusal
-        if rate is not None and reason is None:
-            reason = _expire_day(archive, plan, rate)
+        if reason is None:
+            reason = _expire_day(archive, plan, record.begin_ms, rate)
         refused |= reason is not None
         if reason is not None:
             log.warning("day_refused", day=str(plan.day), next_step=reason)
@@ -131,8 +133,7 @@ def newest_day(archive: Archive, older_than_ms: int) -> dt.date:
     """Return the newest day that is old enough.
 
     Raises:
-        SafetyRefusal: days that the stream, or a writer's buffer, may still hold were asked for; nothing is archived
-            here, or another stream is.
+        SafetyRefusal: days that the stream, or a writer's buffer, may still hold were asked for.
     """
     retention_ms = archive.identity.retention_ms
     if older_than_ms < retention_ms + MARGIN_MS:
@@ -142,6 +143,11 @@ def newest_day(archive: Archive, older_than_ms: int) -> dt.date:
             "must stay in the archive, which recognises it by these objects",
             next_step=f"use --older-than {least}d or more",
         )
+    return _EPOCH + dt.timedelta(days=(archive.clock.now_ms() - older_than_ms) // _DAY_MS - 1)
+
+
+def archive_record(archive: Archive) -> ApplicationRecord:
+    """Return the application's record; raises SafetyRefusal: nothing is archived here, or another stream is."""
     record = read_application(archive.store, archive.prefix)
     if record is None:
         raise SafetyRefusal(
@@ -149,7 +155,7 @@ def newest_day(archive: Archive, older_than_ms: int) -> dt.date:
             next_step="correct minutebook.bucket and minutebook.prefix",
         )
     check_stream(record, archive.identity, archive.prefix)
-    return _EPOCH + dt.timedelta(days=(archive.clock.now_ms() - older_than_ms) // _DAY_MS - 1)
+    return record
 
 
 def plans(archive: Archive, newest: dt.date) -> Iterator[DayPlan]:
@@ -184,13 +190,22 @@ def parse_age(text: str) -> int:
     return int(found[1]) * _DAY_MS
 
 
-def _expire_day(archive: Archive, plan: DayPlan, rate: int) -> str | None:
-    """Expire one day; return why not, when a segment or another run speaks against it."""
+def _expire_day(archive: Archive, plan: DayPlan, begin_ms: int, rate: int | None) -> str | None:
+    """Expire one day; return why not, when the evidence, a segment or another run speaks against it."""
     deleter = DayDeleter(
-        archive.store, archive.prefix, archive.clock, archive.new_id, rate=rate, read_many=archive.read_many
+        archive.store,
+        archive.prefix,
+        archive.clock,
+        archive.new_id,
+        rate=rate or 1,
+        begin_ms=begin_ms,
+        read_many=archive.read_many,
     )
     try:
-        deleted = deleter.expire(plan)
+        proof = deleter.prove(plan)
+        if rate is None:
+            return proof.refusal if proof else None
+        deleted = deleter.expire(plan, proof)
     except MinutebookError as exc:
         if exc.exit_code not in {1, _REFUSED}:
             raise

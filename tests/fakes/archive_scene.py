@@ -61,6 +61,7 @@ class ArchiveScene(Generic[Store]):
         self.prefix = prefix
         self._tails: dict[str, Position] = {}
         self._untils: dict[str, int] = {}
+        self._marked: set[str] = set()
         self._ranges: dict[str, tuple[int, int]] = {}
         self.begin_ms = 1
 
@@ -120,6 +121,7 @@ class ArchiveScene(Generic[Store]):
         tail = self._tails.get(shard_id)
         self.mark(ReadMark(shard_id, kind, Continuity.PROVEN, from_ms, until_ms, tail, f"w-{until_ms}"))
         self._untils[shard_id] = until_ms
+        self._marked.add(shard_id)
 
     def begin(
         self, shard_id: str, *, sentinel: str = "TRIM_HORIZON", first: str = "1000:0", begun_at: str = BEGUN_AT
@@ -175,7 +177,8 @@ class ArchiveScene(Generic[Store]):
                 made.extend([record])
         metadata = made.metadata(after=predecessor, writer=writer, continuity=continuity)
         if continuity is None:
-            metadata = stated(metadata, self._untils.get(shard_id), self.begin_ms)
+            stands_on_mark = shard_id in self._marked
+            metadata = stated(metadata, self._untils.get(shard_id), self.begin_ms, stands_on_mark=stands_on_mark)
         key = segment_key(self.prefix, shard_id, minute, metadata.first)
         if is_stored:
             if dropped:
@@ -183,6 +186,7 @@ class ArchiveScene(Generic[Store]):
                 self._put(beside, made.duplicates_body(), BODY_TYPE)
             self._put(key, made.body(), BODY_TYPE, metadata.encode())
         self._tails[shard_id] = metadata.last
+        self._marked.discard(shard_id)
         self._untils[shard_id] = max(segment_link(metadata).until_ms, metadata.evidence_ms or 0)
         return Stored(key, metadata)
 
@@ -232,13 +236,16 @@ class MemoryScene(ArchiveScene[MemoryStore]):
         return Backoff(self.clock, random.Random(1), budget_seconds=5)
 
 
-def stated(metadata: SegmentMetadata, before_ms: int | None, begin_ms: int) -> SegmentMetadata:
-    """Let a segment say what it stands on, where its reader cannot tell: at a chain's start, and after a long time.
+def stated(
+    metadata: SegmentMetadata, before_ms: int | None, begin_ms: int, *, stands_on_mark: bool = False
+) -> SegmentMetadata:
+    """Let a segment say what it stands on, where its reader cannot tell.
 
-    `before_ms` is the `until` of the one before it.
+    At a chain's start, behind a read mark, and after a long time. `before_ms` is the `until` of what is before it.
     """
     is_start = isinstance(metadata.after, ChainStart) or before_ms is None
-    if not is_start and before_ms is not None and segment_link(metadata).until_ms - before_ms < SURELY_HELD_MS:
+    is_near = not is_start and not stands_on_mark
+    if is_near and before_ms is not None and segment_link(metadata).until_ms - before_ms < SURELY_HELD_MS:
         return metadata
     since_ms = begin_ms if is_start or before_ms is None else before_ms
     return msgspec.structs.replace(metadata, continuity=Continuity.PROVEN, evidence_ms=since_ms)

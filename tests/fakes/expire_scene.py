@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console
 
+from archive.format.minute import MINUTE_MS
 from archive.format.tombstone import Tombstone, decode_tombstone, tombstone_key
 from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
@@ -66,8 +67,10 @@ class ExpireScene(MemoryScene):
         self.settle(self.stream.describe())
 
     def add(self, days_ago: int, minute: int = 0, shard_id: str = S0) -> str:
-        """Append a segment to the shard's chain; returns its key."""
-        return self.segment(shard_id, TODAY - days_ago * DAY + minute, writer="w").key
+        """Append a segment to the shard's chain, which is proven from the stream's creation on; returns its key."""
+        if shard_id not in self._tails:
+            self.begin(shard_id)
+        return self.segment(shard_id, TODAY - days_ago * DAY + minute, writer="w-1").key
 
     def publish(
         self,
@@ -78,8 +81,14 @@ class ExpireScene(MemoryScene):
         rules: int = RULES,
         until: str | None = None,
     ) -> dict[str, bytes]:
-        """Publish a day as the nightly job does, with the objects of now; returns what was written."""
-        day = day_of(days_ago)
+        """Publish a day as the nightly job does, with the objects of now; returns what was written.
+
+        A shard that is quiet at its end was read then.
+        """
+        day, end_ms = day_of(days_ago), (TODAY - (days_ago - 1) * DAY) * MINUTE_MS
+        for shard_id, until_ms in list(self._untils.items()):
+            if until_ms < end_ms:
+                self.read_on(shard_id, end_ms + MINUTE_MS)
         raw = [(row.key, row.etag, row.size) for row in self.store.list_objects(f"{PREFIX}{day:%Y/%m/%d/}")]
         written = published_objects(OUT, str(day), raw, generation, verdict, rules=rules, until=until)
         for key, body in written.items():

@@ -19,6 +19,7 @@ from consumer.stream.kinesis import KinesisStream
 from demo.embedded import EmbeddedAws
 from tests.fakes.archive_scene import PREFIX, ArchiveScene
 from tests.fakes.published_day import published_objects
+from tests.fakes.stream import DAY_MS
 from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 SHARD = "shardId-000000000000"
 DAY = 1440
 _CLOCK = SystemClock()
+_TODAY = _CLOCK.now_ms() // DAY_MS
+_BEGIN_MS = (_TODAY - 60) * DAY_MS
+"""When the application says that it began: long before its stream was made."""
 _COMMAND = Path(sys.executable).parent / "minutebook"
 
 
@@ -41,7 +45,7 @@ def properties(
     kinesis_client.create_stream(StreamName=name, ShardCount=1)
     kinesis_client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30})
     identity = KinesisStream(lambda: kinesis_client, name, _CLOCK, new_random()).describe()
-    ArchiveScene(s3_store).settle(identity)
+    ArchiveScene(s3_store).settle(identity, start_at_ms=_BEGIN_MS)
     path = tmp_path / "test.properties"
     path.write_text(
         f"streamName={name}\napplicationName={name}\nregionName=us-east-1\n"
@@ -79,9 +83,12 @@ def test_a_published_day_goes_and_its_chains_end_stays(
     embedded_aws: EmbeddedAws, properties: Path, s3_store: S3Store, tmp_path: Path
 ) -> None:
     """First as a dry run, then for good, then once more with nothing left to do."""
-    begin = _CLOCK.now_ms() // 60_000 // DAY * DAY - 40 * DAY
+    begin = (_TODAY - 40) * DAY
     scene = ArchiveScene(s3_store)
+    scene.begin_ms = _BEGIN_MS
+    scene.begin(SHARD)
     keys = [scene.segment(SHARD, begin + number).key for number in range(12)]
+    scene.read_on(SHARD, (_TODAY - 39) * DAY_MS)
     day = publish(s3_store, tmp_path / "out", begin)
 
     dry = expire(embedded_aws, properties, tmp_path / "out")

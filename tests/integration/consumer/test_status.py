@@ -34,7 +34,7 @@ def report(
 ) -> tuple[int, dict[str, Any]]:
     """Return the exit code and the report."""
     path = write_properties(aws, folder, stream=stream, bucket=bucket)
-    code = status(path, {}, as_json=True, every_seconds=None, days=7)
+    code = status(path, {}, as_json=True, every_seconds=None, days=7, hours=2)
     return code, json.loads(capsys.readouterr().out)
 
 

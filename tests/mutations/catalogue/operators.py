@@ -11,16 +11,28 @@ _RESTORE_PLAN: Final = "consumer/restore/plan.py"
 _EXPIRE: Final = "consumer/expire/command.py"
 _EXPIRE_PLAN: Final = "consumer/expire/plan.py"
 _APPLY: Final = "consumer/expire/apply.py"
+_EXPIRE_COVERAGE: Final = "consumer/expire/coverage.py"
 _SIDE_OBJECTS: Final = "consumer/expire/side_objects.py"
 
 _FOUND: Final = "tests/simulation/found/test_found_by_operators.py"
 _PLANS: Final = "tests/unit/consumer/restore/test_plan.py"
 _REFUSALS: Final = "tests/unit/consumer/expire/test_refusals.py"
 _EXPIRES: Final = "tests/unit/consumer/expire/test_command.py"
+_EXPIRE_PROOF: Final = "tests/unit/consumer/expire/test_coverage.py"
 _SIDE: Final = "tests/unit/consumer/expire/test_side_objects.py"
 _CHAIN_ENDS_TESTS: Final = "tests/unit/consumer/archived/test_chain_ends.py"
 
 OPERATORS: Final = (
+    Mutation(
+        "believe the verdict of a day that is expired",
+        Change(_EXPIRE_COVERAGE, "if verdict.state is State.COVERED:", "if verdict:"),
+        tests=(f"{_EXPIRE_PROOF}::test_a_day_of_which_a_batch_was_skipped_stays",),
+    ),
+    Mutation(
+        "say nothing of how far an expired chain reached",
+        Change(_APPLY, "until_ms=until_ms(ordered[end - 1])", "until_ms=0"),
+        tests=(f"{_EXPIRES}::test_the_tombstone_names_the_chains_ends",),
+    ),
     Mutation(
         "look for tombstones between the neighbours' days alone",
         Change(

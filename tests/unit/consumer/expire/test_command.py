@@ -3,6 +3,7 @@
 import pytest
 
 from archive.errors import SafetyRefusal, SettingsError
+from archive.format.minute import MINUTE_MS
 from archive.format.tombstone import ExpiredRun
 from archive.store.published import read_published
 from consumer.archived.chain_ends import find_ends
@@ -30,11 +31,22 @@ def test_without_apply_nothing_changes() -> None:
 
 
 def test_the_tombstone_names_the_chains_ends() -> None:
-    """Where the day's run began, what it followed, and where it ended."""
+    """Where the day's run began, what it followed, where it ended; and what was proven, up to the day's end."""
     scene, _, _ = old_day()
     scene.expire()
     found = scene.tombstone(40)
-    assert found.shards[S0].runs == [ExpiredRun(after="TRIM_HORIZON", first="1000:0", last="1025:2", segments=3)]
+    begin_ms, until_ms = (TODAY - 40 * DAY) * MINUTE_MS, (TODAY - 30 * DAY - 1) * MINUTE_MS
+    assert found.shards[S0].runs == [
+        ExpiredRun(
+            after="TRIM_HORIZON",
+            first="1000:0",
+            last="1025:2",
+            segments=3,
+            until_ms=begin_ms + MINUTE_MS,
+            writer="w-1",
+        )
+    ]
+    assert found.shards[S0].proven == [(scene.begin_ms, until_ms)]
     assert (found.segments, found.generation, found.shards[S0].kept) == (3, "g1", [])
 
 

@@ -32,7 +32,7 @@ def add_dropped(scene: ExpireScene, key: str, *originals: str, writer: str = "w"
 def add_watermarks(scene: ExpireScene, key: str) -> str:
     """Put a watermarks object beside a segment, which then names it; returns its key."""
     parsed = parse_segment_key(PREFIX, key)
-    beside = watermarks_key(PREFIX, parsed.shard_id, parsed.minute, parsed.first, "w")
+    beside = watermarks_key(PREFIX, parsed.shard_id, parsed.minute, parsed.first, "w-1")
     state = Watermarks()
     state.take("p", 7, ordered=False)
     scene.bucket.place(beside, state.encode().encode())

@@ -1,0 +1,89 @@
+"""Is a day proven to be archived? Asked once more before its segments go, whatever verdict was published of it.
+
+A verdict may be older than the evidence that speaks against it: a batch that KCL skipped, a segment that was deleted.
+What was proven is kept in the tombstone, because later days' segments and marks stand on it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from archive.clock import Clock
+from archive.coverage.chain import Chain
+from archive.coverage.evidence import Link, segment_link
+from archive.coverage.intervals import Interval
+from archive.coverage.verdict import State
+from archive.format.day import Day
+from archive.format.metadata import SegmentMetadata
+from archive.format.minute import iso_time
+from archive.proof.gathered import Asked
+from archive.proof.reading import Judged, days_of, judge_facts, read_facts
+from archive.proof.stated import read_statements
+from archive.store.commit import stored_segment
+from archive.store.retrying import RetryingStore
+from consumer.expire.plan import DayPlan
+
+
+class DayProof(NamedTuple):
+    """A day's segments by shard, and what is proven of it; `refusal` says why it may not go."""
+
+    segments: Mapping[str, list[SegmentMetadata]]
+    judged: Judged
+    day: Day
+
+    @property
+    def refusal(self) -> str | None:
+        """The first thing that is not proven; None when everything is."""
+        verdict = self.judged.verdict
+        if verdict.state is State.COVERED:
+            return None
+        gaps = [(shard.shard_id, gap.interval, gap.reasons) for shard in verdict.shards for gap in shard.gaps]
+        gaps += [("the stream", doubt.interval, (doubt.reason,)) for doubt in verdict.doubts]
+        if not gaps:
+            return f"nothing of it is proven: run minutebook audit --date {self.day}"
+        who, interval, reasons = gaps[0]
+        begins = iso_time(max(interval.from_ms, verdict.scope.from_ms))
+        until = iso_time(min(interval.until_ms, verdict.scope.until_ms))
+        why = "; ".join(reason.meaning for reason in reasons)
+        return (
+            f"what arrived on {who} from {begins} to {until} is not proven to be archived ({why}): "
+            f"run minutebook audit --date {self.day}"
+        )
+
+    def proven(self, shard_id: str) -> list[tuple[int, int]]:
+        """Return the intervals of a shard that are proven and reach the day's end."""
+        coverage = self.judged.coverages.get(shard_id)
+        covered = coverage.covered if coverage else ()
+        return [(begin, until) for begin, until in covered if begin < self.day.end_ms <= until]
+
+    def until_ms(self, last: SegmentMetadata) -> int:
+        """Return how far the segment at the end of a run reaches, with what it stands on."""
+        facts = self.judged.facts.shards.get(last.shard_id)
+        node = Chain(last.shard_id, facts.chain).at(last.last) if facts else None
+        return node.until_ms if node else segment_link(last).until_ms
+
+
+def prove_day(
+    store: RetryingStore,
+    prefix: str,
+    plan: DayPlan,
+    *,
+    begin_ms: int,
+    clock: Clock,
+    read_many: Callable[[Callable[[str], SegmentMetadata], Iterable[str]], Iterable[SegmentMetadata]],
+) -> DayProof:
+    """Read a day's segments and judge it by all the evidence of now. `begin_ms` is the application's start.
+
+    Raises:
+        FormatError, ForeignObject, ObjectVanished: a segment is not what its name says.
+        StoreUnavailable, StoreRefused: the store.
+    """
+    day = Day.parse(str(plan.day))
+    scope = Interval(max(day.begin_ms, begin_ms), day.end_ms)
+    statements = read_statements(store, prefix, days_of(scope))
+    segments: dict[str, list[SegmentMetadata]] = defaultdict(list)
+    for metadata in read_many(lambda key: stored_segment(store, prefix, key), sorted(plan.segments)):
+        segments[metadata.shard_id].append(metadata)
+    links: dict[str, list[Link]] = {shard_id: list(map(segment_link, found)) for shard_id, found in segments.items()}
+    facts = read_facts(store, prefix, Asked(scope, begin_ms, clock.now_ms()), statements, links)
+    return DayProof(segments, judge_facts(facts), day)
