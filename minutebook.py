@@ -143,6 +143,7 @@ SoFar = Annotated[
         help="Judge a day that is not over, up to a time such as 2026-11-22T10:00Z; default: 80 minutes ago.",
     ),
 ]
+Recheck = Annotated[int | None, typer.Option(metavar="DAYS", help="Judge unproven days, and touched ones, again.")]
 Lookback = Annotated[int, typer.Option(min=1, metavar="DAYS", help="How far the ends of quiet shards are searched.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print audit.json.")]
 EventId = Annotated[
@@ -214,6 +215,7 @@ def compact(
     ] = False,
     as_json: AsJson = False,
     so_far: SoFar = None,
+    recheck: Recheck = None,
     lookback: Lookback = 14,
     master: Master = "local[*]",
     event_id: EventId = None,
@@ -241,6 +243,7 @@ def compact(
         report=report,
         lookback_days=lookback,
         so_far=so_far,
+        recheck=recheck,
         dry_run=dry_run,
         accept_defects=accept_defects,
         as_json=as_json,

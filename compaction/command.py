@@ -6,12 +6,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
+from random import Random
 from typing import Final
 
 from rich.console import Console
 
 from archive.aws import client_config, make_dynamodb_client, make_kinesis_client
-from archive.clock import SystemClock, new_id, new_random
+from archive.clock import Clock, SystemClock, new_id, new_random
+from archive.errors import SettingsError
 from archive.format.day import Day, day_of_ms
 from archive.format.minute import iso_time
 from archive.logs import configure_logging
@@ -31,6 +33,7 @@ from compaction.job.settings import JobSettings, load_job_settings
 from compaction.producers.day_before import look_back
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
+from compaction.recheck import days_to_recheck
 from compaction.report.screen import progress_bar, show_audit
 from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
 from compaction.spark.engine import SparkEngine
@@ -40,6 +43,8 @@ from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import EXIT_CODES, Verdict, encode_audit
 
 _STORE_BUDGET_SECONDS: Final = 120
+_LISTING_BUDGET_SECONDS: Final = 15
+"""The markers name the shards too: a stream that cannot be asked holds no audit up."""
 _FOLDER: Final = "_parquet"
 
 
@@ -86,6 +91,8 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     """
     now_ms = SystemClock().now_ms()
     days, so_far_ms = request.days(day_of_ms(now_ms)), parse_so_far(request.so_far, now_ms)
+    if request.recheck is not None and (request.recheck < 0 or so_far_ms is not None):
+        raise SettingsError("--recheck takes a number of days, and days that are over", next_step="drop --so-far")
     event_id, table = request.checked_event_id(), request.checked_table()
     settings = load_job_settings(request.file, environ)
     configure_logging("info" if not sys.stderr.isatty() else "warning")
@@ -104,7 +111,8 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     verdicts: list[Verdict] = []
     opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
     with _context(settings, "compact", request.master) as context, opened as day_table:
-        for day in days:
+        again = [] if request.recheck is None else days_to_recheck(context, out, request.recheck)
+        for day in sorted({*days, *again}):
             if request.dry_run:
                 _show_plan(context, day, audit_options, out)
                 continue
@@ -167,13 +175,14 @@ def _context(settings: JobSettings, what: str, master: str) -> Iterator[JobConte
             checkpoints=lambda: _checkpoints(settings),
             version=importlib.metadata.version("minutebook"),
             owner=settings.owner,
-            stream=lambda: StreamReader(
-                make_kinesis_client(settings.region, settings.kinesis_endpoint, client_config(connections=32)),
-                settings.stream_name,
-                clock,
-                rng,
-            ),
+            stream=lambda: _stream(settings, clock, rng),
+            shards=lambda: _stream(settings, clock, rng, budget_seconds=_LISTING_BUDGET_SECONDS).listed(),
         )
+
+
+def _stream(settings: JobSettings, clock: Clock, rng: Random, *, budget_seconds: float = 120) -> StreamReader:
+    client = make_kinesis_client(settings.region, settings.kinesis_endpoint, client_config(connections=32))
+    return StreamReader(client, settings.stream_name, clock, rng, budget_seconds=budget_seconds)
 
 
 def _published(settings: JobSettings, uri: str | None) -> StorePrefix:

@@ -2,30 +2,31 @@
 
 from typing import Final, Literal, NamedTuple
 
-import msgspec
 import structlog
 
-from archive.errors import SafetyRefusal
+from archive.errors import FormatError, SafetyRefusal
 from archive.format.day import Day
 from archive.format.minute import iso_time, minute_text
 from archive.store.places import StorePrefix
 from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
-from compaction.audit.audit import Writing, examine
+from compaction.audit.again import evidence_digest, judge_again
+from compaction.audit.audit import Writing, examine, is_in_motion
 from compaction.audit.conclusion import DayResult, conclude
 from compaction.iceberg.commit import TableCommit, TableCommitter
-from compaction.inventory.checkpoints import Checkpoints
-from compaction.inventory.inventory import Inventory, list_day
+from compaction.inventory.inventory import Inventory
 from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import check_begun, is_settled, scope_end
+from compaction.job.sight import Sight, look
 from compaction.producers.day_before import DayBefore, look_back
-from compaction.publish.generation import Current, DayFolder, Manifest, Pointer, audit_beside, files_of
+from compaction.publish.generation import Current, DayFolder, Judged, Manifest, Pointer, contradiction, files_of
 from compaction.publish.publisher import Publisher
 from compaction.tasks.parquet import SCHEMA_VERSION
 from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
 from compaction.verdict.findings import Code, Finding, finding
+from compaction.verdict.publishable import publishable
 
 FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
 _PUBLISH_ATTEMPTS: Final = 3
@@ -33,10 +34,6 @@ _NOT_OVER: Final = (
     "it is not over, or ended less than 20 minutes ago: records of it may be on their way "
     "(--so-far publishes the part that is over)"
 )
-_BY_LINKS: Final = frozenset({Code.UNPROVEN_END, Code.UNPROVEN_CONTINUITY, Code.MISSING_START})
-"""Unknowns that a later look at names and metadata can settle."""
-_ONLY_UNPROVEN: Final = _BY_LINKS | {Code.DROPPED_WITHOUT_ORIGINAL, Code.PRODUCER_DUPLICATE}
-"""Unknowns that leave each row of the day right, and say only that there may be more."""
 
 
 class CompactOptions(NamedTuple):
@@ -78,8 +75,8 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
     if until_ms is None and not is_settled(day, now_ms):
         return Compacted("held", None, None, "unknown", reason=_NOT_OVER)
     run = _Run(context, out, day, options, until_ms)
-    for _ in range(_PUBLISH_ATTEMPTS):
-        done = run.attempt()
+    for number in range(1, _PUBLISH_ATTEMPTS + 1):
+        done = run.attempt(is_last=number == _PUBLISH_ATTEMPTS)
         if done is not None:
             return done
     raise SafetyRefusal(
@@ -100,13 +97,17 @@ def generation_of(inventory: Inventory, options: AuditOptions, before: DayBefore
 
 
 class _View(NamedTuple):
-    """What was seen of the day, in this order: the pointer, the checkpoints, the objects."""
+    """What was seen of the day: the pointer first, then all else."""
 
     seen: Current
-    checkpoints: Checkpoints
-    inventory: Inventory
+    sight: Sight
     generation: str
     before: DayBefore | None
+
+    @property
+    def inventory(self) -> Inventory:
+        """The day's objects."""
+        return self.sight.inventory
 
 
 class _Run:
@@ -122,21 +123,26 @@ class _Run:
         self._publisher = Publisher(out, self._folder)
         self._log = structlog.get_logger().bind(day=str(day))
 
-    def attempt(self) -> Compacted | None:
-        """Look, work, publish; None when another run published meanwhile."""
+    def attempt(self, *, is_last: bool) -> Compacted | None:
+        """Look, work, publish; None when another run published meanwhile, or the day changed under our eyes."""
         if is_expired(self._context.archive, self._context.place.prefix, self._day):
             return self._as_published()
         view = self._look()
         pointer = view.seen.pointer
         if pointer is not None and (pointer.generation, pointer.until) == (view.generation, self._until):
             standing = self._publisher.intact(pointer, view.inventory.digest())
-            if standing is not None:
-                return self._judge_again(view, pointer, standing)
-        manifest, result = self._rewrite(view)
+            before = None if standing is None else self._publisher.audit(pointer)
+            if standing is not None and before is not None:
+                return self._judge_again(view, pointer, standing, decode_audit(before), is_last=is_last)
+        rewritten = self._rewrite(view, is_last=is_last)
+        if rewritten is None:
+            return None
+        manifest, result = rewritten
         if not self._options.accept_defects and not publishable(result.audit):
-            return Compacted("held", None, result, manifest.verdict)
+            is_told = self._withdraw(view, manifest, result.audit)
+            return Compacted("held", None, result, manifest.verdict) if is_told else None
         self._keep(view, manifest, result.audit)
-        if not self._swap(manifest, view):
+        if not self._swap(manifest, view, self._context.now()):
             return None
         self._publisher.write_symlinks()
         self._log.info("day_published", generation=view.generation, rows=manifest.rows, files=len(manifest.files))
@@ -160,46 +166,54 @@ class _Run:
     def _look(self) -> _View:
         """Read the pointer first: If-Match then refuses whoever has an older view of the day."""
         seen = self._publisher.current()
-        checkpoints = self._context.checkpoints()
-        inventory = list_day(self._context.archive, self._day, self._context.place.prefix).until(self._until_ms)
+        sight = look(self._context, self._day, self._until_ms)
         audit = self._options.audit
         before = None if audit.event_id is None else look_back(self._context, self._day, audit)
-        return _View(seen, checkpoints, inventory, generation_of(inventory, audit, before), before)
+        return _View(seen, sight, generation_of(sight.inventory, audit, before), before)
 
-    def _judge_again(self, view: _View, pointer: Pointer, manifest: Manifest) -> Compacted | None:
-        """Look again at a published day that could not be proven: tomorrow's segments prove today's end.
+    def _judge_again(
+        self, view: _View, pointer: Pointer, manifest: Manifest, before: Audit, *, is_last: bool
+    ) -> Compacted | None:
+        """Judge a published day by the evidence of now: its verdict changes in either direction, and nothing else.
 
         Its lines were read when it was published and its objects are the same, so names and metadata are enough.
-        The pointer then says `clean`; nothing else changes. None: another run swapped the pointer meanwhile.
+        None: another run swapped the pointer meanwhile, or the day changed.
         """
-        verdict = pointer.verdict
-        if verdict == "unknown" and self._is_proven_since(view, pointer):
-            verdict = "clean"
-            if not self._swap(msgspec.structs.replace(manifest, verdict=verdict), view):
+        again = judge_again(self._context, view.sight, self._options.audit, before)
+        if not is_last and is_in_motion(self._context, again.examined, self._options.audit):
+            return None
+        key = self._folder.audit(view.generation, evidence_digest(again.examined, self._options.audit))
+        judged = Judged(again.audit.verdict, key)
+        if (pointer.verdict, pointer.audit) != judged:
+            self._publisher.put_audit(key, encode_audit(again.audit))
+            if not self._swap(manifest, view, pointer.written_at, judged):
                 return None
         self._publisher.write_symlinks()
-        return Compacted("already", manifest, None, verdict, *self._settle())
+        return Compacted("already", manifest, None, judged.verdict, *self._settle())
 
-    def _is_proven_since(self, view: _View, pointer: Pointer) -> bool:
-        if not self._depends_on_links(pointer):
-            return False
-        options = self._options.audit._replace(level="inventory")
-        examined = examine(self._context, view.inventory, view.checkpoints, options, None)
-        return conclude(self._context, examined, options, None).verdict == "clean"
+    def _withdraw(self, view: _View, held: Manifest, audit: Audit) -> bool:
+        """Let the pointer tell what a day that is held was judged: its rows stay readable, its old verdict does not.
 
-    def _depends_on_links(self, pointer: Pointer) -> bool:
-        """Tell whether names and metadata can settle all that the generation's audit left open."""
-        body = self._publisher.audit(pointer)
-        if body is None:
-            return False
-        audit = decode_audit(body)
-        left = [found.code for found in audit.findings if found.severity == "unknown"]
-        ids = any(check.id == "event_ids" and check.status == "unknown" for check in audit.checks)
-        return not ids and all(code in _BY_LINKS for code in left)
+        False: another run swapped it meanwhile.
+        """
+        pointer = view.seen.pointer
+        if pointer is None or pointer.verdict == audit.verdict or pointer.until != self._until:
+            return True
+        try:
+            manifest = self._publisher.manifest(pointer)
+        except FormatError:
+            return True
+        if manifest is None or contradiction(self._folder, pointer, manifest):
+            return True
+        self._publisher.put_audit(held.audit, encode_audit(audit))
+        return self._swap(manifest, view, pointer.written_at, Judged(audit.verdict, held.audit))
 
-    def _swap(self, manifest: Manifest, view: _View) -> bool:
-        """Point readers at the generation; False, said aloud, when another run published meanwhile."""
-        swapped = self._publisher.swap_pointer(manifest, view.seen, self._context.new_id(), self._context.now())
+    def _swap(self, manifest: Manifest, view: _View, written_at: str, judged: Judged | None = None) -> bool:
+        """Point readers at the generation; False, said aloud, when another run published meanwhile.
+
+        `written_at` is the time since when readers see its files.
+        """
+        swapped = self._publisher.swap_pointer(manifest, view.seen, self._context.new_id(), written_at, judged)
         if not swapped:
             self._log.warning(
                 "publish_lost",
@@ -208,11 +222,15 @@ class _Run:
             )
         return swapped
 
-    def _rewrite(self, view: _View) -> tuple[Manifest, DayResult]:
+    def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult] | None:
         folder = self._folder.generation(view.generation)
         options = self._options.audit
         writing = Writing(self._options.out, folder)
-        examined = examine(self._context, view.inventory, view.checkpoints, options, writing, view.before)
+        examined = examine(self._context, view.sight, options, writing, view.before)
+        if is_in_motion(self._context, examined, options):
+            if not is_last:
+                return None
+            examined = examined._replace(is_in_motion=True)
         rows = sum(part.rows for part in examined.parts)
         audit = conclude(self._context, examined, options, rows, self._late(view))
         writer = self._context.new_id()
@@ -224,7 +242,7 @@ class _Run:
             rows=rows,
             inventory=view.inventory.digest(),
             verdict=audit.verdict,
-            audit=audit_beside(self._folder.manifest(view.generation, writer)),
+            audit=self._folder.audit(view.generation, evidence_digest(examined, options)),
             ends={shard.shard: shard.last for shard in audit.shards if shard.last is not None},
             writer=writer,
             written_at=self._context.now(),
@@ -240,7 +258,7 @@ class _Run:
         """Store the manifest, after what it was made from and the audit that allowed it."""
         key = self._folder.manifest(manifest.generation, manifest.writer)
         self._publisher.put_inventory(key, view.inventory)
-        self._publisher.put_audit(key, encode_audit(audit))
+        self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
 
     def _late(self, view: _View) -> list[Finding]:
@@ -273,12 +291,3 @@ class _Run:
             committer = TableCommitter(context.table, self._publisher, context.clock, context.new_id)
         done = None if committer is None else committer.commit()
         return len(self._publisher.sweep(context.clock.now_ms())), done
-
-
-def publishable(audit: Audit) -> bool:
-    """Tell whether each row of the rewrite is right: no defect that it did not repair, all read, balanced numbers."""
-    left = [found for found in audit.findings if not found.repaired]
-    return audit.equation.balanced and not any(
-        found.severity == "defect" or (found.severity == "unknown" and found.code not in _ONLY_UNPROVEN)
-        for found in left
-    )

@@ -57,11 +57,15 @@ class Reason(enum.StrEnum):
 
 
 class Doubt(NamedTuple):
-    """What spoils the proof of a time. `position` is where the chain, or what stands on it, is in doubt."""
+    """What spoils the proof of a time. `position` is where the chain, or what stands on it, is in doubt.
+
+    `shard_id` names the shard that a doubt about the stream's shape begins with.
+    """
 
     reason: Reason
     interval: Interval
     position: Position | None = None
+    shard_id: str | None = None
 
 
 class ChainView(NamedTuple):

@@ -105,13 +105,16 @@ class _Descent:
         if coverage.is_open_at(self._end_ms) or (self._topology.is_listed_open(shard) and not children):
             return
         if not children and self._topology.is_over(shard) is None:
-            self._doubts.append(Doubt(Reason.SUCCESSION_UNKNOWN, Interval(self._last_open(shard), FOREVER)))
+            self._doubts.append(
+                Doubt(Reason.SUCCESSION_UNKNOWN, Interval(self._last_open(shard), FOREVER), shard_id=shard)
+            )
             return
         for child in children:
             self._require(self._coverage(child), self._born_after(child), is_first=False)
         hash_range = self._topology.hash_range(shard)
         if hash_range is None:
-            self._doubts.append(Doubt(Reason.RANGE_UNKNOWN, Interval(self._last_open(shard), FOREVER)))
+            interval = Interval(self._last_open(shard), FOREVER)
+            self._doubts.append(Doubt(Reason.RANGE_UNKNOWN, interval, shard_id=shard))
         else:
             self._tile(hash_range, children, self._last_open(shard))
 

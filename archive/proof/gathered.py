@@ -40,7 +40,7 @@ class Asked(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The first link that is known of a chain."""
+    """The first segment that is known of a chain."""
 
     first: Position
     last: Position
@@ -70,10 +70,10 @@ class Gathered:
             return False
         self.links[shard_id].add(link)
         self.ends[shard_id].add(link.last)
-        head = Head(link.first, link.last, link.after, link.begins_ms)
-        if shard_id not in self.heads or head[:2] < self.heads[shard_id][:2]:
-            self.heads[shard_id] = head
         if link.kind is Kind.SEGMENT:
+            head = Head(link.first, link.last, link.after, link.begins_ms)
+            if shard_id not in self.heads or head[:2] < self.heads[shard_id][:2]:
+                self.heads[shard_id] = head
             self._open_until[shard_id] = max(self._open_until[shard_id], link.until_ms)
             self._archived_until[shard_id] = max(self._archived_until[shard_id], link.until_ms)
         return True

@@ -1,27 +1,37 @@
 """The audit of one day: list it, read it, join it with its neighbours, and conclude."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from archive.errors import StoreError
 from archive.format.day import Day
+from archive.proof.stated import read_statements
 from archive.store.places import StorePrefix
 from compaction.audit.chains import join, known_spans
-from compaction.audit.conclusion import DayResult, Examined, ProducerDuplicates, conclude, expired, unreadable
+from compaction.audit.conclusion import (
+    DayResult,
+    Examined,
+    ProducerDuplicates,
+    conclude,
+    expired,
+    of_objects,
+    unreadable,
+)
+from compaction.audit.coverage import judge_coverage
 from compaction.audit.dropped import check_dropped
 from compaction.audit.evidence import Evidence
 from compaction.audit.originals import Originals
 from compaction.audit.stream_level import StreamResult, check_stream
-from compaction.inventory.checkpoints import Checkpoints
+from compaction.audit.stream_marks import facts_of, store_marks, stream_mark
 from compaction.inventory.heads import head_rows, sort_out
 from compaction.inventory.inventory import Inventory, list_day
 from compaction.inventory.memory import collector_paused
 from compaction.inventory.owner import read_owned
 from compaction.inventory.segments import Fields
-from compaction.inventory.shard_markers import read_markers
 from compaction.inventory.tombstones import expired_before, is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import check_begun, scope_end
+from compaction.job.sight import Sight, look
 from compaction.producers.copies import CollectedIds, Copies, collect_ids, resolve
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.producers.findings import ids_check, producer_findings
@@ -39,6 +49,10 @@ from compaction.tasks.plan import (
 )
 from compaction.tasks.task import Order, Part, TaskResult
 from compaction.verdict.audit_document import AuditCheck
+from compaction.verdict.findings import Code
+
+LOOKS: Final = 3
+"""How often a day is looked at that changes while it is read."""
 
 
 class _Read(NamedTuple):
@@ -71,14 +85,30 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
         check_begun(day, read_owned(context.archive, prefix, context.owner))
         if is_expired(context.archive, prefix, day):
             return expired(context, day, options)
-        checkpoints = context.checkpoints()
-        inventory = list_day(context.archive, day, prefix).until(until_ms).only(options.shard)
-        examined = examine(context, inventory, checkpoints, options, None)
+        for attempt in range(1, LOOKS + 1):
+            sight = look(context, day, until_ms, options.shard)
+            examined = examine(context, sight, options, None)
+            if not is_in_motion(context, examined, options):
+                break
+            examined = examined._replace(is_in_motion=attempt == LOOKS)
         further = _against_stream(context, examined, options)
+        examined = _with_stream(context, examined, further, options)
     except StoreError as exc:
         return unreadable(context, day, options, exc)
     audit = conclude(context, examined, options, None, further.findings, further.checks)
     return DayResult(audit, examined.described)
+
+
+def is_in_motion(context: JobContext, examined: Examined, options: AuditOptions) -> bool:
+    """Tell whether a chain looks broken, and the day has changed meanwhile: then it is looked at again.
+
+    What lies behind the scope's end counts for nothing: it always changes.
+    """
+    if all(found.code != Code.BROKEN_CHAIN for found in examined.about_chains):
+        return False
+    seen = examined.inventory
+    again = list_day(context.archive, seen.day, seen.prefix).until(seen.until_ms).only(options.shard)
+    return again.digest() != seen.digest()
 
 
 def _against_stream(context: JobContext, examined: Examined, options: AuditOptions) -> StreamResult:
@@ -92,11 +122,27 @@ def _against_stream(context: JobContext, examined: Examined, options: AuditOptio
     return check_stream(context, context.stream(), examined.inventory, segments, markers, options.shard)
 
 
+def _with_stream(context: JobContext, examined: Examined, compared: StreamResult, options: AuditOptions) -> Examined:
+    """Write down what a comparison with the stream proves, and judge by that, too."""
+    if not compared.shards:
+        return examined
+    prefix, sight, facts = context.place.prefix, examined.sight, examined.coverage.judged.facts
+    marks = [
+        stream_mark(facts_of(facts.shards, shard), facts.asked.scope, *read, writer=context.new_id())
+        for shard, read in compared.shards.items()
+    ]
+    store_marks(context.archive, prefix, [mark for mark in marks if mark is not None])
+    statements = read_statements(context.archive, prefix, sight.markers.statements.marks)
+    sight = sight._replace(markers=sight.markers._replace(statements=statements))
+    known = [*examined.of_objects, *compared.findings]
+    coverage = judge_coverage(context, sight, examined.described, options, known)
+    return examined._replace(sight=sight, coverage=coverage)
+
+
 @collector_paused()
 def examine(
     context: JobContext,
-    inventory: Inventory,
-    checkpoints: Checkpoints,
+    sight: Sight,
     options: AuditOptions,
     write: Writing | None,
     before: DayBefore | None = None,
@@ -106,15 +152,18 @@ def examine(
     Suspicious segments (touching spans, unsorted lines) are read a second time and merged; tasks that held one of
     them are written again, and their first files count no more. `before` is the day before, where it was seen.
     """
+    inventory = sight.inventory
     evidence = Evidence(
-        read_markers(context.archive, context.place.prefix).only(options.shard),
-        checkpoints.by_shard,
+        sight.markers,
+        sight.checkpoints.by_shard,
         expired_before(context.archive, context.place.prefix, inventory.day),
     )
     read = _read(context, inventory, options, write, before)
     described = sort_out(context.archive, inventory, read.metadata)
     chains = join(context.archive, inventory, described, evidence, lookback_days=options.lookback_days)
-    examined = Examined(inventory, described, chains, evidence, checkpoints, read.facts)
+    known = of_objects(sight, described, chains)
+    coverage = judge_coverage(context, sight, described, options, known)
+    examined = Examined(sight, described, chains, evidence, coverage, read.facts)
     return examined if read.facts is None else _join_lines(context, examined, read, options, write)
 
 

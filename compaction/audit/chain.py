@@ -5,7 +5,7 @@ between neighbours in the order of positions:
 
     before.last >= first ................ overlapping_segments   (the link says nothing then)
     after == before.last ................ fine
-    after is a start, continuity unproven  unproven_continuity   (adopted gap)
+    after is a start, continuity unproven   fine                  (adopted gap: coverage says what it leaves open)
     after == another segment's after ..... forked_chain
     after == an earlier segment's last .... fine                  (what lies between is reported where it forks)
     anything else ....................... broken_chain           (a segment between the two is missing)
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from archive.format.metadata import ChainStart, Continuity
+from archive.format.metadata import ChainStart
 from archive.format.minute import minute_text
 from archive.format.position import Position
 from compaction.audit.chain_end import prove_end
@@ -78,12 +78,11 @@ class _Check:
         elif link.metadata.after == before.metadata.last:
             self._start = self._start or "link"
         elif isinstance(link.metadata.after, ChainStart) and link.metadata.is_doubtful:
-            pass  # an adopted gap: the continuity below says so
+            pass  # an adopted gap: coverage says so
         elif self._claims[link.metadata.after] > 1:
             self._fork(link)
         elif link.metadata.after not in self._ends:
             self._broken(before, link)
-        self._continuity(link)
 
     def _first(self, link: Link) -> None:
         """Judge the first segment that is known of the shard."""
@@ -164,25 +163,6 @@ class _Check:
             link,
             [before.metadata.last, link.metadata.first],
             keys=[before.key, link.key],
-        )
-
-    def _continuity(self, link: Link) -> None:
-        if not _concerns(self._span, link) or not link.metadata.is_doubtful:
-            return
-        if link.metadata.continuity is Continuity.LOST:
-            self._add(
-                Code.BROKEN_CHAIN,
-                f"records between {link.metadata.after} and this segment were trimmed before they were read",
-                link,
-                [link.metadata.first],
-            )
-            return
-        self._add(
-            Code.UNPROVEN_CONTINUITY,
-            f"records between {link.metadata.after} and this segment may have been trimmed before they were read",
-            link,
-            [link.metadata.first],
-            unknown=True,
         )
 
     def end(self) -> ChainResult:

@@ -1,4 +1,7 @@
-"""The end of a shard's chain where no later segment proves it: the end marker or KCL's checkpoint must. Pure."""
+"""The end of a shard's chain where no later segment follows: do the end marker and KCL's checkpoint name more? Pure.
+
+That nothing came behind the tail, they cannot prove: coverage judges that, by times.
+"""
 
 from typing import NamedTuple
 
@@ -7,7 +10,7 @@ from archive.format.minute import minute_text
 from archive.format.position import Position
 from compaction.audit.evidence import EndProof, ShardContext
 from compaction.inventory.neighbours import Link
-from compaction.verdict.findings import Code, Finding, Severity, finding
+from compaction.verdict.findings import Code, Finding, finding
 
 
 class End(NamedTuple):
@@ -36,7 +39,7 @@ def _by_marker(tail: Link | None, context: ShardContext, marker: EndMarker) -> E
     if named != _last(tail):
         return _gap(tail, context, "end.json", named)
     if marker.proof != "read":
-        return _unproven(tail, context, "end.json says that the shard was closed longer ago than its retention")
+        return End("")
     return End("end.json")
 
 
@@ -46,36 +49,17 @@ def _by_checkpoint(tail: Link | None, context: ShardContext) -> End:
         return End("checkpoint")
     if checkpoint is not None and (last is None or checkpoint > last):
         return _gap(tail, context, "KCL's checkpoint", checkpoint)
-    return _unproven(tail, context, "no later segment, no end.json, and no checkpoint of KCL at this position")
+    return End("")
 
 
 def _gap(tail: Link | None, context: ShardContext, source: str, named: Position | None) -> End:
     reach = context.reach
     if not reach.to_the_end or (tail is None and not reach.to_the_beginning):
-        message = f"{source} names {named}, which was not found in the days that were searched"
-        return _unproven(tail, context, message)
+        return End("")
     message = f"{source} names {named}, and the last segment ends at {_last(tail)}: what lies between is missing"
-    return _open(tail, context, Code.BROKEN_CHAIN, message, severity="defect", named=named)
-
-
-def _unproven(tail: Link | None, context: ShardContext, why: str) -> End:
-    return _open(tail, context, Code.UNPROVEN_END, why, severity="unknown")
-
-
-def _open(
-    tail: Link | None,
-    context: ShardContext,
-    code: Code,
-    message: str,
-    *,
-    severity: Severity,
-    named: Position | None = None,
-) -> End:
-    """Return an end that nothing proves, with a finding about the tail, where there is one."""
     found = finding(
-        code,
+        Code.BROKEN_CHAIN,
         message,
-        severity=severity,
         shard=context.shard_id,
         minute=None if tail is None else minute_text(tail.metadata.minute),
         keys=[] if tail is None else [tail.key],

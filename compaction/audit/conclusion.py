@@ -12,22 +12,22 @@ from archive.format.markers import ApplicationRecord
 from archive.format.minute import iso_time
 from archive.store.published import RULES
 from compaction.audit.chains import Chains, shard_rows
-from compaction.audit.equation import Rows, balance
+from compaction.audit.coverage import Coverage
 from compaction.audit.evidence import Evidence
-from compaction.audit.lines import check_lines, repeat_findings
-from compaction.inventory.checkpoints import Checkpoints
+from compaction.audit.lines import Rows, balance, check_lines, repeat_findings
 from compaction.inventory.inventory import Inventory
 from compaction.inventory.segments import Described
 from compaction.inventory.tombstones import key_of
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import begins_ms, is_settled
+from compaction.job.sight import Sight
 from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.merging import Repeat
 from compaction.tasks.task import Part
 from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, judge
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
 
-_BY_LINES: Final = frozenset(
+BY_LINES: Final = frozenset(
     {
         Code.DUPLICATE_RECORD,
         Code.OUT_OF_ORDER,
@@ -59,24 +59,50 @@ class ProducerDuplicates(NamedTuple):
 
 
 class Examined(NamedTuple):
-    """A day that was looked at, before the verdict is written down."""
+    """A day that was looked at, before the verdict is written down.
 
-    inventory: Inventory
+    `is_in_motion`: its objects changed each time while they were read, so what is missing may not be.
+    """
+
+    sight: Sight
     described: Described
     chains: Chains
     evidence: Evidence
-    checkpoints: Checkpoints
+    coverage: Coverage
     facts: Mapping[str, SegmentFacts] | None
     repeats: tuple[Repeat, ...] = ()
     parts: tuple[Part, ...] = ()
     dropped: tuple[Finding, ...] = ()
     producers: ProducerDuplicates = ProducerDuplicates()
     restored: int = 0
+    is_in_motion: bool = False
+
+    @property
+    def inventory(self) -> Inventory:
+        """The day's objects."""
+        return self.sight.inventory
+
+    @property
+    def of_objects(self) -> list[Finding]:
+        """What was found of objects by themselves, and of the links between them."""
+        return of_objects(self.sight, self.described, self.chains)
+
+    @property
+    def about_chains(self) -> list[Finding]:
+        """What was found of the links between segments, and of times that nothing proves."""
+        links = [about for result in self.chains.results.values() for about in result.findings]
+        return [*links, *self.coverage.findings]
 
     @property
     def repeated(self) -> int:
         """Lines too many."""
         return sum(repeat.surplus for repeat in self.repeats)
+
+
+def of_objects(sight: Sight, described: Described, chains: Chains) -> list[Finding]:
+    """Return what was found of objects by themselves, and of the links between them."""
+    of_chains = [about for result in chains.results.values() for about in result.findings]
+    return [*described.findings, *sight.markers.findings, *of_chains]
 
 
 def conclude(
@@ -115,8 +141,9 @@ def conclude(
 def _findings(examined: Examined) -> list[Finding]:
     """Collect what every step of the examination found."""
     found = [*examined.described.findings, *examined.evidence.markers.findings]
-    for result in examined.chains.results.values():
-        found += result.findings
+    for about in examined.about_chains:
+        is_open = examined.is_in_motion and about.code == Code.BROKEN_CHAIN
+        found.append(msgspec.structs.replace(about, severity="unknown") if is_open else about)
     if examined.facts is not None:
         found += check_lines(examined.described.segments, examined.facts)
         found += repeat_findings(examined.repeats)
@@ -209,7 +236,7 @@ def _checks(
     for code in Code:
         hits = [hit for hit in found if hit.code == code.value]
         asked = not (
-            (code in _BY_LINES and options.level == "inventory")
+            (code in BY_LINES and options.level == "inventory")
             or (code in _BY_STREAM and not was_compared)
             or (code is Code.PRODUCER_DUPLICATE and not examined.producers.checks)
             or code in _ELSEWHERE
@@ -226,8 +253,12 @@ def _checks(
     if not examined.chains.results:
         message = "no shard is known here that could have lived on this day: is this the right bucket and prefix?"
         checks.append(AuditCheck(id="shards_known", status="unknown", message=message))
-    if examined.checkpoints.error:
-        checks.append(AuditCheck(id="lease_table", status="warning", message=examined.checkpoints.error))
+    if examined.is_in_motion:
+        message = "the day's objects changed each time while they were read: look again later"
+        checks.append(AuditCheck(id="day_at_rest", status="unknown", message=message))
+    if examined.sight.checkpoints.error:
+        checks.append(AuditCheck(id="lease_table", status="warning", message=examined.sight.checkpoints.error))
+    checks += examined.sight.checks
     return checks
 
 

@@ -1,17 +1,19 @@
-"""What a segment's lines must agree with: its metadata, its minute, and each other. Pure.
+"""What a segment's lines must agree with: its metadata, its minute, and each other; and their balance. Pure.
 
 One fault is reported once: an object that cannot be read is not counted too, and lines that are missing do not also
 count as wrong ends of the span.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from archive.format.metadata import SegmentMetadata
 from archive.format.minute import minute_text
 from archive.format.position import Position
-from compaction.inventory.segments import Segment, segment_finding
+from compaction.inventory.segments import Described, Segment, segment_finding
 from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.merging import Repeat
+from compaction.verdict.audit_document import Equation
 from compaction.verdict.findings import Code, Finding, finding
 
 
@@ -115,3 +117,39 @@ def _ends(segment: Segment, read: SegmentFacts, *, strict: bool) -> list[Finding
 
 def _inside(metadata: SegmentMetadata, read: SegmentFacts) -> bool:
     return read.low is not None and read.high is not None and metadata.first <= read.low <= read.high <= metadata.last
+
+
+class Rows(NamedTuple):
+    """What a rewrite wrote: `compacted` rows, `removed` producer duplicates less, `restored` rows more."""
+
+    compacted: int | None = None
+    removed: int = 0
+    restored: int = 0
+
+
+def balance(described: Described, facts: Mapping[str, SegmentFacts] | None, repeated: int, rows: Rows) -> Equation:
+    """Return the balance of lines; without facts the numbers are those of the metadata."""
+    if facts is None:
+        raw = sum(segment.metadata.records for segment in described.segments)
+        return Equation(raw=raw, unique=raw, duplicates=0, rejected=0, compacted=None, removed=0, balanced=True)
+    members = {segment.key for segment in described.segments}
+    raw = sum(read.lines for read in facts.values())
+    copied = sum(read.lines for key, read in facts.items() if key in described.copies)
+    good = sum(read.lines for key, read in facts.items() if key in members and not read.problem)
+    rejected = sum(
+        read.lines
+        for key, read in facts.items()
+        if key not in described.copies and (key not in members or read.problem)
+    )
+    unique = good - repeated - rows.removed
+    return Equation(
+        raw=raw,
+        unique=unique,
+        duplicates=copied + repeated,
+        rejected=rejected,
+        compacted=rows.compacted,
+        removed=rows.removed,
+        balanced=raw == unique + copied + repeated + rows.removed + rejected
+        and rows.compacted in {None, unique + rows.restored},
+        restored=rows.restored,
+    )

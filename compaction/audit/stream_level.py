@@ -5,7 +5,7 @@ and records that are too young to be archived.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from archive.errors import FormatError, StreamRefused, StreamUnavailable
@@ -22,7 +22,7 @@ from compaction.inventory.inventory import Inventory
 from compaction.inventory.segments import Segment
 from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
 from compaction.job.context import JobContext
-from compaction.stream.kinesis import Sent, StreamFacts, StreamReader
+from compaction.stream.kinesis import ReadLog, Sent, StreamFacts, StreamReader
 from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Finding
 
@@ -32,11 +32,12 @@ _SHARDS_AT_ONCE: Final = 8
 
 
 class StreamResult(NamedTuple):
-    """Findings and checks of the level, and how many records were compared."""
+    """Findings and checks of the level, how many records were compared, and how each shard was read."""
 
     findings: tuple[Finding, ...]
     checks: tuple[AuditCheck, ...]
     compared: int
+    shards: Mapping[str, tuple[Comparison, ReadLog]] = {}
 
 
 def check_stream(
@@ -61,7 +62,9 @@ def check_stream(
         return StreamResult((), (AuditCheck(id="stream_readable", status="unknown", message=str(exc)),), 0)
     findings = tuple(found for comparison in compared for found in comparison.findings)
     checks = work.checks(shards, compared)
-    return StreamResult(findings, tuple(checks), sum(comparison.compared for comparison in compared))
+    total = sum(comparison.compared for comparison in compared)
+    by_shard = {shard: (one, work.logs[shard]) for shard, one in zip(shards, compared, strict=True)}
+    return StreamResult(findings, tuple(checks), total, by_shard)
 
 
 def _stranger(application: ApplicationRecord | None, facts: StreamFacts) -> str:
@@ -91,6 +94,7 @@ class _Work:
         self._application = markers.application
         self._facts = facts
         self._listed_ms = listed_ms
+        self.logs: dict[str, ReadLog] = defaultdict(ReadLog)
         self._segments: dict[str, list[Segment]] = defaultdict(list)
         for segment in segments:
             self._segments[segment.metadata.shard_id].append(segment)
@@ -105,7 +109,8 @@ class _Work:
         day = self._inventory.day
         since_ms = self._facts.oldest_ms + 60_000 if self._is_trimmed else 0
         bounds = Bounds(since_ms, self._listed_ms - ARCHIVED_WITHIN_MS)
-        sent = self._reader.read(shard_id, max(day.begin_ms, since_ms), min(self._inventory.end_ms, self._listed_ms))
+        end_ms = min(self._inventory.end_ms, self._listed_ms)
+        sent = self._reader.read(shard_id, max(day.begin_ms, since_ms), end_ms, self.logs[shard_id])
         promised = self._promised(self._shards.get(shard_id, ShardMarkers()).start, sent)
         return compare_shard(shard_id, self._segments.get(shard_id, []), self._read, promised, bounds)
 

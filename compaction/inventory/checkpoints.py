@@ -1,7 +1,7 @@
-"""KCL's checkpoints: what proves the end of shards whose day has no successor yet.
+"""KCL's lease rows: which shards it knows, and its checkpoints.
 
-A checkpoint is always at the end of a committed segment, so one that equals the tail proves that the chain ends
-there. The table is only read.
+A checkpoint is always at the end of a committed segment, so one that lies behind the tail shows that a segment is
+gone. One at the tail says nothing about what came behind it, and proves no day. The table is only read.
 """
 
 from collections.abc import Mapping
@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from archive.coverage.topology import ShardRow, hash_range_of
+from archive.errors import FormatError
+from archive.format.keys import check_shard_id
 from archive.format.position import Position, is_sequence_number
 
 if TYPE_CHECKING:
@@ -16,10 +19,14 @@ if TYPE_CHECKING:
 
 
 class Checkpoints(NamedTuple):
-    """Checkpoints by shard (only those that are positions); `error` says why the table could not be read."""
+    """Checkpoints by shard (only those that are positions), and what the table's rows say of shards.
+
+    `error` says why the table could not be read.
+    """
 
     by_shard: Mapping[str, Position]
     error: str = ""
+    rows: tuple[ShardRow, ...] = ()
 
 
 def read_checkpoints(client: "DynamoDBClient", table: str) -> Checkpoints:
@@ -28,25 +35,45 @@ def read_checkpoints(client: "DynamoDBClient", table: str) -> Checkpoints:
     A table that is missing or refused is not an error: the audit goes on without it and says so.
     """
     found: dict[str, Position] = {}
+    rows: list[ShardRow] = []
     request: dict[str, Any] = {"TableName": table, "ConsistentRead": True}
     try:
         while True:
             answer = client.scan(**request)
             for row in answer["Items"]:
                 found |= _checkpoint(row)
+                rows += _shard(row)
             if "LastEvaluatedKey" not in answer:
-                return Checkpoints(found)
+                return Checkpoints(found, rows=tuple(rows))
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
     except (ClientError, BotoCoreError) as exc:
         return Checkpoints({}, f"the lease table {table} cannot be read: {exc}")
 
 
+def _is_lease(row: Mapping[str, Any]) -> bool:
+    """Tell a lease from the other kinds of rows that KCL 3.5 and later keeps in the same table."""
+    return bool(row.get("entityType", {}).get("S", "LEASE") == "LEASE" and "leaseKey" in row)
+
+
+def _shard(row: Mapping[str, Any]) -> list[ShardRow]:
+    """Return what one row says of its shard; a row that is none of a shard says nothing."""
+    if not _is_lease(row):
+        return []
+    starting, ending = (row.get(name, {}).get("S", "") for name in ("startingHashKey", "endingHashKey"))
+    parents = frozenset(row.get("parentShardId", {}).get("SS", ()))
+    children = frozenset(row.get("childShardIds", {}).get("SS", ()))
+    try:
+        shard_id = check_shard_id(row["leaseKey"]["S"])
+        return [ShardRow(shard_id, hash_range_of(starting, ending), parents, children)]
+    except FormatError:
+        return []
+
+
 def _checkpoint(row: Mapping[str, Any]) -> dict[str, Position]:
-    """Read one row; KCL 3.5 and later keeps other kinds of rows in the same table."""
-    if row.get("entityType", {}).get("S", "LEASE") != "LEASE":
+    if not _is_lease(row):
         return {}
     text = row.get("checkpoint", {}).get("S", "")
-    if "leaseKey" not in row or not is_sequence_number(text):
+    if not is_sequence_number(text):
         return {}
     sub = int(row.get("checkpointSubSequenceNumber", {}).get("N", "0"))
     return {row["leaseKey"]["S"]: Position(int(text), sub)}

@@ -12,7 +12,7 @@ from compaction.iceberg.commit import DayTable
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.inventory.owner import StreamOwner
-from compaction.stream.kinesis import StreamReader
+from compaction.stream.kinesis import ListedShards, StreamReader
 from compaction.tasks.event_ids import Layout
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import AuditLevel
@@ -68,6 +68,7 @@ class JobContext(NamedTuple):
     stream: Callable[[], StreamReader] | None = None
     shuffle: Shuffle | None = None
     table: DayTable | None = None
+    shards: Callable[[], ListedShards] | None = None
 
     def open(self, address: Address) -> RetryingStorage:
         """Return the storage at another address, with the waits of the archive's."""

@@ -72,6 +72,7 @@ class CompactRequest(NamedTuple):
     iceberg: str | None = None
     iceberg_catalog: str | None = None
     so_far: str | None = None
+    recheck: int | None = None
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""

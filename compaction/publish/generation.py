@@ -55,7 +55,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What readers follow: the current generation and its manifest's key below the output's root."""
+    """What readers follow: the current generation and its manifest's key below the output's root.
+
+    `verdict` is the latest, and `audit` the key of what it was given in. Days that were published by earlier versions
+    name none: theirs lies beside the manifest.
+    """
 
     format: int
     day: str
@@ -67,6 +71,14 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     written_at: str
     rules: int = 1
     until: str | None = None
+    audit: str = ""
+
+
+class Judged(NamedTuple):
+    """A verdict, and the key of the audit that it was given in."""
+
+    verdict: Verdict
+    audit: str
 
 
 class Current(NamedTuple):
@@ -124,6 +136,10 @@ class DayFolder(NamedTuple):
         """Return the key of the manifest that a run writes: no two runs share one."""
         return f"{self.manifests}{generation}-{writer}{_MANIFEST}"
 
+    def audit(self, generation: str, evidence: str) -> str:
+        """Return the key of the audit of a generation by some evidence."""
+        return f"{self.manifests}{generation}-{evidence}{_AUDIT}"
+
     def generation_of(self, key: str) -> str:
         """Return the generation of a file, by its key."""
         folder = key.removeprefix(self.path).partition("/")[0]
@@ -140,7 +156,7 @@ def is_manifest(key: str) -> bool:
 
 
 def audit_beside(manifest_key: str) -> str:
-    """Return the key of the audit that allowed the generation of a manifest."""
+    """Return the key of the audit that lies beside a manifest of an earlier version."""
     return manifest_key.removesuffix(_MANIFEST) + _AUDIT
 
 
@@ -174,6 +190,11 @@ def contradiction(folder: DayFolder, pointer: Pointer, manifest: Manifest) -> st
 def is_judged_by_these_rules(pointer: Pointer, manifest: Manifest) -> bool:
     """Tell whether the verdict was given by today's rules: an older one is no proof, and the day is judged again."""
     return pointer.rules == manifest.rules == RULES
+
+
+def is_judged_today(pointer: Pointer) -> bool:
+    """Tell whether a pointer's verdict was given by today's rules."""
+    return pointer.rules == RULES
 
 
 def files_of(parts: Sequence[tuple[str, int, int]]) -> tuple[File, ...]:

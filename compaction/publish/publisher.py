@@ -2,7 +2,7 @@ r"""Publishing a day: generation, manifest, pointer, symlink manifest.
 
     part files      dt=D/_gen-G/part-*.parquet    written by tasks; invisible to whoever follows the pointer
     inventory       dt=D/_manifest/G-W.inventory.jsonl.gz   what G was made from
-    audit           dt=D/_manifest/G-W.audit.json   what was found when G was made
+    audit           dt=D/_manifest/G-E.audit.json   what was found, by the evidence E
     manifest        dt=D/_manifest/G-W.json       If-None-Match:*   names the files that run W wrote of G
     pointer         dt=D/_current.json            If-Match          the one write that changes what readers see
     symlinks        _symlinks/dt=D/manifest       If-Match          the pointer again, as Hive and Athena read it
@@ -40,6 +40,7 @@ from compaction.publish.generation import (
     Current,
     DayFolder,
     File,
+    Judged,
     Manifest,
     Pointer,
     audit_beside,
@@ -131,13 +132,13 @@ class Publisher:
         body = gzip.compress(lines, mtime=0)
         self.storage.put_if_absent(inventory_beside(manifest_key), body, content_type="application/gzip")
 
-    def put_audit(self, manifest_key: str, body: bytes) -> None:
-        """Store the audit that allowed a generation, beside its manifest."""
-        self.storage.put_if_absent(audit_beside(manifest_key), body)
+    def put_audit(self, key: str, body: bytes) -> None:
+        """Store an audit; the first one that was given on the same evidence stays."""
+        self.storage.put_if_absent(key, body)
 
     def audit(self, pointer: Pointer) -> bytes | None:
-        """Return the audit that allowed the generation of a pointer."""
-        stored = self.storage.get(audit_beside(pointer.manifest))
+        """Return the audit that gave a pointer's verdict."""
+        stored = self.storage.get(pointer.audit or audit_beside(pointer.manifest))
         return None if stored is None else stored.body
 
     def is_whole(self, manifest: Manifest) -> bool:
@@ -171,8 +172,12 @@ class Publisher:
                 f"{key} is not what this run wrote there", next_step="find out who writes to the output"
             )
 
-    def swap_pointer(self, manifest: Manifest, seen: Current, writer: str, written_at: str) -> bool:
+    def swap_pointer(
+        self, manifest: Manifest, seen: Current, writer: str, written_at: str, judged: Judged | None = None
+    ) -> bool:
         """Point readers at a generation, if the pointer is still the one that was seen.
+
+        `judged` is the verdict of now; None: the manifest's.
 
         PUT If-Match etag seen    200 ........ ours
                                   412 ........ another run published meanwhile: False
@@ -184,11 +189,12 @@ class Publisher:
             generation=manifest.generation,
             manifest=self.folder.manifest(manifest.generation, manifest.writer),
             rows=manifest.rows,
-            verdict=manifest.verdict,
+            verdict=judged.verdict if judged else manifest.verdict,
             writer=writer,
             written_at=written_at,
             rules=manifest.rules,
             until=manifest.until,
+            audit=judged.audit if judged else manifest.audit,
         )
         body = encode_document(pointer)
         if self._replace(self.folder.pointer, body, seen.etag, JSON_TYPE):

@@ -29,6 +29,9 @@ class Code(enum.StrEnum):
     MISSING_START = "missing_start"  # the start of the shard's chain is not proven
     UNPROVEN_CONTINUITY = "unproven_continuity"  # records may be missing before a segment: reading resumed too late
     UNPROVEN_END = "unproven_end"  # nothing proves that the shard's day ends where its segments end
+    UNCOVERED = "uncovered"  # a time of the shard of which nothing proves that all that arrived is archived
+    MISSING_SHARD = "missing_shard"  # a shard, or a part of the stream's hash keys, that nobody is known to have read
+    UNDELIVERED = "undelivered"  # records that KCL would not deliver are kept beside the archive
     COUNT_MISMATCH = "count_mismatch"  # a segment does not hold what its metadata counts
     METADATA_MISMATCH = "metadata_mismatch"  # a segment's metadata contradicts its key or its lines
     UNREADABLE_OBJECT = "unreadable_object"  # an object cannot be read
@@ -47,7 +50,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     `shard` and `minute` (`2026-11-21T10:16Z`) are null where it concerns none or several. `keys` and `positions`
     (`<sequence>:<sub>`) are at most 20 samples; `count` counts all. `reproduce` is a command line. `repaired`: the
-    raw objects are as wrong as before, and the Parquet files of this run are not.
+    raw objects are as wrong as before, and the Parquet files of this run are not. Where it is about a time that is
+    not proven, `from` and `until` are its ends (ISO 8601), and `reasons` say why (`docs/reliability.md`).
     """
 
     code: str
@@ -60,6 +64,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1
     reproduce: str = ""
     repaired: bool = False
+    begins: str = msgspec.field(default="", name="from")
+    until: str = ""
+    reasons: tuple[str, ...] = ()
 
 
 def finding(

@@ -7,7 +7,7 @@ from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
 from compaction.verdict.findings import Code
 from tests.corpus.expected import Expected, Seen
-from tests.corpus.model import PREFIX, Corpus, Shard, copy_of, make_segment
+from tests.corpus.model import BEGIN_MS, PREFIX, Corpus, Shard, copy_of, make_segment
 from tests.fakes.archive_scene import end_marker
 
 
@@ -142,7 +142,7 @@ def _begin_in_day(corpus: Corpus, shard: Shard) -> None:
     first = shard.in_day(corpus.day)[0]
     shard.segments = [copy_of(segment) for segment in shard.segments[first:]]
     start = shard.segments[0]
-    fields = {**start.metadata.encode(), "after": "TRIM_HORIZON"}
+    fields = {**start.metadata.encode(), "after": "TRIM_HORIZON", "continuity": "proven", "evidence": str(BEGIN_MS)}
     start.metadata = SegmentMetadata.decode(fields)
     start.fields = fields
 

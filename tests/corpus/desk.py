@@ -8,6 +8,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from archive.clock import SystemClock
+from archive.coverage.evidence import segment_link
 from archive.format.day import Day
 from archive.format.position import Position
 from archive.store.places import StorePrefix, open_storage
@@ -62,6 +63,7 @@ class Desk:
         **changes: object,
     ) -> Compacted:
         """Compact a day; `changes` replace parts of the context."""
+        self.corpus.write_marks(open_storage(Address(None, str(self.raw))))
         options = CompactOptions(audit or AuditOptions(), self.out, accept_defects)
         given = self.context()._replace(**changes)  # type: ignore[arg-type]
         return compact_day(given, self._retrying(storage or self.storage), day, options)
@@ -73,6 +75,10 @@ class Desk:
     def age(self, key: str, modified_ms: int) -> None:
         """Let a file of the output be written at another time."""
         os.utime(self.storage.uri(key), ns=(modified_ms * 1_000_000,) * 2)
+
+    def age_raw(self, key: str, modified_ms: int) -> None:
+        """Let an object of the archive be written at another time."""
+        os.utime(self.raw / key, ns=(modified_ms * 1_000_000,) * 2)
 
     def _retrying(self, storage: Storage) -> RetryingStorage:
         return RetryingStorage(storage, self.context().archive.new_backoff)
@@ -102,7 +108,7 @@ class Desk:
         last = shard.segments[-1]
         record = last.records[-1]
         late = msgspec.structs.replace(record, sequence_number=str(int(record.sequence_number) + 9))
-        made = make_segment(shard.shard_id, last.metadata.minute, [late], last.metadata.last, "late")
+        made = make_segment(shard.shard_id, last.metadata.minute, [late], last.metadata.last, "writer2-late")
         shard.segments.append(made)
         shard.checkpoint = made.metadata.last
         store = open_storage(Address(None, str(self.raw)))
@@ -129,6 +135,15 @@ class Mill(Desk):
     def rows(self, manifest: Manifest) -> list[Row]:
         """Return the rows of a generation, file by file."""
         return list(published_rows(self.storage, manifest))
+
+
+def unproven(folder: Path) -> tuple[Desk, Position | None]:
+    """Publish a day whose end nothing proves yet; returns the checkpoint that its proof goes with."""
+    corpus = Corpus(DAY)
+    proof, corpus.shards[2].checkpoint = corpus.shards[2].checkpoint, None
+    desk = Desk(folder, corpus)
+    desk.compact()
+    return desk, proof
 
 
 def rows_of(corpus: Corpus, day: Day = DAY) -> list[Row]:
@@ -180,11 +195,14 @@ def expire(mill: Mill, generation: str, days: int = 1) -> None:
                         "first": str(segment.metadata.first),
                         "last": str(segment.metadata.last),
                         "segments": 1,
+                        "until_ms": segment_link(segment.metadata).until_ms,
+                        "writer": segment.metadata.writer,
                     }
                     for segment in shard.segments
                     if segment.metadata.minute in expired
                 ],
                 "kept": [],
+                "proven": [(1, expired.end_ms)],
             }
             for shard in mill.corpus.shards
         },

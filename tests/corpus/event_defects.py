@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from archive.coverage.evidence import run_of
 from archive.format.keys import duplicates_key
 from archive.format.segment import SegmentWriter
 from compaction.verdict.findings import Code
@@ -73,7 +74,9 @@ def drop_records(corpus: Corpus, shard: Shard, index: int, originals: Mapping[in
             made.drop(record, by_place[place])
         else:
             made.extend([record])
-    chosen.metadata = made.metadata(after=chosen.metadata.after, writer=f"dropper-{shard.shard_id}-{index}")
+    chosen.metadata = made.metadata(
+        after=chosen.metadata.after, writer=f"{run_of(chosen.metadata.writer)}-dropper{index}"
+    )
     chosen.records = [record for place, record in enumerate(chosen.records) if place not in by_place]
     chosen.body, chosen.fields = made.body(), chosen.metadata.encode()
     key = duplicates_key(

@@ -4,26 +4,31 @@ The whole model follows every rule of the format. `tests.corpus.defects` breaks 
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import NamedTuple
 
+from archive.coverage.evidence import segment_link
 from archive.format.day import Day
 from archive.format.keys import segment_key
 from archive.format.markers import EndMarker
-from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
+from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
+from archive.format.read_mark import MarkKind, ReadMark
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
 from archive.store.commit import BODY_TYPE
 from archive.store.objects import ObjectStore
 from consumer.stream.port import StreamIdentity
-from tests.fakes.archive_scene import ArchiveScene, end_marker
+from tests.fakes.archive_scene import ArchiveScene, end_marker, stated
 from tests.fakes.stream import DAY_MS
 
 PREFIX = "raw/"
 STREAM_ARN = "arn:aws:kinesis:us-east-1:000000000000:stream/corpus"
+BEGIN_MS = 1
+"""When the stream was made, and the application began."""
 _FIRST_SEQUENCE = 49_680_430_009_993_180_326_445_188_721_472_315_949_130_085_524_050_018_306
 
 
@@ -45,7 +50,10 @@ class Stored:
 
 @dataclass
 class Shard:
-    """One shard: its segments in order, and what proves its ends."""
+    """One shard: its segments in order, and what proves its ends.
+
+    The shard was read on to its tip after the day, behind its end or its checkpoint.
+    """
 
     shard_id: str
     segments: list[Stored]
@@ -71,8 +79,8 @@ class Shape(NamedTuple):
 class Corpus:
     """An archive of a few shards around one day.
 
-    The ends of the shards are proven in turn by a successor (the last minute lies in the next day), by `end.json`,
-    and by a checkpoint.
+    The ends of the shards are proven in turn by a successor (the last minute lies in the next day) and by read marks:
+    of a shard that ended after midnight, and of one that is read on.
     """
 
     def __init__(self, day: Day, seed: int = 1, shape: Shape | None = None) -> None:
@@ -80,6 +88,8 @@ class Corpus:
         self.shape = shape or Shape()
         self.rng = random.Random(seed)
         self.shards = [self._shard(number) for number in range(self.shape.shards)]
+        self.first = [shard.shard_id for shard in self.shards]
+        """The shards that the application began with."""
         self.objects: dict[str, tuple[bytes, dict[str, str]]] = {}
         """Further objects that a defect put there, by key."""
 
@@ -98,17 +108,26 @@ class Corpus:
     def write(self, store: ObjectStore) -> None:
         """Put everything into a store."""
         scene = ArchiveScene(store, PREFIX)
-        scene.settle(StreamIdentity(STREAM_ARN, 1, DAY_MS))
+        scene.settle(StreamIdentity(STREAM_ARN, BEGIN_MS, DAY_MS))
+        scene.first(*self.first)
         for shard in self.shards:
             _write_shard(scene, shard)
+        self.write_marks(store)
         for key, (body, fields) in self.objects.items():
             store.put_if_absent(key, body, fields, BODY_TYPE)
+
+    def write_marks(self, store: ObjectStore) -> None:
+        """Put the read marks into a store that the shards call for as they are now."""
+        scene = ArchiveScene(store, PREFIX)
+        for shard in self.shards:
+            for mark in _marks(shard, self.day):
+                scene.mark(mark)
 
     def _shard(self, number: int) -> Shard:
         shard_id = f"shardId-{number:012d}"
         sequence = _FIRST_SEQUENCE + number * 10**40
         after: Predecessor = ChainStart("TRIM_HORIZON")
-        segments = []
+        segments: list[Stored] = []
         proof = number % 3
         for offset in self.shape.minutes if proof == 0 else [one for one in self.shape.minutes if one < 1440]:
             minute = self.day.first_minute + offset
@@ -116,7 +135,8 @@ class Corpus:
             for index in range(self.shape.records):
                 sequence += self.rng.randrange(1, 10**6)
                 records.append(self._record(sequence, minute * MINUTE_MS + index * 7))
-            stored = make_segment(shard_id, minute, records, after, f"writer-{number}-{offset}")
+            before = segments[-1].metadata if segments else None
+            stored = make_segment(shard_id, minute, records, after, f"writer{number}-{len(segments)}", before)
             after = stored.metadata.last
             segments.append(stored)
         shard = Shard(shard_id, segments)
@@ -134,11 +154,21 @@ class Corpus:
         return Record(str(sequence), 0, f"key-{sequence % 7}", arrival_ms, data)
 
 
-def make_segment(shard_id: str, minute: int, records: list[Record], after: Predecessor, writer: str) -> Stored:
-    """Return a whole segment."""
+def make_segment(
+    shard_id: str,
+    minute: int,
+    records: list[Record],
+    after: Predecessor,
+    writer: str,
+    before: SegmentMetadata | None = None,
+) -> Stored:
+    """Return a whole segment; it says what it stands on, where it comes long after the one before it."""
     made = SegmentWriter(shard_id, minute)
     made.extend(records)
+    until_ms = segment_link(before).until_ms if before else None
     metadata = made.metadata(after=after, writer=writer)
+    if before is not None or isinstance(after, ChainStart):
+        metadata = stated(metadata, until_ms, BEGIN_MS)
     stored = Stored(list(records), metadata, segment_key(PREFIX, shard_id, minute, metadata.first))
     stored.seal()
     return stored
@@ -158,6 +188,34 @@ def _write_shard(scene: ArchiveScene[ObjectStore], shard: Shard) -> None:
         scene.begin(shard.shard_id, first=str(chain_first(shard)), begun_at=shard.begun_at)
     if shard.end is not None:
         scene.put_end(shard.end)
+
+
+def _marks(shard: Shard, day: Day) -> Iterator[ReadMark]:
+    """Yield the marks of a processor that read on behind the last segment; none where that is not the tail."""
+    tail = shard.segments[-1].metadata if shard.segments else None
+    if tail is None:
+        return
+    from_ms = max(segment_link(tail).until_ms, tail.evidence_ms or 0)
+    named = shard.end.last_position() if shard.end is not None else shard.checkpoint
+    if named is None:
+        return
+    if named > tail.last:  # what they read behind is gone
+        from_ms = day.end_ms - MINUTE_MS
+    read_ms, end_ms = day.end_ms + 5 * MINUTE_MS, day.end_ms + 9 * MINUTE_MS
+    if shard.end is not None and shard.end.written_at < str(day.shift(1)):
+        end_ms = max(from_ms, parse_iso_ms(shard.end.written_at) - MINUTE_MS)
+    if shard.end is not None:
+        continuity = Continuity.PROVEN if shard.end.proof == "read" else Continuity.UNPROVEN
+        if end_ms > read_ms:
+            yield ReadMark(shard.shard_id, MarkKind.READ, continuity, from_ms, read_ms, named, "reader-1")
+        yield ReadMark(shard.shard_id, MarkKind.END, continuity, from_ms, end_ms, named, "reader-2")
+    else:
+        yield ReadMark(shard.shard_id, MarkKind.READ, Continuity.PROVEN, from_ms, read_ms, named, "reader-3")
+
+
+def parse_iso_ms(text: str) -> int:
+    """Return the epoch milliseconds of a time as markers have it."""
+    return int(datetime.fromisoformat(text).timestamp() * 1000)
 
 
 def chain_first(shard: Shard) -> Position:

@@ -8,12 +8,24 @@ import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+import msgspec
+
+from archive.coverage.evidence import SURELY_HELD_MS, segment_link
+from archive.format.coverage_markers import (
+    FirstShard,
+    FirstShards,
+    OpenedMarker,
+    encode_coverage_marker,
+    first_shards_key,
+    opened_marker_key,
+)
 from archive.format.document import FORMAT
 from archive.format.keys import application_key, duplicates_key, end_marker_key, segment_key, start_marker_key
 from archive.format.markers import JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
 from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
+from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
 from archive.retry import Backoff
@@ -29,6 +41,7 @@ from tests.fakes.stream import FakeStream
 PREFIX = "raw/"
 CHAIN_START = ChainStart("TRIM_HORIZON")
 Store = TypeVar("Store", bound=ObjectStore)
+LAST_KEY = (1 << 128) - 1
 BEGUN_AT = "2026-01-01T00:00:00.000Z"
 """When markers say that they were written, unless told."""
 
@@ -47,9 +60,13 @@ class ArchiveScene(Generic[Store]):
         self.store = store
         self.prefix = prefix
         self._tails: dict[str, Position] = {}
+        self._untils: dict[str, int] = {}
+        self._ranges: dict[str, tuple[int, int]] = {}
+        self.begin_ms = 1
 
     def settle(self, identity: StreamIdentity, *, start_at_ms: int | None = None) -> None:
         """Tie the prefix to a stream, with the application's start: the oldest record unless told."""
+        self.begin_ms = identity.created_ms if start_at_ms is None else start_at_ms
         record = ApplicationRecord(
             format=FORMAT,
             stream_arn=identity.arn,
@@ -62,6 +79,48 @@ class ArchiveScene(Generic[Store]):
         )
         self._put(application_key(self.prefix), encode_marker(record), JSON_TYPE)
 
+    def first(self, *shard_ids: str) -> None:
+        """Write the list of the shards that the application began with; they share the hash keys."""
+        step = (LAST_KEY + 1) // max(1, len(shard_ids))
+        for number, shard_id in enumerate(shard_ids):
+            last = LAST_KEY if number == len(shard_ids) - 1 else (number + 1) * step - 1
+            self._ranges[shard_id] = (number * step, last)
+        rows = [
+            FirstShard(shard=shard_id, starting_hash_key=str(keys[0]), ending_hash_key=str(keys[1]))
+            for shard_id, keys in self._ranges.items()
+        ]
+        marker = FirstShards(format=FORMAT, shards=rows, writer="w", written_at=BEGUN_AT)
+        self._put(first_shards_key(self.prefix), encode_coverage_marker(marker), JSON_TYPE)
+
+    def opened(self, shard_id: str, keys: tuple[int, int], *parents: str) -> None:
+        """Write opened.json of a shard."""
+        self._ranges[shard_id] = keys
+        marker = OpenedMarker(
+            format=FORMAT,
+            shard=shard_id,
+            sentinel="TRIM_HORIZON",
+            starting_hash_key=str(keys[0]),
+            ending_hash_key=str(keys[1]),
+            parents=list(parents),
+            writer="w",
+            opened_at=BEGUN_AT,
+        )
+        self._put(opened_marker_key(self.prefix, shard_id), encode_coverage_marker(marker), JSON_TYPE)
+
+    def mark(self, mark: ReadMark) -> None:
+        """Write a read mark, under each of its days."""
+        for day in mark_days(mark):
+            self._put(read_mark_key(self.prefix, day, mark), encode_read_mark(mark), JSON_TYPE)
+
+    def read_on(
+        self, shard_id: str, until_ms: int, *, kind: MarkKind = MarkKind.READ, since_ms: int | None = None
+    ) -> None:
+        """Write the proven mark of a shard that was read to its tip, or its end, behind its last segment."""
+        from_ms = self._untils.get(shard_id, self.begin_ms) if since_ms is None else since_ms
+        tail = self._tails.get(shard_id)
+        self.mark(ReadMark(shard_id, kind, Continuity.PROVEN, from_ms, until_ms, tail, f"w-{until_ms}"))
+        self._untils[shard_id] = until_ms
+
     def begin(
         self, shard_id: str, *, sentinel: str = "TRIM_HORIZON", first: str = "1000:0", begun_at: str = BEGUN_AT
     ) -> None:
@@ -71,8 +130,8 @@ class ArchiveScene(Generic[Store]):
             shard=shard_id,
             sentinel=sentinel,
             first=first,
-            starting_hash_key="0",
-            ending_hash_key="9",
+            starting_hash_key=str(self._ranges.get(shard_id, (0, LAST_KEY))[0]),
+            ending_hash_key=str(self._ranges.get(shard_id, (0, LAST_KEY))[1]),
             parents=[],
             writer="w",
             written_at=begun_at,
@@ -96,14 +155,17 @@ class ArchiveScene(Generic[Store]):
         after: Predecessor | None = None,
         duplicate_of: Mapping[Position, str] | None = None,
         continuity: Continuity | None = None,
-        writer: str = "w",
+        writer: str | None = None,
         is_stored: bool = True,
     ) -> Stored:
         """Append a segment to the shard's chain, or behind `after`; without records it gets two of its own.
 
+        It says of its continuity what a writer says that was never late and never away.
+
         `duplicate_of`: what each record that was dropped is a copy of; the dropped lines are stored as well.
         """
         predecessor: Predecessor = self._tails.get(shard_id, CHAIN_START) if after is None else after
+        writer = writer or f"run-{shard_id}.{minute}"
         dropped = duplicate_of or {}
         made = SegmentWriter(shard_id, minute)
         for record in records or two_records(predecessor, minute):
@@ -112,6 +174,8 @@ class ArchiveScene(Generic[Store]):
             else:
                 made.extend([record])
         metadata = made.metadata(after=predecessor, writer=writer, continuity=continuity)
+        if continuity is None:
+            metadata = stated(metadata, self._untils.get(shard_id), self.begin_ms)
         key = segment_key(self.prefix, shard_id, minute, metadata.first)
         if is_stored:
             if dropped:
@@ -119,6 +183,7 @@ class ArchiveScene(Generic[Store]):
                 self._put(beside, made.duplicates_body(), BODY_TYPE)
             self._put(key, made.body(), BODY_TYPE, metadata.encode())
         self._tails[shard_id] = metadata.last
+        self._untils[shard_id] = max(segment_link(metadata).until_ms, metadata.evidence_ms or 0)
         return Stored(key, metadata)
 
     def chain(
@@ -138,7 +203,7 @@ class ArchiveScene(Generic[Store]):
                 shard_id,
                 minute,
                 continuity=continuity if number == 0 else None,
-                writer=f"w{number}",
+                writer=f"w-{number}",
                 is_stored=number not in missing,
             ).metadata.last
             for number, minute in enumerate(minutes)
@@ -165,6 +230,18 @@ class MemoryScene(ArchiveScene[MemoryStore]):
     def waits(self) -> Backoff:
         """Return a small budget on a clock that costs no time."""
         return Backoff(self.clock, random.Random(1), budget_seconds=5)
+
+
+def stated(metadata: SegmentMetadata, before_ms: int | None, begin_ms: int) -> SegmentMetadata:
+    """Let a segment say what it stands on, where its reader cannot tell: at a chain's start, and after a long time.
+
+    `before_ms` is the `until` of the one before it.
+    """
+    is_start = isinstance(metadata.after, ChainStart) or before_ms is None
+    if not is_start and before_ms is not None and segment_link(metadata).until_ms - before_ms < SURELY_HELD_MS:
+        return metadata
+    since_ms = begin_ms if is_start or before_ms is None else before_ms
+    return msgspec.structs.replace(metadata, continuity=Continuity.PROVEN, evidence_ms=since_ms)
 
 
 def end_marker(

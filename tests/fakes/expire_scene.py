@@ -67,7 +67,7 @@ class ExpireScene(MemoryScene):
 
     def add(self, days_ago: int, minute: int = 0, shard_id: str = S0) -> str:
         """Append a segment to the shard's chain; returns its key."""
-        return self.segment(shard_id, TODAY - days_ago * DAY + minute).key
+        return self.segment(shard_id, TODAY - days_ago * DAY + minute, writer="w").key
 
     def publish(
         self,

@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.mutations.catalogue.archive import ARCHIVE
 from tests.mutations.catalogue.claims import CLAIMS
+from tests.mutations.catalogue.coverage import COVERAGE
 from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.nightly import NIGHTLY
 from tests.mutations.catalogue.operators import OPERATORS
@@ -19,6 +20,7 @@ MUTATIONS: Final = (
     *PROCESSOR,
     *SHARDS,
     *EVIDENCE,
+    *COVERAGE,
     *CLAIMS,
     *WATERMARKS,
     *OPERATORS,

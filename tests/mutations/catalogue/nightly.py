@@ -15,6 +15,7 @@ _DAY_BEFORE: Final = "compaction/producers/day_before.py"
 _COPIES: Final = "compaction/producers/copies.py"
 _FINDINGS: Final = "compaction/producers/findings.py"
 _REWRITE: Final = "compaction/rewrite.py"
+_PUBLISHABLE: Final = "compaction/verdict/publishable.py"
 
 _FUZZ: Final = "tests/fuzz/test_fuzz_compaction.py"
 _LEFT_OUT: Final = "tests/unit/compaction/publish/test_left_out.py"
@@ -126,7 +127,7 @@ NIGHTLY: Final = (
     Mutation(
         "hold a day that was repaired",
         Change(
-            _REWRITE,
+            _PUBLISHABLE,
             "left = [found for found in audit.findings if not found.repaired]",
             "left = list(audit.findings)",
         ),

@@ -8,6 +8,7 @@ _PUBLISHER: Final = "compaction/publish/publisher.py"
 _SWEEP: Final = "compaction/publish/sweep.py"
 _GENERATION: Final = "compaction/publish/generation.py"
 _REWRITE: Final = "compaction/rewrite.py"
+_PUBLISHABLE: Final = "compaction/verdict/publishable.py"
 _TASK: Final = "compaction/tasks/task.py"
 _S3: Final = "archive/store/s3_storage.py"
 _PUBLISHED: Final = "archive/store/published.py"
@@ -71,7 +72,7 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "publish whatever the equation says",
-        Change(_REWRITE, "return audit.equation.balanced and not any(", "return not any("),
+        Change(_PUBLISHABLE, "return audit.equation.balanced and not any(", "return not any("),
         tests=(f"{_TRUST}::test_an_equation_that_does_not_balance_holds_the_day_back",),
     ),
     Mutation(
@@ -109,9 +110,9 @@ PUBLISHING: Final = (
         "call a day clean whose swap was lost",
         Change(
             _REWRITE,
-            "            if not self._swap(msgspec.structs.replace(manifest, verdict=verdict), view):\n"
+            "            if not self._swap(manifest, view, pointer.written_at, judged):\n"
             "                return None\n",
-            "            self._swap(msgspec.structs.replace(manifest, verdict=verdict), view)\n",
+            "            self._swap(manifest, view, pointer.written_at, judged)\n",
         ),
         tests=(f"{_TRUST}::test_a_lost_swap_of_a_verdict_is_lost",),
     ),

@@ -39,6 +39,7 @@ class Archive(MemoryScene):
             MINUTE,
             [Record(str(number), 0, "key", BEGIN_MS + number, event_id.encode()) for number, event_id, _ in records],
             duplicate_of={Position(number): original for number, _, original in records if original is not None},
+            writer="w",
         )
 
     def count(self, mode: Mode | None = "claims", *recoveries: Recovery) -> Retries:

@@ -36,7 +36,7 @@ DIRECTIONS: Final = {
 }
 _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
     "command",
-    "report rewrite",
+    "report rewrite recheck",
     "audit",
     "spark producers",
     "job",

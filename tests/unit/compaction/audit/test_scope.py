@@ -138,7 +138,7 @@ def test_what_is_wrong_behind_the_end_of_the_scope_is_not_judged(tmp_path: Path)
     gone = [segment for segment in shard.segments if segment.metadata.minute == DAY.first_minute + 600]
     shard.segments.remove(gone[0])
     now_ms = DAY.begin_ms + 800 * MINUTE_MS
-    early = audit(corpus, tmp_path, now_ms, so_far_ms=DAY.begin_ms + 2 * MINUTE_MS)
+    early = audit(corpus, tmp_path, now_ms, so_far_ms=DAY.begin_ms + MINUTE_MS)
     late = audit(corpus, tmp_path, now_ms, so_far_ms=DAY.begin_ms + 601 * MINUTE_MS)
     assert (early.verdict, early.findings) == ("clean", ())
     assert (late.verdict, [finding.code for finding in late.findings]) == ("defects", ["broken_chain"])

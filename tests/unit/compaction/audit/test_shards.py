@@ -15,15 +15,16 @@ from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
 from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, Corpus, Shape
+from tests.fakes.clock import START_MS, ManualClock
 
 DAY = Day.parse("2026-11-20")
 
 
-def audit(corpus: Corpus, folder: Path, day: Day = DAY, **options: object) -> Audit:
+def audit(corpus: Corpus, folder: Path, day: Day = DAY, *, now_ms: int = START_MS, **options: object) -> Audit:
     """Write a corpus and audit a day of it by names and metadata."""
     corpus.write(open_storage(Address(None, str(folder))))
     asked = AuditOptions(level="inventory")._replace(**options)  # type: ignore[arg-type]
-    return audit_day(job_context(folder, corpus.checkpoints), day, asked).audit
+    return audit_day(job_context(folder, corpus.checkpoints, clock=ManualClock(now_ms)), day, asked).audit
 
 
 def test_a_shard_that_was_quiet_all_day_is_proven_by_its_neighbours(tmp_path: Path) -> None:
@@ -34,7 +35,8 @@ def test_a_shard_that_was_quiet_all_day_is_proven_by_its_neighbours(tmp_path: Pa
 
 def test_neighbours_are_found_over_days_without_any_record(tmp_path: Path) -> None:
     """The search goes on through the days that hold something."""
-    found = audit(Corpus(DAY, shape=Shape(shards=1, minutes=(-1440 * 9, 5, 1440 * 8))), tmp_path)
+    corpus = Corpus(DAY, shape=Shape(shards=1, minutes=(-1440 * 9, 5, 1440 * 8)))
+    found = audit(corpus, tmp_path, now_ms=DAY.shift(9).begin_ms)
     assert (found.verdict, found.shards[0].start_proof) == ("clean", "link")
 
 
@@ -62,18 +64,20 @@ def test_shards_of_later_times_do_not_concern_an_old_day(tmp_path: Path) -> None
     later = corpus.shards[0]
     later.segments = []
     later.begun_at = "2027-02-01T00:00:00.000Z"
+    corpus.first.remove(later.shard_id)
     assert audit(corpus, tmp_path).verdict == "clean"
 
 
 def test_shards_that_ended_before_the_day_do_not_concern_it(tmp_path: Path) -> None:
-    """`end.json` from before the day: nothing of the shard can be missing on it."""
-    corpus = Corpus(DAY, shape=Shape(shards=2, minutes=(-3000, -2999)))
-    corpus.shards = [corpus.shards[1]]
-    end = corpus.shards[0].end
-    assert end is not None
-    corpus.shards[0].end = msgspec.structs.replace(end, written_at=f"{DAY.shift(-1)}T00:10:00.000Z")
+    """`end.json` from before the day: nothing of the shard can be missing on it, and what came after it is judged."""
+    corpus = Corpus(DAY, shape=Shape(shards=2, minutes=(-3000, -2999, 1441)))
+    child, parent = corpus.shards
+    assert parent.end is not None
+    early = f"{DAY.shift(-1)}T00:10:00.000Z"
+    parent.end = msgspec.structs.replace(parent.end, written_at=early, children=[child.shard_id])
+    corpus.first = [parent.shard_id]
     found = audit(corpus, tmp_path)
-    assert (found.shards, found.findings) == ((), ())
+    assert ([shard.shard for shard in found.shards], found.findings) == ([child.shard_id], ())
 
 
 def test_one_shard_alone_can_be_audited(tmp_path: Path) -> None:
@@ -97,7 +101,7 @@ def with_drops(folder: Path, originals: Callable[[Corpus], str], *, keep: bool =
     writer.drop(segment.records[0], original)
     writer.extend(segment.records[1:-1])
     writer.drop(segment.records[-1], original)
-    metadata = writer.metadata(after=segment.metadata.after, writer="dropper")
+    metadata = writer.metadata(after=segment.metadata.after, writer="writer0-dropper")
     segment.body, segment.fields = writer.body(), metadata.encode()
     if keep:
         key = duplicates_key(PREFIX, shard.shard_id, metadata.minute, metadata.first, metadata.writer)

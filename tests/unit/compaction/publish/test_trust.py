@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -11,11 +12,14 @@ from archive.errors import OutcomeUnknown
 from archive.store.published import RULES
 from compaction.publish.generation import Manifest, Pointer
 from compaction.publish.publisher import GRACE_MS
-from compaction.rewrite import Compacted, publishable
 from compaction.tasks.task import Order, TaskResult
+from compaction.verdict.publishable import publishable
 from tests.corpus.auditing import in_process
-from tests.corpus.desk import DAY, Desk
+from tests.corpus.desk import DAY, Desk, unproven
 from tests.fakes.failing_storage import Crash, FailingStorage
+
+if TYPE_CHECKING:
+    from compaction.rewrite import Compacted
 
 
 @pytest.fixture
@@ -174,9 +178,7 @@ def test_everything_that_is_published_says_by_which_rules(desk: Desk) -> None:
 
 def test_a_lost_swap_of_a_verdict_is_lost(tmp_path: Path) -> None:
     """A run that proves a day while another publishes it anew says what the pointer says, not what it meant."""
-    desk = Desk(tmp_path)
-    proof, desk.corpus.shards[2].checkpoint = desk.corpus.shards[2].checkpoint, None
-    desk.compact()
+    desk, proof = unproven(tmp_path)
     desk.corpus.shards[2].checkpoint = proof
     inner: list[Compacted] = []
 
@@ -277,9 +279,7 @@ def test_what_a_crashed_run_left_of_the_current_generation_goes(desk: Desk) -> N
 @pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
 def test_a_lost_answer_in_a_verdicts_swap_is_settled(tmp_path: Path, applied: bool) -> None:  # noqa: FBT001 - a case
     """An unknown outcome is asked again, and the verdict is the pointer's."""
-    desk = Desk(tmp_path)
-    proof, desk.corpus.shards[2].checkpoint = desk.corpus.shards[2].checkpoint, None
-    desk.compact()
+    desk, proof = unproven(tmp_path)
     desk.corpus.shards[2].checkpoint = proof
     lost: list[str] = []
 

@@ -1,0 +1,72 @@
+"""Judging a day again whose lines were read before: its objects are the same, and the evidence may not be.
+
+Lines say the same as long as their objects do, so what was found of them stands. Names, metadata, markers and marks
+are read anew: tomorrow's evidence proves today's end, and may show as well that something is missing.
+"""
+
+import hashlib
+from typing import Final, NamedTuple
+
+import msgspec
+
+from compaction.audit.audit import examine
+from compaction.audit.conclusion import BY_LINES, Examined, conclude
+from compaction.job.context import AuditOptions, JobContext
+from compaction.job.sight import Sight
+from compaction.verdict.audit_document import Audit, AuditCheck, judge
+from compaction.verdict.findings import Code, Finding, ordered
+
+_BY_READING: Final = frozenset({*BY_LINES, Code.PRODUCER_DUPLICATE, Code.LATE_MINUTES})
+_IDS: Final = "event_ids"
+
+
+class Again(NamedTuple):
+    """A day that was judged again."""
+
+    audit: Audit
+    examined: Examined
+
+
+def judge_again(context: JobContext, sight: Sight, options: AuditOptions, before: Audit) -> Again:
+    """Judge by names, metadata and evidence as they are now, and by what `before` found of the lines.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    asked = options._replace(level="inventory")
+    examined = examine(context, sight, asked, None)
+    now = conclude(context, examined, asked, None)
+    findings = ordered([*now.findings, *_of_lines(before, now)])
+    checks = _checks(before, now)
+    audit = msgspec.structs.replace(
+        now,
+        level=before.level,
+        equation=before.equation,
+        findings=tuple(findings),
+        checks=checks,
+        verdict=judge(findings, checks),
+    )
+    return Again(audit, examined)
+
+
+def evidence_digest(examined: Examined, options: AuditOptions) -> str:
+    """Return what an audit rests on as a name: the day's objects, the evidence, and how it was asked."""
+    parts = (examined.inventory.digest(), examined.coverage.digest, options.event_id or "")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _of_lines(before: Audit, now: Audit) -> list[Finding]:
+    codes = {code.value for code in _BY_READING}
+    told = {(about.code, about.keys) for about in now.findings}
+    return [about for about in before.findings if about.code in codes and (about.code, about.keys) not in told]
+
+
+def _checks(before: Audit, now: Audit) -> tuple[AuditCheck, ...]:
+    """Return the checks of now; what was not asked again stands as it was."""
+    codes = {code.value for code in _BY_READING}
+    earlier = {check.id: check for check in before.checks}
+    checks = [
+        earlier.get(check.id, check) if check.status == "not_asked" or check.id in codes else check
+        for check in now.checks
+    ]
+    return (*checks, *(check for check in before.checks if check.id == _IDS))

@@ -1,0 +1,182 @@
+"""Coverage: of each shard that must be judged, is everything that arrived in the scope proven to be archived?
+
+The rules are `archive.coverage`'s, and what they rest on outside of the scope is searched by `archive.proof`. Here a
+time that is not proven becomes a finding, by the name that says most:
+
+    something is certainly gone ............... broken_chain, a defect
+    nobody read the shard, or some hash keys .. missing_shard
+    it reaches to the scope's end ............. unproven_end
+    reading resumed too late .................. unproven_continuity
+    anything else ............................. uncovered
+
+A gap that is the shadow of an object that is reported by itself, damaged or missing, is not reported again.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from archive.coverage.chain import Doubt, Reason
+from archive.coverage.evidence import Link, segment_link
+from archive.coverage.intervals import FOREVER, Interval
+from archive.coverage.shard_coverage import Gap
+from archive.coverage.verdict import ShardVerdict, Verdict
+from archive.format.coverage_markers import UNDELIVERED
+from archive.format.minute import iso_time
+from archive.proof.gathered import Asked
+from archive.proof.reading import Judged, judge_facts, read_facts
+from compaction.inventory.segments import Described
+from compaction.job.context import AuditOptions, JobContext
+from compaction.job.scope import begins_ms
+from compaction.job.sight import Sight
+from compaction.verdict.findings import Code, Finding, Severity, finding
+
+_SHADOWS: Final = frozenset(
+    {Reason.BROKEN_CHAIN, Reason.NOT_SEEN, Reason.CONTRADICTED, Reason.NOT_COVERED, Reason.UNDECIDED}
+)
+_NOBODY: Final = frozenset({Reason.MISSING_SHARD, Reason.HASH_HOLE})
+
+
+class Coverage(NamedTuple):
+    """What was judged, and the findings that it calls for; `digest` names the evidence beside the day's objects."""
+
+    judged: Judged
+    findings: tuple[Finding, ...]
+
+    @property
+    def digest(self) -> str:
+        """The hash of the evidence."""
+        return self.judged.facts.digest
+
+
+def judge_coverage(
+    context: JobContext, sight: Sight, described: Described, options: AuditOptions, known: Sequence[Finding]
+) -> Coverage:
+    """Judge the scope. `known` is what was found of its objects by themselves and of their links.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    begin_ms = begins_ms(sight.markers.application) or 0
+    scope = Interval(max(sight.inventory.day.begin_ms, begin_ms), sight.inventory.end_ms)
+    asked = Asked(scope, begin_ms, context.clock.now_ms(), sight.stream, options.lookback_days)
+    links: dict[str, list[Link]] = defaultdict(list)
+    for segment in described.segments:
+        links[segment.metadata.shard_id].append(segment_link(segment.metadata, segment.row.last_modified_ms))
+    facts = read_facts(context.archive, context.place.prefix, asked, sight.markers.statements, links)
+    judged = judge_facts(facts)
+    told = {about.shard for about in known if about.severity != "warning"}
+    keys = _Keys(described)
+    found = [
+        _gap_finding(scope, shard, gap, judged, keys)
+        for shard in judged.verdict.shards
+        for gap in shard.gaps
+        if options.shard in {None, shard.shard_id} and not (shard.shard_id in told and set(gap.reasons) <= _SHADOWS)
+    ]
+    if options.shard is None:
+        told |= {about.shard for about in found}
+        found += _doubt_findings(judged.verdict, begin_ms, {shard for shard in told if shard})
+    found += _undelivered(context, sight, options)
+    known_problems = set(sight.markers.statements.problems)
+    found += [
+        finding(Code.FOREIGN_OBJECT, problem.why, keys=[problem.key])
+        for problem in facts.problems
+        if problem not in known_problems
+    ]
+    return Coverage(judged, tuple(found))
+
+
+def _undelivered(context: JobContext, sight: Sight, options: AuditOptions) -> list[Finding]:
+    """Tell of records that KCL would not deliver, and that are kept: worth a look, and no loss of ours."""
+    folder = f"{context.place.prefix}{UNDELIVERED}{sight.inventory.day}/"
+    keys: dict[str, list[str]] = defaultdict(list)
+    for key in context.archive.keys(folder):
+        keys[key.removeprefix(folder).partition("/")[0]].append(key)
+    message = "KCL would not deliver these records: aggregates that are empty, malformed, or of another shard's keys"
+    return [
+        finding(Code.UNDELIVERED, message, severity="warning", shard=shard, keys=found, count=len(found))
+        for shard, found in sorted(keys.items())
+        if options.shard in {None, shard}
+    ]
+
+
+class _Keys:
+    """The keys of the scope's segments, by what gaps name them by."""
+
+    def __init__(self, described: Described) -> None:
+        self._firsts = {(one.metadata.shard_id, one.metadata.first): one.key for one in described.segments}
+        self._tails: dict[str, str] = {}
+        for one in sorted(described.segments, key=lambda one: one.metadata.last):
+            self._tails[one.metadata.shard_id] = one.key
+
+    def at(self, shard_id: str, doubts: Iterable[Doubt]) -> Iterator[str]:
+        """Yield the keys of the segments that doubts are about."""
+        for doubt in doubts:
+            key = None if doubt.position is None else self._firsts.get((shard_id, doubt.position))
+            if key is not None:
+                yield key
+
+    def tail(self, shard_id: str) -> list[str]:
+        """Return the key of a shard's last segment."""
+        return [self._tails[shard_id]] if shard_id in self._tails else []
+
+
+def _gap_finding(scope: Interval, shard: ShardVerdict, gap: Gap, judged: Judged, keys: _Keys) -> Finding:
+    coverage = judged.coverages.get(shard.shard_id)
+    doubts = [doubt for doubt in coverage.doubts if doubt.interval.overlaps(gap.interval)] if coverage else []
+    is_end = gap.interval.until_ms == scope.until_ms
+    code, severity = _code(gap.reasons, is_end=is_end)
+    why = "; ".join(reason.meaning for reason in gap.reasons)
+    positions = [doubt.position for doubt in doubts if doubt.position is not None]
+    named = list(keys.at(shard.shard_id, doubts)) or (keys.tail(shard.shard_id) if is_end else [])
+    made = finding(
+        code,
+        f"not proven to be archived: what arrived from {_time(gap.interval.from_ms)} to "
+        f"{_time(gap.interval.until_ms)}: {why}",
+        severity=severity,
+        shard=shard.shard_id,
+        keys=named,
+        positions=positions,
+    )
+    return _timed(made, gap.interval, gap.reasons)
+
+
+def _code(reasons: Sequence[Reason], *, is_end: bool) -> tuple[Code, Severity]:
+    if any(reason.is_defect for reason in reasons):
+        return Code.BROKEN_CHAIN, "defect"
+    if _NOBODY & set(reasons):
+        return Code.MISSING_SHARD, "unknown"
+    if is_end:
+        return Code.UNPROVEN_END, "unknown"
+    return (Code.UNPROVEN_CONTINUITY if Reason.UNPROVEN in reasons else Code.UNCOVERED), "unknown"
+
+
+def _doubt_findings(verdict: Verdict, begin_ms: int, told: set[str]) -> list[Finding]:
+    """Return what is in doubt about the stream's shape, within the scope, each kind once for a time.
+
+    That nobody knows what came after a shard goes without saying where its own end is in doubt.
+    """
+    found = {}
+    for doubt in verdict.doubts:
+        if doubt.shard_id in told:
+            continue
+        begin = max(doubt.interval.from_ms, verdict.scope.from_ms, begin_ms)
+        interval = Interval(begin, min(doubt.interval.until_ms, verdict.scope.until_ms))
+        code, severity = _code([doubt.reason], is_end=False)
+        message = f"from {_time(interval.from_ms)} to {_time(interval.until_ms)}: {doubt.reason.meaning}"
+        found[doubt.reason, interval] = _timed(
+            finding(code, message, severity=severity, shard=doubt.shard_id), interval, [doubt.reason]
+        )
+    return [found[name] for name in sorted(found)]
+
+
+def _timed(about: Finding, interval: Interval, reasons: Iterable[Reason]) -> Finding:
+    names = tuple(str(reason) for reason in reasons)
+    begins, until = _time(interval.from_ms), _time(interval.until_ms)
+    return msgspec.structs.replace(about, begins=begins, until=until, reasons=names)
+
+
+def _time(epoch_ms: int) -> str:
+    return iso_time(epoch_ms) if 0 < epoch_ms < FOREVER else ""

@@ -1,0 +1,86 @@
+"""Mutations of coverage as it is read and judged: what is looked for, and what a verdict rests on."""
+
+from typing import Final
+
+from tests.mutations.mutation import Change, Mutation
+
+_SEARCH: Final = "archive/proof/search.py"
+_GATHERED: Final = "archive/proof/gathered.py"
+_READING: Final = "archive/proof/reading.py"
+_COVERAGE: Final = "compaction/audit/coverage.py"
+_AUDIT: Final = "compaction/audit/audit.py"
+_AGAIN: Final = "compaction/audit/again.py"
+_REWRITE: Final = "compaction/rewrite.py"
+_RECHECK: Final = "compaction/recheck.py"
+_STREAM_MARKS: Final = "compaction/audit/stream_marks.py"
+
+_READS: Final = "tests/unit/archive/proof/test_reading.py"
+_FINDS: Final = "tests/unit/compaction/audit/test_coverage.py"
+_JUDGES_AGAIN: Final = "tests/unit/compaction/publish/test_again.py"
+_STREAM: Final = "tests/unit/compaction/audit/test_stream_marks.py"
+
+COVERAGE: Final = (
+    Mutation(
+        "do not follow the marks of a quiet shard",
+        Change(_SEARCH, "                self._follow(shard_id, position)\n", "                self._follow\n"),
+        tests=(f"{_READS}::test_a_shard_that_was_quiet_for_weeks_is_found_by_its_marks",),
+    ),
+    Mutation(
+        "believe the first look at a broken chain",
+        Change(
+            _READING, "if Reason.BROKEN_CHAIN not in judged.verdict.reasons or facts == before:", "if before is None:"
+        ),
+        tests=(f"{_READS}::test_a_missing_segment_is_looked_for_again_before_it_is_missing",),
+    ),
+    Mutation(
+        "let an old tombstone say how far it reached",
+        Change(_GATHERED, "run.until_ms or day.end_ms + STEP_BACK_MS", "run.until_ms or day.end_ms - STEP_BACK_MS"),
+        Change(_GATHERED, "run=run_of(run.writer),", 'run=run_of(run.writer) or "run",'),
+        tests=(f"{_READS}::test_an_expired_day_stands_for_its_segments",),
+    ),
+    Mutation(
+        "call every gap the shadow of something else",
+        Change(_COVERAGE, "if options.shard in {None, shard.shard_id} and not (", "if options.shard in {None} and ("),
+        tests=(f"{_FINDS}::test_what_the_chains_do_not_show_is_never_clean",),
+    ),
+    Mutation(
+        "pass over a hole in the hash keys",
+        Change(_COVERAGE, "        if doubt.shard_id in told:\n", "        if doubt.shard_id is None:\n"),
+        tests=(f"{_FINDS}::test_a_half_that_nobody_holds_is_missing",),
+    ),
+    Mutation(
+        "judge a day once that changes while it is read",
+        Change(_AUDIT, "    return again.digest() != seen.digest()\n", "    return again is seen\n"),
+        tests=(f"{_FINDS}::test_segments_that_are_committed_while_the_day_is_read_are_no_defect",),
+    ),
+    Mutation(
+        "forget what was found of the lines",
+        Change(_AGAIN, "[*now.findings, *_of_lines(before, now)]", "[*now.findings]"),
+        tests=(f"{_JUDGES_AGAIN}::test_what_was_found_of_the_lines_stands",),
+    ),
+    Mutation(
+        "never withdraw a verdict",
+        Change(_REWRITE, "if (pointer.verdict, pointer.audit) != judged:", 'if pointer.verdict != "clean":'),
+        tests=(f"{_JUDGES_AGAIN}::test_a_clean_verdict_is_withdrawn_when_a_gap_shows",),
+    ),
+    Mutation(
+        "let the pointer of a day that is held say clean",
+        Change(_REWRITE, "is_told = self._withdraw(view, manifest, result.audit)", "is_told = True"),
+        tests=(f"{_JUDGES_AGAIN}::test_a_day_that_is_held_no_longer_says_clean",),
+    ),
+    Mutation(
+        "judge no clean day again",
+        Change(_RECHECK, "row.last_modified_ms > head.last_modified_ms", "row.last_modified_ms < 0"),
+        tests=(f"{_JUDGES_AGAIN}::test_days_that_newer_evidence_touches_are_judged_again",),
+    ),
+    Mutation(
+        "mark as compared what is a moment old",
+        Change(_STREAM_MARKS, "min(read.asked_ms - STEP_BACK_MS, scope.until_ms)", "scope.until_ms"),
+        tests=(f"{_STREAM}::test_a_mark_ends_a_minute_before_the_stream_was_asked",),
+    ),
+    Mutation(
+        "mark a shard that the stream showed to be wrong",
+        Change(_STREAM_MARKS, "if compared.findings or compared.young or", "if compared.young or"),
+        tests=(f"{_STREAM}::test_a_comparison_that_found_something_proves_nothing",),
+    ),
+)
