@@ -56,9 +56,7 @@ COVERAGE: Final = (
     Mutation(
         "forget what was found of the lines",
         Change(_AGAIN, "[*now.findings, *_of_lines(before, now)]", "[*now.findings]"),
-        tests=(
-            "tests/unit/compaction/publish/test_left_out.py::test_an_expired_day_before_that_lacks_copies_is_doubt",
-        ),
+        tests=(f"{_JUDGES_AGAIN}::test_what_was_found_of_the_lines_stands",),
     ),
     Mutation(
         "never withdraw a verdict",

@@ -9,6 +9,7 @@ _SHARD_EVIDENCE: Final = "consumer/evidence/shard_evidence.py"
 _READ_MARKS: Final = "consumer/evidence/read_marks.py"
 _TIP_WALK: Final = "consumer/evidence/tip_walk.py"
 _CHAIN: Final = "archive/coverage/chain.py"
+_FRONTIER: Final = "archive/coverage/frontier.py"
 _BIRTH: Final = "consumer/evidence/birth.py"
 
 _CHAIN_TESTS: Final = "tests/unit/archive/coverage/test_chain.py"
@@ -21,7 +22,7 @@ EVIDENCE: Final = (
         "take evidence of any age for young",
         Change(_CONTINUITY, "return answered_ms - until_ms < SURELY_HELD_MS", "return until_ms <= answered_ms"),
         tests=(f"{_RESTARTS}::test_a_mark_from_more_than_a_day_ago_proves_nothing",),
-        mode="plain",
+        mode="days",
     ),
     Mutation(
         "leave what follows another run to the reader",
@@ -31,6 +32,7 @@ EVIDENCE: Final = (
             "        if self._base is not None:",
         ),
         tests=(f"{_CLAIMS}::test_another_run_states_since_when_nothing_is_missing",),
+        mode="days",
     ),
     Mutation(
         "stand on the winner of a slot as on a segment of one's own",
@@ -56,7 +58,7 @@ EVIDENCE: Final = (
             _TIP_WALK, "            if self._is_behind(record):", "            if self._is_behind(record) is None:"
         ),
         tests=(f"{_MARKS}::test_what_waits_behind_the_tail_is_no_tip",),
-        mode="plain",
+        mode="days",
     ),
     Mutation(
         "take an empty answer for the tip",
@@ -66,6 +68,7 @@ EVIDENCE: Final = (
             "return not self.records",
         ),
         tests=(f"{_MARKS}::test_an_answer_that_is_empty_on_the_way_is_no_tip",),
+        mode="days",
     ),
     Mutation(
         "mark up to the last answer's time",
@@ -85,6 +88,7 @@ EVIDENCE: Final = (
         "take a child that ended before for one that was born since",
         Change(_BIRTH, "stream.all_shards(since_ms=unborn_ms)", "stream.all_shards()"),
         tests=(f"{_CLAIMS}::test_a_child_that_lived_and_ended_before_is_no_late_birth",),
+        mode="days",
     ),
     Mutation(
         "believe for ever what was seen once",
@@ -95,6 +99,7 @@ EVIDENCE: Final = (
         "mark from the tail at each restart",
         Change(_SHARD_EVIDENCE, "            self._is_tail = True\n", ""),
         tests=(f"{_RESTARTS}::test_redeploys_do_not_mark_what_a_mark_covers",),
+        mode="month",
     ),
     Mutation(
         "call a segment missing behind a stale checkpoint",
@@ -105,5 +110,69 @@ EVIDENCE: Final = (
         "keep all that is withheld at once",
         Change(_READ_MARKS, "_KEPT_A_CALL: Final = 10\n", "_KEPT_A_CALL: Final = 10_000\n"),
         tests=(f"{_MARKS}::test_many_withheld_records_are_kept_little_by_little",),
+    ),
+    Mutation(
+        "mark a shard without a record at each restart",
+        Change(
+            _READ_MARKS,
+            "            self._evidence.look_up_beyond(tail, self._services)\n        self._ev",
+            "            pass\n        self._ev",
+        ),
+        tests=(f"{_RESTARTS}::test_redeploys_do_not_mark_a_shard_without_a_record_again",),
+        mode="month",
+    ),
+    Mutation(
+        "judge the first shards alone",
+        Change(
+            _FRONTIER,
+            "        for child in children:\n            self._require",
+            "        for child in ():\n            self._require",
+        ),
+        tests=("tests/unit/archive/coverage/test_verdict.py::test_every_child_is_judged",),
+    ),
+    Mutation(
+        "carry what is proven over what is not",
+        Change(
+            _CHAIN,
+            "        if link.claim is Continuity.UNPROVEN:\n            return Reason.UNPROVEN\n",
+            "        if link.claim is Continuity.UNPROVEN:\n            return None\n",
+        ),
+        tests=(f"{_CHAIN_TESTS}::test_a_segment_that_proves_nothing_begins_an_interval",),
+        mode="days",
+    ),
+    Mutation(
+        "believe a claim without a floor",
+        Change(_CHAIN, "min(max(from_ms, floor_ms), until_ms)", "min(from_ms, until_ms)"),
+        tests=(f"{_CHAIN_TESTS}::test_no_claim_reaches_back_over_a_doubt",),
+    ),
+    Mutation(
+        "take marks that prove nothing for proofs",
+        Change(
+            "archive/coverage/evidence.py",
+            "Interval(self.from_ms if self.continuity is Continuity.PROVEN else self.until_ms,",
+            "Interval(self.from_ms,",
+        ),
+        tests=("tests/unit/archive/coverage/test_evidence.py::test_only_what_is_proven_covers_backwards",),
+    ),
+    Mutation(
+        "cover a shard up to its segment's last minute",
+        Change(
+            "archive/coverage/evidence.py",
+            "until_ms=minute_ms - STEP_BACK_MS,",
+            "until_ms=minute_ms + 2 * STEP_BACK_MS,",
+        ),
+        tests=("tests/unit/archive/coverage/test_evidence.py::test_a_segment_reaches_to_a_minute_before_its_own",),
+        mode="days",
+    ),
+    Mutation(
+        "end a shard that nothing proves as if it were",
+        Change(
+            "consumer/processor/shard_end.py",
+            "continuity = Continuity.UNPROVEN if walk is None else evidence.judge_walk(tail, walk, services)",
+            "continuity = Continuity.PROVEN",
+        ),
+        tests=(
+            "tests/unit/consumer/processor/test_end.py::test_the_end_of_a_shard_that_is_not_listed_any_more_is_not_proven",
+        ),
     ),
 )

@@ -64,6 +64,7 @@ class Ledger:
         self.given_up: set[int] = set()
         self.ended_empty = False
         self.doubted: set[Position | None] = set()
+        self.margin_ms = CLAIM_MARGIN_MS
 
     def created(self, key: str, stored: Stored) -> None:
         """Look at a new object."""
@@ -153,10 +154,10 @@ class Ledger:
     def _check_claim(self, key: str, from_ms: int, until_ms: int, last: int | None) -> None:
         """Check that everything that was put between the two times lies at or before `last`, and is archived.
 
-        Stamps of these histories step back by ten minutes, ten times what evidence allows for: so much is left out.
+        Stamps of some histories step back by ten minutes, ten times what evidence allows for: so much is left out.
         """
         for number, put_at in enumerate(self.shard.put_at):
-            if not from_ms + CLAIM_MARGIN_MS < put_at * 1000 <= until_ms - CLAIM_MARGIN_MS:
+            if not from_ms + self.margin_ms < put_at * 1000 <= until_ms - self.margin_ms:
                 continue
             is_archived = number in self.committed or self._before_the_chain(number)
             if not is_archived or (number > (-1 if last is None else last) and not self._before_the_chain(number)):

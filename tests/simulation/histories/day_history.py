@@ -66,6 +66,7 @@ class DayHistory(ShardedHistory):
             site.stream.retention_hours = hours
             site.mean_hours = rng.choice(self.scenario.means)
             site.stream.born = site.stream.created
+            site.ledger.margin_ms = 0
         if first.created < self.world.now - 30 * HOUR and rng.random() < self.scenario.resharded:
             self._reshard_before()
         return sites
@@ -93,6 +94,7 @@ class DayHistory(ShardedHistory):
         super().reshard()
         for site in self.shard_sites[before:]:
             site.mean_hours = self.rng.choice(self.scenario.means)
+            site.ledger.margin_ms = 0
 
     def _play(self) -> None:
         self._serve()

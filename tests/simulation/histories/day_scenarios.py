@@ -27,7 +27,7 @@ class DayScenario(ShardedScenario):
     acts: dict[str, float]
     days: tuple[int, int] = (2, 4)
     max_shards: int = 5
-    means: tuple[float, ...] = (QUIET, 0.1, 1.0, 7.0)
+    means: tuple[float, ...] = (QUIET, 0.1, 1.0, 7.0, 15.0)
     redeploys: tuple[int | None, ...] = (None, 50, 400)
     retentions: tuple[int, ...] = (24, 24, 48, 168)
     resharded: float = 0.3
@@ -53,7 +53,13 @@ _FAULTY: Final = {"kill": 0.05, "reshard": 0.02, "land": 0.05}
 DAY_SCENARIOS: Final = deal(
     (
         _days("days, calm", 3, acts={}, calm=True, starts=("now", "past", "oldest"), skew=60),
-        _days("days, resharding", 4, acts={"reshard": 0.06, "reshard by midnight": 0.5}, roots=2),
+        _days(
+            "days, resharding",
+            4,
+            acts={"reshard": 0.06, "reshard by midnight": 0.5, "outage of a shard": 0.08},
+            roots=3,
+            max_shards=9,
+        ),
         _days("days, outages", 5, acts=_FAULTY | {"outage": 0.06, "outage of a shard": 0.05}, roots=2),
         _days(
             "days, retention dips",

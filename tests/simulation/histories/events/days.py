@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.simulation.histories.day_history import DayHistory
     from tests.simulation.histories.shard_site import ShardSite
 
-_OUTAGES: Final = (0.3, 2, 12, 20, 23.8, 24.2, 26, 30, 50, 75)
+_OUTAGES: Final = (0.3, 2, 12, 20, 23.8, 24.2, 26, 30, 40, 50)
 _OFF_SECONDS: Final = (0, 0, 0, 0, -0.5, -5, -50, 2)
 """As far as the rules of evidence allow for."""
 _NIGHT: Final = 1200
@@ -47,8 +47,9 @@ def outage(history: "DayHistory") -> None:
 
 
 def outage_of_a_shard(history: "DayHistory") -> None:
-    """Nobody reads one shard."""
-    site = history.rng.choice(history.shard_sites)
+    """Nobody reads one shard, mostly one that is open."""
+    opened = [site for site in history.shard_sites if site.is_open]
+    site = history.rng.choice(opened if history.rng.random() < 0.8 else history.shard_sites)
     until = history.world.now + history.rng.choice(_OUTAGES) * HOUR
     history.away_until[site.number] = until
     for consumer in list(history.consumers):
