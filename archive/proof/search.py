@@ -18,7 +18,7 @@ from archive.format.day import Day, day_of_ms
 from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
-from archive.format.read_mark import BIRTH, MarkKind, ReadMark, parse_read_mark_key, read_mark_folder
+from archive.format.read_mark import BIRTH, MarkKind, ReadMark
 from archive.proof.gathered import Asked, Gathered
 from archive.proof.names import Named, SegmentNames
 from archive.proof.stated import Problem, Statements, read_marks
@@ -252,8 +252,7 @@ class Search:
     def _marks_of(self, shard_id: str, day: Day) -> list[ReadMark]:
         if day in self._read_days:
             return list(self._known.marks.get(shard_id, ()))
-        keys = self._store.keys(f"{read_mark_folder(self._prefix, day)}{shard_id}/")
-        return [parse_read_mark_key(self._prefix, key)[1] for key in keys]
+        return [stored.mark for stored in read_marks(self._store, self._prefix, day, self.problems, shard_id)]
 
 
 def _nearest(names: Sequence[Named], positions: Iterable[Position]) -> list[Named]:

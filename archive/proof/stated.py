@@ -121,10 +121,13 @@ def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> S
     )
 
 
-def read_marks(store: RetryingStore, prefix: str, day: Day, problems: list[Problem]) -> tuple[StoredMark, ...]:
-    """Read the marks under one day by their keys; what is none is added to `problems`."""
+def read_marks(
+    store: RetryingStore, prefix: str, day: Day, problems: list[Problem], shard_id: str | None = None
+) -> tuple[StoredMark, ...]:
+    """Read the marks under one day by their keys, of one shard or of all; what is none is added to `problems`."""
+    folder = read_mark_folder(prefix, day)
     found = []
-    for row in store.list_objects(read_mark_folder(prefix, day)):
+    for row in store.list_objects(folder if shard_id is None else f"{folder}{shard_id}/"):
         try:
             found.append(StoredMark(parse_read_mark_key(prefix, row.key)[1], row.last_modified_ms))
         except FormatError as exc:

@@ -28,7 +28,7 @@ from archive.format.tombstone import (
 )
 from archive.store.published import PublishedDay
 from archive.store.retrying import RetryingStorage, RetryingStore
-from consumer.expire.coverage import DayProof, prove_day
+from consumer.expire.coverage import DayProof, ProveDay, prove_day
 from consumer.expire.plan import DayPlan
 
 _BATCH: Final = 1000
@@ -83,6 +83,7 @@ class DayDeleter(NamedTuple):
     rate: int
     begin_ms: int = 0
     read_many: ReadMany = in_threads
+    prove_day: ProveDay = prove_day
 
     def prove(self, plan: DayPlan) -> DayProof | None:
         """Judge the day once more; None where that was done, and written down, before anything was deleted.
@@ -93,7 +94,7 @@ class DayDeleter(NamedTuple):
         """
         if plan.tombstone is not None:
             return None
-        return prove_day(
+        return self.prove_day(
             self.store, self.prefix, plan, begin_ms=self.begin_ms, clock=self.clock, read_many=self.read_many
         )
 

@@ -25,6 +25,7 @@ from archive.store.s3_storage import S3Storage
 from consumer.archived.application import check_stream, read_application
 from consumer.archived.walk import Window, days_with_objects, segments_by_hour
 from consumer.expire.apply import DayDeleter, ReadMany, delete_all, in_threads, missing_file, read_tombstone
+from consumer.expire.coverage import ProveDay, prove_day
 from consumer.expire.plan import DayPlan, greatest_firsts, plan_day
 from consumer.expire.side_objects import SideObjects
 from consumer.settings.settings import load_settings
@@ -55,6 +56,7 @@ class Archive(NamedTuple):
     clock: Clock
     new_id: IdSource
     read_many: ReadMany = in_threads
+    prove_day: ProveDay = prove_day
 
 
 def expire(path: Path, environ: Mapping[str, str], *, older_than: str, published: str, apply: bool, rate: int) -> int:
@@ -200,6 +202,7 @@ def _expire_day(archive: Archive, plan: DayPlan, begin_ms: int, rate: int | None
         rate=rate or 1,
         begin_ms=begin_ms,
         read_many=archive.read_many,
+        prove_day=archive.prove_day,
     )
     try:
         proof = deleter.prove(plan)

@@ -6,7 +6,7 @@ What was proven is kept in the tombstone, because later days' segments and marks
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from archive.clock import Clock
 from archive.coverage.chain import Chain
@@ -61,6 +61,23 @@ class DayProof(NamedTuple):
         facts = self.judged.facts.shards.get(last.shard_id)
         node = Chain(last.shard_id, facts.chain).at(last.last) if facts else None
         return node.until_ms if node else segment_link(last).until_ms
+
+
+class ProveDay(Protocol):
+    """How a day is judged; the simulation, whose readers are away for days, may believe what was published."""
+
+    def __call__(
+        self,
+        store: RetryingStore,
+        prefix: str,
+        plan: DayPlan,
+        *,
+        begin_ms: int,
+        clock: Clock,
+        read_many: Callable[[Callable[[str], SegmentMetadata], Iterable[str]], Iterable[SegmentMetadata]],
+    ) -> DayProof:
+        """Return what is proven of the day, see `prove_day`."""
+        ...
 
 
 def prove_day(

@@ -3,7 +3,7 @@
 import random
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import NoReturn, TypeVar
 from unittest.mock import patch
 
@@ -32,9 +32,7 @@ class BucketView:
         clock = ManualClock(asked.now_ms)
         backoff = Backoff(clock, random.Random(1), budget_seconds=1)
         store = RetryingStore(self, lambda: backoff)
-        with ExitStack() as stack:
-            for module in (names, stated):
-                stack.enter_context(patch.object(module, "in_parallel", _one_by_one))
+        with one_by_one():
             return judge_archive(store, PREFIX, asked)
 
     def head(self, key: str) -> ObjectHead | None:
@@ -61,6 +59,15 @@ class BucketView:
     def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> NoReturn:
         """Refuse: an audit writes nothing here."""
         raise AssertionError(key, body, metadata, content_type)
+
+
+@contextmanager
+def one_by_one() -> Iterator[None]:
+    """Let the reader send one request after the other: a host's requests come from its own greenlet alone."""
+    with ExitStack() as stack:
+        for module in (names, stated):
+            stack.enter_context(patch.object(module, "in_parallel", _one_by_one))
+        yield
 
 
 def _one_by_one(work: Callable[[T], U], items: Sequence[T], at_once: int = 1) -> list[U]:  # noqa: ARG001 - the product's

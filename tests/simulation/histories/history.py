@@ -9,6 +9,7 @@ from archive.errors import SafetyRefusal
 from archive.format.position import Position
 from consumer.settings.settings import Settings
 from tests.fakes.daemon_double import SHARD_END, UnopenableRowError
+from tests.simulation.checks.bucket_view import one_by_one
 from tests.simulation.checks.deaths import judge_death
 from tests.simulation.checks.ledger import describe_object
 from tests.simulation.histories.ending import audit, drain
@@ -73,7 +74,8 @@ class History:
         """Play the history to its end and check the archive."""
         self.world.note("history", f"seed {self.seed}, scenario {self.scenario.name!r}")
         try:
-            self._play()
+            with one_by_one():
+                self._play()
         finally:
             for consumer in self.consumers:
                 consumer.task.kill()
