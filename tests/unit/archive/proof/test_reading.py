@@ -156,6 +156,19 @@ def test_a_shard_that_was_quiet_for_weeks_is_found_by_its_marks() -> None:
     assert sum(verb == "LIST" for verb, _ in bucket.store.log) < 120
 
 
+def test_a_foreign_object_among_earlier_marks_stops_nobody() -> None:
+    """It lies on the way back to the last segment, under a day of its own, which reports it."""
+    bucket = Bucket(begin_hour=-24 * 60)
+    bucket.segment(-24 * 9)
+    since = -24 * 9 - 1 / 60
+    for hour in range(-24 * 9 + 1, 27, 20):
+        bucket.mark(since, hour)
+        bucket.put(f"{PREFIX}_read/{DAY.shift(hour // 24)}/{SHARD}/notes-{hour}.txt", b"")
+        since = hour
+    bucket.mark(since, 27)
+    assert bucket.judge().verdict.state is State.COVERED
+
+
 def test_a_shard_without_a_record_is_covered_by_marks_and_by_what_came_first() -> None:
     """Marks that name no position hold until the first segment, wherever that is."""
     bucket = Bucket()
