@@ -63,6 +63,7 @@ class ReadLog:
     """
 
     since_ms: int = 0
+    until_ms: int = 0
     asked_ms: int | None = None
     answered_ms: int | None = None
     oldest_ms: int | None = None
@@ -136,7 +137,7 @@ class StreamReader:
         Reading ends at a record that arrived well after `end`, at the shard's end, or at its tip. `log` is filled in.
         """
         log = log or ReadLog()
-        log.since_ms = begin_ms
+        log.since_ms, log.until_ms = begin_ms, end_ms
         request = {"StreamName": self._name, "ShardId": shard_id, "ShardIteratorType": "AT_TIMESTAMP"}
         at_seconds = max(0, begin_ms - _MARGIN_MS) / 1000
         found = self._ask(

@@ -75,8 +75,13 @@ COVERAGE: Final = (
     ),
     Mutation(
         "mark as compared what is a moment old",
-        Change(_STREAM_MARKS, "min(read.asked_ms - STEP_BACK_MS, scope.until_ms)", "scope.until_ms"),
+        Change(_STREAM_MARKS, "read.asked_ms - STEP_BACK_MS, read.until_ms", "read.until_ms"),
         tests=(f"{_STREAM}::test_a_mark_ends_a_minute_before_the_stream_was_asked",),
+    ),
+    Mutation(
+        "mark as compared what no record was asked for",
+        Change(_STREAM_MARKS, "read.until_ms, scope.until_ms)", "scope.until_ms)"),
+        tests=(f"{_STREAM}::test_a_mark_ends_where_records_were_no_longer_compared",),
     ),
     Mutation(
         "mark a shard that the stream showed to be wrong",
