@@ -84,6 +84,14 @@ COVERAGE: Final = (
         tests=(f"{_STREAM}::test_a_mark_ends_where_records_were_no_longer_compared",),
     ),
     Mutation(
+        "look once for what is missing behind the day",
+        Change("compaction/audit/coverage.py", "range(_LOOKS)", "range(1)"),
+        tests=(
+            "tests/unit/compaction/audit/test_growing.py"
+            "::test_what_is_committed_between_two_listings_behind_the_day_is_no_gap",
+        ),
+    ),
+    Mutation(
         "mark a shard that the stream showed to be wrong",
         Change(_STREAM_MARKS, "if compared.findings or compared.young or", "if compared.young or"),
         tests=(f"{_STREAM}::test_a_comparison_that_found_something_proves_nothing",),

@@ -141,7 +141,7 @@ OPERATORS: Final = (
     ),
     Mutation(
         "expire without a tombstone",
-        Change(_APPLY, "        if plan.tombstone is None:\n            self._put_tombstone(plan)\n", ""),
+        Change(_APPLY, "        if proof is not None:\n            self._put_tombstone(plan, proof)\n", ""),
         tests=(f"{_EXPIRES}::test_the_tombstone_names_the_chains_ends",),
         mode="operations",
     ),
