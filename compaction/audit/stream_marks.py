@@ -4,7 +4,7 @@ The stream trims what was compared, and later audits could not repeat the compar
 arrived on the shard in its interval is archived, because the stream still held all of it and the archive lacked none:
 
     until    the Date of an answer before the first record was asked for, less a minute; at the latest the scope's
-             end, and that of what was read: the host's clock said that, and a shard may wait long for its turn
+             end, and that of what was read
     from     a minute behind the oldest record that was read, or 24 h less five minutes before the last answer:
              nothing younger has been trimmed. Never before the scope
 """

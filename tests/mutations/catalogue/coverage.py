@@ -12,6 +12,7 @@ _AUDIT: Final = "compaction/audit/audit.py"
 _AGAIN: Final = "compaction/audit/again.py"
 _REWRITE: Final = "compaction/rewrite.py"
 _RECHECK: Final = "compaction/recheck.py"
+_GROWING: Final = "tests/unit/compaction/audit/test_growing.py"
 _STREAM_MARKS: Final = "compaction/audit/stream_marks.py"
 
 _READS: Final = "tests/unit/archive/proof/test_reading.py"
@@ -86,10 +87,7 @@ COVERAGE: Final = (
     Mutation(
         "look once for what is missing behind the day",
         Change("compaction/audit/coverage.py", "range(_LOOKS)", "range(1)"),
-        tests=(
-            "tests/unit/compaction/audit/test_growing.py"
-            "::test_what_is_committed_between_two_listings_behind_the_day_is_no_gap",
-        ),
+        tests=(f"{_GROWING}::test_what_is_committed_between_two_listings_behind_the_day_is_no_gap",),
     ),
     Mutation(
         "mark a shard that the stream showed to be wrong",
