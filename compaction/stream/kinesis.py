@@ -134,7 +134,8 @@ class StreamReader:
     def read(self, shard_id: str, begin_ms: int, end_ms: int, log: ReadLog | None = None) -> Iterator[Sent]:
         """Yield the user records of a shard that arrived in [begin, end), in the shard's order.
 
-        Reading ends at a record that arrived well after `end`, or after it was asked for, at the shard's end, or at its tip. `log` is filled in.
+        Reading ends at a record that arrived well after `end`, or after it was asked for, at the shard's end, or at
+        its tip. `log` is filled in.
         """
         log = log or ReadLog()
         log.since_ms = begin_ms
