@@ -250,7 +250,9 @@ def _footing(chain: Chain, piece: Evidence, adopted: dict[Position | None, int])
     else:
         return chain.missing(piece.position), _ALWAYS
     follower = chain.next_after(piece.position)
-    is_denied = follower is not None and follower.arrival_min_ms <= piece.interval.until_ms
+    # An audit compares what arrived before its scope's end: a record at that very time is behind it.
+    until_ms = piece.interval.until_ms - (1 if piece.kind is Kind.STREAM else 0)
+    is_denied = follower is not None and follower.arrival_min_ms <= until_ms
     if is_denied and piece.continuity is Continuity.PROVEN:
         return Reason.CONTRADICTED, _ALWAYS
     return None, floor_ms

@@ -103,8 +103,12 @@ def segment_link(metadata: SegmentMetadata, stored_ms: int | None = None) -> Lin
     )
 
 
-def expired_link(*, first: Position, last: Position, after: Predecessor, until_ms: int, run: str | None) -> Link:
+def expired_link(
+    *, first: Position, last: Position, after: Predecessor, arrival_min_ms: int, until_ms: int, run: str | None
+) -> Link:
     """Return the link of a tombstone's run. `until_ms` is that of its last segment, `run` the one that wrote that.
+
+    `arrival_min_ms` is a time before which nothing of it arrived: when its day began.
 
     What the run itself covered stands in the tombstone's intervals (`expired_evidence`): the link is there so that
     later ones can follow it.
@@ -116,7 +120,7 @@ def expired_link(*, first: Position, last: Position, after: Predecessor, until_m
         after,
         until_ms=until_ms,
         begins_ms=until_ms,
-        arrival_min_ms=until_ms - _DAY_MS,
+        arrival_min_ms=arrival_min_ms,
         run=run,
         claim=Continuity.UNPROVEN,
     )

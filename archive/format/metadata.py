@@ -28,6 +28,7 @@ _ALWAYS: Final = itemgetter(
     *("payload-bytes", "arrival-min", "arrival-max", "writer"),
 )
 _BIRTH, _BIRTH_TEXT = 0, "birth"  # as in read marks
+_LAST_MS: Final = 253_370_764_800_000  # the year 9999, as in read marks
 _NUMBER: Final = "(0|[1-9][0-9]{0,18})"
 _POSITION: Final = f"(0|[1-9][0-9]{{0,128}}):{_NUMBER}"
 _PLAIN: Final = re.compile(
@@ -226,6 +227,8 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
             raise FormatError("metadata: a segment covers at least one record")
         if self.evidence_ms is not None and self.continuity is None:
             raise FormatError("metadata: evidence without continuity")
+        if self.evidence_ms is not None and self.evidence_ms >= _LAST_MS:
+            raise FormatError(f"metadata: evidence {self.evidence_ms} ms lies far ahead")
 
 
 class _Fields:

@@ -95,6 +95,7 @@ class Gathered:
                         first=Position.parse(run.first),
                         last=Position.parse(run.last),
                         after=parse_predecessor(run.after),
+                        arrival_min_ms=day.begin_ms,
                         until_ms=run.until_ms or day.end_ms + STEP_BACK_MS,
                         run=run_of(run.writer),
                     )

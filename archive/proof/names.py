@@ -15,6 +15,7 @@ from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStore
 
 _FEW = 50
+_FIRST_YEAR = 1970
 
 
 class Named(NamedTuple):
@@ -39,10 +40,17 @@ class SegmentNames:
         """Tell whether anything lies under a day."""
         return bool(self._store.first_objects(day.path(self._prefix), 1))
 
-    def oldest_day(self) -> Day | None:
-        """Return the day of the oldest segment; None when there is none among the first objects."""
-        found = self._named(self._store.first_objects(self._prefix, _FEW))
-        return day_of_ms(found[0].minute * MINUTE_MS) if found else None
+    def oldest_day(self, newest: Day) -> Day | None:
+        """Return a day before which no segment lies, up to `newest`; None when there is none at all.
+
+        What others have put below the prefix may hide the first segments: then it is the first day of their year.
+        """
+        rows = list(self._store.first_objects(self._prefix, _FEW))
+        found = self._named(rows)
+        if found or not rows:
+            return day_of_ms(found[0].minute * MINUTE_MS) if found else None
+        begins = (Day.parse(f"{year}-01-01") for year in range(_FIRST_YEAR, int(str(newest)[:4]) + 1))
+        return next((day for day in begins if self._store.first_objects(f"{self._prefix}{str(day)[:4]}/", 1)), None)
 
     def hours(self, begin_ms: int, until_ms: int) -> list[list[Named]]:
         """List the hours that a time touches, side by side; each one's segments in the order of keys."""

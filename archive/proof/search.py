@@ -178,8 +178,8 @@ class Search:
         for shard_id, positions in wants.items():
             for position in positions:
                 self._follow(shard_id, position)
-        oldest, days = self._names.oldest_day() if self._wants() else None, 0
-        day = day_of_ms(self._scope.from_ms - 1)
+        day, days = day_of_ms(self._scope.from_ms - 1), 0
+        oldest = self._names.oldest_day(day) if self._wants() else None
         seen: dict[str, list[Named]] = defaultdict(list)
         while oldest is not None and day.number >= oldest.number and days < self._asked.lookback_days:
             if not self._wants():

@@ -93,6 +93,8 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
             examined = examined._replace(is_in_motion=attempt == LOOKS)
         further = _against_stream(context, examined, options)
         examined = _with_stream(context, examined, further, options)
+        if further.shards and is_in_motion(context, examined, options):
+            examined = examined._replace(is_in_motion=True)
     except StoreError as exc:
         return unreadable(context, day, options, exc)
     audit = conclude(context, examined, options, None, further.findings, further.checks)

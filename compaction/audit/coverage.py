@@ -13,7 +13,7 @@ A gap that is the shadow of an object that is reported by itself, damaged or mis
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -26,7 +26,7 @@ from archive.coverage.verdict import ShardVerdict, Verdict
 from archive.format.coverage_markers import UNDELIVERED
 from archive.format.minute import iso_time
 from archive.proof.gathered import Asked
-from archive.proof.reading import Judged, judge_facts, read_facts
+from archive.proof.reading import Facts, Judged, judge_facts, read_facts
 from compaction.inventory.segments import Described
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import begins_ms
@@ -36,6 +36,7 @@ from compaction.verdict.findings import Code, Finding, Severity, finding
 _SHADOWS: Final = frozenset(
     {Reason.BROKEN_CHAIN, Reason.NOT_SEEN, Reason.CONTRADICTED, Reason.NOT_COVERED, Reason.UNDECIDED}
 )
+_LOOKS: Final = 3
 _NOBODY: Final = frozenset({Reason.MISSING_SHARD, Reason.HASH_HOLE})
 
 
@@ -65,8 +66,7 @@ def judge_coverage(
     links: dict[str, list[Link]] = defaultdict(list)
     for segment in described.segments:
         links[segment.metadata.shard_id].append(segment_link(segment.metadata, segment.row.last_modified_ms))
-    facts = read_facts(context.archive, context.place.prefix, asked, sight.markers.statements, links)
-    judged = judge_facts(facts)
+    judged = _judged(context, asked, sight, links)
     told = {about.shard for about in known if about.severity != "warning"}
     keys = _Keys(described)
     found = [
@@ -82,10 +82,25 @@ def judge_coverage(
     known_problems = set(sight.markers.statements.problems)
     found += [
         finding(Code.FOREIGN_OBJECT, problem.why, keys=[problem.key])
-        for problem in facts.problems
+        for problem in judged.facts.problems
         if problem not in known_problems
     ]
     return Coverage(judged, tuple(found))
+
+
+def _judged(context: JobContext, asked: Asked, sight: Sight, links: Mapping[str, Sequence[Link]]) -> Judged:
+    """Judge, and look again for a segment that is missing: behind the scope the archive grows while it is searched.
+
+    That the scope itself grows, `is_in_motion` tells.
+    """
+    before: Facts | None = None
+    for _ in range(_LOOKS):
+        facts = read_facts(context.archive, context.place.prefix, asked, sight.markers.statements, links)
+        judged = judge_facts(facts)
+        if Reason.BROKEN_CHAIN not in judged.verdict.reasons or facts == before:
+            break
+        before = facts
+    return judged
 
 
 def _undelivered(context: JobContext, sight: Sight, options: AuditOptions) -> list[Finding]:

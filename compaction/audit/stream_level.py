@@ -109,8 +109,8 @@ class _Work:
         day = self._inventory.day
         since_ms = self._facts.oldest_ms + 60_000 if self._is_trimmed else 0
         bounds = Bounds(since_ms, self._listed_ms - ARCHIVED_WITHIN_MS)
-        end_ms = min(self._inventory.end_ms, self._listed_ms)
-        sent = self._reader.read(shard_id, max(day.begin_ms, since_ms), end_ms, self.logs[shard_id])
+        log = self.logs[shard_id]
+        sent = self._reader.read(shard_id, max(day.begin_ms, since_ms), self._inventory.end_ms, log)
         promised = self._promised(self._shards.get(shard_id, ShardMarkers()).start, sent)
         return compare_shard(shard_id, self._segments.get(shard_id, []), self._read, promised, bounds)
 

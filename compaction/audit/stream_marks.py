@@ -3,7 +3,8 @@
 The stream trims what was compared, and later audits could not repeat the comparison. A mark says that everything that
 arrived on the shard in its interval is archived, because the stream still held all of it and the archive lacked none:
 
-    until    the Date of an answer before the first record was asked for, less a minute; at the latest the scope's end
+    until    the Date of an answer before the first record was asked for, less a minute; at the latest the scope's
+             end, and that of what was read
     from     a minute behind the oldest record that was read, or 24 h less five minutes before the last answer:
              nothing younger has been trimmed. Never before the scope
 """
@@ -30,7 +31,7 @@ def stream_mark(
     if read.oldest_ms is not None:
         from_ms = min(from_ms, read.oldest_ms + STEP_BACK_MS)
     from_ms = max(from_ms, read.since_ms, scope.from_ms)
-    until_ms = min(read.asked_ms - STEP_BACK_MS, scope.until_ms)
+    until_ms = min(read.asked_ms - STEP_BACK_MS, read.until_ms, scope.until_ms)
     lasts = [
         link.last
         for link in facts.chain.links

@@ -63,6 +63,7 @@ class ReadLog:
     """
 
     since_ms: int = 0
+    until_ms: int = 0
     asked_ms: int | None = None
     answered_ms: int | None = None
     oldest_ms: int | None = None
@@ -133,7 +134,8 @@ class StreamReader:
     def read(self, shard_id: str, begin_ms: int, end_ms: int, log: ReadLog | None = None) -> Iterator[Sent]:
         """Yield the user records of a shard that arrived in [begin, end), in the shard's order.
 
-        Reading ends at a record that arrived well after `end`, at the shard's end, or at its tip. `log` is filled in.
+        Reading ends at a record that arrived well after `end`, or after it was asked for, at the shard's end, or at
+        its tip. `log` is filled in.
         """
         log = log or ReadLog()
         log.since_ms = begin_ms
@@ -144,6 +146,8 @@ class StreamReader:
             f"GetShardIterator of {shard_id}",
         )
         log.asked_ms = _date_ms(found)
+        # A host's clock may be slow, and a busy shard never comes to its tip.
+        end_ms = log.until_ms = min(end_ms, max(self._clock.now_ms(), log.asked_ms or 0))
         iterator: str | None = found["ShardIterator"]
         empty_at_tip = 0
         while iterator and empty_at_tip < _EMPTY_AT_TIP:

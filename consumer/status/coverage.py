@@ -7,8 +7,9 @@ import msgspec
 
 from archive.clock import Clock
 from archive.coverage.intervals import Interval
-from archive.coverage.topology import HashRange, ShardRow
+from archive.coverage.topology import HashRange, ShardRow, hash_range_of
 from archive.coverage.verdict import SO_FAR_MARGIN_MS, ShardVerdict, Verdict
+from archive.errors import FormatError
 from archive.format.markers import ApplicationRecord
 from archive.format.minute import MINUTE_MS, iso_time
 from archive.proof.gathered import Asked
@@ -65,7 +66,7 @@ class CoverageWatch:
         """
         now = self._clock.monotonic()
         if self._last is None or now - self._last[0] >= _FRESH_SECONDS:
-            self._last = now, self._judge(application, _stream(shards, leases))
+            self._last = now, self._judge(application, stream_of(shards, leases))
         return self._last[1]
 
     def _judge(self, application: ApplicationRecord, stream: Stream) -> Coverage | None:
@@ -126,7 +127,7 @@ def _time(ms: int | None) -> str | None:
     return None if ms is None else iso_time(ms)
 
 
-def _stream(shards: Mapping[str, ShardInfo], leases: Mapping[str, Lease]) -> Stream:
+def stream_of(shards: Mapping[str, ShardInfo], leases: Mapping[str, Lease]) -> Stream:
     """Return what is known besides the archive. Without an answer to ListShards, nothing is made of its silence."""
     listed = tuple(
         ShardRow(name, _range(row.starting_hash_key, row.ending_hash_key), frozenset(row.parents))
@@ -140,4 +141,7 @@ def _stream(shards: Mapping[str, ShardInfo], leases: Mapping[str, Lease]) -> Str
 
 
 def _range(first: str, last: str) -> HashRange | None:
-    return HashRange(int(first), int(last)) if first and last else None
+    try:
+        return hash_range_of(first, last)
+    except FormatError:
+        return None

@@ -118,7 +118,14 @@ class Audit:
             first, last = run[0].link, run[-1]
             until_ms, run_id = last.until_ms, last.link.run
             kept.append(
-                expired_link(first=first.first, last=last.link.last, after=first.after, until_ms=until_ms, run=run_id)
+                expired_link(
+                    first=first.first,
+                    last=last.link.last,
+                    after=first.after,
+                    arrival_min_ms=min(day.begin_ms, first.arrival_min_ms),
+                    until_ms=until_ms,
+                    run=run_id,
+                )
             )
         reaching = [interval for interval in before.covered if interval.from_ms < day.end_ms <= interval.until_ms]
         tail = kept[-1].last if kept else None

@@ -12,6 +12,7 @@ _AUDIT: Final = "compaction/audit/audit.py"
 _AGAIN: Final = "compaction/audit/again.py"
 _REWRITE: Final = "compaction/rewrite.py"
 _RECHECK: Final = "compaction/recheck.py"
+_GROWING: Final = "tests/unit/compaction/audit/test_growing.py"
 _STREAM_MARKS: Final = "compaction/audit/stream_marks.py"
 
 _READS: Final = "tests/unit/archive/proof/test_reading.py"
@@ -75,8 +76,18 @@ COVERAGE: Final = (
     ),
     Mutation(
         "mark as compared what is a moment old",
-        Change(_STREAM_MARKS, "min(read.asked_ms - STEP_BACK_MS, scope.until_ms)", "scope.until_ms"),
+        Change(_STREAM_MARKS, "read.asked_ms - STEP_BACK_MS, read.until_ms", "read.until_ms"),
         tests=(f"{_STREAM}::test_a_mark_ends_a_minute_before_the_stream_was_asked",),
+    ),
+    Mutation(
+        "mark as compared what no record was asked for",
+        Change(_STREAM_MARKS, "read.until_ms, scope.until_ms)", "scope.until_ms)"),
+        tests=(f"{_STREAM}::test_a_mark_ends_where_records_were_no_longer_compared",),
+    ),
+    Mutation(
+        "look once for what is missing behind the day",
+        Change("compaction/audit/coverage.py", "range(_LOOKS)", "range(1)"),
+        tests=(f"{_GROWING}::test_what_is_committed_between_two_listings_behind_the_day_is_no_gap",),
     ),
     Mutation(
         "mark a shard that the stream showed to be wrong",

@@ -127,7 +127,9 @@ def test_a_double_carries_nothing_on() -> None:
 
 def expired(run: str = "run") -> Link:
     """Return the run of four segments that a tombstone stands for."""
-    return expired_link(first=Position(1), last=Position(4), after=START, until_ms=at(-1), run=run)
+    return expired_link(
+        first=Position(1), last=Position(4), after=START, arrival_min_ms=at(-24), until_ms=at(-1), run=run
+    )
 
 
 def test_a_segment_may_follow_an_expired_one() -> None:
@@ -203,6 +205,13 @@ def test_a_comparison_with_the_stream_covers_over_a_doubt() -> None:
     assert coverage(first(1), link(2, 5, claim=UNPROVEN), pieces=(mark,)).covered == (Interval(BIRTH, at(9)),)
     torn = coverage(first(1), link(2, 5, after=0), pieces=(mark,))
     assert torn.covered == (Interval(BIRTH, at(0, 59)), Interval(at(5, 2), at(9)))
+
+
+def test_a_record_at_the_very_end_of_a_comparison_lies_behind_it() -> None:
+    """Compared is what arrived before; a day's first record may arrive at midnight."""
+    follower = link(2, 9, claim=UNPROVEN)
+    mark = piece(at(0), follower.arrival_min_ms, 1, kind=Kind.STREAM)
+    assert coverage(first(1), follower, pieces=(mark,)).is_covered(at(0), mark.until_ms)
 
 
 @pytest.mark.parametrize(("continuity", "reason"), [(UNPROVEN, Reason.UNPROVEN), (LOST, Reason.LOST)])

@@ -98,8 +98,10 @@ def test_an_adopted_checkpoint_begins_a_minute_before_its_write() -> None:
 
 def test_an_expired_run_is_there_to_be_followed() -> None:
     """By the run of its last segment's writer, from that segment's `until`."""
-    found = expired_link(first=Position(1), last=Position(9), after=Position(0), until_ms=at(-1), run="run")
+    ends = {"first": Position(1), "last": Position(9), "after": Position(0)}
+    found = expired_link(**ends, arrival_min_ms=at(-24), until_ms=at(-1), run="run")
     assert (found.until_ms, found.begins_ms, found.run) == (at(-1), at(-1), "run")
+    assert found.arrival_min_ms == at(-24)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,13 @@ def test_only_what_the_writer_doubts_is_doubtful(continuity: Continuity | None, 
     assert changed(continuity=continuity).is_doubtful is is_doubtful
 
 
+@pytest.mark.parametrize("evidence", ["253370764800000", "9223372036854775807"])
+def test_evidence_from_far_ahead_is_an_error(evidence: str) -> None:
+    """No key holds such a time: whoever looked for what it stands on would fail."""
+    with pytest.raises(FormatError, match="far ahead"):
+        SegmentMetadata.decode({**GOOD.encode(), "continuity": "proven", "evidence": evidence})
+
+
 def test_evidence_without_continuity_is_an_error() -> None:
     """It says since when something holds that nobody states."""
     with pytest.raises(FormatError, match="evidence without continuity"):

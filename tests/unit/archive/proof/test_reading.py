@@ -258,3 +258,30 @@ def test_what_cannot_be_believed_is_named() -> None:
     assert found.of(SHARD).start is not None
     links = read_links(bucket.retrying, PREFIX, Interval(DAY.begin_ms, DAY.end_ms))
     assert [type(link) for link in links[SHARD]] == [Link]
+
+
+def test_what_others_put_before_the_segments_hides_none() -> None:
+    """Fifty objects whose names come first, and a segment that no hint leads to."""
+    bucket = Bucket()
+    for number in range(50):
+        bucket.put(f"{PREFIX}.tmp/{number:03d}", b"")
+    bucket.segment(-9)
+    bucket.segment(5)
+    bucket.segment(30, since=4.9)
+    assert Reason.BROKEN_CHAIN not in bucket.judge().verdict.reasons
+
+
+def test_an_expired_day_says_nothing_against_marks_of_the_day_before() -> None:
+    """Its records arrived on it, however late on the day before a quiet shard was read."""
+    bucket = Bucket()
+    bucket.segment(-3)
+    for since, until in ((-3.02, 12), (12, 23.9), (23.9, 25)):
+        bucket.mark(since, until)
+    run = ExpiredRun(after="1:0", first="2:0", last="3:0", segments=2, until_ms=bucket.at(44), writer="run-3")
+    shard = ExpiredShard(runs=[run], kept=[], proven=[(bucket.at(23.9), bucket.at(49))])
+    day = str(DAY.shift(1))
+    tombstone = Tombstone(
+        format=1, day=day, generation="g", segments=2, bytes=1, shards={SHARD: shard}, writer="w", written_at=""
+    )
+    bucket.put(f"{PREFIX}_expired/{day}.json", encode_tombstone(tombstone))
+    assert bucket.judge(now=80).verdict.state is State.COVERED

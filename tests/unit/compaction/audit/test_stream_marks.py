@@ -31,9 +31,9 @@ def link(number: int, minute_ms: int) -> Link:
 FACTS = ShardFacts("shardId-0", ChainView((link(1, BEGIN_MS), link(2, SCOPE.until_ms)), Position(1)))
 
 
-def read(asked_ms: int, *, oldest_ms: int | None = None) -> ReadLog:
+def read(asked_ms: int, *, oldest_ms: int | None = None, until_ms: int = SCOPE.until_ms) -> ReadLog:
     """Return how a shard was read, in one second."""
-    return ReadLog(since_ms=0, asked_ms=asked_ms, answered_ms=asked_ms + 1000, oldest_ms=oldest_ms)
+    return ReadLog(0, until_ms, asked_ms=asked_ms, answered_ms=asked_ms + 1000, oldest_ms=oldest_ms)
 
 
 def test_a_mark_ends_a_minute_before_the_stream_was_asked() -> None:
@@ -76,3 +76,12 @@ def test_a_stream_that_names_no_time_proves_nothing() -> None:
     """Nobody can tell since when it held what it held."""
     log = ReadLog(since_ms=0, asked_ms=None, answered_ms=None)
     assert stream_mark(FACTS, SCOPE, CLEAN, log, writer="w") is None
+
+
+def test_a_mark_ends_where_records_were_no_longer_compared() -> None:
+    """Of a day that is not over, only what had passed is read: by a slow clock, or long before the shard's turn."""
+    compared_ms = SCOPE.until_ms - HOUR_MS
+    log = read(SCOPE.until_ms + HOUR_MS, until_ms=compared_ms)
+    mark = stream_mark(FACTS, SCOPE, CLEAN, log, writer="w")
+    assert mark is not None
+    assert mark.until_ms == compared_ms

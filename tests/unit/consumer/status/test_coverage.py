@@ -11,7 +11,7 @@ from archive.coverage.verdict import ShardVerdict, State, Verdict
 from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS, iso_time
 from consumer.archived.application import read_application
-from consumer.status.coverage import CoverageWatch, describe
+from consumer.status.coverage import CoverageWatch, describe, stream_of
 from consumer.status.screen import render
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.status_scene import LEASE, NOW, S0, S1, StatusScene
@@ -130,3 +130,10 @@ def test_a_watch_judges_once_a_minute() -> None:
     scene.clock.sleep(60)
     watch.look(record, scene.shards(), {})
     assert sum(requests.values()) > before
+
+
+def test_hash_keys_that_are_none_are_not_known() -> None:
+    """Whatever stands in KCL's table is no reason to say nothing at all."""
+    assert (
+        stream_of({}, {S0: LEASE._replace(starting_hash_key="a", ending_hash_key="b")}).leased[0].hash_range is None
+    )
