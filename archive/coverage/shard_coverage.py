@@ -142,11 +142,14 @@ class ShardCoverage:
         return difference([blocked], cleared)
 
     def _adoption(self) -> int | None:
-        """Return when the shard was taken over from another application, if nothing of it was known before."""
+        """Return when the shard was taken over from another application, if nobody had archived it before.
+
+        A comparison with the stream is nobody's archiving: it leaves out what an adopted checkpoint stands for.
+        """
         adoptions = (piece for piece in self._facts.pieces if piece.kind is Kind.ADOPTED)
         stored = [piece.stored_ms for piece in adoptions if piece.stored_ms is not None]
         if not stored or (self._chain.nodes and self._chain.adopted is None):
             return None
         taken_ms = min(stored) - STEP_BACK_MS
-        earlier = (piece for piece in self.evidence if piece.kind is not Kind.ADOPTED)
+        earlier = (piece for piece in self.evidence if piece.kind not in {Kind.ADOPTED, Kind.STREAM})
         return None if any(piece.until_ms < taken_ms for piece in earlier) else taken_ms

@@ -38,7 +38,8 @@ def expired_before(storage: RetryingStorage, prefix: str, day: Day) -> dict[str,
     """
     folder = f"{prefix}{FOLDER}"
     today = f"{folder}{day}.json"
-    earlier = sorted(row.key for row in storage.list_level(folder).objects if row.key < today)[-NEWEST:]
+    keys = (row.key for row in storage.list_level(folder).objects if _TOMBSTONE.fullmatch(row.key[len(folder) :]))
+    earlier = sorted(key for key in keys if key < today)[-NEWEST:]
 
     runs: dict[str, list[SequenceRange]] = defaultdict(list)
     for tombstone in in_parallel(lambda key: _read(storage, key), earlier):

@@ -125,6 +125,12 @@ def test_an_adopted_shard_begins_with_its_adoption() -> None:
     assert coverage(BEHIND, begun=8, pieces=(ADOPTED,)).adopted_ms == at(3)
 
 
+def test_a_comparison_before_an_adoption_is_nobodys_archiving() -> None:
+    """A day so far, audited at level `stream` before somebody took the shard over: what it holds is not ours."""
+    compared = piece(at(0), at(1), kind=Kind.STREAM)
+    assert coverage(pieces=(ADOPTED, compared)).adopted_ms == at(3)
+
+
 def test_a_shard_that_was_archived_before_is_not_excused_by_an_adoption() -> None:
     """Its chain, or a mark, tells that it had begun."""
     assert coverage(first(1), pieces=(ADOPTED,)).adopted_ms is None
