@@ -18,8 +18,8 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; d
 	"$$name" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 	>/dev/null 2>&1 && { command -v "$$name"; break; }; done)
 
-# Twice as many as a small machine has cores: the tests of the real daemon mostly wait.
-WORKERS ?= 4
+# More than twice what a small machine has of cores: the tests of the real daemon mostly wait.
+WORKERS ?= 5
 
 export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

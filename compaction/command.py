@@ -37,7 +37,7 @@ from compaction.recheck import days_to_recheck
 from compaction.report.screen import progress_bar, show_audit
 from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
 from compaction.spark.engine import SparkEngine
-from compaction.stream.kinesis import StreamReader
+from compaction.stream.kinesis import StreamReader, once_in_vain
 from compaction.tasks.plan import plan_tasks, raw_objects, single_groups
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import EXIT_CODES, Verdict, encode_audit
@@ -176,7 +176,9 @@ def _context(settings: JobSettings, what: str, master: str) -> Iterator[JobConte
             version=importlib.metadata.version("minutebook"),
             owner=settings.owner,
             stream=lambda: _stream(settings, clock, rng),
-            shards=lambda: _stream(settings, clock, rng, budget_seconds=_LISTING_BUDGET_SECONDS).listed(),
+            shards=once_in_vain(
+                lambda: _stream(settings, clock, rng, budget_seconds=_LISTING_BUDGET_SECONDS).listed()
+            ),
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from archive.aws import KINESIS, ask
 from archive.clock import Clock
 from archive.coverage.topology import ShardRow, hash_range_of
+from archive.errors import StreamUnavailable
 from archive.format.position import Position
 from archive.retry import Backoff
 from compaction.stream.kpl import user_records
@@ -202,3 +203,19 @@ def _date_ms(answer: Mapping[str, Any]) -> int | None:
         return int(parsedate_to_datetime(text).timestamp() * 1000)
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def once_in_vain(ask: Callable[[], T]) -> Callable[[], T]:
+    """Return `ask` for one run: a stream that could not be reached is not waited for again on every day of it."""
+    failed: list[StreamUnavailable] = []
+
+    def asked() -> T:
+        if failed:
+            raise failed[0]
+        try:
+            return ask()
+        except StreamUnavailable as exc:
+            failed.append(exc)
+            raise
+
+    return asked

@@ -28,6 +28,7 @@ class Shell:
             "streamName": "corpus",
             "applicationName": bucket,
             "regionName": REGION,
+            "kinesisEndpoint": aws.kinesis_endpoint,
             "dynamoDBEndpoint": aws.dynamodb_endpoint,
             "minutebook.bucket": bucket,
             "minutebook.prefix": PREFIX,

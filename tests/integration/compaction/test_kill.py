@@ -62,7 +62,7 @@ def test_a_killed_driver_leaves_the_old_day_and_the_next_run_finishes(
     properties = tmp_path / "kill.properties"
     properties.write_text(
         f"streamName=corpus\napplicationName={bucket}\nregionName={REGION}\nminutebook.bucket={bucket}\n"
-        f"dynamoDBEndpoint={embedded_aws.dynamodb_endpoint}\n"
+        f"kinesisEndpoint={embedded_aws.kinesis_endpoint}\ndynamoDBEndpoint={embedded_aws.dynamodb_endpoint}\n"
         f"minutebook.prefix={PREFIX}\nminutebook.s3Endpoint={embedded_aws.s3_endpoint}\n"
     )
     rng = random.Random(7)
