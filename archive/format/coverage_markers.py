@@ -18,10 +18,10 @@ import msgspec
 
 from archive.errors import FormatError
 from archive.format.day import day_of_ms
+from archive.format.document import RESTORE, decode_document, encode_document
 from archive.format.keys import SEQUENCE_DIGITS, check_shard_id
 from archive.format.position import Position, is_sequence_number
 
-FORMAT: Final = 1
 SHARDS: Final = "_shards/"
 SKIPPED: Final = "_skipped/"
 UNDELIVERED: Final = "_undelivered/"
@@ -176,7 +176,7 @@ def undelivered_key(prefix: str, shard_id: str, arrival_ms: int, sequence: int) 
 
 def encode_coverage_marker(marker: CoverageMarker) -> bytes:
     """Return the object's body: JSON, indented for human readers."""
-    return msgspec.json.format(msgspec.json.encode(marker), indent=2) + b"\n"
+    return encode_document(marker)
 
 
 def decode_coverage_marker(body: bytes, kind: type[M], key: str) -> M:
@@ -185,18 +185,11 @@ def decode_coverage_marker(body: bytes, kind: type[M], key: str) -> M:
     Raises:
         FormatError: it does not parse, or holds what is no shard id or position; `key` is named.
     """
-    try:
-        marker = msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise FormatError(
-            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
-        ) from exc
-    if marker.format != FORMAT:
-        raise FormatError(f"{key}: format {marker.format} is not known here", next_step="upgrade Minutebook")
+    marker = decode_document(body, kind, key)
     try:
         _check_fields(marker)
     except FormatError as exc:
-        raise FormatError(f"{key}: {exc}", next_step="restore the object from a version of it") from exc
+        raise FormatError(f"{key}: {exc}", next_step=RESTORE) from exc
     return marker
 
 

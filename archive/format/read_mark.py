@@ -12,20 +12,19 @@ that was read from its first record on. `position` is `<sequence>.<sub>` of the 
 colon is not safe in an object's key.
 """
 
-import datetime as dt
 import enum
 import re
 from typing import Final, NamedTuple
 
 import msgspec
 
-from archive.errors import FormatError
+from archive.errors import FormatError, SettingsError
 from archive.format.day import Day, day_of_ms
+from archive.format.document import FORMAT, decode_document, encode_document
 from archive.format.keys import check_shard_id
 from archive.format.metadata import Continuity
 from archive.format.position import Position, is_sequence_number
 
-FORMAT: Final = 1
 FOLDER: Final = "_read/"
 BIRTH: Final = 0
 """`from` of a child's first evidence: all that ever arrived on the shard. In keys and documents it reads `birth`."""
@@ -142,7 +141,11 @@ def parse_read_mark_key(prefix: str, key: str) -> tuple[Day, ReadMark]:
 
 def encode_read_mark(mark: ReadMark) -> bytes:
     """Return the object's body: JSON, indented for human readers."""
-    document = _Document(
+    return encode_document(_document(mark))
+
+
+def _document(mark: ReadMark) -> _Document:
+    return _Document(
         format=FORMAT,
         shard=mark.shard_id,
         kind=mark.kind,
@@ -153,7 +156,6 @@ def encode_read_mark(mark: ReadMark) -> bytes:
         undelivered=[str(sequence) for sequence in mark.undelivered],
         writer=mark.writer,
     )
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
 def decode_read_mark(body: bytes, prefix: str, key: str) -> ReadMark:
@@ -162,20 +164,12 @@ def decode_read_mark(body: bytes, prefix: str, key: str) -> ReadMark:
     Raises:
         FormatError: it does not parse, or says other than its key; the key is named.
     """
-    try:
-        document = msgspec.json.decode(body, type=_Document)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise FormatError(
-            f"{key} does not parse: {exc}", next_step="restore the object from a version of it"
-        ) from exc
-    if document.format != FORMAT:
-        raise FormatError(f"{key}: format {document.format} is not known here", next_step="upgrade Minutebook")
+    document = decode_document(body, _Document, key)
     _, named = parse_read_mark_key(prefix, key)
     if not all(is_sequence_number(sequence) for sequence in document.undelivered):
         raise FormatError(f"{key}: undelivered holds what is not a sequence number")
     mark = named._replace(undelivered=tuple(map(int, document.undelivered)))
-    stated = msgspec.json.decode(encode_read_mark(mark), type=_Document)
-    if stated != document:
+    if _document(mark) != document:
         raise FormatError(f"{key} says other than its key", next_step="find out who writes below the prefix")
     return mark
 
@@ -199,6 +193,6 @@ def _check(mark: ReadMark, key: str) -> None:
 
 def _day(text: str, key: str) -> Day:
     try:
-        return day_of_ms((dt.date.fromisoformat(text) - dt.date(1970, 1, 1)).days * 86_400_000)
-    except ValueError as exc:
+        return Day.parse(text)
+    except SettingsError as exc:
         raise FormatError(f"not the key of a read mark: {key!r}") from exc

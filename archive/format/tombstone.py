@@ -15,7 +15,6 @@ from archive.format.document import decode_document, encode_document
 from archive.format.metadata import parse_predecessor
 from archive.format.position import Position
 
-FORMAT: Final = 1
 FOLDER: Final = "_expired/"
 
 

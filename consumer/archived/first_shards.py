@@ -5,13 +5,13 @@ import structlog
 from archive.clock import Clock, IdSource
 from archive.coverage.evidence import SURELY_HELD_MS
 from archive.format.coverage_markers import (
-    FORMAT,
     SHARDS,
     FirstShard,
     FirstShards,
     encode_coverage_marker,
     first_shards_key,
 )
+from archive.format.document import FORMAT
 from archive.format.markers import ApplicationRecord
 from archive.format.minute import iso_time
 from archive.store.retrying import RetryingStore

@@ -16,7 +16,8 @@ import structlog
 
 from archive.clock import Clock, IdSource
 from archive.errors import StoreError
-from archive.format.coverage_markers import FORMAT, SkippedMarker, encode_coverage_marker, skipped_key
+from archive.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
+from archive.format.document import FORMAT
 from archive.format.minute import iso_time
 from archive.store.retrying import RetryingStore
 

@@ -2,7 +2,6 @@
 
 from archive.errors import SafetyRefusal
 from archive.format.coverage_markers import (
-    FORMAT,
     AdoptedMarker,
     OpenedMarker,
     adopted_marker_key,
@@ -10,6 +9,7 @@ from archive.format.coverage_markers import (
     encode_coverage_marker,
     opened_marker_key,
 )
+from archive.format.document import FORMAT
 from archive.format.metadata import Predecessor
 from archive.format.minute import iso_time
 from archive.format.position import Position

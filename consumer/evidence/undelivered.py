@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 import structlog
 
-from archive.format.coverage_markers import FORMAT, UndeliveredRecord, encode_coverage_marker, undelivered_key
+from archive.format.coverage_markers import UndeliveredRecord, encode_coverage_marker, undelivered_key
+from archive.format.document import FORMAT
 from archive.format.minute import iso_time
 from consumer.evidence.tip_walk import Withheld
 from consumer.services import Services

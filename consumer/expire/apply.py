@@ -15,10 +15,10 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from archive.clock import Clock, IdSource
 from archive.errors import SafetyRefusal
+from archive.format.document import FORMAT
 from archive.format.metadata import SegmentMetadata
 from archive.format.minute import iso_time
 from archive.format.tombstone import (
-    FORMAT,
     ExpiredRun,
     ExpiredShard,
     Tombstone,

@@ -5,7 +5,6 @@ import random
 from archive.coverage.evidence import Link
 from archive.coverage.topology import ShardRow, Sources
 from archive.format.coverage_markers import (
-    FORMAT,
     FirstShard,
     FirstShards,
     OpenedMarker,
@@ -14,6 +13,7 @@ from archive.format.coverage_markers import (
     opened_marker_key,
     skipped_key,
 )
+from archive.format.document import FORMAT
 from archive.format.keys import end_marker_key, segment_key, start_marker_key
 from archive.format.markers import EndMarker, StartMarker, encode_marker
 from archive.format.metadata import SegmentMetadata

@@ -9,13 +9,13 @@ from archive.coverage.evidence import Link
 from archive.coverage.intervals import Interval
 from archive.coverage.verdict import State
 from archive.format.coverage_markers import (
-    FORMAT,
     FirstShard,
     FirstShards,
     encode_coverage_marker,
     first_shards_key,
 )
 from archive.format.day import Day
+from archive.format.document import FORMAT
 from archive.format.keys import segment_key, start_marker_key
 from archive.format.markers import StartMarker, encode_marker
 from archive.format.metadata import ChainStart, Continuity, SegmentMetadata

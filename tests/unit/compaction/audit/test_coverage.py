@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from archive.format.coverage_markers import FORMAT, SkippedMarker, encode_coverage_marker, skipped_key
+from archive.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
 from archive.format.day import Day
+from archive.format.document import FORMAT
 from archive.format.metadata import Continuity, SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.read_mark import MarkKind, ReadMark

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from archive.format.coverage_markers import FORMAT, SkippedMarker, encode_coverage_marker, skipped_key
+from archive.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
+from archive.format.document import FORMAT
 from archive.format.minute import MINUTE_MS
 from archive.store.places import open_storage
 from archive.store.storage import Address

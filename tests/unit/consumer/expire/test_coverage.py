@@ -4,7 +4,8 @@ import pytest
 
 from archive.coverage.intervals import Interval
 from archive.coverage.verdict import State
-from archive.format.coverage_markers import FORMAT, SkippedMarker, encode_coverage_marker, skipped_key
+from archive.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
+from archive.format.document import FORMAT
 from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
 from archive.format.tombstone import tombstone_key
