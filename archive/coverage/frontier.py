@@ -16,7 +16,8 @@ from archive.coverage.chain import Doubt, Reason
 from archive.coverage.evidence import STEP_BACK_MS
 from archive.coverage.intervals import FOREVER, Interval
 from archive.coverage.shard_coverage import ShardCoverage, ShardFacts
-from archive.coverage.topology import WHOLE, HashRange, Topology, uncovered_ranges
+from archive.coverage.topology import Topology, uncovered_ranges
+from archive.format.aggregate import EVERY_HASH_KEY, HashRange
 
 _BIRTH_MARGIN_MS: Final = 3 * STEP_BACK_MS
 """A segment's own `until` lies up to two minutes before the record that shows its shard alive."""
@@ -71,7 +72,7 @@ class _Descent:
         for shard in first:
             coverage = self._coverage(shard).without_birth()
             self._require(coverage, coverage.adopted_ms or self._begin_ms, is_first=True)
-        self._tile(WHOLE, first, self._begin_ms)
+        self._tile(EVERY_HASH_KEY, first, self._begin_ms)
         while self._todo or self._holes:
             # Holes come last: a shard that descends from others is no stranger in one.
             if self._todo:

@@ -6,33 +6,12 @@ one ended before the application began.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from archive.errors import FormatError
+from archive.format.aggregate import LAST_HASH_KEY, HashRange
 from archive.format.coverage_markers import FirstShards, OpenedMarker
 from archive.format.markers import EndMarker, StartMarker
-
-LAST_KEY: Final = (1 << 128) - 1
-"""Kinesis hashes partition keys by MD5: 128 bits."""
-
-
-class HashRange(NamedTuple):
-    """A closed range of hash keys."""
-
-    first: int
-    last: int
-
-    @property
-    def width(self) -> int:
-        """How many keys it holds."""
-        return self.last - self.first + 1
-
-    def meets(self, other: "HashRange") -> bool:
-        """Tell whether the two have a key in common."""
-        return self.first <= other.last and other.first <= self.last
-
-
-WHOLE: Final = HashRange(0, LAST_KEY)
 
 
 class ShardRow(NamedTuple):
@@ -162,10 +141,10 @@ def hash_range_of(starting_hash_key: str, ending_hash_key: str) -> HashRange | N
     if not starting_hash_key and not ending_hash_key:
         return None
     texts = (starting_hash_key, ending_hash_key)
-    if not all(text.isascii() and text.isdecimal() and len(text) <= len(str(LAST_KEY)) for text in texts):
+    if not all(text.isascii() and text.isdecimal() and len(text) <= len(str(LAST_HASH_KEY)) for text in texts):
         raise FormatError(f"not a range of hash keys: {texts}")
     found = HashRange(int(starting_hash_key), int(ending_hash_key))
-    if not found.first <= found.last <= LAST_KEY:
+    if not found.first <= found.last <= LAST_HASH_KEY:
         raise FormatError(f"not a range of hash keys: {texts}")
     return found
 

@@ -28,8 +28,9 @@ from typing import Final, NamedTuple
 
 MAGIC: Final = b"\xf3\x89\x9a\xc2"
 _DIGEST_BYTES: Final = 16
-_LARGEST_HASH_KEY: Final = 2**128 - 1
-_HASH_KEY_DIGITS: Final = len(str(_LARGEST_HASH_KEY))
+LAST_HASH_KEY: Final = (1 << 128) - 1
+"""Kinesis hashes partition keys by MD5: 128 bits."""
+_HASH_KEY_DIGITS: Final = len(str(LAST_HASH_KEY))
 _HASH_KEY: Final = re.compile(r"([+-]?)(\d+)")
 _BASIC_PLANE: Final = "\uffff"
 # Java makes one U+FFFD of a surrogate's bytes, Python one of each byte; otherwise they agree.
@@ -62,8 +63,17 @@ class HashRange(NamedTuple):
     first: int
     last: int
 
+    @property
+    def width(self) -> int:
+        """How many keys it holds."""
+        return self.last - self.first + 1
 
-EVERY_HASH_KEY: Final = HashRange(0, _LARGEST_HASH_KEY)
+    def meets(self, other: "HashRange") -> bool:
+        """Tell whether the two have a key in common."""
+        return self.first <= other.last and other.first <= self.last
+
+
+EVERY_HASH_KEY: Final = HashRange(0, LAST_HASH_KEY)
 
 
 class Fault(enum.StrEnum):
@@ -173,7 +183,7 @@ def _number(text: str) -> int | None:
     if match is None or max(text) > _BASIC_PLANE:
         return None
     digits = match[2].lstrip("0")
-    value = int(digits or "0") if len(digits) <= _HASH_KEY_DIGITS else _LARGEST_HASH_KEY + 1
+    value = int(digits or "0") if len(digits) <= _HASH_KEY_DIGITS else LAST_HASH_KEY + 1
     return -value if match[1] == "-" else value
 
 

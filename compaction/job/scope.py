@@ -13,6 +13,7 @@ is judged earlier lacks records that nobody can know of.
 import datetime as dt
 from typing import Final
 
+from archive.coverage.verdict import SO_FAR_MARGIN_MS
 from archive.errors import SettingsError
 from archive.format.day import Day
 from archive.format.markers import ApplicationRecord
@@ -20,8 +21,6 @@ from archive.format.minute import MINUTE_MS, iso_time
 
 SETTLED_MS: Final = 20 * 60_000
 """How long after its end a day is settled."""
-SO_FAR_MS: Final = 80 * 60_000
-"""How long before now a day so far ends, unless it is said: an hour for a quiet shard to be read, and the above."""
 
 
 def is_settled(day: Day, now_ms: int) -> bool:
@@ -53,7 +52,7 @@ def parse_so_far(text: str | None, now_ms: int) -> int | None:
     if text is None:
         return None
     if text == "now":
-        return now_ms - SO_FAR_MS
+        return now_ms - SO_FAR_MARGIN_MS
     try:
         found = dt.datetime.fromisoformat(text)
     except ValueError:

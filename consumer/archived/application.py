@@ -64,9 +64,8 @@ def kcl_start(
     its configuration, and where that names none it throws, before any processor is started, for ever
     (IteratorBuilder.java): the shard would be dead, silently.
     """
-    start_at_ms = identity.created_ms if record.start_at_ms is None else record.start_at_ms
-    is_held = record.start_at_ms is not None and start_at_ms >= now_ms - identity.retention_ms
-    return KclStart(start_at_ms // 1000 if is_held or has_timestamp_rows else None)
+    is_held = record.start_at_ms is not None and record.begin_ms >= now_ms - identity.retention_ms
+    return KclStart(record.begin_ms // 1000 if is_held or has_timestamp_rows else None)
 
 
 def settle_application(

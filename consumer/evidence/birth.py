@@ -20,12 +20,6 @@ class ShardOrigin(NamedTuple):
     info: ShardInfo | None
     application: ApplicationRecord
 
-    @property
-    def begin_ms(self) -> int:
-        """When the application began: its timestamp, or the stream's creation where it began at the oldest record."""
-        start_ms = self.application.start_at_ms
-        return self.application.stream_created_ms if start_ms is None else start_ms
-
 
 def is_child(services: Services, origin: ShardOrigin) -> bool:
     """Tell whether the application knows a parent of the shard.

@@ -18,7 +18,7 @@ from archive.format.metadata import Predecessor
 from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
 from consumer.evidence.shard_evidence import ShardEvidence, position_of
-from consumer.evidence.tip_walk import Reached, TipWalk, hash_range_of
+from consumer.evidence.tip_walk import Reached, TipWalk, shard_hash_range
 from consumer.evidence.turn import Turn
 from consumer.evidence.undelivered import keep_undelivered
 from consumer.services import Services
@@ -198,7 +198,7 @@ class _Walk(TipWalk):
     """A walk behind a chain's tail, and when it began and last asked, on the monotonic clock."""
 
     def __init__(self, tail: Predecessor, evidence: ShardEvidence, opened: Answer, began_at: float) -> None:
-        super().__init__(position_of(tail), hash_range_of(evidence.origin.info), opened)
+        super().__init__(position_of(tail), shard_hash_range(evidence.origin.info), opened)
         self.tail = tail
         self.began_at = self.called_at = began_at
         self.calls = 0

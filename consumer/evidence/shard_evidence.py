@@ -155,7 +155,7 @@ class ShardEvidence:
             self._stand_on(self._adoption(position, services), None)
         else:
             # Of an application that began within the last day nothing has been trimmed; else this proves nothing.
-            self._stand_on(Base(self.origin.begin_ms, position), None)
+            self._stand_on(Base(self.origin.application.begin_ms, position), None)
 
     def find_newer_mark(self, services: Services) -> bool:
         """Where all that is known is the record at the chain's tail, look for a proven mark that reaches further.
@@ -179,7 +179,7 @@ class ShardEvidence:
 
     def _stand_on_beginning(self, services: Services) -> None:
         is_born_later = is_child(services, self.origin)
-        self._stand_on(None if is_born_later else Base(self.origin.begin_ms), None)
+        self._stand_on(None if is_born_later else Base(self.origin.application.begin_ms), None)
         self._is_child = is_born_later
 
     def _adoption(self, position: Position | None, services: Services) -> Base | None:

@@ -78,7 +78,7 @@ class TipWalk:
         return delivered > archived + 1
 
 
-def hash_range_of(info: ShardInfo | None) -> HashRange:
+def shard_hash_range(info: ShardInfo | None) -> HashRange:
     """Return the hash keys by which KCL judges a shard's aggregates; all where the stream does not say."""
     if info is None or not info.starting_hash_key or not info.ending_hash_key:
         return EVERY_HASH_KEY

@@ -32,7 +32,7 @@ from consumer.archived.application import check_stream, read_application
 from consumer.evidence.end_walk import walk_to_end
 from consumer.evidence.read_marks import store_mark
 from consumer.evidence.shard_evidence import ShardEvidence, position_of
-from consumer.evidence.tip_walk import TipWalk, hash_range_of
+from consumer.evidence.tip_walk import TipWalk, shard_hash_range
 from consumer.evidence.undelivered import keep_undelivered
 from consumer.services import Services
 from consumer.stream.port import ShardInfo
@@ -101,7 +101,7 @@ class ShardEndProof:
             last,
             # A shard that was started at a timestamp may hold older records: they were never to be read.
             since_ms=record.start_at_ms if str(tail) == "AT_TIMESTAMP" else None,
-            hash_range=hash_range_of(info),
+            hash_range=shard_hash_range(info),
         )
         if walk is None:
             raise ShardEndUnproven(

@@ -7,9 +7,10 @@ import msgspec
 
 from archive.clock import Clock
 from archive.coverage.intervals import Interval
-from archive.coverage.topology import HashRange, ShardRow, hash_range_of
+from archive.coverage.topology import ShardRow, hash_range_of
 from archive.coverage.verdict import SO_FAR_MARGIN_MS, ShardVerdict, Verdict
 from archive.errors import FormatError
+from archive.format.aggregate import HashRange
 from archive.format.markers import ApplicationRecord
 from archive.format.minute import MINUTE_MS, iso_time
 from archive.proof.gathered import Asked

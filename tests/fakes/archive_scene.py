@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from archive.coverage.evidence import SURELY_HELD_MS, segment_link
+from archive.format.aggregate import LAST_HASH_KEY
 from archive.format.coverage_markers import (
     FirstShard,
     FirstShards,
@@ -41,7 +42,6 @@ from tests.fakes.stream import FakeStream
 PREFIX = "raw/"
 CHAIN_START = ChainStart("TRIM_HORIZON")
 Store = TypeVar("Store", bound=ObjectStore)
-LAST_KEY = (1 << 128) - 1
 BEGUN_AT = "2026-01-01T00:00:00.000Z"
 """When markers say that they were written, unless told."""
 
@@ -82,9 +82,9 @@ class ArchiveScene(Generic[Store]):
 
     def first(self, *shard_ids: str) -> None:
         """Write the list of the shards that the application began with; they share the hash keys."""
-        step = (LAST_KEY + 1) // max(1, len(shard_ids))
+        step = (LAST_HASH_KEY + 1) // max(1, len(shard_ids))
         for number, shard_id in enumerate(shard_ids):
-            last = LAST_KEY if number == len(shard_ids) - 1 else (number + 1) * step - 1
+            last = LAST_HASH_KEY if number == len(shard_ids) - 1 else (number + 1) * step - 1
             self._ranges[shard_id] = (number * step, last)
         rows = [
             FirstShard(shard=shard_id, starting_hash_key=str(keys[0]), ending_hash_key=str(keys[1]))
@@ -132,8 +132,8 @@ class ArchiveScene(Generic[Store]):
             shard=shard_id,
             sentinel=sentinel,
             first=first,
-            starting_hash_key=str(self._ranges.get(shard_id, (0, LAST_KEY))[0]),
-            ending_hash_key=str(self._ranges.get(shard_id, (0, LAST_KEY))[1]),
+            starting_hash_key=str(self._ranges.get(shard_id, (0, LAST_HASH_KEY))[0]),
+            ending_hash_key=str(self._ranges.get(shard_id, (0, LAST_HASH_KEY))[1]),
             parents=[],
             writer="w",
             written_at=begun_at,

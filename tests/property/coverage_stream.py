@@ -8,7 +8,7 @@ import random
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
-from archive.coverage.topology import WHOLE, HashRange
+from archive.format.aggregate import EVERY_HASH_KEY, HashRange
 from archive.format.position import Position
 
 MINUTE: Final = 60_000
@@ -102,9 +102,9 @@ class Stream:
 
     def _open_first(self) -> None:
         count = self._rng.choice([1, 1, 2, 3])
-        step = (WHOLE.last + 1) // count
+        step = (EVERY_HASH_KEY.last + 1) // count
         for number in range(count):
-            last = WHOLE.last if number == count - 1 else (number + 1) * step - 1
+            last = EVERY_HASH_KEY.last if number == count - 1 else (number + 1) * step - 1
             self._open(HashRange(number * step, last), (), self.begin - 10 * DAY)
 
     def _open(self, keys: HashRange, parents: tuple[str, ...], born: int) -> None:

@@ -57,7 +57,7 @@ SHARDS: Final = (
     ),
     Mutation(
         "read an end as if every hash key were the shard's",
-        Change("consumer/processor/shard_end.py", "            hash_range=hash_range_of(info),\n", ""),
+        Change("consumer/processor/shard_end.py", "            hash_range=shard_hash_range(info),\n", ""),
         tests=(f"{_ENDS}::test_what_kcl_would_not_deliver_does_not_keep_a_shard_from_ending",),
     ),
     Mutation(

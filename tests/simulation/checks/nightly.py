@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from archive.coverage.intervals import Interval
-from archive.coverage.topology import HashRange, ShardRow
+from archive.coverage.topology import ShardRow
 from archive.coverage.verdict import State, Verdict, day_scope
+from archive.format.aggregate import HashRange
 from archive.format.day import Day, day_of_ms
 from archive.format.read_mark import FOLDER, parse_read_mark_key
 from archive.proof.gathered import Asked

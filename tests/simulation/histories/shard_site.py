@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from archive.coverage.topology import LAST_KEY
-from archive.format.aggregate import HashRange
+from archive.format.aggregate import LAST_HASH_KEY, HashRange
 from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.shard import FIRST_SEQUENCE
 from tests.simulation.checks.shard_ledger import ShardLedger
@@ -64,7 +63,7 @@ class ShardSite(Site):
     @span.setter
     def span(self, span: Span) -> None:
         self._span = span
-        keys = LAST_KEY + 1
+        keys = LAST_HASH_KEY + 1
         self.stream.shard.hash_range = HashRange(int(span.low * keys), int(span.high * keys) - 1)
 
     @property

@@ -3,8 +3,6 @@
 import pytest
 
 from archive.coverage.topology import (
-    LAST_KEY,
-    HashRange,
     ShardRow,
     Sources,
     Topology,
@@ -14,6 +12,7 @@ from archive.coverage.topology import (
     uncovered_ranges,
 )
 from archive.errors import FormatError
+from archive.format.aggregate import LAST_HASH_KEY, HashRange
 from archive.format.coverage_markers import FirstShard, FirstShards, OpenedMarker
 from archive.format.markers import EndMarker, StartMarker
 from tests.unit.archive.coverage.scene import row
@@ -103,13 +102,13 @@ def test_what_the_children_leave_open(parts: list[tuple[int, int]], left: list[t
 
 def test_hash_keys_are_read_as_list_shards_writes_them() -> None:
     """A marker may have been written without them."""
-    assert hash_range_of("0", str(LAST_KEY)) == HashRange(0, LAST_KEY)
+    assert hash_range_of("0", str(LAST_HASH_KEY)) == HashRange(0, LAST_HASH_KEY)
     assert hash_range_of("", "") is None
 
 
 @pytest.mark.parametrize(
     ("first", "last"),
-    [("", "1"), ("2", "1"), ("0", str(LAST_KEY + 1)), ("-1", "1"), ("\u0661", "2"), ("9" * 5000, "9")],
+    [("", "1"), ("2", "1"), ("0", str(LAST_HASH_KEY + 1)), ("-1", "1"), ("\u0661", "2"), ("9" * 5000, "9")],
 )
 def test_what_is_no_range_is_an_error(first: str, last: str) -> None:
     """Backwards, too large, signed, other digits."""

@@ -8,14 +8,16 @@ from archive.coverage.chain import Reason
 from archive.coverage.evidence import Kind
 from archive.coverage.intervals import Interval
 from archive.coverage.shard_coverage import ShardCoverage
-from archive.coverage.topology import WHOLE, HashRange, ShardRow, Sources, Topology
+from archive.coverage.topology import ShardRow, Sources, Topology
 from archive.coverage.verdict import State, Verdict, day_scope, judge
+from archive.format.aggregate import EVERY_HASH_KEY, HashRange
 from archive.format.day import Day
 from archive.format.read_mark import BIRTH
 from tests.unit.archive.coverage.scene import DAY, LOST, UNPROVEN, at, coverage, first, link, marked, piece, span
 
-HALF = WHOLE.last // 2
-LOW, HIGH = HashRange(0, HALF), HashRange(HALF + 1, WHOLE.last)
+HALF = EVERY_HASH_KEY.last // 2
+LOW, HIGH = HashRange(0, HALF), HashRange(HALF + 1, EVERY_HASH_KEY.last)
+ONLY = ShardRow("p", EVERY_HASH_KEY)
 SCOPE = span(0, 24)
 BEGAN = at(-100)
 
@@ -27,9 +29,8 @@ def shard(name: str, keys: HashRange | None, *parents: str) -> ShardRow:
 
 def split_stream(**changes: object) -> Sources:
     """Return a stream whose one shard `p` was split into `c` and `d`; nobody asked ListShards."""
-    rows = (shard("c", LOW, "p"), shard("d", HIGH, "p"))
-    opened = frozenset({"p", "c", "d"})
-    return Sources(first=(shard("p", WHOLE),), marked=rows, opened=opened, ended=frozenset({"p"}))._replace(**changes)
+    rows, opened = (shard("c", LOW, "p"), shard("d", HIGH, "p")), frozenset({"p", "c", "d"})
+    return Sources(first=(ONLY,), marked=rows, opened=opened, ended=frozenset({"p"}))._replace(**changes)
 
 
 def ended(since: int, end: int, *, proven: bool = True, name: str = "p") -> ShardCoverage:
@@ -49,7 +50,7 @@ def spoiled(verdict: Verdict) -> dict[str, Sequence[Reason]]:
     return {one.shard_id: one.reasons for one in verdict.shards if one.state is not State.COVERED}
 
 
-ONE = Sources(first=(shard("p", WHOLE),), opened=frozenset({"p"}))
+ONE = Sources(first=(ONLY,), opened=frozenset({"p"}))
 
 
 def test_a_day_is_covered_when_its_shard_is() -> None:
@@ -138,7 +139,7 @@ def test_neither_an_end_nor_an_audit_shows_a_parent_open(kind: Kind) -> None:
 
 def test_children_that_list_shards_names_are_judged_before_their_parent_has_an_end() -> None:
     """An audit covers the closed parent; nobody has read the children."""
-    listed = (shard("p", WHOLE), shard("c", LOW, "p"), shard("d", HIGH, "p"))
+    listed = (ONLY, shard("c", LOW, "p"), shard("d", HIGH, "p"))
     sources = ONE._replace(listed=listed, closed=frozenset({"p"}))
     parent = coverage(pieces=(piece(BEGAN, at(25), kind=Kind.STREAM),), shard="p")
     assert spoiled(decide(sources, parent)) == {"c": (Reason.MISSING_SHARD,), "d": (Reason.MISSING_SHARD,)}
@@ -148,7 +149,7 @@ def test_what_came_after_a_shard_must_be_known() -> None:
     """An audit covered it; nobody asked whether it was still open."""
     parent = coverage(pieces=(piece(BEGAN, at(25), kind=Kind.STREAM),), shard="p")
     assert decide(ONE, parent).reasons == (Reason.SUCCESSION_UNKNOWN,)
-    assert decide(ONE._replace(listed=(shard("p", WHOLE),)), parent).state is State.COVERED
+    assert decide(ONE._replace(listed=(ONLY,)), parent).state is State.COVERED
 
 
 @pytest.mark.parametrize(("proven", "state"), [(True, State.COVERED), (False, State.UNKNOWN)])
@@ -186,7 +187,7 @@ def test_first_shards_must_hold_all_keys() -> None:
 
 def test_a_hole_of_one_key_is_an_emulators() -> None:
     """Unless a named shard holds it."""
-    sources = split_stream(marked=(shard("c", LOW, "p"), shard("d", HashRange(HALF + 2, WHOLE.last), "p")))
+    sources = split_stream(marked=(shard("c", LOW, "p"), shard("d", HashRange(HALF + 2, EVERY_HASH_KEY.last), "p")))
     all_covered = (ended(at(-1), at(9)), marked("c", (BIRTH, 25)), marked("d", (BIRTH, 25)))
     assert decide(sources, *all_covered, begin=at(-1)).state is State.COVERED
     named = sources._replace(leased=(shard("e", HashRange(HALF + 1, HALF + 1)),))
@@ -195,7 +196,7 @@ def test_a_hole_of_one_key_is_an_emulators() -> None:
 
 def test_a_child_of_one_key_is_judged() -> None:
     """A named shard must be covered whatever its width."""
-    narrow = (shard("c", LOW, "p"), shard("d", HashRange(HALF + 2, WHOLE.last), "p"))
+    narrow = (shard("c", LOW, "p"), shard("d", HashRange(HALF + 2, EVERY_HASH_KEY.last), "p"))
     sources = split_stream(marked=(*narrow, shard("e", HashRange(HALF + 1, HALF + 1), "p")))
     all_covered = (ended(at(-1), at(9)), marked("c", (BIRTH, 25)), marked("d", (BIRTH, 25)))
     assert spoiled(decide(sources, *all_covered, begin=at(-1))) == {"e": (Reason.MISSING_SHARD,)}
@@ -282,7 +283,7 @@ def test_shards_that_name_each_other_as_parents_prove_nothing() -> None:
 
 def test_a_merged_shard_is_judged_once() -> None:
     """From the last time at which either parent was open."""
-    rows = (shard("m", WHOLE, "a", "b"),)
+    rows = (shard("m", EVERY_HASH_KEY, "a", "b"),)
     sources = Sources(
         first=(shard("a", LOW), shard("b", HIGH)), marked=rows, opened=frozenset("abm"), ended=frozenset("ab")
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from archive.format.aggregate import LAST_HASH_KEY
 from archive.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
 from archive.format.day import Day
 from archive.format.document import FORMAT
@@ -19,13 +20,13 @@ from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
 from tests.corpus.auditing import job_context
 from tests.corpus.model import BEGIN_MS, PREFIX, Corpus, Shape, Shard, make_segment
-from tests.fakes.archive_scene import LAST_KEY, ArchiveScene, end_marker
+from tests.fakes.archive_scene import ArchiveScene, end_marker
 from tests.fakes.clock import ManualClock
 
 DAY = Day.parse("2026-11-20")
 S0, S1, S2 = (f"shardId-{number:012d}" for number in range(3))
 CHILD, OTHER = "shardId-000000000008", "shardId-000000000009"
-THIRD = (LAST_KEY + 1) // 3
+THIRD = (LAST_HASH_KEY + 1) // 3
 Told = list[tuple[str, str, str | None]]
 
 

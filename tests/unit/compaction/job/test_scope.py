@@ -2,10 +2,11 @@
 
 import pytest
 
+from archive.coverage.verdict import SO_FAR_MARGIN_MS
 from archive.errors import SettingsError
 from archive.format.day import Day
 from archive.format.markers import ApplicationRecord
-from compaction.job.scope import SETTLED_MS, SO_FAR_MS, check_begun, is_settled, parse_so_far, scope_end
+from compaction.job.scope import SETTLED_MS, check_begun, is_settled, parse_so_far, scope_end
 
 DAY = Day.parse("2026-11-20")
 HOUR = 3_600_000
@@ -60,7 +61,7 @@ def test_an_archive_without_a_record_has_no_beginning() -> None:
     ("text", "until_ms"),
     [
         (None, None),
-        ("now", NOON - SO_FAR_MS),
+        ("now", NOON - SO_FAR_MARGIN_MS),
         ("2026-11-20T10:00Z", DAY.begin_ms + 10 * HOUR),
         ("2026-11-20T10:00:30+00:00", DAY.begin_ms + 10 * HOUR + 30_000),
         ("2026-11-20T12:00:00.000Z", NOON),

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from archive.coverage.topology import LAST_KEY
 from archive.errors import SafetyRefusal
+from archive.format.aggregate import LAST_HASH_KEY
 from archive.format.coverage_markers import FirstShards, decode_coverage_marker, first_shards_key
 from archive.format.document import FORMAT
 from archive.format.markers import ApplicationRecord
@@ -53,7 +53,7 @@ def test_a_shard_is_opened_before_anything_is_read(world: World) -> None:
         "shard": SHARD,
         "sentinel": "TRIM_HORIZON",
         "starting_hash_key": "0",
-        "ending_hash_key": str(LAST_KEY),
+        "ending_hash_key": str(LAST_HASH_KEY),
         "parents": ["shardId-000000000008", "shardId-000000000009"],
     }
 
