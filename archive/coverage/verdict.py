@@ -43,6 +43,14 @@ class ShardVerdict(NamedTuple):
     begins_late: bool = False
 
 
+class OpenTime(NamedTuple):
+    """A time that is not proven, of one shard; without one the stream's shape is in doubt."""
+
+    shard_id: str | None
+    interval: Interval
+    reasons: tuple[Reason, ...]
+
+
 class Verdict(NamedTuple):
     """The whole scope: its shards in order, and what is in doubt about the stream's shape."""
 
@@ -56,6 +64,16 @@ class Verdict(NamedTuple):
         """Every reason once, in order."""
         named = {reason for shard in self.shards for reason in shard.reasons}
         return tuple(sorted(named | {doubt.reason for doubt in self.doubts}))
+
+    @property
+    def open_times(self) -> tuple[OpenTime, ...]:
+        """Everything that is not proven: the gaps of each shard, then doubts, which may reach beyond the scope."""
+        gaps = (OpenTime(shard.shard_id, gap.interval, gap.reasons) for shard in self.shards for gap in shard.gaps)
+        return (*gaps, *(OpenTime(None, doubt.interval, (doubt.reason,)) for doubt in self.doubts))
+
+    def inside(self, interval: Interval) -> Interval:
+        """Return what of an interval lies in the scope."""
+        return Interval(max(interval.from_ms, self.scope.from_ms), min(interval.until_ms, self.scope.until_ms))
 
 
 def day_scope(day: Day, begin_ms: int, now_ms: int, *, so_far_ms: int | None = None) -> Interval | None:

@@ -77,7 +77,7 @@ def judge_coverage(
     ]
     if options.shard is None:
         told |= {about.shard for about in found}
-        found += _doubt_findings(judged.verdict, begin_ms, {shard for shard in told if shard})
+        found += _doubt_findings(judged.verdict, {shard for shard in told if shard})
     found += _undelivered(context, sight, options)
     known_problems = set(sight.markers.statements.problems)
     found += [
@@ -168,7 +168,7 @@ def _code(reasons: Sequence[Reason], *, is_end: bool) -> tuple[Code, Severity]:
     return (Code.UNPROVEN_CONTINUITY if Reason.UNPROVEN in reasons else Code.UNCOVERED), "unknown"
 
 
-def _doubt_findings(verdict: Verdict, begin_ms: int, told: set[str]) -> list[Finding]:
+def _doubt_findings(verdict: Verdict, told: set[str]) -> list[Finding]:
     """Return what is in doubt about the stream's shape, within the scope, each kind once for a time.
 
     That nobody knows what came after a shard goes without saying where its own end is in doubt.
@@ -177,8 +177,7 @@ def _doubt_findings(verdict: Verdict, begin_ms: int, told: set[str]) -> list[Fin
     for doubt in verdict.doubts:
         if doubt.shard_id in told:
             continue
-        begin = max(doubt.interval.from_ms, verdict.scope.from_ms, begin_ms)
-        interval = Interval(begin, min(doubt.interval.until_ms, verdict.scope.until_ms))
+        interval = verdict.inside(doubt.interval)
         code, severity = _code([doubt.reason], is_end=False)
         message = f"from {_time(interval.from_ms)} to {_time(interval.until_ms)}: {doubt.reason.meaning}"
         found[doubt.reason, interval] = _timed(

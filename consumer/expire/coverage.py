@@ -37,17 +37,14 @@ class DayProof(NamedTuple):
         verdict = self.judged.verdict
         if verdict.state is State.COVERED:
             return None
-        gaps = [(shard.shard_id, gap.interval, gap.reasons) for shard in verdict.shards for gap in shard.gaps]
-        gaps += [("the stream", doubt.interval, (doubt.reason,)) for doubt in verdict.doubts]
-        if not gaps:
+        if not verdict.open_times:
             return f"nothing of it is proven: run minutebook audit --date {self.day}"
-        who, interval, reasons = gaps[0]
-        begins = iso_time(max(interval.from_ms, verdict.scope.from_ms))
-        until = iso_time(min(interval.until_ms, verdict.scope.until_ms))
-        why = "; ".join(reason.meaning for reason in reasons)
+        first = verdict.open_times[0]
+        begins, until = map(iso_time, verdict.inside(first.interval))
+        why = "; ".join(reason.meaning for reason in first.reasons)
         return (
-            f"what arrived on {who} from {begins} to {until} is not proven to be archived ({why}): "
-            f"run minutebook audit --date {self.day}"
+            f"what arrived on {first.shard_id or 'the stream'} from {begins} to {until} is not proven to be archived "
+            f"({why}): run minutebook audit --date {self.day}"
         )
 
     def proven(self, shard_id: str) -> list[tuple[int, int]]:

@@ -104,24 +104,11 @@ def _reached(shard: ShardVerdict) -> int | None:
 
 
 def _unproven(verdict: Verdict, late_ms: int) -> Iterator[Unproven]:
-    found = [
-        (shard.shard_id, gap.interval, gap.reasons)
-        for shard in verdict.shards
-        for gap in shard.gaps
-        if gap.interval.from_ms < late_ms
-    ]
-    found += [
-        ("", Interval(max(verdict.scope.from_ms, doubt.interval.from_ms), doubt.interval.until_ms), (doubt.reason,))
-        for doubt in verdict.doubts
-        if doubt.interval.from_ms < late_ms
-    ]
-    for shard_id, interval, reasons in found:
-        yield Unproven(
-            shard=shard_id,
-            begins=iso_time(interval.from_ms),
-            ends=iso_time(min(interval.until_ms, verdict.scope.until_ms)),
-            reasons=[f"{reason}: {reason.meaning}" for reason in reasons],
-        )
+    for one in verdict.open_times:
+        if one.interval.from_ms < late_ms:
+            begins, ends = map(iso_time, verdict.inside(one.interval))
+            reasons = [f"{reason}: {reason.meaning}" for reason in one.reasons]
+            yield Unproven(shard=one.shard_id or "", begins=begins, ends=ends, reasons=reasons)
 
 
 def _time(ms: int | None) -> str | None:
