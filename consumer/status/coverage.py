@@ -83,11 +83,9 @@ def describe(verdict: Verdict) -> Coverage:
     """Return a verdict as how far it reaches. Pure."""
     scope = verdict.scope
     reached = {shard.shard_id: _reached(shard) for shard in verdict.shards}
-    open_from = [ms for ms in reached.values() if ms is not None]
-    # A shard that is open from its beginning is open at the scope's, unless it began later.
-    open_from += [shard.required.from_ms for shard in verdict.shards if reached[shard.shard_id] is None]
-    open_from += [max(scope.from_ms, doubt.interval.from_ms) for doubt in verdict.doubts]
-    until_ms = min(open_from, default=scope.from_ms)
+    # Only what is open holds the stream back: a shard that has ended is required, and reached, no farther.
+    begins = (verdict.inside(one.interval).from_ms for one in verdict.open_times)
+    until_ms = min(begins, default=scope.until_ms)
     late_ms = scope.until_ms - SO_FAR_MARGIN_MS
     return Coverage(
         since=iso_time(scope.from_ms),

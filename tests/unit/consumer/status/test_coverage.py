@@ -61,6 +61,14 @@ def test_a_child_that_nobody_has_read_holds_the_stream_at_its_birth() -> None:
     assert describe(verdict(a=[], b=[gap(30, 120)], begins=30)).until == at(30)
 
 
+def test_a_shard_that_has_ended_holds_nobody_back() -> None:
+    """A parent is required until its end; what is proven of the stream goes on with its children."""
+    found = verdict(a=[gap(118, 120)], b=[])
+    ended = found.shards[1]._replace(required=Interval(FROM, FROM + 40 * MINUTE_MS))
+    coverage = describe(found._replace(shards=(found.shards[0], ended)))
+    assert (coverage.until, coverage.shards) == (at(118), {"a": at(118), "b": at(40)})
+
+
 def test_what_lies_behind_a_gap_is_not_counted() -> None:
     """Proven up to the gap, whatever is proven behind it; and the gap is named."""
     found = describe(verdict(a=[gap(10, 20, Reason.UNPROVEN), gap(119, 120)]))
