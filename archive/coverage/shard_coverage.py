@@ -8,6 +8,7 @@ from archive.coverage.evidence import STEP_BACK_MS, Evidence, Kind, ended_by_ms
 from archive.coverage.intervals import FOREVER, Interval, difference, gaps
 from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
 from archive.format.read_mark import BIRTH
 
 _LOG_MARGIN_MS: Final = 15 * MINUTE_MS
@@ -87,6 +88,11 @@ class ShardCoverage:
     def is_covered(self, from_ms: int, until_ms: int) -> bool:
         """Tell whether everything that arrived between the two times is proven to be archived."""
         return not any(gaps(self.covered, Interval(from_ms, until_ms)))
+
+    def reach_of(self, position: Position) -> int | None:
+        """Return how far the link that ends at `position` reaches, with what it stands on; None: no link does."""
+        node = self._chain.at(position)
+        return node.until_ms if node else None
 
     def covered_until(self, from_ms: int) -> int:
         """Return how far from `from_ms` on everything is proven; `from_ms` itself where nothing is."""

@@ -9,9 +9,8 @@ it longer ago than a buffer may live (the command checks that before anything el
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 from archive.clock import Clock, IdSource
 from archive.errors import SafetyRefusal
@@ -26,39 +25,24 @@ from archive.format.tombstone import (
     encode_tombstone,
     tombstone_key,
 )
+from archive.store.parallel import in_parallel
 from archive.store.published import PublishedDay
 from archive.store.retrying import RetryingStorage, RetryingStore
-from consumer.expire.coverage import DayProof, ProveDay, prove_day
+from consumer.expire.coverage import DayProof, ReadMany
 from consumer.expire.plan import DayPlan
 
 _BATCH: Final = 1000
 """The most keys that one DeleteObjects takes."""
-_HEADS_AT_ONCE: Final = 16
-T = TypeVar("T")
 
 
-class ReadMany(Protocol):
-    """A `map` that may run its calls at once; results in order."""
-
-    def __call__(self, read: Callable[[str], T], keys: Iterable[str], /) -> Iterable[T]:
-        """Return what `read` gives for each key."""
-        ...
-
-
-def in_threads(read: Callable[[str], T], keys: Iterable[str]) -> list[T]:
-    """Run the reads sixteen at a time."""
-    with ThreadPoolExecutor(_HEADS_AT_ONCE) as pool:
-        return list(pool.map(read, keys))
-
-
-def missing_file(store: RetryingStore, published: PublishedDay, read_many: ReadMany = in_threads) -> str | None:
+def missing_file(store: RetryingStore, published: PublishedDay, read_many: ReadMany = in_parallel) -> str | None:
     """Return the key of a published file that is gone or has another size; None when all are there.
 
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
     sizes = {file.key: file.bytes for file in published.files}
-    for key, head in zip(sizes, read_many(store.head, sizes), strict=True):
+    for key, head in zip(sizes, read_many(store.head, list(sizes)), strict=True):
         if head is None or head.size != sizes[key]:
             return key
     return None
@@ -81,29 +65,15 @@ class DayDeleter(NamedTuple):
     clock: Clock
     new_id: IdSource
     rate: int
-    begin_ms: int = 0
-    read_many: ReadMany = in_threads
-    prove_day: ProveDay = prove_day
-
-    def prove(self, plan: DayPlan) -> DayProof | None:
-        """Judge the day once more; None where that was done, and written down, before anything was deleted.
-
-        Raises:
-            FormatError, ForeignObject, ObjectVanished: a segment is not what its name says.
-            StoreUnavailable, StoreRefused: the store.
-        """
-        if plan.tombstone is not None:
-            return None
-        return self.prove_day(
-            self.store, self.prefix, plan, begin_ms=self.begin_ms, clock=self.clock, read_many=self.read_many
-        )
 
     def expire(self, plan: DayPlan, proof: DayProof | None) -> int:
         """Write the tombstone unless it is there, then delete; return how many objects were deleted.
 
+        `proof` is None where the day was judged before: its tombstone is there.
+
         Raises:
             SafetyRefusal: the plan refuses the day, or another run expired it with another outcome.
-            FormatError, ForeignObject, ObjectVanished: a segment is not what its name says; nothing was deleted.
+            FormatError: another run's tombstone does not parse; nothing was deleted.
             StoreUnavailable, StoreRefused: the store.
         """
         refusal = plan.refusal or (proof.refusal if proof else None)

@@ -18,14 +18,15 @@ from archive.format.markers import ApplicationRecord
 from archive.format.tombstone import tombstone_key
 from archive.logs import configure_logging
 from archive.retry import Backoff
+from archive.store.parallel import in_parallel
 from archive.store.places import StorePrefix, open_storage, parse_place
 from archive.store.published import read_published
 from archive.store.retrying import RetryingStorage, RetryingStore
 from archive.store.s3_storage import S3Storage
 from consumer.archived.application import check_stream, read_application
 from consumer.archived.walk import Window, days_with_objects, segments_by_hour
-from consumer.expire.apply import DayDeleter, ReadMany, delete_all, in_threads, missing_file, read_tombstone
-from consumer.expire.coverage import ProveDay, prove_day
+from consumer.expire.apply import DayDeleter, delete_all, missing_file, read_tombstone
+from consumer.expire.coverage import DayProver, ReadMany
 from consumer.expire.plan import DayPlan, greatest_firsts, plan_day
 from consumer.expire.side_objects import SideObjects
 from consumer.settings.settings import load_settings
@@ -55,8 +56,8 @@ class Archive(NamedTuple):
     published_root: str
     clock: Clock
     new_id: IdSource
-    read_many: ReadMany = in_threads
-    prove_day: ProveDay = prove_day
+    read_many: ReadMany = in_parallel
+    prover: type[DayProver] = DayProver
 
 
 def expire(path: Path, environ: Mapping[str, str], *, older_than: str, published: str, apply: bool, rate: int) -> int:
@@ -194,21 +195,14 @@ def parse_age(text: str) -> int:
 
 def _expire_day(archive: Archive, plan: DayPlan, begin_ms: int, rate: int | None) -> str | None:
     """Expire one day; return why not, when the evidence, a segment or another run speaks against it."""
-    deleter = DayDeleter(
-        archive.store,
-        archive.prefix,
-        archive.clock,
-        archive.new_id,
-        rate=rate or 1,
-        begin_ms=begin_ms,
-        read_many=archive.read_many,
-        prove_day=archive.prove_day,
-    )
+    store, prefix, clock = archive.store, archive.prefix, archive.clock
     try:
-        proof = deleter.prove(plan)
+        proof = None
+        if plan.tombstone is None:
+            proof = archive.prover(store, prefix, clock, begin_ms, archive.read_many).prove(plan)
         if rate is None:
             return proof.refusal if proof else None
-        deleted = deleter.expire(plan, proof)
+        deleted = DayDeleter(store, prefix, clock, archive.new_id, rate).expire(plan, proof)
     except MinutebookError as exc:
         if exc.exit_code not in {1, _REFUSED}:
             raise

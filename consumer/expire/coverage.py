@@ -5,11 +5,10 @@ What was proven is kept in the tombstone, because later days' segments and marks
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from archive.clock import Clock
-from archive.coverage.chain import Chain
 from archive.coverage.evidence import Link, segment_link
 from archive.coverage.intervals import Interval
 from archive.coverage.verdict import State
@@ -20,8 +19,19 @@ from archive.proof.gathered import Asked
 from archive.proof.reading import Judged, days_of, judge_facts, read_facts
 from archive.proof.stated import read_statements
 from archive.store.commit import stored_segment
+from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStore
 from consumer.expire.plan import DayPlan
+
+T = TypeVar("T")
+
+
+class ReadMany(Protocol):
+    """A `map` that may run its calls at once; results in order."""
+
+    def __call__(self, read: Callable[[str], T], keys: Sequence[str], /) -> Iterable[T]:
+        """Return what `read` gives for each key."""
+        ...
 
 
 class DayProof(NamedTuple):
@@ -55,49 +65,36 @@ class DayProof(NamedTuple):
 
     def until_ms(self, last: SegmentMetadata) -> int:
         """Return how far the segment at the end of a run reaches, with what it stands on."""
-        facts = self.judged.facts.shards.get(last.shard_id)
-        node = Chain(last.shard_id, facts.chain).at(last.last) if facts else None
-        return node.until_ms if node else segment_link(last).until_ms
+        coverage = self.judged.coverages.get(last.shard_id)
+        reach_ms = coverage.reach_of(last.last) if coverage else None
+        return segment_link(last).until_ms if reach_ms is None else reach_ms
 
 
-class ProveDay(Protocol):
-    """How a day is judged; the simulation, whose readers are away for days, may believe what was published."""
+class DayProver(NamedTuple):
+    """Judges days by all the evidence of now. `begin_ms` is the application's start.
 
-    def __call__(
-        self,
-        store: RetryingStore,
-        prefix: str,
-        plan: DayPlan,
-        *,
-        begin_ms: int,
-        clock: Clock,
-        read_many: Callable[[Callable[[str], SegmentMetadata], Iterable[str]], Iterable[SegmentMetadata]],
-    ) -> DayProof:
-        """Return what is proven of the day, see `prove_day`."""
-        ...
-
-
-def prove_day(
-    store: RetryingStore,
-    prefix: str,
-    plan: DayPlan,
-    *,
-    begin_ms: int,
-    clock: Clock,
-    read_many: Callable[[Callable[[str], SegmentMetadata], Iterable[str]], Iterable[SegmentMetadata]],
-) -> DayProof:
-    """Read a day's segments and judge it by all the evidence of now. `begin_ms` is the application's start.
-
-    Raises:
-        FormatError, ForeignObject, ObjectVanished: a segment is not what its name says.
-        StoreUnavailable, StoreRefused: the store.
+    The simulation, whose readers are away for days, puts one in its place that believes what was published.
     """
-    day = Day.parse(str(plan.day))
-    scope = Interval(max(day.begin_ms, begin_ms), day.end_ms)
-    statements = read_statements(store, prefix, days_of(scope))
-    segments: dict[str, list[SegmentMetadata]] = defaultdict(list)
-    for metadata in read_many(lambda key: stored_segment(store, prefix, key), sorted(plan.segments)):
-        segments[metadata.shard_id].append(metadata)
-    links: dict[str, list[Link]] = {shard_id: list(map(segment_link, found)) for shard_id, found in segments.items()}
-    facts = read_facts(store, prefix, Asked(scope, begin_ms, clock.now_ms()), statements, links)
-    return DayProof(segments, judge_facts(facts), day)
+
+    store: RetryingStore
+    prefix: str
+    clock: Clock
+    begin_ms: int
+    read_many: ReadMany = in_parallel
+
+    def prove(self, plan: DayPlan) -> DayProof:
+        """Read a day's segments and judge it.
+
+        Raises:
+            FormatError, ForeignObject, ObjectVanished: a segment is not what its name says.
+            StoreUnavailable, StoreRefused: the store.
+        """
+        store, prefix, day = self.store, self.prefix, Day.parse(str(plan.day))
+        scope = Interval(max(day.begin_ms, self.begin_ms), day.end_ms)
+        statements = read_statements(store, prefix, days_of(scope))
+        segments: dict[str, list[SegmentMetadata]] = defaultdict(list)
+        for metadata in self.read_many(lambda key: stored_segment(store, prefix, key), sorted(plan.segments)):
+            segments[metadata.shard_id].append(metadata)
+        links: dict[str, list[Link]] = {name: list(map(segment_link, found)) for name, found in segments.items()}
+        asked = Asked(scope, self.begin_ms, self.clock.now_ms())
+        return DayProof(segments, judge_facts(read_facts(store, prefix, asked, statements, links)), day)

@@ -13,7 +13,8 @@ from archive.retry import Backoff
 from archive.store.retrying import RetryingStorage, RetryingStore
 from archive.store.s3_storage import S3Storage
 from consumer.expire.command import Archive, run
-from consumer.expire.coverage import DayProof, prove_day
+from consumer.expire.coverage import DayProof, DayProver
+from consumer.expire.plan import DayPlan
 from consumer.restore.command import Parts, rebuild
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import Facts
@@ -133,7 +134,7 @@ class Operator:
                 clock=host,
                 new_id=history.world.new_id,
                 read_many=lambda read, keys: [read(key) for key in keys],
-                prove_day=prove_day if asks_evidence else _believe,
+                prover=DayProver if asks_evidence else _Believer,
             )
             code = run(archive, days * 86_400_000, _quiet(), rate=1000)
             history.world.happened(f"expire: exit {code}")
@@ -187,5 +188,9 @@ class _Believed(DayProof):
         return
 
 
-def _believe(*args: Any, **kwargs: Any) -> DayProof:  # noqa: ANN401 - as `prove_day`
-    return _Believed(*prove_day(*args, **kwargs))
+class _Believer(DayProver):
+    """Reads a day's segments, and believes the verdict."""
+
+    def prove(self, plan: DayPlan) -> DayProof:
+        """Judge nothing."""
+        return _Believed(*super().prove(plan))
