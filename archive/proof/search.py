@@ -19,6 +19,7 @@ from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.read_mark import BIRTH, MarkKind, ReadMark
+from archive.proof.beside import put_before, stood_on
 from archive.proof.gathered import Asked, Gathered
 from archive.proof.names import Named, SegmentNames
 from archive.proof.stated import Problem, Statements, read_marks
@@ -142,6 +143,7 @@ class Search:
             high = max(name.first for name in near)
             chosen += [name for name in names if name in near or name.first < high]
         self._add(chosen)
+        self._add(stood_on(self._names, chosen, self._known.ends))
 
     def _lacking(self, day: Day) -> set[str]:
         """Return the shards that may have lived in the scope, and of which nothing yet reaches its end."""
@@ -200,7 +202,8 @@ class Search:
                 if name.shard_id in wants and name.minute * MINUTE_MS < self._scope.from_ms:
                     seen[name.shard_id].append(name)
             while wants:
-                self._add([name for shard_id, some in wants.items() for name in _nearest(seen[shard_id], some)])
+                nearest = [name for shard_id, some in wants.items() for name in _nearest(seen[shard_id], some)]
+                self._add([*nearest, *put_before(self._names, nearest, wants)])
                 left = self._wants()
                 if left == wants:
                     break

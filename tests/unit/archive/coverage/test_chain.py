@@ -71,6 +71,31 @@ def test_a_start_behind_a_stale_checkpoint_says_itself_that_it_proves_nothing(
     assert reasons(first(1), link(2, 3), link(3, 9, after=1)) == [Reason.BROKEN_CHAIN]
 
 
+def test_a_start_behind_a_stale_checkpoint_goes_on_from_a_mark() -> None:
+    """The mark told the doubt, and whoever read on from there knows of nothing else: nothing is missing."""
+    found = coverage(first(1), link(2, 3), link(3, 9, after=1, claim=PROVEN, since=at(8)), link(4, 10))
+    assert [(doubt.reason, doubt.interval) for doubt in found.doubts] == [
+        (Reason.UNPROVEN, Interval(at(2, 59), at(8)))
+    ]
+    assert found.covered == (Interval(BIRTH, at(2, 59)), Interval(at(8), at(9, 59)))
+
+
+def test_no_mark_from_before_a_segment_excuses_a_start_that_passed_it_over() -> None:
+    """Whoever read on from then on would have met the segment."""
+    assert reasons(first(1), link(2, 3), link(3, 9, after=1, claim=PROVEN, since=at(2))) == [Reason.BROKEN_CHAIN]
+
+
+@pytest.mark.parametrize(
+    ("continuity", "reason"), [(PROVEN, Reason.CONTRADICTED), (UNPROVEN, Reason.UNPROVEN), (LOST, Reason.LOST)]
+)
+def test_a_mark_inside_a_segment_proves_nothing_and_breaks_nothing(continuity: Continuity, reason: Reason) -> None:
+    """Somebody restored a checkpoint there: no segment is missing."""
+    long = link(2, 3)._replace(last=Position(5))
+    found = coverage(first(1), long, pieces=(piece(at(8), at(9), 3, continuity=continuity),))
+    assert [doubt.reason for doubt in found.doubts] == [reason]
+    assert found.covered == (Interval(BIRTH, at(2, 59)),)
+
+
 def test_the_chain_goes_on_behind_a_gap() -> None:
     """From where the new interval begins."""
     found = coverage(first(1), link(2, 5, claim=UNPROVEN), link(3, 7))

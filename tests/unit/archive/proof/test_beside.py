@@ -1,0 +1,24 @@
+"""Stamps that step back over the edge of what is listed."""
+
+from archive.coverage.chain import Reason
+from archive.coverage.verdict import State
+from tests.unit.archive.proof.scene import SHARD, Bucket
+
+
+def test_what_the_first_segment_behind_an_outage_stands_on_may_carry_the_next_day() -> None:
+    """Stamps step back over midnight: nothing is missing."""
+    bucket = Bucket()
+    for hour in (-3, 5, 48, 48 - 1 / 60):
+        bucket.segment(hour)
+    judged = bucket.judge(now=72)
+    assert judged.verdict.reasons == (Reason.UNDECIDED,)
+    assert len(judged.facts.shards[SHARD].chain.links) == 4
+
+
+def test_what_a_quiet_day_stands_on_may_carry_the_day_before_its_neighbour() -> None:
+    """The same on the other side: the nearest segment by its number is not the last of the chain."""
+    bucket = Bucket()
+    for hour in (-27, -24, -24 - 1 / 60, 5, 17, 30):
+        bucket.segment(hour, since=-24 if hour == 5 else None)
+    judged = bucket.judge()
+    assert (judged.verdict.state, judged.verdict.reasons) == (State.COVERED, ())
