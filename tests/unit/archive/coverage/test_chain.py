@@ -88,12 +88,15 @@ def test_no_mark_from_before_a_segment_excuses_a_start_that_passed_it_over() -> 
 @pytest.mark.parametrize(
     ("continuity", "reason"), [(PROVEN, Reason.CONTRADICTED), (UNPROVEN, Reason.UNPROVEN), (LOST, Reason.LOST)]
 )
-def test_a_mark_inside_a_segment_proves_nothing_and_breaks_nothing(continuity: Continuity, reason: Reason) -> None:
+@pytest.mark.parametrize("hour", [3, 10])
+def test_a_mark_inside_a_segment_proves_nothing_and_breaks_nothing(
+    hour: int, continuity: Continuity, reason: Reason
+) -> None:
     """Somebody restored a checkpoint there: no segment is missing."""
-    long = link(2, 3)._replace(last=Position(5))
+    long = link(2, hour)._replace(last=Position(5))
     found = coverage(first(1), long, pieces=(piece(at(8), at(9), 3, continuity=continuity),))
     assert [doubt.reason for doubt in found.doubts] == [reason]
-    assert found.covered == (Interval(BIRTH, at(2, 59)),)
+    assert found.covered == (Interval(BIRTH, at(hour - 1, 59)),)
 
 
 def test_the_chain_goes_on_behind_a_gap() -> None:
