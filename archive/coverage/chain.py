@@ -77,13 +77,14 @@ class ChainView(NamedTuple):
 
     The links must go back to one whose minute begins two minutes before the scope or earlier, and forward to the
     scope's end. `begun_at` is the first position by start.json. `to_the_beginning`, `to_the_end`: nothing was left
-    unsearched on that side, so what is not there is missing.
+    unsearched on that side, so what is not there is missing. `unseen`: nobody looked far enough for what ends there.
     """
 
     links: tuple[Link, ...] = ()
     begun_at: Position | None = None
     to_the_beginning: bool = False
     to_the_end: bool = False
+    unseen: frozenset[Position] = frozenset()
 
 
 class Node(NamedTuple):
@@ -175,6 +176,7 @@ class Chain:
         before = not self.nodes or position < self.nodes[0].link.first
         behind = not self.nodes or position > self._lasts[-1]
         unsearched = (before and not self._view.to_the_beginning) or (behind and not self._view.to_the_end)
+        unsearched |= position in self._view.unseen
         return Reason.NOT_SEEN if unsearched else Reason.BROKEN_CHAIN
 
     def _join(self, before: Node | None, link: Link) -> Node:

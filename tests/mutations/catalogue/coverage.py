@@ -36,6 +36,16 @@ COVERAGE: Final = (
         tests=(f"{_BESIDE}::test_what_a_quiet_day_stands_on_may_carry_the_day_before_its_neighbour",),
     ),
     Mutation(
+        "look for what a mark stands on only if it proves something",
+        Change(_SEARCH, "Interval(piece.from_ms, piece.until_ms).overlaps", "piece.interval.overlaps"),
+        tests=(f"{_BESIDE}::test_a_mark_at_a_stale_checkpoint_finds_the_segment_that_was_read_again_from_before_it",),
+    ),
+    Mutation(
+        "call a segment missing that nobody looked far enough for",
+        Change(_CHAIN, "        unsearched |= position in self._view.unseen\n", ""),
+        tests=(f"{_CHAINS}::test_what_nobody_looked_far_enough_for_is_not_missing",),
+    ),
+    Mutation(
         "call a start behind a stale checkpoint broken, although a mark told of it",
         Change(_CHAIN, "if before is not None and _resumes(before, link):", "if before is None:"),
         tests=(f"{_CHAINS}::test_a_start_behind_a_stale_checkpoint_goes_on_from_a_mark",),
