@@ -18,6 +18,8 @@ _STREAM_MARKS: Final = "compaction/audit/stream_marks.py"
 _READS: Final = "tests/unit/archive/proof/test_reading.py"
 _FINDS: Final = "tests/unit/compaction/audit/test_coverage.py"
 _JUDGES_AGAIN: Final = "tests/unit/compaction/publish/test_again.py"
+_COMPARISON: Final = "compaction/audit/stream_comparison.py"
+_LAGGING: Final = "tests/unit/compaction/audit/test_lagging.py"
 _STREAM: Final = "tests/unit/compaction/audit/test_stream_marks.py"
 
 COVERAGE: Final = (
@@ -91,7 +93,27 @@ COVERAGE: Final = (
     ),
     Mutation(
         "mark a shard that the stream showed to be wrong",
-        Change(_STREAM_MARKS, "if compared.findings or compared.young or", "if compared.young or"),
+        Change(_STREAM_MARKS, "if compared.findings or compared.to_come or", "if compared.to_come or"),
         tests=(f"{_STREAM}::test_a_comparison_that_found_something_proves_nothing",),
+    ),
+    Mutation(
+        "call a record missing that a lagging consumer will bring",
+        Change(
+            _COMPARISON,
+            "if bounds.is_to_come(sent.position):",
+            "if bounds.end is not None and not bounds.is_to_come:",
+        ),
+        tests=(f"{_LAGGING}::test_a_record_behind_the_archives_end_is_to_come",),
+    ),
+    Mutation(
+        "let the day's last segment be the archive's end",
+        Change(_AUDIT, "[link.last for link in known.chain.links]", "[]"),
+        Change(_AUDIT, "[link.metadata.last for link in links]", "[]"),
+        tests=(f"{_LAGGING}::test_a_record_that_a_later_days_segment_passes_over_is_lost",),
+    ),
+    Mutation(
+        "wait for a shard that was read to its end",
+        Change(_COMPARISON, "return not self.is_ended and (", "return ("),
+        tests=(f"{_LAGGING}::test_a_record_behind_the_end_of_a_shard_that_was_read_whole_is_lost",),
     ),
 )
