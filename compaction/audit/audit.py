@@ -32,7 +32,7 @@ from compaction.inventory.owner import read_owned
 from compaction.inventory.segments import Fields
 from compaction.inventory.tombstones import expired_before, is_expired
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.scope import check_begun, scope_end
+from compaction.job.scope import judged_scope, scope_end
 from compaction.job.sight import Sight, look
 from compaction.producers.copies import CollectedIds, Copies, collect_ids, resolve
 from compaction.producers.day_before import DayBefore, look_back
@@ -82,9 +82,10 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
         SettingsError: the day ended before the archive begins, or so far nothing of it is to be judged.
     """
     prefix = context.place.prefix
-    until_ms = scope_end(day, options.so_far_ms, context.clock.now_ms())
+    now_ms = context.clock.now_ms()
+    until_ms = scope_end(day, options.so_far_ms, now_ms)
     try:
-        check_begun(day, read_owned(context.archive, prefix, context.owner))
+        judged_scope(day, read_owned(context.archive, prefix, context.owner), now_ms, until_ms)
         if is_expired(context.archive, prefix, day):
             return expired(context, day, options)
         for attempt in range(1, LOOKS + 1):

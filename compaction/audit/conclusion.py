@@ -8,7 +8,6 @@ import msgspec
 
 from archive.errors import StoreError
 from archive.format.day import Day
-from archive.format.markers import ApplicationRecord
 from archive.format.minute import iso_time
 from archive.store.published import RULES
 from compaction.audit.chains import Chains, shard_rows
@@ -19,7 +18,7 @@ from compaction.inventory.inventory import Inventory
 from compaction.inventory.segments import Described
 from compaction.inventory.tombstones import key_of
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.scope import begins_ms, is_settled
+from compaction.job.scope import is_settled
 from compaction.job.sight import Sight
 from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.merging import Repeat
@@ -130,7 +129,7 @@ def conclude(
         audited_at=iso_time(now_ms),
         level=options.level,
         verdict=judge(findings, checks),
-        scope=_scope(context, inventory, options, examined.evidence.markers.application),
+        scope=_scope(context, inventory, options, examined.coverage.judged.facts.asked.scope.from_ms),
         equation=equation,
         shards=tuple(shard_rows(examined.described, examined.chains)),
         checks=tuple(checks),
@@ -183,7 +182,7 @@ def _unjudged(
         audited_at=context.now(),
         level=options.level,
         verdict="unknown",
-        scope=_scope(context, inventory, options, None),
+        scope=_scope(context, inventory, options, day.begin_ms),
         equation=Equation(raw=0, unique=0, duplicates=0, rejected=0, compacted=None, removed=0, balanced=True),
         shards=(),
         checks=(check,),
@@ -206,9 +205,7 @@ def _unfinished(inventory: Inventory, now_ms: int) -> list[AuditCheck]:
     return [AuditCheck(id="day_is_over", status="unknown", message=message)]
 
 
-def _scope(
-    context: JobContext, inventory: Inventory, options: AuditOptions, application: ApplicationRecord | None
-) -> Scope:
+def _scope(context: JobContext, inventory: Inventory, options: AuditOptions, begin_ms: int) -> Scope:
     return Scope(
         stream=options.stream,
         application=options.application,
@@ -219,7 +216,7 @@ def _scope(
         bytes=inventory.size,
         inventory=inventory.digest(),
         generation=None,
-        begins=iso_time(max(inventory.day.begin_ms, begins_ms(application) or 0)),
+        begins=iso_time(begin_ms),
         until=iso_time(inventory.end_ms),
     )
 

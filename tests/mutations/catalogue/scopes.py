@@ -12,6 +12,8 @@ _OWNER: Final = "compaction/inventory/owner.py"
 _INVENTORY: Final = "compaction/inventory/inventory.py"
 _NEIGHBOURS: Final = "compaction/inventory/neighbours.py"
 _CONCLUSION: Final = "compaction/audit/conclusion.py"
+_VERDICT: Final = "archive/coverage/verdict.py"
+_EXPIRE_COVERAGE: Final = "tests/unit/consumer/expire/test_coverage.py"
 _EXPIRE_PLAN: Final = "consumer/expire/plan.py"
 
 _AUDITED: Final = "tests/unit/compaction/audit/test_scope.py"
@@ -29,12 +31,29 @@ SCOPES: Final = (
     Mutation(
         "judge days before the archive began",
         Change(
-            _SCOPE, "if begin_ms is not None and day.end_ms <= begin_ms:", "if begin_ms is not None and begin_ms < 0:"
+            _SCOPE,
+            "day_scope(day, begin_ms, now_ms, so_far_ms=until_ms)",
+            "day_scope(day, 0, now_ms, so_far_ms=until_ms)",
         ),
         tests=(
             f"{_AUDITED}::test_a_day_before_the_archive_begins_is_refused",
             f"{_SO_FAR}::test_a_day_before_the_archive_begins_is_not_published",
+            f"{_RULES}::test_a_day_before_the_application_is_refused",
         ),
+    ),
+    Mutation(
+        "let a day begin before the application does",
+        Change(_VERDICT, "max(day.begin_ms, begin_ms), day.end_ms", "day.begin_ms, day.end_ms"),
+        tests=(
+            f"{_AUDITED}::test_a_day_before_the_archive_begins_is_refused",
+            f"{_AUDITED}::test_the_day_of_the_start_begins_there",
+            f"{_EXPIRE_COVERAGE}::test_a_day_that_ended_before_the_archive_begins_stays",
+        ),
+    ),
+    Mutation(
+        "judge a day that lies ahead",
+        Change(_VERDICT, "if until_ms <= from_ms or day.begin_ms > now_ms else", "if until_ms <= from_ms else"),
+        tests=(f"{_RULES}::test_a_day_in_the_future_is_refused",),
     ),
     Mutation(
         "call today clean",
