@@ -39,6 +39,7 @@ class Reason(enum.StrEnum):
     HASH_HOLE = "hash_hole", "no known shard holds these hash keys"
     RANGE_UNKNOWN = "range_unknown", "the hash keys of a shard are not known"
     SUCCESSION_UNKNOWN = "succession_unknown", "whether the shard has ended, and what came after it, is not known"
+    CIRCLE = "circle", "shards are named as their own ancestors, so nobody knows when they began and ended"
     NO_FRONTIER = "no_frontier", "no shard of the stream is known"
 
     meaning: str

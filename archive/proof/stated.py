@@ -151,12 +151,14 @@ def _fields(marker: _ShardMarker, stored_ms: int) -> dict[str, object]:
 def _start(body: bytes, key: str) -> StartMarker:
     start = decode_marker(body, StartMarker, key)
     start.first_position(), start.chain_start()
+    _check_kin(start.shard, start.parents)
     hash_range_of(start.starting_hash_key, start.ending_hash_key)
     return start
 
 
 def _opened(body: bytes, key: str) -> OpenedMarker:
     opened = decode_coverage_marker(body, OpenedMarker, key)
+    _check_kin(opened.shard, opened.parents)
     hash_range_of(opened.starting_hash_key, opened.ending_hash_key)
     return opened
 
@@ -168,7 +170,13 @@ def _adopted(body: bytes, key: str) -> AdoptedMarker:
 def _end(body: bytes, key: str) -> EndMarker:
     end = decode_marker(body, EndMarker, key)
     end.last_position()
+    _check_kin(end.shard, end.children)
     return end
+
+
+def _check_kin(shard_id: str, kin: Iterable[str]) -> None:
+    if shard_id in kin:
+        raise FormatError(f"{shard_id} is named as its own parent or child")
 
 
 _READERS: Mapping[str, Callable[[bytes, str], _ShardMarker]] = {
@@ -201,6 +209,7 @@ def _marker(store: RetryingStore, prefix: str, key: str) -> _ShardMarker | First
 def _first(body: bytes, key: str) -> FirstShards:
     first = decode_coverage_marker(body, FirstShards, key)
     for row in first.shards:
+        _check_kin(row.shard, row.parents)
         hash_range_of(row.starting_hash_key, row.ending_hash_key)
     return first
 

@@ -176,7 +176,7 @@ def _doubt_findings(verdict: Verdict, told: set[str]) -> list[Finding]:
     """
     found = {}
     for doubt in verdict.doubts:
-        if doubt.shard_id in told:
+        if doubt.shard_id in told and doubt.reason is not Reason.CIRCLE:
             continue
         interval = verdict.inside(doubt.interval)
         code, severity = _code([doubt.reason], is_end=False)

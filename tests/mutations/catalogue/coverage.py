@@ -18,6 +18,11 @@ _STREAM_MARKS: Final = "compaction/audit/stream_marks.py"
 _READS: Final = "tests/unit/archive/proof/test_reading.py"
 _FINDS: Final = "tests/unit/compaction/audit/test_coverage.py"
 _JUDGES_AGAIN: Final = "tests/unit/compaction/publish/test_again.py"
+_STATED: Final = "archive/proof/stated.py"
+_TOPOLOGY: Final = "archive/coverage/topology.py"
+_FRONTIER: Final = "archive/coverage/frontier.py"
+_CIRCLES: Final = "tests/unit/archive/coverage/test_circles.py"
+_STATEMENTS: Final = "tests/unit/archive/proof/test_statements.py"
 _COMPARISON: Final = "compaction/audit/stream_comparison.py"
 _LAGGING: Final = "tests/unit/compaction/audit/test_lagging.py"
 _STREAM: Final = "tests/unit/compaction/audit/test_stream_marks.py"
@@ -48,7 +53,7 @@ COVERAGE: Final = (
     ),
     Mutation(
         "pass over a hole in the hash keys",
-        Change(_COVERAGE, "        if doubt.shard_id in told:\n", "        if doubt.shard_id is None:\n"),
+        Change(_COVERAGE, "if doubt.shard_id in told and doubt.reason", "if doubt.shard_id is None and doubt.reason"),
         tests=(f"{_FINDS}::test_a_half_that_nobody_holds_is_missing",),
     ),
     Mutation(
@@ -95,6 +100,28 @@ COVERAGE: Final = (
         "mark a shard that the stream showed to be wrong",
         Change(_STREAM_MARKS, "if compared.findings or compared.to_come or", "if compared.to_come or"),
         tests=(f"{_STREAM}::test_a_comparison_that_found_something_proves_nothing",),
+    ),
+    Mutation(
+        "believe that a shard is its own parent",
+        Change(_STATED, "    if shard_id in kin:\n", "    if kin == shard_id:\n"),
+        tests=(
+            f"{_STATEMENTS}::test_a_marker_that_names_its_own_shard_as_kin_is_not_believed",
+            f"{_FINDS}::test_a_shard_that_names_itself_as_its_parent_is_judged_whole",
+        ),
+    ),
+    Mutation(
+        "let a shard that is its own ancestor begin and end by its own evidence",
+        Change(_TOPOLOGY, "            self._parents[shard] -= circle\n", ""),
+        Change(_TOPOLOGY, "            self._children[shard] -= circle\n", "            continue\n"),
+        tests=(f"{_CIRCLES}::test_a_shard_that_is_its_own_ancestor_is_required_as_long_as_any",),
+    ),
+    Mutation(
+        "pass over shards that name each other as parents",
+        Change(_FRONTIER, "for circle in self._topology.circles:", "for circle in self._topology.circles[:0]:"),
+        tests=(
+            f"{_CIRCLES}::test_a_circle_is_in_doubt_however_well_its_shards_are_covered",
+            f"{_FINDS}::test_shards_that_name_each_other_as_parents_are_a_finding",
+        ),
     ),
     Mutation(
         "call a record missing that a lagging consumer will bring",
