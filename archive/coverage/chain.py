@@ -74,13 +74,15 @@ class ChainView(NamedTuple):
 
     The links must go back to one whose minute begins two minutes before the scope or earlier, and forward to the
     scope's end. `begun_at` is the first position by start.json. `to_the_beginning`, `to_the_end`: nothing was left
-    unsearched on that side, so what is not there is missing.
+    unsearched on that side, so what is not there is missing. `unread` are times of which some of the chain may have
+    been expired, and nobody can tell what.
     """
 
     links: tuple[Link, ...] = ()
     begun_at: Position | None = None
     to_the_beginning: bool = False
     to_the_end: bool = False
+    unread: tuple[Interval, ...] = ()
 
 
 class Node(NamedTuple):
@@ -153,7 +155,8 @@ class Chain:
     def begins_in_view(self) -> bool:
         """Tell whether nothing is archived before the first link that is known."""
         if not self.nodes:
-            return self._view.begun_at is None or (self._view.to_the_beginning and self._view.to_the_end)
+            is_searched = self._view.to_the_beginning and self._view.to_the_end and not self._view.unread
+            return self._view.begun_at is None or is_searched
         return self._is_start(self.nodes[0].link)
 
     @property
@@ -167,7 +170,7 @@ class Chain:
         before = not self.nodes or position < self.nodes[0].link.first
         behind = not self.nodes or position > self._lasts[-1]
         unsearched = (before and not self._view.to_the_beginning) or (behind and not self._view.to_the_end)
-        return Reason.NOT_SEEN if unsearched else Reason.BROKEN_CHAIN
+        return Reason.NOT_SEEN if unsearched or self._view.unread else Reason.BROKEN_CHAIN
 
     def _join(self, before: Node | None, link: Link) -> Node:
         follows = link.after == before.link.last if before else self._is_start(link)
@@ -198,6 +201,8 @@ class Chain:
         if goes_back and link.claim in {Continuity.UNPROVEN, Continuity.LOST}:
             return Reason.LOST if link.claim is Continuity.LOST else Reason.UNPROVEN
         is_seen = before is not None or self._view.to_the_beginning or isinstance(link.after, ChainStart)
+        between = Interval(before.until_ms if before else _ALWAYS, link.begins_ms)
+        is_seen &= not any(times.overlaps(between) for times in self._view.unread)
         return Reason.BROKEN_CHAIN if is_seen else Reason.NOT_SEEN
 
     @staticmethod

@@ -37,12 +37,16 @@ _SUFFIX = ".json"
 
 
 class Problem(NamedTuple):
-    """An object that cannot be believed: `is_foreign` when it should not be there at all."""
+    """An object that cannot be believed: `is_foreign` when it should not be there at all.
+
+    `expired` is the day whose tombstone it is.
+    """
 
     key: str
     shard_id: str | None
     why: str
     is_foreign: bool = False
+    expired: Day | None = None
 
     @property
     def name(self) -> str:
@@ -81,6 +85,11 @@ class Statements(NamedTuple):
     marks: Mapping[Day, tuple[StoredMark, ...]]
     rows: tuple[ListedObject, ...]
     problems: tuple[Problem, ...]
+
+    @property
+    def unread_days(self) -> tuple[Day, ...]:
+        """The expired days whose tombstone cannot be read: what they held may be anything."""
+        return tuple(problem.expired for problem in self.problems if problem.expired is not None)
 
     def of(self, shard_id: str) -> ShardStatements:
         """Return what is stored of a shard; empty when nothing is."""
@@ -234,14 +243,12 @@ def _day_of(key: str) -> Day | None:
 
 
 def _tombstone(store: RetryingStore, key: str) -> Tombstone | Problem:
-    stored = store.get(key)
+    day, stored = _day_of(key), store.get(key)
     if stored is None:
-        return Problem(key, None, "it was listed and is gone")
+        return Problem(key, None, "it was listed and is gone", expired=day)
     try:
         tombstone = decode_tombstone(stored.body, key)
-        is_its_own = _day_of(key) == Day.parse(tombstone.day)
-        for shard in tombstone.shards.values():
-            shard.check()
+        is_its_own = day == Day.parse(tombstone.day)
     except (FormatError, SettingsError) as exc:
-        return Problem(key, None, str(exc))
-    return tombstone if is_its_own else Problem(key, None, f"it is the tombstone of {tombstone.day}")
+        return Problem(key, None, str(exc), expired=day)
+    return tombstone if is_its_own else Problem(key, None, f"it is the tombstone of {tombstone.day}", expired=day)

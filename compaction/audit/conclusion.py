@@ -16,7 +16,7 @@ from compaction.audit.evidence import Evidence
 from compaction.audit.lines import Rows, balance, check_lines, repeat_findings
 from compaction.inventory.inventory import Inventory
 from compaction.inventory.segments import Described
-from compaction.inventory.tombstones import key_of
+from compaction.inventory.tombstones import damage_of, key_of
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled
 from compaction.job.sight import Sight
@@ -161,14 +161,17 @@ def expired(context: JobContext, day: Day, options: AuditOptions) -> DayResult:
 
     What was published of it was judged before; to repeat that verdict would prove nothing.
     """
-    key = key_of(context.place.prefix, day)
+    prefix = context.place.prefix
+    key, damage = key_of(prefix, day), damage_of(context.archive, prefix, day)
     message = (
         "the raw segments of the day were expired: nothing is left to judge; "
         "its verdict was given when it was published"
     )
-    found = finding(Code.EXPIRED_DAY, message, severity="unknown", keys=[key])
+    found = [finding(Code.EXPIRED_DAY, message, severity="unknown", keys=[key])]
+    if damage is not None:
+        found.append(finding(Code.UNREADABLE_OBJECT, damage, severity="unknown", keys=[key]))
     check = AuditCheck(id=Code.EXPIRED_DAY.value, status="unknown", message=message)
-    return _unjudged(context, day, options, _reproducible(found, day, options), check=check)
+    return _unjudged(context, day, options, *(_reproducible(one, day, options) for one in found), check=check)
 
 
 def _unjudged(
