@@ -22,6 +22,8 @@ _CHAIN_ENDS: Final = "consumer/archived/chain_ends.py"
 _SIDE_OBJECTS: Final = "consumer/expire/side_objects.py"
 _EXPIRE_COMMAND: Final = "consumer/expire/command.py"
 _DAMAGED: Final = "tests/unit/compaction/audit/test_damaged_tombstones.py"
+_RESTORE_DAMAGED: Final = "tests/unit/consumer/restore/test_damaged_tombstones.py"
+_STATEMENTS: Final = "tests/unit/archive/proof/test_statements.py"
 _EXPIRE_DAMAGED: Final = "tests/unit/consumer/expire/test_damaged_tombstones.py"
 _EXPIRE_PLAN: Final = "consumer/expire/plan.py"
 
@@ -143,7 +145,7 @@ SCOPES: Final = (
     Mutation(
         "call lost what a tombstone that cannot be read may name",
         Change(_GATHERED, "in self._statements.unread_days\n", "in self._statements.unread_days[:0]\n"),
-        tests=(f"{_DAMAGED}::test_a_day_that_stands_on_it_is_unknown",),
+        tests=(f"{_STATEMENTS}::test_what_a_tombstone_that_cannot_be_read_may_name_is_not_lost",),
     ),
     Mutation(
         "break a chain over a tombstone that cannot be read",
@@ -176,9 +178,6 @@ SCOPES: Final = (
     Mutation(
         "go back before what a tombstone that cannot be read may name",
         Change(_CHAIN_ENDS, "if not is_expired and not damaged:", "if not is_expired:"),
-        tests=(
-            "tests/unit/consumer/restore/test_damaged_tombstones.py::"
-            "test_a_shard_goes_on_after_its_tail_and_the_tombstone_is_named",
-        ),
+        tests=(f"{_RESTORE_DAMAGED}::test_a_shard_goes_on_after_its_tail_and_the_tombstone_is_named",),
     ),
 )
