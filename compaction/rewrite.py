@@ -18,7 +18,7 @@ from compaction.inventory.inventory import Inventory
 from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import is_expired
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.scope import check_begun, is_settled, scope_end
+from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.job.sight import Sight, look
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.publish.generation import Current, DayFolder, Judged, Manifest, Pointer, contradiction, files_of
@@ -69,9 +69,9 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
         SettingsError: the day ended before the archive begins, or so far nothing of it is to be judged.
         StoreError: the archive or the output.
     """
-    check_begun(day, read_owned(context.archive, context.place.prefix, context.owner))
-    now_ms = context.clock.now_ms()
+    application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
     until_ms = scope_end(day, options.audit.so_far_ms, now_ms)
+    judged_scope(day, application, now_ms, until_ms)
     if until_ms is None and not is_settled(day, now_ms):
         return Compacted("held", None, None, "unknown", reason=_NOT_OVER)
     run = _Run(context, out, day, options, until_ms)
