@@ -29,10 +29,8 @@ class WriteFault(enum.Enum):
     SLOW_DOWN = (503, "SlowDown", False)
     CONFLICT = (409, "ConditionalRequestConflict", False)
     TOKEN_EXPIRED = (400, "ExpiredToken", False)
-    CUT_BEFORE = (0, "", False)
     CUT_AFTER = (0, "", True)
     TIMED_OUT_AFTER = (400, "RequestTimeout", True)
-    INTERNAL_AFTER = (500, "InternalError", True)
     DENIED = (403, "AccessDenied", False)
 
 

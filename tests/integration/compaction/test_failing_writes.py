@@ -118,7 +118,7 @@ def test_a_write_that_fails_once_costs_at_most_the_run(
     _assert_ended(desk, night, done, old)
 
 
-@pytest.mark.parametrize("fault", [WriteFault.SLOW_DOWN, WriteFault.CUT_AFTER, WriteFault.TOKEN_EXPIRED])
+@pytest.mark.parametrize("fault", [WriteFault.SLOW_DOWN, WriteFault.CUT_AFTER])
 @pytest.mark.parametrize("name", NIGHTS)
 def test_an_outage_from_a_write_on_ends_the_run(
     s3: FailingS3,
