@@ -12,7 +12,7 @@ import statistics
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -153,6 +153,7 @@ def _print_shares(
         _print_windows([window for shard in quiet for window in windows[shard] if window.marking is on], options)
     together = [_most_a_second([call for window in windows[shard] for call in window.calls]) for shard in quiet]
     _say(f"GetRecords of one quiet shard in one second, KCL's and ours: at most {max(together)} of {_MOST_A_SECOND}")
+    _say(f"quiet shards that asked at one moment: at most {_most_at_once([calls[shard] for shard in quiet])}")
     _say(
         f"a batch of the busy shard was answered after {_spread([c.seconds for w in windows[busy] for c in w.calls])}"
     )
@@ -189,6 +190,14 @@ def _most_a_second(calls: Sequence[Call]) -> int:
         sum(1 + other.requests.get("GetRecords", 0) for other in calls if 0 <= other.at_ms - call.at_ms < 1000)  # noqa: PLR2004 - a second
         for call in calls
     )
+
+
+def _most_at_once(shards: Iterable[Sequence[Call]]) -> int:
+    """Return how many calls that sent requests overlapped; times are whole milliseconds, so one is allowed for."""
+    asking = [
+        (call.at_ms - call.seconds * 1000 + 2, call.at_ms) for calls in shards for call in calls if call.requests
+    ]
+    return max((sum(1 for begin, end in asking if begin <= at < end) for at, _ in asking), default=0)
 
 
 def _spread(seconds: Sequence[float]) -> str:
