@@ -10,7 +10,7 @@ from archive.format.minute import iso_time, minute_text
 from archive.store.places import StorePrefix
 from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
-from compaction.audit.again import evidence_digest, judge_again
+from compaction.audit.again import audit_digest, judge_again
 from compaction.audit.audit import Writing, examine, is_in_motion
 from compaction.audit.conclusion import DayResult, conclude
 from compaction.iceberg.commit import TableCommit, TableCommitter
@@ -182,7 +182,7 @@ class _Run:
         again = judge_again(self._context, view.sight, self._options.audit, before)
         if not is_last and is_in_motion(self._context, again.examined, self._options.audit):
             return None
-        key = self._folder.audit(view.generation, evidence_digest(again.examined, self._options.audit))
+        key = self._folder.audit(view.generation, audit_digest(again.examined, self._options.audit, again.audit))
         judged = Judged(again.audit.verdict, key)
         if (pointer.verdict, pointer.audit) != judged:
             self._publisher.put_audit(key, encode_audit(again.audit))
@@ -242,7 +242,7 @@ class _Run:
             rows=rows,
             inventory=view.inventory.digest(),
             verdict=audit.verdict,
-            audit=self._folder.audit(view.generation, evidence_digest(examined, options)),
+            audit=self._folder.audit(view.generation, audit_digest(examined, options, audit)),
             ends={shard.shard: shard.last for shard in audit.shards if shard.last is not None},
             writer=writer,
             written_at=self._context.now(),
