@@ -109,7 +109,9 @@ class Gathered:
         """Every shard that has a segment, a mark or a marker."""
         return {*self._statements.shards, *self.links, *self.marks}
 
-    def facts(self, shard_id: str, *, to_the_beginning: bool, to_the_end: bool) -> ShardFacts:
+    def facts(
+        self, shard_id: str, *, to_the_beginning: bool, to_the_end: bool, unseen: frozenset[Position]
+    ) -> ShardFacts:
         """Return what is known of a shard."""
         stated = self._statements.of(shard_id)
         links = sorted(self.links.get(shard_id, ()), key=lambda link: (link.first, link.last, link.until_ms))
@@ -117,9 +119,7 @@ class Gathered:
         unread = tuple(
             Interval(day.begin_ms - _BESIDE_MS, day.end_ms + _BESIDE_MS) for day in self._statements.unread_days
         )
-        view = ChainView(
-            tuple(links), begun_at, to_the_beginning=to_the_beginning, to_the_end=to_the_end, unread=unread
-        )
+        view = ChainView(tuple(links), begun_at, to_the_beginning, to_the_end, unseen, unread)
         return ShardFacts(shard_id, view, tuple(self.pieces(shard_id)), stated.skips, stated.end_stored_ms)
 
     def pieces(self, shard_id: str) -> Iterator[Evidence]:

@@ -27,7 +27,51 @@ _COMPARISON: Final = "compaction/audit/stream_comparison.py"
 _LAGGING: Final = "tests/unit/compaction/audit/test_lagging.py"
 _STREAM: Final = "tests/unit/compaction/audit/test_stream_marks.py"
 
+_CHAIN: Final = "archive/coverage/chain.py"
+_BESIDE: Final = "tests/unit/archive/proof/test_beside.py"
+_CHAINS: Final = "tests/unit/archive/coverage/test_chain.py"
+
 COVERAGE: Final = (
+    Mutation(
+        "stop the search where stamps step back behind it",
+        Change(_SEARCH, "self._add(stood_on(self._names, chosen, self._known.ends))", "self._known.ends"),
+        tests=(f"{_BESIDE}::test_what_the_first_segment_behind_an_outage_stands_on_may_carry_the_next_day",),
+    ),
+    Mutation(
+        "stop the search where stamps step back before it",
+        Change(_SEARCH, "[*nearest, *put_before(self._names, nearest, wants)]", "nearest"),
+        tests=(f"{_BESIDE}::test_what_a_quiet_day_stands_on_may_carry_the_day_before_its_neighbour",),
+    ),
+    Mutation(
+        "look for what a mark stands on only if it proves something",
+        Change(_SEARCH, "Interval(piece.from_ms, piece.until_ms).overlaps", "piece.interval.overlaps"),
+        tests=(f"{_BESIDE}::test_a_mark_at_a_stale_checkpoint_finds_the_segment_that_was_read_again_from_before_it",),
+    ),
+    Mutation(
+        "call a segment missing that nobody looked far enough for",
+        Change(_CHAIN, "position in self._view.unseen or bool", "bool"),
+        tests=(f"{_CHAINS}::test_what_nobody_looked_far_enough_for_is_not_missing",),
+    ),
+    Mutation(
+        "call a start behind a stale checkpoint broken, although a mark told of it",
+        Change(_CHAIN, "if before is not None and _resumes(before, link):", "if before is None:"),
+        tests=(f"{_CHAINS}::test_a_start_behind_a_stale_checkpoint_goes_on_from_a_mark",),
+    ),
+    Mutation(
+        "excuse a start that passed a segment over by a mark from before it",
+        Change(_CHAIN, "link.from_ms >= before.until_ms", "link.from_ms >= 0"),
+        tests=(f"{_CHAINS}::test_no_mark_from_before_a_segment_excuses_a_start_that_passed_it_over",),
+    ),
+    Mutation(
+        "take a mark inside a segment for one whose segment is gone",
+        Change(_CHAIN, "elif not chain.holds(piece.position):", "elif piece.position:"),
+        tests=(f"{_CHAINS}::test_a_mark_inside_a_segment_proves_nothing_and_breaks_nothing",),
+    ),
+    Mutation(
+        "believe a mark inside a segment",
+        Change(_CHAIN, "    elif piece.continuity is Continuity.PROVEN:\n", "    elif piece.continuity is None:\n"),
+        tests=(f"{_CHAINS}::test_a_mark_inside_a_segment_proves_nothing_and_breaks_nothing",),
+    ),
     Mutation(
         "do not follow the marks of a quiet shard",
         Change(_SEARCH, "                self._follow(shard_id, position)\n", "                self._follow\n"),

@@ -20,7 +20,7 @@ from tests.simulation.histories.site import Site, describe_settings, new_setting
 from tests.simulation.histories.steady import play_steady
 from tests.simulation.services.bucket import Bucket, Stored
 from tests.simulation.services.kcl import Consumer
-from tests.simulation.world import Host, Violation, World
+from tests.simulation.world import STAMPS, WILD_STAMPS, Host, Stamps, Violation, World
 
 DAY_MS: Final = 1_795_219_200
 """2026-11-21T00:00:00Z in epoch seconds."""
@@ -32,6 +32,7 @@ class History:
 
     events: ClassVar[Mapping[str, Callable[[Any], None]]] = EVENTS
     max_living: ClassVar[int] = 4
+    choices_of_stamps: ClassVar[tuple[Stamps, ...]] = (STAMPS, WILD_STAMPS, STAMPS, STAMPS)
 
     def __init__(
         self, seed: int, tally: Counter[str], *, traced: bool = False, scenario: Scenario | None = None
@@ -41,6 +42,7 @@ class History:
         self.rng = rng = self._chance()
         now = DAY_MS + rng.choice(_BEGINNINGS)
         self.world = World(rng, now, tally, traced=traced)
+        self.world.stamps = self.choices_of_stamps[seed // 7 % len(self.choices_of_stamps)]
         self.bucket = Bucket(self.world, self._created, self._deleted)
         self.consumers: list[Consumer] = []
         self.started = 0
@@ -290,7 +292,7 @@ class History:
                 raise Violation("a healthy history did not come to its end")
             site.ledger.check(
                 drained=drained and site is (self.owner or self.sites[0]),
-                may_break=self.scenario.trims or site.recreated,  # nothing of it is held any more
+                may_break=self.scenario.trims or site.recreated or not site.stream.names_dates,
             )
             if site.ledger.segments and site is not self.owner:
                 raise Violation("a stream that does not own the prefix was archived there")
