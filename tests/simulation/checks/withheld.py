@@ -17,7 +17,10 @@ Not promised: that each record is archived once while two writers of one shard l
 slot is named by its first record. If that is a stray for one of them, and not there for the other, both PUTs succeed,
 and what follows is archived twice. It takes a zombie, a stray at the very place where the chain goes on, and KCL
 without the shard's hash keys; the audit finds the spans that cross. Here it is counted ("beyond the promise: two
-deliveries were filtered differently"), and the history is judged no further.
+deliveries were filtered differently"), and the history is judged no further. Where only strays were written at the
+second slot, they lie beside the chain: nothing is missing, and the audit calls it broken all the same. And a shard
+that a stray begins may have been begun there, by start.json, when whoever comes next is delivered another record
+first, or the other way round: that is refused (exit 6).
 """
 
 import base64
@@ -115,6 +118,17 @@ class Withheld:
             is_spanned, is_archived = number in spanned, number in self.archived
             where = "archived" if is_archived else "left out of a span" if is_spanned else "passed over"
             self._world.tally[f"strays: {where}"] += 1
+
+
+def is_refused_for_stray(consumer: "Consumer", ledger: "Ledger") -> bool:
+    """Tell whether a consumer was refused because a stray begins the shard for it, or for whoever wrote start.json."""
+    if not ledger.shard.strays or ledger.start is None or not isinstance(consumer.checkpointed, str):
+        return False
+    begun = ledger.shard.index[ledger.start.first_position()]
+    if begun in ledger.shard.strays or any(number < begun for number in consumer.strays):
+        ledger.world.happened("beyond the promise: refused, a stray begins the shard", consumer.host.name)
+        return True
+    return False
 
 
 def check_passed_strays(consumer: "Consumer", ledger: "Ledger") -> None:
