@@ -49,7 +49,7 @@ AGGREGATES: Final = (
     ),
     Mutation(
         "keep an aggregate from its first user record on, whatever was delivered",
-        Change(_TIP_WALK, "Withheld(record, delivered, ", "Withheld(record, 0, "),
+        Change(_TIP_WALK, "Withheld(record, len(delivery.delivered), ", "Withheld(record, 0, "),
         mode="plain",
     ),
     Mutation(
@@ -78,6 +78,24 @@ AGGREGATES: Final = (
         "accept any two ends where one names something undelivered",
         Change(_SHARD_END, "str(behind.sequence) in before.undelivered", "before.undelivered"),
         tests=(f"{_FOUND}::test_an_end_elsewhere_is_still_refused_beside_what_is_named",),
+    ),
+    Mutation(
+        "refuse a shard that was begun at what is not delivered any more",
+        Change(
+            "consumer/processor/shard_start.py",
+            "if begun < first and self._keep_held_back(begun, first):",
+            "if not begun:",
+        ),
+        tests=(f"{_FOUND}::test_an_aggregate_that_only_one_delivery_brought_does_not_keep_a_shard_from_beginning",),
+    ),
+    Mutation(
+        "take whatever lies behind a shard's beginning for held back",
+        Change(
+            "consumer/evidence/held_back.py",
+            "if any(delivery.delivered for delivery in deliveries):",
+            "if not deliveries:",
+        ),
+        tests=(f"{_FOUND}::test_a_record_before_the_beginning_is_still_refused",),
     ),
     Mutation(
         "call what another delivery brought behind an end missing",

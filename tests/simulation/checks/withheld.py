@@ -18,9 +18,9 @@ slot is named by its first record. If that is a stray for one of them, and not t
 and what follows is archived twice. It takes a zombie, a stray at the very place where the chain goes on, and KCL
 without the shard's hash keys; the audit finds the spans that cross. Here it is counted ("beyond the promise: two
 deliveries were filtered differently"), and the history is judged no further. Where only strays were written at the
-second slot, they lie beside the chain: nothing is missing, and the audit calls it broken all the same. And a shard
-that a stray begins may have been begun there, by start.json, when whoever comes next is delivered another record
-first, or the other way round: that is refused (exit 6).
+second slot, they lie beside the chain: nothing is missing, and the audit calls it broken all the same. And who is
+delivered a stray at a shard's beginning, and finds it begun behind that, is refused (exit 6); the other way round the
+chain goes on, and its first segment says `unproven`.
 """
 
 import base64
@@ -121,7 +121,7 @@ class Withheld:
 
 
 def is_refused_for_stray(consumer: "Consumer", ledger: "Ledger") -> bool:
-    """Tell whether a consumer was refused because a stray begins the shard for it, or for whoever wrote start.json."""
+    """Tell whether a consumer was refused because a stray begins the shard, for it or for whoever came first."""
     if not ledger.shard.strays or ledger.start is None or not isinstance(consumer.checkpointed, str):
         return False
     begun = ledger.shard.index[ledger.start.first_position()]
