@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tests.mutations.catalogue.aggregates import AGGREGATES
 from tests.mutations.catalogue.archive import ARCHIVE
 from tests.mutations.catalogue.claims import CLAIMS
 from tests.mutations.catalogue.coverage import COVERAGE
@@ -21,6 +22,7 @@ MUTATIONS: Final = (
     *PROCESSOR,
     *SHARDS,
     *EVIDENCE,
+    *AGGREGATES,
     *COVERAGE,
     *CLAIMS,
     *WATERMARKS,

@@ -116,7 +116,7 @@ class NightlyAudit:
         for site in self._sites:
             ledger, shard = site.ledger, site.stream.shard
             for number, put_at in enumerate(shard.put_at):
-                if number in ledger.committed or _was_adopted(ledger, number):
+                if number in ledger.committed or _was_adopted(ledger, number) or number in shard.strays:
                     continue
                 times = (put_at * 1000, shard.everything[number].arrival_ms)
                 if from_ms <= min(times) and max(times) < until_ms:
