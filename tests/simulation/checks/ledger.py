@@ -56,6 +56,7 @@ class Ledger:
         self.ended_empty = False
         self.doubted: set[Position | None] = set()
         self.withheld = Withheld(world, self.shard)
+        self.has_strays_beside = False
 
     def created(self, key: str, stored: Stored) -> None:
         """Look at a new object."""
@@ -273,5 +274,6 @@ class Ledger:
             )
             if self.withheld.are_optional(begun, segment.first):
                 self.world.happened("beyond the promise: a segment of strays lies beside the chain")
+                self.has_strays_beside = True
                 return
             raise Violation(f"{name(segment.first)} follows {segment.metadata.after}, not the segment before it")
