@@ -100,6 +100,11 @@ ONCE_CLEAN: Final = (
         ),
     ),
     Mutation(
+        "believe another application's lease table",
+        Change("compaction/inventory/checkpoints.py", "if begun_by == self.application or", "if begun_by or"),
+        tests=(f"{_STORIES}::test_another_applications_lease_table_breaks_no_chain",),
+    ),
+    Mutation(
         "follow a key out of the directory",
         Change(
             "archive/store/directory_storage.py",

@@ -10,6 +10,7 @@ from archive.format.aggregate import LAST_HASH_KEY, HashRange
 from archive.format.day import Day
 from archive.format.metadata import ChainStart, Continuity
 from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
 from archive.format.read_mark import BIRTH, MarkKind, ReadMark
 from archive.format.record import Record
 from archive.store.places import open_storage
@@ -60,10 +61,10 @@ class Tale:
         last = self.scene._tails[shard_id]
         self.scene.put_end(end_marker(shard_id, last, children=children))
 
-    def audit(self, day: Day = DAY, *rows: ShardRow) -> Audit:
+    def audit(self, day: Day = DAY, *rows: ShardRow, table: Checkpoints | None = None) -> Audit:
         """Audit a day two weeks later by names, when KCL's table holds these rows."""
         context = job_context(self.folder, clock=ManualClock(DAY.shift(14).begin_ms))
-        context = context._replace(checkpoints=lambda: Checkpoints({}, rows=rows))
+        context = context._replace(checkpoints=lambda: table or Checkpoints({}, rows=rows))
         return audit_day(context, day, AuditOptions(level="inventory")).audit
 
 
@@ -190,3 +191,19 @@ def test_a_split_ten_seconds_before_midnight_holds_no_day(tmp_path: Path) -> Non
         tale.scene._marked.add(child)
         tale.segments(child, 1446, 2000, 2400, 2890)
     assert [(tale.audit(day).verdict, told(tale.audit(day))) for day in (DAY, DAY.shift(1))] == [("clean", [])] * 2
+
+
+@pytest.mark.parametrize(
+    ("application", "findings"), [("another", []), ("app", [("broken_chain", "defect", S0)]), ("", [])]
+)
+def test_another_applications_lease_table_breaks_no_chain(
+    tmp_path: Path, application: str, findings: list[tuple[str, str, str]]
+) -> None:
+    """It is far ahead in an archive of its own; the table of whoever began this one would show a segment missing."""
+    tale = Tale(tmp_path)
+    tale.segments(S0, 0, 600, 1441, continuity=Continuity.PROVEN)
+    ahead = Position(tale.scene._tails[S0].sequence + 10**6)
+    table = Checkpoints({S0: ahead} if application else {}, application=application)
+    found = tale.audit(DAY.shift(1), table=table)
+    assert [one for one in told(found) if one[0] == "broken_chain"] == findings
+    assert any(check.id == "lease_table" for check in found.checks) == (application == "another")
