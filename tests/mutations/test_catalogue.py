@@ -31,3 +31,13 @@ def test_each_mutation_has_one_entry() -> None:
     """No name, and no set of changes, occurs twice."""
     assert max(Counter(mutation.name for mutation in MUTATIONS).values()) == 1
     assert max(Counter(mutation.changes for mutation in MUTATIONS).values()) == 1
+
+
+def test_the_table_of_what_was_once_clean_names_mutations() -> None:
+    """Each case of tests/README.md names some, and all of them have tests that must fail."""
+    table = (ROOT / "tests/README.md").read_text().split("## What an audit once called clean")[1]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    tested = {mutation.name for mutation in MUTATIONS if mutation.tests}
+    assert [row[0].partition(".")[0] for row in rows[1:-1]] == [str(number) for number in range(1, 15)]
+    for _, _, names in rows[1:]:
+        assert set(names.split("; ")) <= tested

@@ -8,6 +8,7 @@ from tests.mutations.catalogue.claims import CLAIMS
 from tests.mutations.catalogue.coverage import COVERAGE
 from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.nightly import NIGHTLY
+from tests.mutations.catalogue.once_clean import ONCE_CLEAN
 from tests.mutations.catalogue.operators import OPERATORS
 from tests.mutations.catalogue.processor import PROCESSOR
 from tests.mutations.catalogue.publishing import PUBLISHING
@@ -30,4 +31,5 @@ MUTATIONS: Final = (
     *PUBLISHING,
     *SUPERVISION,
     *SCOPES,
+    *ONCE_CLEAN,
 )

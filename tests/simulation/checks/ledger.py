@@ -22,7 +22,6 @@ from tests.simulation.services.bucket import PREFIX, Stored
 from tests.simulation.services.kinesis import HOUR, SimShard, SimStream
 from tests.simulation.world import Violation, World, name
 
-CLAIM_MARGIN_MS: Final = 660_000
 EDGE_SECONDS: Final = 1800
 """A buffer may be 15 minutes old, and its PUT 15 minutes on its way: nearer to being trimmed nothing is promised."""
 
@@ -56,7 +55,6 @@ class Ledger:
         self.given_up: set[int] = set()
         self.ended_empty = False
         self.doubted: set[Position | None] = set()
-        self.margin_ms = CLAIM_MARGIN_MS
         self.withheld = Withheld(world, self.shard)
 
     def created(self, key: str, stored: Stored) -> None:
@@ -138,7 +136,10 @@ class Ledger:
         """Look at a read mark: it names the end of a segment, and what it claims is true."""
         mark = decode_read_mark(stored.body, PREFIX, key)
         last = None if mark.position is None else self.shard.index.get(mark.position)
-        if mark.position is not None and mark.position != self.adopted and last not in self.ends:
+        # A checkpoint that somebody restored may end no segment: what a mark doubts, later ones may stand on.
+        is_doubted = mark.continuity is not Continuity.PROVEN or mark.position in self.doubted
+        is_inside = is_doubted and last in self.committed
+        if mark.position not in {None, self.adopted} and last not in self.ends and not is_inside:
             raise Violation(f"{key} names {name(last)}, which ends no segment")
         if mark.kind is MarkKind.READ and self.shard.closed and mark.until_ms > self._closed_ms():
             raise Violation(f"{key} calls a closed shard open")
@@ -147,9 +148,10 @@ class Ledger:
             self.doubted.add(mark.position)
         else:
             self._check_claim(key, mark.from_ms, mark.until_ms, last)
+            margin_ms = self.world.stamps.beyond_ms
             is_whole = mark.kind is MarkKind.END and mark.position is not None
-            until_ms = self.world.now * 1000 if is_whole else mark.until_ms - self.margin_ms
-            self.withheld.passed(key, mark.position, mark.from_ms + self.margin_ms, until_ms)
+            until_ms = self.world.now * 1000 if is_whole else mark.until_ms - margin_ms
+            self.withheld.passed(key, mark.position, mark.from_ms + margin_ms, until_ms)
         self.withheld.named(key, mark.undelivered)
 
     def _closed_ms(self) -> float:
@@ -158,10 +160,14 @@ class Ledger:
     def _check_claim(self, key: str, from_ms: int, until_ms: int, last: int | None) -> None:
         """Check that everything that was put between the two times lies at or before `last`, and is archived.
 
-        Stamps of some histories step back by ten minutes, ten times what evidence allows for: so much is left out.
+        No claim reaches back over a break that the chain reports: an audit sees to that. Where stamps step back
+        further than evidence allows for, so much is left out.
         """
+        margin_ms = self.world.stamps.beyond_ms
+        doubtful = (segment.first for segment in self.segments.values() if segment.metadata.is_doubtful)
+        since = max((first for first in doubtful if last is not None and first <= last), default=0)
         for number, put_at in enumerate(self.shard.put_at):
-            if not from_ms + self.margin_ms < put_at * 1000 <= until_ms - self.margin_ms:
+            if number < since or not from_ms + margin_ms < put_at * 1000 <= until_ms - margin_ms:
                 continue
             if self.withheld.is_optional(number):
                 continue
@@ -212,6 +218,10 @@ class Ledger:
                     raise Violation(f"{name(number)} was never archived")
         check_end(self, chain)
         self.withheld.count(self.committed)
+
+    def has_segment_of_strays(self) -> bool:
+        """Tell whether a segment begins with a record that another delivery may have left out."""
+        return any(self.withheld.is_optional(segment.first) for segment in self.segments.values())
 
     def chain(self) -> list[Segment]:
         """Return the segments in their order."""

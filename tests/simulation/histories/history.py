@@ -22,7 +22,7 @@ from tests.simulation.histories.steady import play_steady
 from tests.simulation.services.aggregates import Troubles
 from tests.simulation.services.bucket import Bucket, Stored
 from tests.simulation.services.kcl import Consumer
-from tests.simulation.world import Host, Violation, World
+from tests.simulation.world import STAMPS, WILD_STAMPS, Host, Stamps, Violation, World
 
 DAY_MS: Final = 1_795_219_200  # 2026-11-21T00:00:00Z in epoch seconds
 _BEGINNINGS: Final = (10 * 3600 + 960, 10 * 3600 + 1005.5, 86_400 - 90, 86_400 - 20)
@@ -33,6 +33,7 @@ class History:
 
     events: ClassVar[Mapping[str, Callable[[Any], None]]] = EVENTS
     max_living: ClassVar[int] = 4
+    choices_of_stamps: ClassVar[tuple[Stamps, ...]] = (STAMPS, WILD_STAMPS, STAMPS, STAMPS)
 
     def __init__(
         self, seed: int, tally: Counter[str], *, traced: bool = False, scenario: Scenario | None = None
@@ -43,6 +44,7 @@ class History:
         now = DAY_MS + rng.choice(_BEGINNINGS)
         self.world = World(rng, now, tally, traced=traced)
         self.world.troubles = Troubles.draw(self._chance(" of aggregates"), may_differ=not self.scenario.is_calm)
+        self.world.stamps = self.choices_of_stamps[seed // 7 % len(self.choices_of_stamps)]
         self.bucket = Bucket(self.world, self._created, self._deleted)
         self.consumers: list[Consumer] = []
         self.started = 0
@@ -201,10 +203,8 @@ class History:
         """Deliver the next records, none for a tick."""
         batch = consumer.next_batch()[:count] if count != 0 else []
         if self.world.trace is not None and batch:
-            index = consumer.shard.index
-            self.world.note(
-                consumer.host.name, f"is delivered #{index[batch[0].position]}..#{index[batch[-1].position]}"
-            )
+            first, last = (consumer.shard.index[batch[at].position] for at in (0, -1))
+            self.world.note(consumer.host.name, f"is delivered #{first}..#{last}")
         if self.scenario.trims:
             ledger = self.site_of(consumer).ledger
             for record in batch:
@@ -292,7 +292,7 @@ class History:
                 raise Violation("a healthy history did not come to its end")
             site.ledger.check(
                 drained=drained and site is (self.owner or self.sites[0]),
-                may_break=self.scenario.trims or site.recreated,  # nothing of it is held any more
+                may_break=self.scenario.trims or site.recreated or not site.stream.names_dates,
             )
             if site.ledger.segments and site is not self.owner:
                 raise Violation("a stream that does not own the prefix was archived there")

@@ -62,7 +62,7 @@ class Site:
             number = len(self.stream.shard.everything)
             size = rng.randint(2, 5) if self.world.chance(0.25) else 1
             payloads = [b"%d " % (number + at) + rng.choice(_TAILS) for at in range(size)]
-            off = rng.choice(_OFF_SECONDS)
+            off = self.world.stamps.off_seconds(rng)
             if off < -1:
                 self.world.tally["arrival times: step back"] += 1
             if size > 1:
@@ -181,6 +181,3 @@ def describe_settings(settings: Settings) -> str:
         f"checkpoints every {settings.checkpoint_interval_seconds} s, "
         f"gives up after {settings.store_timeout_seconds} s"
     )
-
-
-_OFF_SECONDS: Final = (0, 0, 0, 0, 0, 0, 0, -0.5, -5, -70, -600, 2)

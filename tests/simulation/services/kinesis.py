@@ -235,6 +235,7 @@ class KinesisClient:
 
     def _ask(self, what: str) -> None:
         self._host.request("Kinesis")
+        self._host.counts[what] += 1
         self._host.point("before a request to Kinesis")
         if self._stream.shards[0].refuses_skew and abs(self._host.skew) > SIGNATURE_SECONDS:
             raise _error("InvalidSignatureException")
