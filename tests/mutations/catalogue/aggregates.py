@@ -45,7 +45,7 @@ AGGREGATES: Final = (
             "        if delivery.withheld or not delivered:",
             "        if archived < 0 and (delivery.withheld or not delivered):",
         ),
-        mode="plain",
+        mode="days",
     ),
     Mutation(
         "keep an aggregate from its first user record on, whatever was delivered",
@@ -55,7 +55,7 @@ AGGREGATES: Final = (
     Mutation(
         "keep no malformed aggregate of which something is delivered",
         Change(_TIP_WALK, "if delivery.withheld or not delivered:", "if not delivered:"),
-        mode="plain",
+        mode="days",
     ),
     Mutation(
         "write a mark before what it passes is kept",

@@ -56,7 +56,6 @@ class Ledger:
         self.ended_empty = False
         self.doubted: set[Position | None] = set()
         self.withheld = Withheld(world, self.shard)
-        self.has_strays_beside = False
 
     def created(self, key: str, stored: Stored) -> None:
         """Look at a new object."""
@@ -149,8 +148,8 @@ class Ledger:
             self.doubted.add(mark.position)
         else:
             self._check_claim(key, mark.from_ms, mark.until_ms, last)
-            is_whole = mark.kind is MarkKind.END and mark.position is not None
             margin_ms = self.world.stamps.beyond_ms
+            is_whole = mark.kind is MarkKind.END and mark.position is not None
             until_ms = self.world.now * 1000 if is_whole else mark.until_ms - margin_ms
             self.withheld.passed(key, mark.position, mark.from_ms + margin_ms, until_ms)
         self.withheld.named(key, mark.undelivered)
@@ -220,6 +219,10 @@ class Ledger:
         check_end(self, chain)
         self.withheld.count(self.committed)
 
+    def has_segment_of_strays(self) -> bool:
+        """Tell whether a segment begins with a record that another delivery may have left out."""
+        return any(self.withheld.is_optional(segment.first) for segment in self.segments.values())
+
     def chain(self) -> list[Segment]:
         """Return the segments in their order."""
         return sorted(self.segments.values(), key=lambda segment: segment.first)
@@ -274,6 +277,5 @@ class Ledger:
             )
             if self.withheld.are_optional(begun, segment.first):
                 self.world.happened("beyond the promise: a segment of strays lies beside the chain")
-                self.has_strays_beside = True
                 return
             raise Violation(f"{name(segment.first)} follows {segment.metadata.after}, not the segment before it")

@@ -17,8 +17,9 @@ Not promised: that each record is archived once while two writers of one shard l
 slot is named by its first record. If that is a stray for one of them, and not there for the other, both PUTs succeed,
 and what follows is archived twice. It takes a zombie, a stray at the very place where the chain goes on, and KCL
 without the shard's hash keys; the audit finds the spans that cross. Here it is counted ("beyond the promise: two
-deliveries were filtered differently"), and the history is judged no further. Where only strays were written at the
-second slot, they lie beside the chain: nothing is missing, and the audit calls it broken all the same. And who is
+deliveries were filtered differently"), and the history is judged no further. Where only strays are written at the
+second slot, they lie beside the chain: nothing is missing, and the audit calls it broken all the same. A restart
+before the checkpoint suffices for that. And who is
 delivered a stray at a shard's beginning, and finds it begun behind that, is refused (exit 6); the other way round the
 chain goes on, and its first segment says `unproven`.
 """

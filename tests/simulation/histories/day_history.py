@@ -29,7 +29,7 @@ MARKS_A_DAY: Final = 25
 class DayHistory(ShardedHistory):
     """One seed's history of days; see `History`."""
 
-    stamps = (STAMPS,)
+    choices_of_stamps = (STAMPS,)
 
     scenario: DayScenario
 

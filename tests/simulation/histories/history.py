@@ -33,7 +33,7 @@ class History:
 
     events: ClassVar[Mapping[str, Callable[[Any], None]]] = EVENTS
     max_living: ClassVar[int] = 4
-    stamps: ClassVar[tuple[Stamps, ...]] = (STAMPS, WILD_STAMPS, STAMPS, STAMPS)
+    choices_of_stamps: ClassVar[tuple[Stamps, ...]] = (STAMPS, WILD_STAMPS, STAMPS, STAMPS)
 
     def __init__(
         self, seed: int, tally: Counter[str], *, traced: bool = False, scenario: Scenario | None = None
@@ -43,8 +43,8 @@ class History:
         self.rng = rng = self._chance()
         now = DAY_MS + rng.choice(_BEGINNINGS)
         self.world = World(rng, now, tally, traced=traced)
-        self.world.stamps = self.stamps[seed // 7 % len(self.stamps)]
         self.world.troubles = Troubles.draw(self._chance(" of aggregates"), may_differ=not self.scenario.is_calm)
+        self.world.stamps = self.choices_of_stamps[seed // 7 % len(self.choices_of_stamps)]
         self.bucket = Bucket(self.world, self._created, self._deleted)
         self.consumers: list[Consumer] = []
         self.started = 0
@@ -203,10 +203,8 @@ class History:
         """Deliver the next records, none for a tick."""
         batch = consumer.next_batch()[:count] if count != 0 else []
         if self.world.trace is not None and batch:
-            index = consumer.shard.index
-            self.world.note(
-                consumer.host.name, f"is delivered #{index[batch[0].position]}..#{index[batch[-1].position]}"
-            )
+            first, last = (consumer.shard.index[batch[at].position] for at in (0, -1))
+            self.world.note(consumer.host.name, f"is delivered #{first}..#{last}")
         if self.scenario.trims:
             ledger = self.site_of(consumer).ledger
             for record in batch:
@@ -271,6 +269,8 @@ class History:
     def site_of(self, consumer: Consumer) -> Site:
         """Return the stream that a consumer reads."""
         return next(site for site in self.sites if site.stream is consumer.stream)
+
+    # The archive
 
     def _created(self, key: str, stored: Stored) -> None:
         if key.endswith("_application.json"):
