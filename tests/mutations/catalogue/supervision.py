@@ -11,7 +11,6 @@ _POLL: Final = "consumer/daemon/readers/poll.py"
 _SUPERVISOR: Final = "consumer/daemon/supervisor.py"
 _NOTES: Final = "consumer/daemon/run_notes.py"
 _LOG: Final = "consumer/daemon/processor_log.py"
-_TABLE: Final = "consumer/leases/table.py"
 _BUFFER: Final = "consumer/processor/buffer.py"
 _ARCHIVER: Final = "consumer/processor/archiver.py"
 
@@ -25,15 +24,9 @@ _HISTORIES: Final = (
 _BUFFERS: Final = "tests/unit/consumer/processor/test_buffer.py"
 _SKIPPED: Final = "tests/integration/consumer/test_supervisor_skipped.py"
 _CLAIMS: Final = "tests/unit/consumer/processor/test_claims.py"
-_TABLE_TESTS: Final = "tests/contract/test_lease_table.py"
 _DAEMON_STARTS: Final = "tests/unit/consumer/daemon/test_start.py"
 
 SUPERVISION: Final = (
-    Mutation(
-        "the leader's row is looked for where KCL 3.5 left it",
-        Change(_TABLE, "is_here = self._is_single() or ", "is_here = self._is_single()  # "),
-        tests=(f"{_TABLE_TESTS}::test_the_leader_is_found_where_kcl_moved_it",),
-    ),
     Mutation(
         "an old start is the trim horizon whatever the rows say",
         Change(_APPLICATION, "if is_held or has_timestamp_rows else None", "if is_held else None"),
