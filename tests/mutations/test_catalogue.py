@@ -45,4 +45,4 @@ def test_the_tables_of_old_cases_name_mutations(title: str, cases: int) -> None:
         str(number) for number in range(1, cases + 1)
     ]
     for _, _, names in rows[1:]:
-        assert names.startswith("Java, ") or set(names.split("; ")) <= tested
+        assert names.startswith("Java, ") or not set(names.split("; ")) - tested
