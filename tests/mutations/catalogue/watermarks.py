@@ -153,9 +153,6 @@ WATERMARKS: Final = (
             "        except FormatError as exc:\n            structlog",
             "        except StoreRefused as exc:\n            structlog",
         ),
-        tests=(
-            "tests/unit/consumer/processor/test_tail_rows.py::test_a_tail_row_that_cannot_be_read_is_an_absent_one",
-        ),
         mode="watermark",
     ),
 )
