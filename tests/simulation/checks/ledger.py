@@ -111,6 +111,8 @@ class Ledger:
             raise Violation(f"{key} holds records of another stream")
         for number in range(first, last + 1):
             if number in self.committed:
+                if self.beyond_promise:
+                    return
                 if {first, self.segments[self.committed[number]].first} & self.shard.strays:
                     self.beyond_promise = True
                     self.world.happened("beyond the promise: two deliveries were filtered differently")
