@@ -123,7 +123,8 @@ class Withheld:
 
 def is_refused_for_stray(consumer: "Consumer", ledger: "Ledger") -> bool:
     """Tell whether a consumer was refused because a stray begins the shard, for it or for whoever came first."""
-    if not ledger.shard.strays or ledger.start is None or not isinstance(consumer.checkpointed, str):
+    is_start = isinstance(consumer.checkpointed, str) or consumer.checkpointed == ledger.adopted
+    if not ledger.shard.strays or ledger.start is None or not is_start:
         return False
     begun = ledger.shard.index[ledger.start.first_position()]
     if begun in ledger.shard.strays or any(number < begun for number in consumer.strays):
