@@ -111,17 +111,10 @@ class Ledger:
             raise Violation(f"{key} holds records of another stream")
         for number in range(first, last + 1):
             if number in self.committed:
-                if self.beyond_promise:
+                other = self.committed[number]
+                if self.beyond_promise or self._is_excused({first, self.segments[other].first}):
                     return
-                if {first, self.segments[self.committed[number]].first} & self.shard.strays:
-                    self.beyond_promise = True
-                    self.world.happened("beyond the promise: two deliveries were filtered differently")
-                    return
-                if first in self.at_edge or self.segments[self.committed[number]].first in self.at_edge:
-                    self.beyond_promise = True
-                    self.world.happened("beyond the promise: retention passed a writer's buffer")
-                    return
-                raise Violation(f"{name(number)} is archived twice: in {self.committed[number]} and in {key}")
+                raise Violation(f"{name(number)} is archived twice: in {other} and in {key}")
             self.committed[number] = key
         if self.accepts_gap and self._begins_again(metadata):
             self.given_up.update(range(max((end for end in self.ends if end < first), default=-1) + 1, first))
@@ -133,6 +126,18 @@ class Ledger:
         if metadata.continuity is Continuity.PROVEN:
             assert metadata.evidence_ms is not None
             self._check_claim(key, metadata.evidence_ms, segment_link(metadata).until_ms, last)
+
+    def _is_excused(self, firsts: set[int]) -> bool:
+        """Tell whether two segments that begin so may hold a record twice: nothing more is promised of the shard."""
+        if firsts & self.shard.strays:
+            why = "two deliveries were filtered differently"
+        elif firsts & self.at_edge:
+            why = "retention passed a writer's buffer"
+        else:
+            return False
+        self.beyond_promise = True
+        self.world.happened(f"beyond the promise: {why}")
+        return True
 
     def _mark(self, key: str, stored: Stored) -> None:
         """Look at a read mark: it names the end of a segment, and what it claims is true."""
