@@ -6,6 +6,7 @@ product's own code.
 
 import enum
 import hashlib
+import os
 import socket
 import struct
 import threading
@@ -36,6 +37,15 @@ class WriteFault(enum.Enum):
 
 IS_FINAL: Final = frozenset({WriteFault.DENIED})
 """What no client may try again."""
+CHOSEN: Final = (WriteFault.SLOW_DOWN, WriteFault.CUT_AFTER, WriteFault.DENIED)
+"""One that passes, one whose outcome is unknown, one that is final: what the tests take time for by default."""
+IS_DEEP: Final = os.environ.get("MINUTEBOOK_SEARCH") == "deep"
+
+
+def faults_of(number: int) -> tuple[WriteFault, ...]:
+    """Return what a write meets: two faults in turn; all of them when searching deep."""
+    found = tuple(WriteFault)
+    return found if IS_DEEP else (found[number % 6], found[(number + 3) % 6])
 
 
 class Stored(NamedTuple):

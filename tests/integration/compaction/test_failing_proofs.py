@@ -22,10 +22,10 @@ from consumer.stream.port import StreamIdentity
 from demo.embedded import REGION
 from tests.corpus.desk import DAY, OUT, Desk
 from tests.corpus.model import BEGIN_MS, PREFIX, STREAM_ARN, Corpus, Shape
-from tests.fakes.failing_s3 import IS_FINAL, FailingS3, WriteFault, serve
+from tests.fakes.failing_s3 import CHOSEN, IS_DEEP, IS_FINAL, FailingS3, WriteFault, serve
 
 _SMALL = Shape(minutes=(-1, 0, 1, 1441))
-_FAULTS = pytest.mark.parametrize("fault", WriteFault, ids=lambda fault: fault.name.lower())
+_FAULTS = pytest.mark.parametrize("fault", WriteFault if IS_DEEP else CHOSEN, ids=lambda fault: fault.name.lower())
 
 
 @pytest.fixture
