@@ -1,7 +1,6 @@
 """`minutebook audit` and `minutebook compact`: read the settings, wire, run, show."""
 
 import importlib.metadata
-import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -66,7 +65,7 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
         shard=request.shard,
         stream=settings.stream_name,
         application=settings.application_name,
-        command=f"minutebook audit {shlex.quote(settings.source)}",
+        command=settings.audit_command,
         event_id=event_id,
         published=_published(settings, request.published),
         so_far_ms=so_far_ms,
@@ -101,7 +100,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         lookback_days=request.lookback_days,
         stream=settings.stream_name,
         application=settings.application_name,
-        command=f"minutebook audit {shlex.quote(settings.source)}",
+        command=settings.audit_command,
         event_id=event_id,
         published=out,
         drop_producer_duplicates=request.drop_producer_duplicates,

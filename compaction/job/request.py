@@ -18,7 +18,7 @@ _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 class AuditRequest(NamedTuple):
     """`minutebook audit`: one day (`date`) or a range (`first`, `last`), all as text."""
 
-    file: Path
+    file: Path | None
     date: str | None = None
     first: str | None = None
     last: str | None = None
@@ -56,7 +56,7 @@ class AuditRequest(NamedTuple):
 class CompactRequest(NamedTuple):
     """`minutebook compact`; `out` None: `_parquet/` beside the archive."""
 
-    file: Path
+    file: Path | None
     date: str | None = None
     first: str | None = None
     last: str | None = None

@@ -88,6 +88,13 @@ def name(longest: int, shortest: int = 1) -> Parse:
     return parse
 
 
+def region(text: str) -> str:
+    """Parse the name of an AWS region; whether there is such a region is for whoever asks it."""
+    if not re.fullmatch(r"[a-z0-9-]{1,63}", word(text)):
+        raise ValueError(f"must be a region such as us-east-1, not {text!r}")
+    return text
+
+
 def threads(text: str) -> int:
     """Parse the daemon's number of threads: 0 (as many as are needed), or enough that shards do not wait in line."""
     whole(0, 100_000, "threads")(text)

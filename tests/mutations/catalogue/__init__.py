@@ -11,6 +11,7 @@ from tests.mutations.catalogue.operators import OPERATORS
 from tests.mutations.catalogue.processor import PROCESSOR
 from tests.mutations.catalogue.publishing import PUBLISHING
 from tests.mutations.catalogue.scopes import SCOPES
+from tests.mutations.catalogue.settings import SETTINGS
 from tests.mutations.catalogue.shards import SHARDS
 from tests.mutations.catalogue.supervision import SUPERVISION
 from tests.mutations.catalogue.watermarks import WATERMARKS
@@ -18,6 +19,7 @@ from tests.mutations.catalogue.watermarks import WATERMARKS
 MUTATIONS: Final = (
     *ARCHIVE,
     *PROCESSOR,
+    *SETTINGS,
     *SHARDS,
     *EVIDENCE,
     *COVERAGE,
