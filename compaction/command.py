@@ -28,7 +28,7 @@ from compaction.inventory.owner import read_owned
 from compaction.job.context import AuditOptions, JobContext, Shuffled
 from compaction.job.request import AuditRequest, CompactRequest
 from compaction.job.scope import check_begun, is_settled, parse_so_far, scope_end
-from compaction.job.settings import JobSettings, load_job_settings
+from compaction.job.settings import JobSettings, check_apart, load_job_settings
 from compaction.producers.day_before import look_back
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
@@ -96,6 +96,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     settings = load_job_settings(request.file, environ)
     configure_logging("info" if not sys.stderr.isatty() else "warning")
     out = _published(settings, request.out)
+    check_apart(out, settings.archive)
     audit_options = AuditOptions(
         lookback_days=request.lookback_days,
         stream=settings.stream_name,

@@ -4,6 +4,7 @@ The file is checked by `minutebook consume`; here only the names that the job ne
 The environment overrides `minutebook.*` as it does there.
 """
 
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,9 @@ _OVERRIDES: Final = {
     "minutebook.prefix": "MINUTEBOOK_PREFIX",
     "minutebook.s3Endpoint": "MINUTEBOOK_S3_ENDPOINT",
 }
+
+
+_YEAR: Final = re.compile(r"[0-9]{4}/")
 
 
 class JobSettings(NamedTuple):
@@ -52,6 +56,21 @@ class JobSettings(NamedTuple):
     def archive(self) -> StorePrefix:
         """Where the segments are."""
         return StorePrefix(Address(self.bucket, "", self.region, self.s3_endpoint), self.prefix)
+
+
+def check_apart(out: StorePrefix, archive: StorePrefix) -> None:
+    """Raise SettingsError where days would be published among the raw segments: below the prefix itself, or a minute.
+
+    A folder of its own below the prefix is well: a LIST of a minute does not see it.
+    """
+    if out.address != archive.address or not out.prefix.startswith(archive.prefix):
+        return
+    below = out.prefix.removeprefix(archive.prefix)
+    if not below or _YEAR.match(below):
+        raise SettingsError(
+            f"--out is where the raw segments are: s3://{archive.address.bucket}/{out.prefix}",
+            next_step="name a folder of its own; without --out it is _parquet/ beside them",
+        )
 
 
 def load_job_settings(path: Path | None, environ: Mapping[str, str]) -> JobSettings:

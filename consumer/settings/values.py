@@ -145,7 +145,8 @@ def start(text: str) -> Start:
     except ValueError:
         raise ValueError(f"must be oldest, now or a time such as 2026-11-21T10:16:00Z, not {text!r}") from None
     if moment.tzinfo is None:
-        raise ValueError(f"must name its time zone: write {text}Z for UTC")
+        time = text if "T" in text or " " in text else f"{text}T00:00:00"
+        raise ValueError(f"must name its time zone: write {time}Z for UTC")
     epoch_ms = round(moment.timestamp() * 1000)
     if not 0 < epoch_ms <= _LAST_MS:
         raise ValueError(f"must lie between 1970 and 9999 UTC, not {text!r}")

@@ -39,6 +39,11 @@ SETTINGS: Final = (
         tests=("tests/unit/archive/test_region.py::test_a_typing_error",),
     ),
     Mutation(
+        "publish Parquet among the raw segments",
+        Change("compaction/job/settings.py", "if not below or _YEAR.match(below):", "if False:"),
+        tests=("tests/unit/compaction/job/test_out.py::test_among_the_segments_is_refused",),
+    ),
+    Mutation(
         "read a stream of another region than regionName",
         Change("compaction/job/settings.py", "if arn and region != arn.region:", "if False:"),
         tests=(f"{_ENVIRONMENT}::test_a_stream_in_another_region",),
