@@ -21,6 +21,9 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; d
 # More than twice what a small machine has of cores: the tests of the real daemon mostly wait.
 WORKERS ?= 5
 
+# Where `make dist` puts what it builds.
+DIST ?= dist
+
 export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_CACHE_DIR := $(CURDIR)/.cache/uv
@@ -106,10 +109,10 @@ classes: $(READY) ## compile our Java classes beside their sources (needs javac)
 bench: $(READY) ## measure speed and size (minutes)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-dist: $(UV) ## build the wheel and the source distribution into dist/
-	@rm -rf dist
-	@$(UV) build --quiet --build-constraints requirements/build.lock --require-hashes --out-dir dist
-	@ls dist/*.whl dist/*.tar.gz
+dist: $(UV) ## build the wheel and the source distribution into DIST=dist
+	@rm -f $(DIST)/minutebook-*.whl $(DIST)/minutebook-*.tar.gz
+	@$(UV) build --quiet --build-constraints requirements/build.lock --require-hashes --out-dir $(DIST)
+	@ls $(DIST)/minutebook-*.whl $(DIST)/minutebook-*.tar.gz
 
 lock: $(UV) ## pin the newest allowed versions in requirements/*.lock
 	cd requirements && for name in tools build ministack node java spark-3.5 spark-4.0; do \
