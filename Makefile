@@ -32,7 +32,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
-.PHONY: help setup demo test test-fast e2e chaos hostloss model simulate fuzz sparks catalogs classes lint type format bench dist lock clean
+.PHONY: help setup demo test test-fast e2e chaos hostloss malformed model simulate fuzz sparks catalogs kcl classes lint type format bench dist lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ chaos: $(READY) ## break the real parts for MINUTES=10 with SEED=1 (HOSTILE=1: h
 
 hostloss: $(READY) ## lose RUNS=50 hosts for good under the real daemon: is every shard read again, is nothing lost? (hours)
 	@$(BIN)/python -m tests.e2e.host_loss --runs $(or $(RUNS),50) $(ARGS)
+
+malformed: $(READY) ## send RECORDS=1000 malformed aggregates of SEED=1 among good records through the real daemon (minutes)
+	@$(BIN)/python -m tests.e2e.malformed --records $(or $(RECORDS),1000) --seed $(or $(SEED),1) $(ARGS)
 
 fuzz: $(READY) ## throw fresh hostile input at every reader, thirty times as long as the tests do (minutes)
 	@MINUTEBOOK_SEARCH=deep $(BIN)/python -m pytest tests/fuzz --timeout 3600 $(ARGS)
@@ -101,6 +104,13 @@ catalogs: $(READY) .cache/iceberg-rest/.ready ## test --iceberg with a REST cata
 	@mvn --quiet --batch-mode --file $< org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
 		-DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
+
+kcl: $(READY) ## run the tests of the real daemon on the KCL whose jars lie in the folder JARS=
+	@test -n "$(JARS)" || { echo "kcl: name the folder of the jars: make kcl JARS=/path" >&2; exit 2; }
+	@rm -rf .cache/kcl && mkdir -p .cache/kcl && cp -r $(VENV)/lib/python3.*/site-packages/amazon_kclpy .cache/kcl
+	@rm -rf .cache/kcl/amazon_kclpy/jars && ln -s $(abspath $(JARS)) .cache/kcl/amazon_kclpy/jars
+	@PYTHONPATH=$(CURDIR)/.cache/kcl $(BIN)/python -m pytest \
+		tests/integration/consumer/test_kcl_aggregates.py tests/e2e $(ARGS)
 
 classes: $(READY) ## compile our Java classes beside their sources (needs javac)
 	@javac --release 11 -g:lines -Xlint:-options -cp "$$(echo $(VENV)/lib/python3.*/site-packages/amazon_kclpy/jars)/*" \

@@ -43,6 +43,7 @@ class Reason(enum.StrEnum):
     HASH_HOLE = "hash_hole", "no known shard holds these hash keys"
     RANGE_UNKNOWN = "range_unknown", "the hash keys of a shard are not known"
     SUCCESSION_UNKNOWN = "succession_unknown", "whether the shard has ended, and what came after it, is not known"
+    CIRCLE = "circle", "shards are named as their own ancestors, so nobody knows when they began and ended"
     NO_FRONTIER = "no_frontier", "no shard of the stream is known"
 
     meaning: str
@@ -77,13 +78,16 @@ class ChainView(NamedTuple):
 
     The links must go back to one whose minute begins two minutes before the scope or earlier, and forward to the
     scope's end. `begun_at` is the first position by start.json. `to_the_beginning`, `to_the_end`: nothing was left
-    unsearched on that side, so what is not there is missing.
+    unsearched on that side, so what is not there is missing. `unseen`: nobody looked far enough for what ends there.
+    `unread` are times of which some of the chain may have been expired, and nobody can tell what.
     """
 
     links: tuple[Link, ...] = ()
     begun_at: Position | None = None
     to_the_beginning: bool = False
     to_the_end: bool = False
+    unseen: frozenset[Position] = frozenset()
+    unread: tuple[Interval, ...] = ()
 
 
 class Node(NamedTuple):
@@ -161,7 +165,8 @@ class Chain:
     def begins_in_view(self) -> bool:
         """Tell whether nothing is archived before the first link that is known."""
         if not self.nodes:
-            return self._view.begun_at is None or (self._view.to_the_beginning and self._view.to_the_end)
+            is_searched = self._view.to_the_beginning and self._view.to_the_end and not self._view.unread
+            return self._view.begun_at is None or is_searched
         return self._is_start(self.nodes[0].link)
 
     @property
@@ -175,6 +180,7 @@ class Chain:
         before = not self.nodes or position < self.nodes[0].link.first
         behind = not self.nodes or position > self._lasts[-1]
         unsearched = (before and not self._view.to_the_beginning) or (behind and not self._view.to_the_end)
+        unsearched |= position in self._view.unseen or bool(self._view.unread)
         return Reason.NOT_SEEN if unsearched else Reason.BROKEN_CHAIN
 
     def _join(self, before: Node | None, link: Link) -> Node:
@@ -213,6 +219,8 @@ class Chain:
         if before is not None and _resumes(before, link):
             return Reason.UNPROVEN
         is_seen = before is not None or self._view.to_the_beginning or isinstance(link.after, ChainStart)
+        between = Interval(before.until_ms if before else _ALWAYS, link.begins_ms)
+        is_seen &= not any(times.overlaps(between) for times in self._view.unread)
         return Reason.BROKEN_CHAIN if is_seen else Reason.NOT_SEEN
 
     @staticmethod

@@ -63,11 +63,13 @@ class Search:
         self._look_beside()
         self._go_forward()
         self._go_back()
+        left = self._wants()
         return {
             shard_id: self._known.facts(
                 shard_id,
                 to_the_beginning=shard_id in self._to_the_beginning,
                 to_the_end=shard_id in self._to_the_end,
+                unseen=frozenset(() if shard_id in self._to_the_beginning else left.get(shard_id, ())),
             )
             for shard_id in sorted(self._known.known)
         }
@@ -221,7 +223,9 @@ class Search:
                 wanted.add(head.after)
             for piece in self._known.pieces(shard_id):
                 is_before = head is None or (piece.position is not None and piece.position < head.first)
-                if piece.position is not None and is_before and piece.interval.overlaps(self._scope):
+                # What is not proven covers nothing, but names a segment all the same.
+                is_near = Interval(piece.from_ms, piece.until_ms).overlaps(self._scope)
+                if piece.position is not None and is_before and is_near:
                     wanted.add(piece.position)
             adopted = self._statements.of(shard_id).adopted
             wanted -= self._known.ends[shard_id] | ({adopted.adopted_position()} if adopted else set())

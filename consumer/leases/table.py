@@ -15,6 +15,7 @@ from consumer.settings.settings import LoadedSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import GetItemOutputTypeDef
 
 T = TypeVar("T")
 
@@ -120,12 +121,7 @@ class DynamoDBLeaseTable:
 
     def leader(self) -> LeaderLock | None:
         """Return the leader's lock, from whichever table it lives in; None when nobody holds it."""
-        table, key = self._leader_row()
-        answer = self._ask(
-            lambda: self._client.get_item(TableName=table, Key={key: {"S": _LEADER}}, ConsistentRead=True),
-            f"GetItem {_LEADER} in {table}",
-            may_be_absent=True,
-        )
+        answer = self._get_leader(*self._leader_row())
         row = answer.get("Item", {}) if answer else {}
         if "ownerName" not in row:
             return None
@@ -160,8 +156,20 @@ class DynamoDBLeaseTable:
         return bool(answer and answer.get("Attributes"))
 
     def _leader_row(self) -> tuple[str, str]:
-        """Return the leader's table, and the name of its key."""
-        return (self.name, "leaseKey") if self._is_single() else (self._coordinator, "key")
+        """Return the leader's table, and the name of its key.
+
+        KCL 3.5 can move the row of an older application among the leases (`migrateAllEntitiesToLeaseTable`); what
+        it leaves in the other table is dead, and nobody's lock.
+        """
+        is_here = self._is_single() or "Item" in (self._get_leader(self.name, "leaseKey") or {})
+        return (self.name, "leaseKey") if is_here else (self._coordinator, "key")
+
+    def _get_leader(self, table: str, key: str) -> "GetItemOutputTypeDef | None":
+        return self._ask(
+            lambda: self._client.get_item(TableName=table, Key={key: {"S": _LEADER}}, ConsistentRead=True),
+            f"GetItem {_LEADER} in {table}",
+            may_be_absent=True,
+        )
 
     def _is_single(self) -> bool:
         """Tell whether there is one table only. That may change: KCL 3.1 makes its second one at its first start."""

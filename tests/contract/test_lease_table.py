@@ -147,6 +147,21 @@ def test_a_lock_is_removed_under_the_version_that_was_seen(dynamodb_client: "Dyn
     assert table.leader() is None
 
 
+def test_the_leader_is_found_where_kcl_moved_it(dynamodb_client: "DynamoDBClient") -> None:
+    """`migrateAllEntitiesToLeaseTable` of KCL 3.5 moves it among the leases, and leaves the other table as it is."""
+    table = dynamodb_table(dynamodb_client)
+    table.create()
+    left = f"{table.name}-CoordinatorState"
+    make_table(dynamodb_client, left, "key")
+    for where, key, owner in ((left, "key", "w1"), (table.name, "leaseKey", "w2")):
+        row = {"entityType": {"S": "LEADER"}, "ownerName": {"S": owner}, "recordVersionNumber": {"S": "v-1"}}
+        dynamodb_client.put_item(TableName=where, Item={key: {"S": "Leader"}, **row})
+    assert table.leader() == LeaderLock("w2", "v-1")
+    assert not table.release_leader("w1")
+    assert table.release_leader("w2", "v-1")
+    assert len(dynamodb_client.scan(TableName=left)["Items"]) == 1
+
+
 @pytest.mark.parametrize("owner", [None, "w1"])
 def test_releasing_says_that_there_was_nothing(table: LeaseTable, owner: str | None) -> None:
     """Neither a row nor, perhaps, a table."""

@@ -3,8 +3,10 @@
 import itertools
 import random
 from collections.abc import Mapping, Sequence
+from datetime import UTC, timedelta
+from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from archive.clock import Clock
 from archive.format.position import Position
@@ -21,6 +23,9 @@ from compaction.verdict.findings import Finding
 from tests.corpus.expected import Expected, Seen
 from tests.corpus.model import PREFIX, STREAM_ARN
 from tests.fakes.clock import ManualClock
+
+if TYPE_CHECKING:
+    from mypy_boto3_kinesis import KinesisClient
 
 _NUMBERS = itertools.count(1)
 OWNER = parse_stream_arn(STREAM_ARN)
@@ -79,6 +84,18 @@ def job_context(
         owner=OWNER,
         shuffle=shuffle,
     )
+
+
+def answer_later(client: "KinesisClient") -> None:
+    """Let Kinesis tell a time that is two minutes later: what arrived a moment ago is not proven yet."""
+    client.meta.events.register("after-call.kinesis", _date_later, unique_id="later")
+
+
+def _date_later(parsed: dict[str, dict[str, dict[str, str]]], **_: object) -> None:
+    headers = parsed.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    if "date" in headers:
+        then = parsedate_to_datetime(headers["date"]) + timedelta(minutes=2)
+        headers["date"] = format_datetime(then.astimezone(UTC), usegmt=True)
 
 
 def compare(found: Sequence[Finding], expected: Sequence[Expected], level: Seen) -> None:

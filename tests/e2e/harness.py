@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from archive.clock import new_id
 from archive.format.keys import end_marker_key, start_marker_key
@@ -28,7 +28,8 @@ M = TypeVar("M", StartMarker, EndMarker)
 PREFIX = "raw/"
 _BIN = Path(sys.executable).parent
 _LOGBACK = Path(__file__).parents[2] / "properties" / "logback.xml"
-_KEPT = ("PATH", "JAVA_HOME", "TMPDIR", "HOME", "LD_LIBRARY_PATH")
+_KEPT = ("PATH", "JAVA_HOME", "TMPDIR", "HOME", "LD_LIBRARY_PATH", "PYTHONPATH")
+"""The last one for `make kcl`, which puts another KCL before the installed one."""
 
 _QUICK = {
     "AwsCredentialsProvider": "DefaultCredentialsProvider",
@@ -173,17 +174,18 @@ class Application:
 
     def leader(self) -> str | None:
         """Return the worker id of KCL's leader; None until one is elected."""
-        table = f"{self.name}-CoordinatorState"
+        table, key = self._leader_row()
         if table not in self._dynamodb.list_tables()["TableNames"]:
             return None
-        row = self._dynamodb.get_item(TableName=table, Key={"key": {"S": "Leader"}}, ConsistentRead=True).get("Item")
+        row = self._dynamodb.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item")
         return None if row is None else row["ownerName"]["S"]
 
     def leave_lock(self, owner: str) -> None:
         """Let the leader's lock be that of a host that is gone, as KCL #1803 knows it: nobody ever takes it over."""
+        table, key = self._leader_row()
         self._dynamodb.update_item(
-            TableName=f"{self.name}-CoordinatorState",
-            Key={"key": {"S": "Leader"}},
+            TableName=table,
+            Key=key,
             UpdateExpression="SET ownerName = :owner, leaseDuration = :for_ever",
             ExpressionAttributeValues={":owner": {"S": owner}, ":for_ever": {"S": "86400000"}},
         )
@@ -213,6 +215,13 @@ class Application:
     def verdict(self) -> Verdict:
         """Compare the archive with the ledger."""
         return compare(self.segments(), self.producer.fingerprints())
+
+    def _leader_row(self) -> tuple[str, dict[str, Any]]:
+        """Return the table and the key of the leader's row: KCL 3.5 keeps all rows in one table."""
+        coordinator = f"{self.name}-CoordinatorState"
+        if coordinator in self._dynamodb.list_tables()["TableNames"]:
+            return coordinator, {"key": {"S": "Leader"}}
+        return self.name, {"leaseKey": {"S": "Leader"}}
 
     def _marker(self, key: str, kind: type[M]) -> M:
         found = self.store.get(key)

@@ -8,9 +8,12 @@ commit for as long as the history wants.
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-untyped]
+
+if TYPE_CHECKING:
+    from tests.simulation.services.aggregates import Troubles
 
 REQUEST_SECONDS: Final = 0.02
 MAX_REQUESTS: Final = 20_000
@@ -47,7 +50,10 @@ def name(number: int | None) -> str:
 
 
 class World:
-    """What all machines share. `now` is true time in epoch seconds; `trace` collects the timeline of a replay."""
+    """What all machines share. `now` is true time in epoch seconds; `trace` collects the timeline of a replay.
+
+    `troubles` are the careless producers of the history, if it has any.
+    """
 
     def __init__(self, rng: random.Random, now: float, tally: Counter[str], *, traced: bool) -> None:
         self.rng = rng
@@ -58,6 +64,7 @@ class World:
         self.stamps = STAMPS
         self.requests = 0
         self.max_requests = MAX_REQUESTS
+        self.troubles: Troubles | None = None
         self._ids = 0
 
     def new_id(self) -> str:

@@ -3,8 +3,6 @@
 import itertools
 import random
 from collections.abc import Iterator
-from datetime import UTC, timedelta
-from email.utils import format_datetime, parsedate_to_datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -24,7 +22,7 @@ from compaction.verdict.audit_document import Audit
 from compaction.verdict.findings import Code
 from consumer.stream.kinesis import KinesisStream
 from demo.embedded import REGION, EmbeddedAws
-from tests.corpus.auditing import job_context
+from tests.corpus.auditing import answer_later, job_context
 from tests.corpus.model import PREFIX
 from tests.fakes.archive_scene import ArchiveScene
 from tests.witness.aggregate import aggregate
@@ -58,7 +56,7 @@ class Stage(NamedTuple):
     def audit(self, checkpoint: Position) -> Audit:
         """Audit the day on which the records arrived, two minutes later by the service's own time."""
         clock = SystemClock()
-        self.kinesis.meta.events.register("after-call.kinesis", _date_later, unique_id="later")
+        answer_later(self.kinesis)
         reader = StreamReader(self.kinesis, self.name, clock, random.Random(1), page_records=50)
         given = job_context(self.address, {SHARD: checkpoint}, clock=clock)
         # The day is that of the test: judged is what arrived before the minute after the last record.
@@ -67,13 +65,6 @@ class Stage(NamedTuple):
         owner = StreamOwner(self.name, REGION)
         given = given._replace(stream=lambda: reader, shards=reader.listed, owner=owner)
         return audit_day(given, self.day, options).audit
-
-
-def _date_later(parsed: dict[str, dict[str, dict[str, str]]], **_: object) -> None:
-    headers = parsed.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    if "date" in headers:
-        then = parsedate_to_datetime(headers["date"]) + timedelta(minutes=2)
-        headers["date"] = format_datetime(then.astimezone(UTC), usegmt=True)
 
 
 @pytest.fixture

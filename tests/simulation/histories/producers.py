@@ -145,6 +145,7 @@ def append(history: "ShardedHistory", site: "ShardSite", entries: list[Entry]) -
     """Put records, one aggregate when there are several; arrival times may step back."""
     if not entries:
         return
+    first = len(site.keys)
     rng, world = history.rng, history.world
     site.stream.shard.put_now(
         [payload for payload, _ in entries],
@@ -154,7 +155,7 @@ def append(history: "ShardedHistory", site: "ShardSite", entries: list[Entry]) -
         rng.randint(1, 9),
     )
     site.keys += [key for _, key in entries]
+    site.trouble()
     world.now += rng.choice((0.01, 0.5, 3.0))
     if world.trace is not None:
-        first = len(site.keys) - len(entries)
         world.note("producer", f"{site.shard_id[-2:]} #{first}: {[str(key)[:20] for _, key in entries]}")

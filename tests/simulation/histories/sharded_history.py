@@ -76,8 +76,8 @@ class ShardedHistory(History):
             return IdProducer()
         return NumberProducer(self) if self.scenario.dedupe == "watermark" else PlainProducer()
 
-    def _chance(self) -> random.Random:
-        return random.Random(f"{self.mode} {self.seed}")
+    def _chance(self, of: str = "") -> random.Random:
+        return random.Random(f"{self.mode} {self.seed}{of}")
 
     # Shards
 
@@ -115,6 +115,7 @@ class ShardedHistory(History):
         low, high = parents[0].span.low, parents[-1].span.high
         spans = [Span(low, high)] if merges else [Span(low, (low + high) / 2), Span((low + high) / 2, high)]
         for parent in parents:
+            parent.trouble(at_end=True)
             parent.stream.shard.close()
             parent.stream.closed_at = self.world.now
             parent.lease.changes += 1  # its row names its children from now on
@@ -122,6 +123,7 @@ class ShardedHistory(History):
             child = self._add(parents, created=parents[0].stream.created, start="plain")
             child.span = span
             child.stream.born = self.world.now
+            child.trouble()
             self.sites.append(child)
         self.world.happened("stream: two shards are merged" if merges else "stream: a shard is split")
 

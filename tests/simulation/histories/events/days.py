@@ -20,9 +20,11 @@ def put(history: "DayHistory", site: "ShardSite") -> None:
     payloads = [b"%d" % (len(site.keys) + at) for at in range(rng.choice((1, 1, 1, 3)))]
     stamp = world.now + world.stamps.off_seconds(rng)
     shard.put_now(payloads, int(stamp * 1000), rng.choice(("p1", "ключ")), world.now, rng.randint(1, 9))
+    first = len(site.keys)
     site.keys += [None] * len(payloads)
+    site.trouble()
     if world.trace is not None:
-        world.note("producer", f"{site.shard_id[-2:]} #{len(site.keys) - len(payloads)}, stamp {stamp - world.now:+}")
+        world.note("producer", f"{site.shard_id[-2:]} #{first}, stamp {stamp - world.now:+}")
 
 
 def redeploy(history: "DayHistory") -> None:

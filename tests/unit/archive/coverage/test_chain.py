@@ -99,6 +99,15 @@ def test_a_mark_inside_a_segment_proves_nothing_and_breaks_nothing(
     assert found.covered == (Interval(BIRTH, at(hour - 1, 59)),)
 
 
+@pytest.mark.parametrize(
+    ("unseen", "reason"), [(frozenset({Position(2)}), Reason.NOT_SEEN), (frozenset(), Reason.BROKEN_CHAIN)]
+)
+def test_what_nobody_looked_far_enough_for_is_not_missing(unseen: frozenset[Position], reason: Reason) -> None:
+    """Although it lies behind a segment that was found."""
+    view = ChainView((first(1), link(4, 9, after=1, claim=UNPROVEN)), Position(1), True, True, unseen)
+    assert Chain(SHARD, view).missing(Position(2)) is reason
+
+
 def test_the_chain_goes_on_behind_a_gap() -> None:
     """From where the new interval begins."""
     found = coverage(first(1), link(2, 5, claim=UNPROVEN), link(3, 7))

@@ -53,8 +53,11 @@ class Bucket:
         """Put an object."""
         self.bucket.place(key, body, fields)
 
-    def segment(self, hour: float, *, since: float | None = None, put: bool = True) -> str:
-        """Append a segment of one record, proven from a time; the first one from the beginning."""
+    def segment(self, hour: float, *, since: float | None = None, put: bool = True, doubts: int | None = None) -> str:
+        """Append a segment of one record, proven from a time; the first one from the beginning.
+
+        `doubts`: it follows this one instead of the one before it, and says that it proves nothing.
+        """
         self.number += 1
         minute = self.at(hour) // MINUTE_MS
         if self.number == 1:
@@ -67,14 +70,14 @@ class Bucket:
             minute=minute,
             first=Position(self.number),
             last=Position(self.number),
-            after=ChainStart("AT_TIMESTAMP") if self.number == 1 else Position(self.number - 1),
+            after=ChainStart("AT_TIMESTAMP") if self.number == 1 else Position(doubts or self.number - 1),
             records=1,
             dropped=0,
             payload_bytes=1,
             arrival_min_ms=minute * MINUTE_MS,
             arrival_max_ms=minute * MINUTE_MS,
             writer=f"run-{self.number}",
-            continuity=None if since_ms is None else Continuity.PROVEN,
+            continuity=Continuity.UNPROVEN if doubts else None if since_ms is None else Continuity.PROVEN,
             evidence_ms=since_ms,
         )
         key = segment_key(PREFIX, SHARD, minute, metadata.first)
@@ -82,13 +85,17 @@ class Bucket:
             self.put(key, b"", metadata.encode())
         return key
 
-    def mark(self, since: float, until: float, number: int | None = 0) -> None:
-        """Put a proven read mark at the last segment, or another one."""
+    def mark(
+        self,
+        since: float,
+        until: float,
+        number: int | None = 0,
+        continuity: Continuity = Continuity.PROVEN,
+    ) -> None:
+        """Put a read mark at the last segment, or another one."""
         number = self.number if number == 0 else number
         position = None if number is None else Position(number)
-        mark = ReadMark(
-            SHARD, MarkKind.READ, Continuity.PROVEN, self.at(since), self.at(until), position, f"w{until}"
-        )
+        mark = ReadMark(SHARD, MarkKind.READ, continuity, self.at(since), self.at(until), position, f"w{until}")
         for day in mark_days(mark):
             self.put(read_mark_key(PREFIX, day, mark), encode_read_mark(mark))
 

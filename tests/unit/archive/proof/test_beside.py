@@ -2,6 +2,7 @@
 
 from archive.coverage.chain import Reason
 from archive.coverage.verdict import State
+from archive.format.metadata import Continuity
 from tests.unit.archive.proof.scene import SHARD, Bucket
 
 
@@ -22,3 +23,13 @@ def test_what_a_quiet_day_stands_on_may_carry_the_day_before_its_neighbour() -> 
         bucket.segment(hour)
     judged = bucket.judge()
     assert (judged.verdict.state, judged.verdict.reasons) == (State.UNKNOWN, (Reason.UNDECIDED,))
+
+
+def test_a_mark_at_a_stale_checkpoint_finds_the_segment_that_was_read_again_from_before_it() -> None:
+    """Two readers went on from two old checkpoints, and the chain goes on from the older one."""
+    bucket = Bucket()
+    bucket.segment(-40)
+    bucket.segment(-30)
+    bucket.segment(5, doubts=1)
+    bucket.mark(-200, 30, number=2, continuity=Continuity.UNPROVEN)
+    assert Reason.BROKEN_CHAIN not in bucket.judge().verdict.reasons

@@ -5,15 +5,22 @@ import minutebook.SlicingProcessor;
 import software.amazon.kinesis.coordinator.Scheduler;
 import software.amazon.kinesis.processor.ShardRecordProcessorFactory;
 
-/** KCL's scheduler with our bounds. In KCL's package: its multilang daemon has no setting for either. */
+/** KCL's scheduler with our bounds. In KCL's package: its multilang daemon has no setting for any of them. */
 public final class BoundedScheduler {
     private BoundedScheduler() {}
 
-    /** Builds what {@code configuration.build(factory)} would, with two parts exchanged. */
+    /**
+     * Builds what {@code configuration.build(factory)} would, with two parts exchanged, and one setting.
+     *
+     * <p>KCL drops aggregates of another shard's keys only where its list of shards holds the shard, and asks for a
+     * younger list after 30 s or 1,000 misses: until then a new child delivers them. Which records a shard has must
+     * not depend on that, or two readers would not begin their next segment with the same one. So: at the first miss.
+     */
     public static Scheduler build(MultiLangDaemonConfiguration configuration, ShardRecordProcessorFactory factory) {
         MultiLangDaemonConfiguration.ResolvedConfiguration resolved =
                 configuration.resolvedConfiguration(() -> new SlicingProcessor(factory.shardRecordProcessor()));
         resolved.getLifecycleConfig().aggregatorUtil(new BoundedAggregatorUtil());
+        resolved.getLeaseManagementConfig().maxCacheMissesBeforeReload(0);
         return resolved.build();
     }
 }
