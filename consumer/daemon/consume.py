@@ -83,7 +83,7 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
     skipped = _skipped_batches(loaded.settings, clock)
     plan = DaemonPlan(
         command=daemon_command(find_java(environ).program, find_jars(), effective, find_logback(loaded.path)),
-        environment=_daemon_environment(environ, effective),
+        environment=daemon_environment(environ, effective),
         grace_seconds=int(values_from(KclStart(None))[_GRACE]) / 1000 + _KILL_MARGIN_SECONDS,
         keep_open=[lock],
         readers=readers,
@@ -111,7 +111,7 @@ def find_logback(properties: Path | None) -> Path:
     return shipped.logback()
 
 
-def _daemon_environment(environ: Mapping[str, str], effective: Path) -> dict[str, str]:
+def daemon_environment(environ: Mapping[str, str], effective: Path) -> dict[str, str]:
     """Return the environment of daemon and processors: their settings are in the effective file alone."""
     kept = {name: text for name, text in environ.items() if name != TEXT_VARIABLE}
     return {**kept, "PYTHONUTF8": "1", FILE_VARIABLE: str(effective)}

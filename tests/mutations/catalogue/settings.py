@@ -39,6 +39,15 @@ SETTINGS: Final = (
         tests=("tests/unit/archive/test_region.py::test_a_typing_error",),
     ),
     Mutation(
+        "hand the text on to the daemon's processors",
+        Change(
+            "consumer/daemon/consume.py",
+            "for name, text in environ.items() if name != TEXT_VARIABLE}",
+            "for name, text in environ.items()}",
+        ),
+        tests=("tests/integration/consumer/test_consume.py::test_the_daemon_sees_the_effective_file_alone",),
+    ),
+    Mutation(
         "publish Parquet among the raw segments",
         Change("compaction/job/settings.py", "if not below or _YEAR.match(below):", "if False:"),
         tests=("tests/unit/compaction/job/test_out.py::test_among_the_segments_is_refused",),
