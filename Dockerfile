@@ -13,11 +13,11 @@ RUN python -m venv /tools \
 RUN /tools/bin/uv venv --python /usr/local/bin/python /opt/minutebook \
     && /tools/bin/uv pip install --no-cache --python /opt/minutebook/bin/python --no-deps --require-hashes \
        --build-constraints requirements/build.lock -r requirements/consumer.lock
-COPY pyproject.toml README.md LICENSE minutebook.py ./
+COPY pyproject.toml README.md CHANGELOG.md LICENSE minutebook.py ./
 COPY archive archive
 COPY compaction compaction
 COPY consumer consumer
-COPY demo demo
+COPY docs docs
 COPY properties properties
 RUN /tools/bin/uv pip install --no-cache --python /opt/minutebook/bin/python --no-deps \
     --build-constraints requirements/build.lock .
@@ -44,6 +44,8 @@ CMD ["compact", "/etc/minutebook/production.properties", "--date", "yesterday"]
 
 FROM runtime AS consumer
 COPY --from=build /opt/minutebook /opt/minutebook
+# Not part of the package: docker-compose.yml makes the demo's stream and bucket with it.
+COPY demo /opt/demo/demo
 # tini reaps the processors of a daemon that was killed. SIGTERM lets the processors commit what they hold: give
 # the container at least shutdownGraceMillis + 15 s to stop.
 STOPSIGNAL SIGTERM

@@ -21,6 +21,9 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; d
 # More than twice what a small machine has of cores: the tests of the real daemon mostly wait.
 WORKERS ?= 5
 
+# Where `make dist` puts what it builds.
+DIST ?= dist
+
 export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_CACHE_DIR := $(CURDIR)/.cache/uv
@@ -29,7 +32,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
-.PHONY: help setup demo test test-fast e2e chaos hostloss malformed model simulate fuzz sparks catalogs kcl classes lint type format bench lock clean
+.PHONY: help setup demo test test-fast e2e chaos hostloss malformed model simulate fuzz sparks catalogs kcl classes lint type format bench dist lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +119,11 @@ classes: $(READY) ## compile our Java classes beside their sources (needs javac)
 bench: $(READY) ## measure speed and size (minutes)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+dist: $(UV) ## build the wheel and the source distribution into DIST=dist
+	@rm -f $(DIST)/minutebook-*.whl $(DIST)/minutebook-*.tar.gz
+	@$(UV) build --quiet --build-constraints requirements/build.lock --require-hashes --out-dir $(DIST)
+	@ls $(DIST)/minutebook-*.whl $(DIST)/minutebook-*.tar.gz
+
 lock: $(UV) ## pin the newest allowed versions in requirements/*.lock
 	cd requirements && for name in tools build ministack node java spark-3.5 spark-4.0; do \
 		../$(COMPILE) $$name.in --output-file $$name.lock --upgrade || exit 1; done
@@ -142,7 +150,7 @@ $(UV): requirements/tools.lock
 	@touch $@
 
 # The lock is complete, so nothing is resolved here. amazon-kclpy is built from source: that fetches KCL's jars.
-$(READY): $(UV) pyproject.toml requirements/dev.lock requirements/build.lock
+$(READY): $(UV) pyproject.toml CHANGELOG.md requirements/dev.lock requirements/build.lock
 	@echo "setup: packages and KCL's jars (a minute or two the first time)"
 	@test -x $(BIN)/python || $(UV) venv --quiet --python $(TOOLS)/bin/python $(VENV)
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --require-hashes \

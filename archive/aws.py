@@ -4,9 +4,11 @@ botocore's own retries are off in every client unless a caller says otherwise: e
 after a retry is never mistaken for a lost race, and every request is counted.
 """
 
+import difflib
 import functools
+import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from botocore.config import Config
 from botocore.exceptions import (
@@ -23,7 +25,14 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 
-from archive.errors import MinutebookError, StreamRefused, StreamUnavailable, TableRefused, TableUnavailable
+from archive.errors import (
+    MinutebookError,
+    SettingsError,
+    StreamRefused,
+    StreamUnavailable,
+    TableRefused,
+    TableUnavailable,
+)
 from archive.retry import Backoff
 
 if TYPE_CHECKING:
@@ -92,6 +101,42 @@ def aws_session() -> "Session":
     return boto3.session.Session()
 
 
+def check_region(region: str, resolve: Callable[[str, int], object] = socket.getaddrinfo) -> None:
+    """Raise SettingsError where there is no such region: botocore does not know it, and its address has no name.
+
+    botocore alone would refuse regions that are younger than itself, the name alone those of a bad moment.
+    """
+    session = aws_session()
+    known = {
+        name
+        for partition in session.get_available_partitions()
+        for name in session.get_available_regions("kinesis", partition)
+    }
+    if region in known:
+        return
+    address = f"kinesis.{region}.amazonaws.com"
+    try:
+        resolve(address, 443)
+    except OSError as exc:
+        close = difflib.get_close_matches(region, sorted(known), n=3)
+        raise SettingsError(
+            f"there is no AWS region {region}: {address} is not known"
+            + (f"; did you mean {' or '.join(close)}?" if close else ""),
+            next_step="correct regionName (or MINUTEBOOK_REGION_NAME, streamArn, AWS_REGION)",
+        ) from exc
+
+
+@functools.cache
+def _check_region_once(region: str) -> None:
+    check_region(region)
+
+
+def _client(service: str, region: str, endpoint: str | None, config: Config) -> Any:  # noqa: ANN401 - boto3's types
+    if endpoint is None:
+        _check_region_once(region)
+    return aws_session().client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
+
+
 def client_config(
     *,
     attempts: int = 1,
@@ -113,22 +158,20 @@ def client_config(
 
 def make_s3_client(region: str, endpoint: str | None) -> "S3Client":
     """Return a client for AWS, or for `endpoint` (path-style addresses, as local servers want them)."""
-    config = client_config(path_style=endpoint is not None)
-    return aws_session().client("s3", region_name=region, endpoint_url=endpoint, config=config)
+    client: S3Client = _client("s3", region, endpoint, client_config(path_style=endpoint is not None))
+    return client
 
 
 def make_kinesis_client(region: str, endpoint: str | None, config: Config | None = None) -> "KinesisClient":
     """Return a client for AWS, or for `endpoint`."""
-    return aws_session().client(
-        "kinesis", region_name=region, endpoint_url=endpoint, config=config or client_config()
-    )
+    client: KinesisClient = _client("kinesis", region, endpoint, config or client_config())
+    return client
 
 
 def make_dynamodb_client(region: str, endpoint: str | None, config: Config | None = None) -> "DynamoDBClient":
     """Return a client for AWS, or for `endpoint`."""
-    return aws_session().client(
-        "dynamodb", region_name=region, endpoint_url=endpoint, config=config or client_config(read_timeout=30)
-    )
+    client: DynamoDBClient = _client("dynamodb", region, endpoint, config or client_config(read_timeout=30))
+    return client
 
 
 def error_code(error: BaseException | None) -> str:
@@ -167,13 +210,13 @@ class Service(NamedTuple):
 
 KINESIS: Final = Service(
     StreamRefused,
-    "look at streamName, regionName and the permissions in docs/operations.md",
+    "look at streamName, regionName and the permissions: minutebook docs operations permissions",
     StreamUnavailable,
     "look at the health of Kinesis and at the read limits of the shard",
 )
 DYNAMODB: Final = Service(
     TableRefused,
-    "look at dynamoDBEndpoint, regionName and the permissions in docs/operations.md",
+    "look at dynamoDBEndpoint, regionName and the permissions: minutebook docs operations permissions",
     TableUnavailable,
     "look at the health of DynamoDB, then run again",
 )

@@ -1,23 +1,99 @@
-"""Reading a Java properties file the way the daemon reads it, and refusing what it would read wrongly."""
+"""Reading a Java properties file the way the daemon reads it, and refusing what it would read wrongly.
 
+Where files are awkward (a container's task definition) the same comes from the environment:
+
+    FILE                          what a command was given; wins over MINUTEBOOK_PROPERTIES
+    MINUTEBOOK_PROPERTIES_TEXT    a whole file as text
+    MINUTEBOOK_PROPERTIES         names the file
+    MINUTEBOOK_STREAM_NAME ...    what to read, over the line of the file; without any file all there is
+"""
+
+import codecs
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import javaproperties
 
 from archive.errors import SettingsError
 
+FILE_VARIABLE: Final = "MINUTEBOOK_PROPERTIES"
+TEXT_VARIABLE: Final = "MINUTEBOOK_PROPERTIES_TEXT"
+KCL_VARIABLES: Final[Mapping[str, str]] = {
+    "MINUTEBOOK_STREAM_NAME": "streamName",
+    "MINUTEBOOK_STREAM_ARN": "streamArn",
+    "MINUTEBOOK_APPLICATION_NAME": "applicationName",
+    "MINUTEBOOK_REGION_NAME": "regionName",
+    "MINUTEBOOK_WORKER_ID": "workerId",
+}
+"""KCL's names of what to read, and who reads: the only ones of KCL's that the environment overrides."""
+
+_EITHER: Final = {"MINUTEBOOK_STREAM_NAME": "streamArn", "MINUTEBOOK_STREAM_ARN": "streamName"}
+_BYTE_ORDER_MARKS: Final = {
+    codecs.BOM_UTF8: "with a byte order mark",
+    codecs.BOM_UTF16_LE: "in UTF-16",
+    codecs.BOM_UTF16_BE: "in UTF-16",
+}
 _ASCII = re.compile(r"[\x00-\x7f]*")
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
+_START: Final = "minutebook init > my.properties makes a file to start from"
 
 
 class PropertiesFile(NamedTuple):
-    """What a file says: values by name, and the sentences about lines that cannot be taken as they are."""
+    """What a file says: values by name, and the sentences about lines that cannot be taken as they are.
+
+    `source` names it in errors; `path` is None where it came from the environment. `override_errors` are those of
+    the environment's variables.
+    """
 
     values: Mapping[str, str]
     errors: tuple[str, ...]
+    source: str
+    path: Path | None = None
+    override_errors: tuple[str, ...] = ()
+
+
+def read_settings(path: Path | None, environ: Mapping[str, str]) -> PropertiesFile:
+    """Read the file that is named, or what the environment holds instead, with the overrides of KCL's names.
+
+    Raises:
+        SettingsError: there is none, there are two, or it cannot be read.
+    """
+    found = _find(path, environ)
+    values: dict[str, str] = dict(found.values)
+    errors: list[str] = []
+    given = {variable: environ[variable] for variable in KCL_VARIABLES if variable in environ}
+    for variable in given:  # a stream is named by its name or its ARN: either replaces both of the file
+        other = _EITHER.get(variable)
+        if other and not any(KCL_VARIABLES[also] == other for also in given):
+            values.pop(other, None)
+    for variable, text in given.items():
+        if not text or text != text.strip():
+            errors.append(f"environment variable {variable} is empty, or begins or ends in blanks: correct it")
+        elif not _ASCII.fullmatch(text):
+            errors.append(f"environment variable {variable} holds characters beyond ASCII: correct it")
+        else:
+            values[KCL_VARIABLES[variable]] = text
+    return found._replace(values=values, override_errors=tuple(errors))
+
+
+def _find(path: Path | None, environ: Mapping[str, str]) -> PropertiesFile:
+    text, named = environ.get(TEXT_VARIABLE), environ.get(FILE_VARIABLE)
+    if path is not None and text:
+        raise SettingsError(f"{path} and {TEXT_VARIABLE} are both given", next_step="keep one of them")
+    if path is not None:
+        return read_properties(path)
+    if text:
+        return parse_properties(text, TEXT_VARIABLE)
+    if named:
+        return read_properties(Path(named))
+    if any(variable in environ for variable in KCL_VARIABLES):
+        return PropertiesFile({}, (), "the environment")
+    raise SettingsError(
+        f"no settings: name FILE.properties, or set {TEXT_VARIABLE} or MINUTEBOOK_STREAM_NAME and so on",
+        next_step=_START,
+    )
 
 
 def read_properties(path: Path) -> PropertiesFile:
@@ -30,12 +106,17 @@ def read_properties(path: Path) -> PropertiesFile:
         SettingsError: the file cannot be read, or is not a properties file at all.
     """
     try:
-        text = path.read_bytes().decode("latin-1")
+        body = path.read_bytes()
     except OSError as exc:
-        raise SettingsError(
-            f"{path}: {exc.strerror}", next_step="name a properties file; properties/ holds two to start from"
-        ) from exc
-    return parse_properties(text, str(path))
+        raise SettingsError(f"{path}: {exc.strerror}", next_step=f"name a properties file; {_START}") from exc
+    for mark, how in _BYTE_ORDER_MARKS.items():
+        if body.startswith(mark):
+            raise SettingsError(f"{path} is written {how}", next_step="save it as plain ASCII, without such a mark")
+    if b"\x00" in body[:2]:
+        raise SettingsError(f"{path} is written in UTF-16, or is no text", next_step="save it as plain ASCII")
+    if not body.strip():
+        raise SettingsError(f"{path} is empty", next_step=_START)
+    return parse_properties(body.decode("latin-1"), str(path))._replace(path=path)
 
 
 def parse_properties(text: str, source: str) -> PropertiesFile:
@@ -59,4 +140,4 @@ def parse_properties(text: str, source: str) -> PropertiesFile:
         elif element.value != element.value.rstrip():
             errors.append(f"{element.key} ends in blanks, which KCL takes as part of the value: remove them")
         values[element.key] = element.value.strip()
-    return PropertiesFile(values, tuple(errors))
+    return PropertiesFile(values, tuple(errors), source)

@@ -1,7 +1,6 @@
 """`minutebook audit` and `minutebook compact`: read the settings, wire, run, show."""
 
 import importlib.metadata
-import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -29,7 +28,7 @@ from compaction.inventory.owner import read_owned
 from compaction.job.context import AuditOptions, JobContext, Shuffled
 from compaction.job.request import AuditRequest, CompactRequest
 from compaction.job.scope import is_settled, judged_scope, parse_so_far, scope_end
-from compaction.job.settings import JobSettings, load_job_settings
+from compaction.job.settings import JobSettings, check_apart, load_job_settings
 from compaction.producers.day_before import look_back
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
@@ -66,7 +65,7 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
         shard=request.shard,
         stream=settings.stream_name,
         application=settings.application_name,
-        command=f"minutebook audit {shlex.quote(settings.source)}",
+        command=settings.audit_command,
         event_id=event_id,
         published=_published(settings, request.published),
         so_far_ms=so_far_ms,
@@ -97,11 +96,12 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     settings = load_job_settings(request.file, environ)
     configure_logging("info" if not sys.stderr.isatty() else "warning")
     out = _published(settings, request.out)
+    check_apart(out, settings.archive)
     audit_options = AuditOptions(
         lookback_days=request.lookback_days,
         stream=settings.stream_name,
         application=settings.application_name,
-        command=f"minutebook audit {shlex.quote(settings.source)}",
+        command=settings.audit_command,
         event_id=event_id,
         published=out,
         drop_producer_duplicates=request.drop_producer_duplicates,

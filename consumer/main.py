@@ -75,27 +75,29 @@ def _serve(protocol: BinaryIO) -> int:
 
 def _run(protocol: BinaryIO) -> None:
     from functools import partial  # noqa: PLC0415 - after the guard
+    from pathlib import Path  # noqa: PLC0415 - after the guard
 
     from archive.aws import make_kinesis_client, make_s3_client  # noqa: PLC0415 - after the guard
     from archive.clock import SystemClock, new_id, new_random  # noqa: PLC0415 - after the guard
     from archive.errors import SettingsError  # noqa: PLC0415 - after the guard
     from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
+    from archive.properties_file import FILE_VARIABLE  # noqa: PLC0415 - after the guard
     from archive.store.s3 import S3Store  # noqa: PLC0415 - after the guard
     from consumer.evidence.turn import FileTurn  # noqa: PLC0415 - after the guard
     from consumer.processor.dedupe_start import await_table, open_table  # noqa: PLC0415 - after the guard
     from consumer.processor.processor import ShardProcessor  # noqa: PLC0415 - after the guard
     from consumer.processor.protocol import run_process  # noqa: PLC0415 - after the guard
     from consumer.services import Services  # noqa: PLC0415 - after the guard
-    from consumer.settings.settings import PROPERTIES_VARIABLE, load_settings  # noqa: PLC0415 - after the guard
+    from consumer.settings.settings import load_settings  # noqa: PLC0415 - after the guard
     from consumer.stream.kinesis import KinesisStream  # noqa: PLC0415 - after the guard
 
-    path = sys.argv[1] if len(sys.argv) > 1 else os.environ.get(PROPERTIES_VARIABLE)
+    path = sys.argv[1] if len(sys.argv) > 1 else os.environ.get(FILE_VARIABLE)
     if not path:
         raise SettingsError(
             "no properties file was named",
-            next_step=f"give it as the argument of minutebook-processor, or in {PROPERTIES_VARIABLE}",
+            next_step=f"give it as the argument of minutebook-processor, or in {FILE_VARIABLE}",
         )
-    settings = load_settings(path, os.environ)
+    settings = load_settings(Path(path), os.environ)
     configure_logging(settings.log_level)
     clock, rng = SystemClock(), new_random()
     store = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 _ABSENT_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
 _NEXT_STEPS = {
-    "AccessDenied": "grant the actions listed in docs/operations.md to this role, s3:ListBucket among them, without "
-    "which S3 refuses to say that a key is not there; minutebook doctor tests them",
-    "403": "grant the actions listed in docs/operations.md to this role; minutebook doctor tests them",
+    "AccessDenied": "grant this role the actions of `minutebook docs operations permissions`, also s3:ListBucket, "
+    "without which S3 refuses to say that a key is not there; minutebook doctor tests them",
+    "403": "grant this role the actions of `minutebook docs operations permissions`; minutebook doctor tests them",
     "NoSuchBucket": "create the bucket, or correct minutebook.bucket",
     "PermanentRedirect": "set regionName to the bucket's region",
     "AuthorizationHeaderMalformed": "set regionName to the bucket's region",

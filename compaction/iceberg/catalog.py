@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _OWN_CREDENTIALS: Final = re.compile(r"(s3|client)\.(access-key-id|profile-name|role-arn|anonymous)")
 _NEXT_STEP: Final = (
-    "configure it in .pyiceberg.yaml, or by variables PYICEBERG_CATALOG__NAME__*; docs/iceberg.md shows both"
+    "configure it in .pyiceberg.yaml, or by variables PYICEBERG_CATALOG__NAME__*; minutebook docs iceberg shows both"
 )
 
 

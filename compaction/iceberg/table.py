@@ -216,6 +216,7 @@ def translated(what: str) -> Iterator[None]:
         code = exc.response.get("Error", {}).get("Code", "") if isinstance(exc, ClientError) else ""
         if isinstance(exc, (*_REFUSED, PermissionError)) or code in _REFUSED_CODES:
             raise CatalogRefused(
-                f"{what}: {exc}", next_step="look at the catalog's configuration and its role: docs/iceberg.md"
+                f"{what}: {exc}",
+                next_step="look at the catalog's settings and its role: minutebook docs iceberg",
             ) from exc
         raise OutcomeUnknown(f"{what}: {exc}") from exc

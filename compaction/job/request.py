@@ -18,7 +18,7 @@ _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 class AuditRequest(NamedTuple):
     """`minutebook audit`: one day (`date`) or a range (`first`, `last`), all as text."""
 
-    file: Path
+    file: Path | None
     date: str | None = None
     first: str | None = None
     last: str | None = None
@@ -56,7 +56,7 @@ class AuditRequest(NamedTuple):
 class CompactRequest(NamedTuple):
     """`minutebook compact`; `out` None: `_parquet/` beside the archive."""
 
-    file: Path
+    file: Path | None
     date: str | None = None
     first: str | None = None
     last: str | None = None
@@ -126,7 +126,12 @@ def days_of(today: Day, *, date: str | None, first: str | None, last: str | None
     elif date is None and first is not None and last is not None:
         days = list(day_range(parse_day(first, today), parse_day(last, today)))
     else:
-        raise SettingsError("which day?", next_step="give --date D, or --from D and --to D")
+        what = "which day?"
+        if date is not None:
+            what = "--date is one day, and --from and --to are others"
+        elif first is not None or last is not None:
+            what = "--from needs --to" if last is None else "--to needs --from"
+        raise SettingsError(what, next_step="give --date D, or --from D and --to D")
     if days[-1].number > today.number:
         raise SettingsError(
             f"{days[-1]} lies in the future: it is {today} in UTC", next_step="name a day that has begun"

@@ -4,12 +4,14 @@ The file is checked by `minutebook consume`; here only the names that the job ne
 The environment overrides `minutebook.*` as it does there.
 """
 
+import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from archive.errors import SettingsError
-from archive.properties_file import read_properties
+from archive.properties_file import read_settings
 from archive.store.places import StorePrefix
 from archive.store.storage import Address
 from compaction.inventory.owner import StreamOwner, parse_stream_arn
@@ -19,6 +21,9 @@ _OVERRIDES: Final = {
     "minutebook.prefix": "MINUTEBOOK_PREFIX",
     "minutebook.s3Endpoint": "MINUTEBOOK_S3_ENDPOINT",
 }
+
+
+_YEAR: Final = re.compile(r"[0-9]{4}/")
 
 
 class JobSettings(NamedTuple):
@@ -34,8 +39,13 @@ class JobSettings(NamedTuple):
     dynamodb_endpoint: str | None
     account: str
     """The stream's account, where the file names it by its ARN; else empty."""
-    source: str
-    """The file's path as it was given: the commands in findings name it."""
+    path: Path | None
+    """The file as it was given: the commands in findings name it. None: the environment holds the settings."""
+
+    @property
+    def audit_command(self) -> str:
+        """What a person types to audit this archive, up to its options."""
+        return " ".join(["minutebook", "audit", *([] if self.path is None else [shlex.quote(str(self.path))])])
 
     @property
     def owner(self) -> StreamOwner:
@@ -48,13 +58,29 @@ class JobSettings(NamedTuple):
         return StorePrefix(Address(self.bucket, "", self.region, self.s3_endpoint), self.prefix)
 
 
-def load_job_settings(path: Path, environ: Mapping[str, str]) -> JobSettings:
-    """Read the file.
+def check_apart(out: StorePrefix, archive: StorePrefix) -> None:
+    """Raise SettingsError where days would be published among the raw segments: below the prefix itself, or a minute.
+
+    A folder of its own below the prefix is well: a LIST of a minute does not see it.
+    """
+    if out.address != archive.address or not out.prefix.startswith(archive.prefix):
+        return
+    below = out.prefix.removeprefix(archive.prefix)
+    if not below or _YEAR.match(below):
+        raise SettingsError(
+            f"--out is where the raw segments are: s3://{archive.address.bucket}/{out.prefix}",
+            next_step="name a folder of its own; without --out it is _parquet/ beside them",
+        )
+
+
+def load_job_settings(path: Path | None, environ: Mapping[str, str]) -> JobSettings:
+    """Read the file, or what the environment holds instead.
 
     Raises:
         SettingsError: it cannot be read, or a name that the job needs is missing; all of them at once.
     """
-    values = dict(read_properties(path).values)
+    found = read_settings(path, environ)
+    values = dict(found.values)
     for name, variable in _OVERRIDES.items():
         if environ.get(variable):
             values[name] = environ[variable]
@@ -73,12 +99,14 @@ def load_job_settings(path: Path, environ: Mapping[str, str]) -> JobSettings:
         "regionName": region,
         "minutebook.bucket": values.get("minutebook.bucket"),
     }
-    errors = [f"{name} is missing" for name, value in needed.items() if not value]
+    errors = [*found.override_errors, *(f"{name} is missing" for name, value in needed.items() if not value)]
+    if arn and region != arn.region:
+        errors.append(f"regionName={region}, and streamArn lies in {arn.region}: remove regionName")
     if prefix and not prefix.endswith("/"):
         errors.append(f"minutebook.prefix must end in '/': write {prefix}/")
     if errors:
         raise SettingsError(
-            "\n  - ".join([f"{path}: {len(errors)} error(s) in the settings", *errors]),
+            "\n  - ".join([f"{found.source}: {len(errors)} error(s) in the settings", *errors]),
             next_step="correct the names; minutebook doctor checks the whole file",
         )
     return JobSettings(
@@ -91,5 +119,5 @@ def load_job_settings(path: Path, environ: Mapping[str, str]) -> JobSettings:
         kinesis_endpoint=values.get("kinesisEndpoint"),
         dynamodb_endpoint=values.get("dynamoDBEndpoint"),
         account=arn.account if arn else "",
-        source=str(path),
+        path=path,
     )

@@ -86,7 +86,7 @@ class SkippedBatches:
                 error=str(exc),
                 content=body.decode(),
                 next_step="no daemon is started before this marker is stored; if this task ends without it, put the "
-                "content at the key by hand before another one starts: docs/runbook.md#skip_not_recorded",
+                "content at the key by hand before another one starts: minutebook docs runbook skip_not_recorded",
             )
             raise
         log.warning("skip_recorded", next_step="minutebook audit --level stream says what the archive misses")

@@ -10,8 +10,8 @@ import structlog
 
 from archive.aws import make_s3_client
 from archive.clock import Clock, SystemClock, new_id, new_random
-from archive.errors import SettingsError
 from archive.logs import configure_logging
+from archive.properties_file import FILE_VARIABLE, TEXT_VARIABLE
 from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
@@ -33,7 +33,8 @@ from consumer.leases.table import DynamoDBLeaseTable, failover_seconds, lease_ta
 from consumer.preflight.check import Check, Outcome
 from consumer.preflight.java import find_jars, find_java
 from consumer.preflight.preflight import exit_code, preflight
-from consumer.settings.settings import PROPERTIES_VARIABLE, LoadedSettings, Settings, load_with_kcl
+from consumer.settings import shipped
+from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
 
 _KILL_MARGIN_SECONDS: Final = 15
 _LEADER_LOCK_SECONDS: Final = 5
@@ -44,7 +45,7 @@ _SKIPPED_SECONDS: Final = 20
 _GRACE: Final = "shutdownGraceMillis"
 
 
-def consume(path: Path, environ: Mapping[str, str], state_folder: Path | None) -> int:
+def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
     """Run until asked to stop or until going on makes no sense; return the exit code.
 
     Raises:
@@ -81,8 +82,8 @@ def consume(path: Path, environ: Mapping[str, str], state_folder: Path | None) -
     table = _lease_table(loaded, clock, budget_seconds=_TABLE_SECONDS)
     skipped = _skipped_batches(loaded.settings, clock)
     plan = DaemonPlan(
-        command=daemon_command(find_java(environ).program, find_jars(), effective, find_logback(path)),
-        environment={**environ, "PYTHONUTF8": "1", PROPERTIES_VARIABLE: str(effective)},
+        command=daemon_command(find_java(environ).program, find_jars(), effective, find_logback(loaded.path)),
+        environment=daemon_environment(environ, effective),
         grace_seconds=int(values_from(KclStart(None))[_GRACE]) / 1000 + _KILL_MARGIN_SECONDS,
         keep_open=[lock],
         readers=readers,
@@ -99,17 +100,21 @@ def consume(path: Path, environ: Mapping[str, str], state_folder: Path | None) -
     return Supervisor(plan, clock, limits=limits, metrics=metrics).run()
 
 
-def find_logback(properties: Path) -> Path:
+def find_logback(properties: Path | None) -> Path:
     """Return the daemon's log configuration: beside the properties file, else the one shipped.
 
     Raises:
         SettingsError: there is none.
     """
-    package = Path(__file__).resolve().parents[1]
-    for folder in (properties.resolve().parent, package, package.parent / "properties"):
-        if (folder / "logback.xml").is_file():
-            return folder / "logback.xml"
-    raise SettingsError("logback.xml is missing", next_step="install the package again")
+    if properties is not None and (beside := properties.resolve().parent / "logback.xml").is_file():
+        return beside
+    return shipped.logback()
+
+
+def daemon_environment(environ: Mapping[str, str], effective: Path) -> dict[str, str]:
+    """Return the environment of daemon and processors: their settings are in the effective file alone."""
+    kept = {name: text for name, text in environ.items() if name != TEXT_VARIABLE}
+    return {**kept, "PYTHONUTF8": "1", FILE_VARIABLE: str(effective)}
 
 
 def _lease_table(loaded: LoadedSettings, clock: Clock, *, budget_seconds: float) -> DynamoDBLeaseTable:

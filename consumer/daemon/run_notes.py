@@ -23,9 +23,7 @@ _COUNTERS: Final = (Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat"))
 DENIED: Final = "kcl_denied"
 KILLED: Final = "processor_killed"
 
-GRANT: Final = (
-    "grant the task's role the Kinesis and DynamoDB actions of docs/operations.md; minutebook doctor tries them"
-)
+GRANT: Final = "grant the task's role the actions of `minutebook docs operations permissions`; doctor tries them"
 
 
 def count_oom_kills() -> int:
@@ -94,7 +92,7 @@ class RunNotes:
             pid=killed.pid,
             shard=killed.shard,
             error=f"the processor{of_shard} (pid {killed.pid}) ended without a last word: {what}",
-            next_step="give the task more memory: docs/operations.md says how much a shard takes; nothing is lost"
+            next_step="give the task more memory (see minutebook docs operations); nothing is lost"
             if kills
             else "look at who sends SIGKILL: the host's or the container's log names it; nothing is lost",
         )

@@ -46,8 +46,8 @@ _NEXT_STEPS: Final = {
     Skipped.AGGREGATE_REST: "find the producer: its aggregate is malformed, and what follows in it cannot be "
     "delivered; the daemon's line on stdout holds it whole, as Raw data",
     Skipped.BATCH: "the daemon is killed and the batch read again; if the same batch is skipped every time, "
-    "docs/runbook.md#kcl_skipped says how to get past it",
-    Skipped.NOTHING: "give the daemon more memory: JAVA_TOOL_OPTIONS=-Xmx2g (docs/operations.md); no record is lost",
+    "minutebook docs runbook kcl_skipped says how to get past it",
+    Skipped.NOTHING: "give the daemon more memory, as in JAVA_TOOL_OPTIONS=-Xmx2g; no record is lost",
 }
 
 
@@ -249,7 +249,7 @@ class Supervisor:
                 "gave_up",
                 error=stop.reason,
                 exit_code=stop.exit_code,
-                next_step=stop.next_step or "look at the error lines before this one, and at docs/runbook.md",
+                next_step=stop.next_step or "look at the error lines before this one, and at minutebook docs runbook",
             )
         return stop.exit_code
 

@@ -60,7 +60,9 @@ class Archive(NamedTuple):
     prover: type[DayProver] = DayProver
 
 
-def expire(path: Path, environ: Mapping[str, str], *, older_than: str, published: str, apply: bool, rate: int) -> int:
+def expire(
+    path: Path | None, environ: Mapping[str, str], *, older_than: str, published: str, apply: bool, rate: int
+) -> int:
     """Print what would be deleted and, with `apply`, delete it; return the exit code.
 
     The code is 6 when a day was refused; the others are expired all the same.

@@ -22,7 +22,7 @@ _MARKS: Final = {
 }
 
 
-def doctor(path: Path, environ: Mapping[str, str], *, as_json: bool) -> int:
+def doctor(path: Path | None, environ: Mapping[str, str], *, as_json: bool) -> int:
     """Run every check and print it; return the exit code.
 
     Raises:

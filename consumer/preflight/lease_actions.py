@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _NAME: Final = "table actions"
 _DENIED: Final = "AccessDeniedException"
 _INDEX: Final = "LeaseOwnerToLeaseKeyIndex"
-_GRANT: Final = "grant the DynamoDB actions in docs/operations.md to the task's role: {}"
+_GRANT: Final = "grant the task's role the DynamoDB actions of `minutebook docs operations permissions`: {}"
 
 
 def tables_of(loaded: LoadedSettings) -> dict[str, str]:

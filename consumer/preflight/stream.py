@@ -58,7 +58,7 @@ def check_reading(probe: Probe) -> Check:
         return Check.failed(
             "stream",
             f"{shard} cannot be read: {exc}",
-            next_step="grant the Kinesis actions in docs/operations.md",
+            next_step="grant the Kinesis actions of `minutebook docs operations permissions`",
             exit_code=2,
         )
     except BotoCoreError as exc:
@@ -100,7 +100,7 @@ def check_table(probe: Probe) -> Check:
         return Check.failed(
             "table",
             f"{table}: {exc}",
-            next_step="grant the DynamoDB actions in docs/operations.md",
+            next_step="grant the DynamoDB actions of `minutebook docs operations permissions`",
             exit_code=exit_code,
         )
     except BotoCoreError as exc:

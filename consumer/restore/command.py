@@ -29,7 +29,7 @@ _EMPTY: Final = LeaseRows({})
 
 
 def restore(
-    path: Path, environ: Mapping[str, str], *, dry_run: bool, shard_ids: Collection[str], as_of: str | None
+    path: Path | None, environ: Mapping[str, str], *, dry_run: bool, shard_ids: Collection[str], as_of: str | None
 ) -> int:
     """Print the plan and, unless `dry_run`, carry it out; return the exit code.
 

@@ -8,7 +8,7 @@ somebody a night, so both are errors here.
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from consumer.settings.values import Parse, endpoint, flag, name, one_of, threads, whole, word
+from consumer.settings.values import Parse, endpoint, flag, name, one_of, region, threads, whole, word
 
 _INT: Final = 2_147_483_647
 _DAY_MS: Final = 86_400_000
@@ -51,7 +51,7 @@ KCL_PROPERTIES: Final[Mapping[str, KclProperty]] = {
     "AwsCredentialsProvider": _word(),
     "AwsCredentialsProviderDynamoDB": _word(),
     "AwsCredentialsProviderCloudWatch": _word(),
-    "regionName": _word(),
+    "regionName": KclProperty(region, "unset"),
     "workerId": _word("a random UUID"),
     "tableName": KclProperty(name(255, 3), "applicationName"),
     "kinesisEndpoint": KclProperty(endpoint, "unset"),

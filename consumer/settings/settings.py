@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from archive.errors import SettingsError
-from archive.properties_file import read_properties
+from archive.properties_file import FILE_VARIABLE, KCL_VARIABLES, TEXT_VARIABLE, read_settings
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
 from consumer.settings.values import (
     Parse,
@@ -29,14 +29,12 @@ from consumer.settings.values import (
     word,
 )
 
-PROPERTIES_VARIABLE: Final = "MINUTEBOOK_PROPERTIES"
-"""The environment variable that names the properties file of a processor; not an override of a setting."""
-
 _OURS: Final = "minutebook."
 _ENVIRONMENT: Final = "MINUTEBOOK_"
 _GIB: Final = 1 << 30
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):[0-9]+:stream/([a-zA-Z0-9_.-]+)")
 _IDLE_SECONDS: Final = 60
+_NO_OVERRIDES: Final = frozenset({FILE_VARIABLE, TEXT_VARIABLE, *KCL_VARIABLES})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,10 +103,12 @@ class LoadedSettings(NamedTuple):
     settings: Settings
     kcl: Mapping[str, str]
     ours: Mapping[str, str]
+    path: Path | None = None
+    """The file; None when the environment holds its text."""
 
 
-def load_settings(path: Path | str, environ: Mapping[str, str]) -> Settings:
-    """Read and check `path`, with the overrides of the environment.
+def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
+    """Read and check `path` (None: what the environment holds instead), with the environment's overrides.
 
     Raises:
         SettingsError: one error that lists all that is wrong.
@@ -116,10 +116,10 @@ def load_settings(path: Path | str, environ: Mapping[str, str]) -> Settings:
     return load_with_kcl(path, environ).settings
 
 
-def load_with_kcl(path: Path | str, environ: Mapping[str, str]) -> LoadedSettings:
+def load_with_kcl(path: Path | None, environ: Mapping[str, str]) -> LoadedSettings:
     """Do what `load_settings` does, and keep KCL's own values for the daemon's file."""
-    source = read_properties(Path(path))
-    errors = list(source.errors)
+    source = read_settings(path, environ)
+    errors = [*source.errors, *source.override_errors]
     texts, override_errors = _overrides(environ)
     errors += override_errors
     kcl: dict[str, str] = {}
@@ -135,8 +135,9 @@ def load_with_kcl(path: Path | str, environ: Mapping[str, str]) -> LoadedSetting
     _take_kcl(kcl, values, environ, errors)
     errors += _missing(values, texts) + _contradictions(values, kcl) + _dedupe(values)
     if errors:
-        raise _settings_error(str(path), errors)
-    return LoadedSettings(Settings(**values), kcl, {name: text for name, (_, text) in texts.items()})
+        raise _settings_error(source.source, errors)
+    ours = {name: text for name, (_, text) in texts.items()}
+    return LoadedSettings(Settings(**values), kcl, ours, source.path)
 
 
 def environment_name(name: str) -> str:
@@ -154,10 +155,12 @@ def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], 
     texts: dict[str, tuple[str, str]] = {}
     errors: list[str] = []
     for variable, text in sorted(environ.items()):
-        if not variable.startswith(_ENVIRONMENT) or variable == PROPERTIES_VARIABLE:
+        if not variable.startswith(_ENVIRONMENT) or variable in _NO_OVERRIDES:
             continue
         if variable not in known:
-            errors.append(f"environment variable {variable} is not a setting" + _suggestion(variable, known))
+            errors.append(
+                f"environment variable {variable} is not a setting" + _suggestion(variable, [*known, *_NO_OVERRIDES])
+            )
         elif text != text.strip():
             errors.append(f"environment variable {variable} begins or ends in blanks: remove them")
         else:
@@ -191,6 +194,8 @@ def _take_kcl(kcl: Mapping[str, str], values: dict[str, Any], environ: Mapping[s
         errors.append(f"streamArn must be arn:aws:kinesis:<region>:<account>:stream/<name>, not {kcl['streamArn']!r}")
     if arn and kcl.get("streamName", arn[2]) != arn[2]:
         errors.append("streamName and streamArn name two streams: keep one of them")
+    if arn and kcl.get("regionName", arn[1]) != arn[1]:
+        errors.append(f"regionName={kcl['regionName']}, and streamArn lies in {arn[1]}: remove regionName")
     region = arn[1] if arn else environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
     found = {
         "stream_name": kcl.get("streamName") or (arn[2] if arn else None),
@@ -275,5 +280,5 @@ def _settings_error(path: str, errors: list[str]) -> SettingsError:
     count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
     return SettingsError(
         "\n  - ".join([f"{path}: {count} in the settings", *errors]),
-        next_step="correct the lines named; properties/production.properties explains every name",
+        next_step="correct the lines named; `minutebook init` prints a file that explains every name",
     )

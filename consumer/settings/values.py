@@ -88,6 +88,13 @@ def name(longest: int, shortest: int = 1) -> Parse:
     return parse
 
 
+def region(text: str) -> str:
+    """Parse the name of an AWS region; whether there is such a region is for whoever asks it."""
+    if not re.fullmatch(r"[a-z0-9-]{1,63}", word(text)):
+        raise ValueError(f"must be a region such as us-east-1, not {text!r}")
+    return text
+
+
 def threads(text: str) -> int:
     """Parse the daemon's number of threads: 0 (as many as are needed), or enough that shards do not wait in line."""
     whole(0, 100_000, "threads")(text)
@@ -138,7 +145,8 @@ def start(text: str) -> Start:
     except ValueError:
         raise ValueError(f"must be oldest, now or a time such as 2026-11-21T10:16:00Z, not {text!r}") from None
     if moment.tzinfo is None:
-        raise ValueError(f"must name its time zone: write {text}Z for UTC")
+        time = text if "T" in text or " " in text else f"{text}T00:00:00"
+        raise ValueError(f"must name its time zone: write {time}Z for UTC")
     epoch_ms = round(moment.timestamp() * 1000)
     if not 0 < epoch_ms <= _LAST_MS:
         raise ValueError(f"must lie between 1970 and 9999 UTC, not {text!r}")

@@ -31,7 +31,13 @@ _LOOKS_APART: Final = 0.4
 
 
 def status(
-    path: Path, environ: Mapping[str, str], *, as_json: bool, every_seconds: float | None, days: int, hours: float
+    path: Path | None,
+    environ: Mapping[str, str],
+    *,
+    as_json: bool,
+    every_seconds: float | None,
+    days: int,
+    hours: float,
 ) -> int:
     """Print one report, or a new one `every_seconds` until interrupted; return the exit code.
 

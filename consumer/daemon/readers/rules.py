@@ -161,7 +161,7 @@ class ReaderWatch:
                 "shard_without_reader",
                 "restart",
                 f"the lease of {shard} has been ours for {look.at - since:.0f} s, and no processor has opened it",
-                "the daemon is started again; if that does not help, docs/runbook.md#shard_without_reader",
+                "the daemon is started again; if that does not help, minutebook docs runbook shard_without_reader",
                 shard,
             )
             for shard, since in sorted(self._ours.items())
@@ -179,7 +179,7 @@ class ReaderWatch:
         is_new = self._led_since is not None and look.at - self._led_since < HANDOVER_SECONDS
         act: Act = "restart" if leads and self.may_take_more and not is_new else "tell"
         next_step = (
-            "the daemon is started again; if that does not help, docs/runbook.md#shard_without_reader"
+            "the daemon is started again; if that does not help, minutebook docs runbook shard_without_reader"
             if act == "restart"
             else "look at the worker that leads, and whether maxLeasesForWorker leaves room for every shard"
         )
@@ -210,7 +210,7 @@ class ReaderWatch:
                 "tell",
                 f"nobody has been seen to read {shard} for {look.at - seen.since:.0f} s, though its lease moves "
                 f"(it belongs to {waiting[shard].owner})",
-                "look at the worker that it belongs to; docs/runbook.md#shard_without_reader",
+                "look at the worker that it belongs to; minutebook docs runbook shard_without_reader",
                 shard,
             )
             for shard, seen in sorted(self._read.items())
@@ -249,7 +249,7 @@ class ReaderWatch:
                 "restart" if look.at - since >= ROW_SECONDS else "tell",
                 f"the lease row of {shard}, which is not finished, has been gone for {look.at - since:.0f} s",
                 "KCL's leader makes it anew within ten minutes; nobody may delete rows while workers live: "
-                "docs/runbook.md#shard_without_reader",
+                "minutebook docs runbook shard_without_reader",
                 shard,
             )
             for shard, since in sorted(self._gone.items())

@@ -10,7 +10,7 @@ import pytest
 from archive.clock import SystemClock, new_id
 from archive.errors import SafetyRefusal, SettingsError
 from archive.format.markers import ApplicationRecord
-from consumer.daemon.consume import find_logback
+from consumer.daemon.consume import daemon_environment, find_logback
 from consumer.daemon.metrics import Metrics
 from consumer.daemon.start import settle_start, stream_of
 from consumer.settings.settings import Settings
@@ -89,6 +89,22 @@ def test_a_logback_beside_the_file_wins(tmp_path: Path) -> None:
 
     assert shipped.is_file()
     assert find_logback(tmp_path / "x.properties") == tmp_path / "logback.xml"
+
+
+def test_without_a_file_the_shipped_logback_is_taken() -> None:
+    """As where the environment holds the settings."""
+    assert find_logback(None).is_file()
+
+
+def test_the_daemon_sees_the_effective_file_alone() -> None:
+    """A processor would refuse a file beside a text; what else the environment holds stays."""
+    environ = {"MINUTEBOOK_PROPERTIES_TEXT": "streamName = s", "MINUTEBOOK_PROPERTIES": "mine", "AWS_REGION": "r"}
+
+    assert daemon_environment(environ, Path("effective")) == {
+        "AWS_REGION": "r",
+        "PYTHONUTF8": "1",
+        "MINUTEBOOK_PROPERTIES": "effective",
+    }
 
 
 def test_counters_are_served_on_loopback() -> None:

@@ -13,6 +13,7 @@ from tests.mutations.catalogue.operators import OPERATORS
 from tests.mutations.catalogue.processor import PROCESSOR
 from tests.mutations.catalogue.publishing import PUBLISHING
 from tests.mutations.catalogue.scopes import SCOPES
+from tests.mutations.catalogue.settings import SETTINGS
 from tests.mutations.catalogue.shards import SHARDS
 from tests.mutations.catalogue.supervision import SUPERVISION
 from tests.mutations.catalogue.watermarks import WATERMARKS
@@ -20,6 +21,7 @@ from tests.mutations.catalogue.watermarks import WATERMARKS
 MUTATIONS: Final = (
     *ARCHIVE,
     *PROCESSOR,
+    *SETTINGS,
     *SHARDS,
     *EVIDENCE,
     *AGGREGATES,

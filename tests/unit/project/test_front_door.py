@@ -39,13 +39,22 @@ def test_a_wrong_file_is_code_2(name: str, tmp_path: Path) -> None:
         f"minutebook: {path}: 2 errors in the settings",
         "  - minutebook.buckt is not a setting of KCL or Minutebook: did you mean minutebook.bucket?",
         "  - minutebook.bucket is missing",
-        "next step: correct the lines named; properties/production.properties explains every name",
+        "next step: correct the lines named; `minutebook init` prints a file that explains every name",
     ]
 
 
 def test_wrong_usage_is_code_2() -> None:
     """An unknown command is told by the command line itself."""
     assert command("consumer").returncode == 2
+
+
+def test_the_command_alone_shows_its_help() -> None:
+    """What a newcomer types first."""
+    answer = command()
+
+    assert answer.returncode == 2
+    assert "Usage: minutebook" in answer.stdout
+    assert "Traceback" not in answer.stderr
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -66,6 +75,7 @@ def test_help_imports_nothing_heavy() -> None:
         ("audit f --so-far=2026-11-22T10:00Z", "audit f --so-far=2026-11-22T10:00Z"),
         ("audit f --so-far now", "audit f --so-far now"),
         ("audit f --date today", "audit f --date today"),
+        ("", ""),
     ],
 )
 def test_so_far_may_stand_alone(typed: str, meant: str) -> None:

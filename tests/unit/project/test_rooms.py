@@ -32,9 +32,11 @@ DIRECTIONS: Final = {
     "consumer.services": "settings stream",
     "consumer.evidence": "archived services settings stream",
     "consumer.processor": "archived dedupe evidence services settings stream",
+    "consumer.command_line": "daemon preflight status restore expire settings",
     "consumer.main": "evidence processor services settings stream",
 }
 _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
+    "command_line",
     "command",
     "report rewrite recheck",
     "audit",

@@ -32,13 +32,19 @@ def test_another_word_is_no_day(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "request_",
-    [AuditRequest(FILE), AuditRequest(FILE, date="today", first="today"), CompactRequest(FILE, first="today")],
+    ("request_", "sentence"),
+    [
+        (AuditRequest(FILE), "which day?"),
+        (AuditRequest(FILE, date="today", first="today"), "--date is one day, and --from and --to are others"),
+        (CompactRequest(FILE, first="today"), "--from needs --to"),
+        (CompactRequest(FILE, last="today"), "--to needs --from"),
+    ],
 )
-def test_no_day_is_guessed(request_: AuditRequest | CompactRequest) -> None:
-    """None, half a range, or both a day and a range is an error."""
-    with pytest.raises(SettingsError, match="which day"):
+def test_no_day_is_guessed(request_: AuditRequest | CompactRequest, sentence: str) -> None:
+    """None, half a range, or both a day and a range is an error that says which of them it is."""
+    with pytest.raises(SettingsError) as caught:
         request_.days(TODAY)
+    assert (str(caught.value), caught.value.next_step) == (sentence, "give --date D, or --from D and --to D")
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,7 @@ NO_SETTING = "is not a setting of KCL or Minutebook"
         ("minutebook.prefix=/a/", "minutebook.prefix must be folders of letters"),
         ("minutebook.start=LATEST", "must be oldest, now or a time such as 2026-11-21T10:16:00Z, not 'LATEST'"),
         ("minutebook.start=2026-11-21T10:16:00", "must name its time zone: write 2026-11-21T10:16:00Z for UTC"),
+        ("minutebook.start=2026-11-21", "must name its time zone: write 2026-11-21T00:00:00Z for UTC"),
         ("minutebook.logLevel=info ", "minutebook.logLevel ends in blanks, which KCL takes as part of the value"),
         ("minutebook.logLevel=info\nminutebook.logLevel=info", "minutebook.logLevel is given twice: keep one"),
         ("minutebook.maxSegmentAgeSeconds=100\nminutebook.lingerSeconds=50", "must exceed 60 s + minutebook.linger"),

@@ -1,0 +1,158 @@
+"""What the nightly side adds to `minutebook`: its commands' options. Each imports what it needs when it is called."""
+
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from archive.errors import SettingsError
+
+PropertiesFile = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FILE.properties]",
+        show_default=False,
+        help="KCL's names and minutebook.* in one Java properties file. Default: the environment's.",
+    ),
+]
+Date = Annotated[
+    str | None, typer.Option("--date", metavar="DAY", help="A UTC day such as 2026-11-20, or yesterday.")
+]
+From = Annotated[str | None, typer.Option("--from", metavar="DAY", help="The first day of a range.")]
+To = Annotated[str | None, typer.Option("--to", metavar="DAY", help="The last day of a range.")]
+ReportFolder = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Write audit-DAY.json and audit-DAY.html here.")
+]
+SoFar = Annotated[
+    str | None,
+    typer.Option(
+        "--so-far",
+        metavar="[TIME]",
+        help="Judge a day that is not over, up to a time such as 2026-11-22T10:00Z; default: 80 minutes ago.",
+    ),
+]
+Recheck = Annotated[int | None, typer.Option(metavar="DAYS", help="Judge unproven days, and touched ones, again.")]
+Lookback = Annotated[int, typer.Option(min=1, metavar="DAYS", help="How far the ends of quiet shards are searched.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print audit.json.")]
+EventId = Annotated[
+    str | None,
+    typer.Option(metavar="JMESPATH", help="Find records that repeat an event: the path of its id in JSON payloads."),
+]
+Master = Annotated[str, typer.Option(help="Spark's master, where this process starts Spark itself.")]
+
+
+def audit(
+    file: PropertiesFile = None,
+    *,
+    date: Date = None,
+    first: From = None,
+    last: To = None,
+    level: Annotated[
+        str, typer.Option(help="inventory: names and metadata. keys: every line. stream: Kinesis itself, too.")
+    ] = "keys",
+    shard: Annotated[str | None, typer.Option(metavar="SHARD", help="Audit this shard alone.")] = None,
+    report: ReportFolder = None,
+    as_json: AsJson = False,
+    so_far: SoFar = None,
+    lookback: Lookback = 14,
+    master: Master = "local[*]",
+    event_id: EventId = None,
+    published: Annotated[
+        str | None,
+        typer.Option(metavar="URI", help="With --event-id: where compact --out published the day before."),
+    ] = None,
+) -> None:
+    """Prove a day: every record archived once, in whole chains. Exits 3 on defects, 4 when something is unproven."""
+    need_spark("audit", pictures=report is not None)
+    from compaction.command import audit as run  # noqa: PLC0415 - help is quick
+    from compaction.job.request import AuditRequest  # noqa: PLC0415 - same
+
+    request = AuditRequest(
+        file=file,
+        date=date,
+        first=first,
+        last=last,
+        level=level,
+        shard=shard,
+        lookback_days=lookback,
+        so_far=so_far,
+        report=report,
+        as_json=as_json,
+        master=master,
+        event_id=event_id,
+        published=published,
+    )
+    raise typer.Exit(run(request, os.environ))
+
+
+def compact(
+    file: PropertiesFile = None,
+    *,
+    date: Date = None,
+    first: From = None,
+    last: To = None,
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="URI", help="s3://... or a directory. Default: _parquet/ beside the archive."),
+    ] = None,
+    report: ReportFolder = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; write nothing.")] = False,
+    accept_defects: Annotated[
+        bool, typer.Option("--accept-defects", help="Publish a day that its audit forbids; its verdict stays.")
+    ] = False,
+    as_json: AsJson = False,
+    so_far: SoFar = None,
+    recheck: Recheck = None,
+    lookback: Lookback = 14,
+    master: Master = "local[*]",
+    event_id: EventId = None,
+    drop_producer_duplicates: Annotated[
+        bool,
+        typer.Option("--drop-producer-duplicates", help="With --event-id: leave them out; the first one stays."),
+    ] = False,
+    iceberg: Annotated[
+        str | None, typer.Option(metavar="NS.TABLE", help="Commit the published days to this Iceberg table, too.")
+    ] = None,
+    iceberg_catalog: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The catalog in pyiceberg's configuration; else its default.")
+    ] = None,
+) -> None:
+    """Rewrite a day to Parquet, audit it, and publish it in one step. Running it again finishes or does nothing."""
+    need_spark("compact", pictures=report is not None)
+    from compaction.command import compact as run  # noqa: PLC0415 - help is quick
+    from compaction.job.request import CompactRequest  # noqa: PLC0415 - same
+
+    request = CompactRequest(
+        file=file,
+        date=date,
+        first=first,
+        last=last,
+        out=out,
+        report=report,
+        lookback_days=lookback,
+        so_far=so_far,
+        recheck=recheck,
+        dry_run=dry_run,
+        accept_defects=accept_defects,
+        as_json=as_json,
+        master=master,
+        event_id=event_id,
+        drop_producer_duplicates=drop_producer_duplicates,
+        iceberg=iceberg,
+        iceberg_catalog=iceberg_catalog,
+    )
+    raise typer.Exit(run(request, os.environ))
+
+
+def need_spark(command: str, *, pictures: bool, find: Callable[[str], object | None] = find_spec) -> None:
+    """Raise SettingsError, in one line, where the packages of the extra `spark` are not installed."""
+    needed = ["pyspark", "pyarrow", *(["jinja2", "matplotlib"] if pictures else [])]
+    missing = ", ".join(name for name in needed if find(name) is None)
+    if missing:
+        raise SettingsError(f"{command} needs the extra `spark` ({missing}): pip install 'minutebook[spark]'")
+
+
+COMMANDS = (audit, compact)

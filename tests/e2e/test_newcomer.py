@@ -1,0 +1,192 @@
+"""A newcomer's first hour, outside of any checkout: build, install, init, doctor, consume, status, compact, audit.
+
+The wheel is what `make dist` makes, and everything else comes from the hashed lock, with the very commands of the
+README but for uv in the place of pip: with its cache, which `make setup` has filled, a clean environment with PySpark
+takes seconds. Nothing of the checkout is importable there.
+
+Most of the time is waiting: the consumer is stopped when a record two minutes younger than the first ones is
+archived, because a minute of a day that is not over is proven by nothing less. Two JVMs are started, the daemon's and
+Spark's: the audit at the end reads names and evidence alone, and every line was read by the compaction before.
+"""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pytest
+
+from archive.clock import SystemClock
+from archive.format.minute import MINUTE_MS
+from demo.embedded import REGION
+from demo.nightly import days_so_far
+from demo.readback import compare
+from tests.e2e.harness import PREFIX, Application
+from tests.e2e.worker import Worker
+from tests.witness.readback import assert_exactly_once
+from tests.witness.waiting import wait_until
+
+if TYPE_CHECKING:
+    from demo.embedded import EmbeddedAws
+
+CHECKOUT: Final = Path(__file__).resolve().parents[2]
+UV: Final = CHECKOUT / ".cache" / "tools" / "bin" / "uv"
+_SECONDS: Final = 300
+_FIRST: Final = 30
+
+
+class Journey(NamedTuple):
+    """What a newcomer saw: what is installed, and the answer of each command by its name."""
+
+    top_level: set[str]
+    answers: Mapping[str, subprocess.CompletedProcess[str]]
+    consume_code: int
+    app: Application
+    environment: Mapping[str, str]
+    folder: Path
+
+
+def _run(
+    words: Sequence[str | Path], environment: Mapping[str, str], folder: Path
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=_SECONDS
+    )
+
+
+def _install(folder: Path) -> Path:
+    """Build the wheel and install it with its lock into an environment of its own; returns its `bin`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "PYTHON", "VIRTUAL"))}
+    cache = os.environ.get("UV_CACHE_DIR", str(CHECKOUT / ".cache" / "uv"))
+    environment = {"UV_SYSTEM_CERTS": "true", **kept, "UV_CACHE_DIR": cache}
+    dist, venv = folder / "dist", folder / "venv"
+    built = _run(
+        ["make", "--no-print-directory", "dist", f"DIST={dist}", f"UV_CACHE_DIR={cache}"], environment, CHECKOUT
+    )
+    assert built.returncode == 0, built.stderr
+    (wheel,) = dist.glob("*.whl")
+    requirements = CHECKOUT / "requirements"
+    pip: list[str | Path] = [UV, "pip", "install", "--quiet", "--python", venv / "bin" / "python", "--no-deps"]
+    steps: tuple[list[str | Path], ...] = (
+        [UV, "venv", "--quiet", "--python", CHECKOUT / ".cache" / "tools" / "bin" / "python", venv],
+        [
+            *pip,
+            "--require-hashes",
+            "--build-constraints",
+            requirements / "build.lock",
+            "-r",
+            requirements / "spark.lock",
+        ],
+        [*pip, wheel],
+    )
+    for words in steps:
+        done = _run(words, environment, folder)
+        assert done.returncode == 0, done.stderr
+    return venv / "bin"
+
+
+def _fill_in(text: str, values: Mapping[str, str]) -> str:
+    """Fill in what `init` printed, as a person does with an editor: lines that are there, commented out or not."""
+    for name, value in values.items():
+        text, count = re.subn(rf"(?m)^#?{re.escape(name)} = .*$", f"{name} = {value}", text)
+        assert count == 1, f"{name} is not in the file that init prints"
+    return text
+
+
+@pytest.fixture(scope="module")
+def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory) -> Journey:
+    """Make it, with eight commands of the shell."""
+    folder = tmp_path_factory.mktemp("newcomer")
+    app = Application(embedded_aws, folder)
+    app.producer.put_numbered(_FIRST)
+    programs = _install(folder)
+    (packages,) = programs.parent.glob("lib/python3*/site-packages")
+    home = app.environment({"HOME": str(folder)})
+    environment = {**home, "PATH": f"{programs}:{home['PATH']}", "COLUMNS": "300"}
+    minutebook, clock, answers = programs / "minutebook", SystemClock(), {}
+
+    def run(*words: str) -> None:
+        answers[words[0]] = _run([minutebook, *words], environment, folder)
+
+    run("init")
+    file = folder / "my.properties"
+    values = {
+        "streamName": app.name,
+        "applicationName": app.name,
+        "regionName": REGION,
+        "kinesisEndpoint": embedded_aws.kinesis_endpoint,
+        "dynamoDBEndpoint": embedded_aws.dynamodb_endpoint,
+        "minutebook.s3Endpoint": embedded_aws.s3_endpoint,
+        "minutebook.bucket": app.name,
+        "minutebook.prefix": PREFIX,
+        "minutebook.flushSeconds": "1",
+        "metricsLevel": "NONE",
+        "disableWorkerMetrics": "true",
+    }
+    file.write_text(_fill_in(answers["init"].stdout, values))
+    run("doctor", str(file), "--json")
+    command = [str(minutebook), "consume", str(file), "--state-dir", str(folder / "state")]
+    with Worker(command, environment, folder / "consume.log") as consumer:
+        consumer.events.wait("segment_committed")
+        wait_until(lambda: sum(len(each.records) for each in app.segments()) == _FIRST, "all are archived")
+        options = days_so_far(app.segments())
+        proven_ms = (max(each.metadata.minute for each in app.segments()) + 2) * MINUTE_MS
+        run("status", str(file), "--json")
+        wait_until(lambda: clock.now_ms() >= proven_ms, "what lies two minutes back is proven by what arrives now")
+        mark = consumer.events.mark()
+        app.producer.put_numbered(1)
+        consumer.events.wait("segment_committed", since=mark)
+        consumer.terminate()
+        code = consumer.wait()
+    run("compact", str(file), *options, "--out", str(folder / "parquet"))
+    run("audit", str(file), *options, "--level", "inventory", "--json")
+    top_level = {path.name for path in packages.iterdir()}
+    return Journey(top_level, answers, code, app, environment, folder)
+
+
+def test_what_is_installed(journey: Journey) -> None:
+    """The three packages and the front door: nothing named as everybody's own folders are."""
+    assert {"archive", "consumer", "compaction", "minutebook.py"} <= journey.top_level
+    assert not {"demo", "tests", "benchmarks", "properties", "docs"} & journey.top_level
+
+
+@pytest.mark.parametrize("name", ["init", "doctor", "status", "compact", "audit"])
+def test_each_command_succeeds(journey: Journey, name: str) -> None:
+    """The exit code is 0: compact and audit came to the verdict clean."""
+    answer = journey.answers[name]
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_the_doctor_found_nothing(journey: Journey) -> None:
+    """Java, jars, stream, bucket and table of the installed package's own."""
+    checks = json.loads(journey.answers["doctor"].stdout)["checks"]
+    assert {check["outcome"] for check in checks} <= {"ok", "unknown"}
+    assert any("each with its SHA-256" in check["sentence"] for check in checks)
+
+
+def test_the_consumer_archives_each_record_once_and_stops_in_order(journey: Journey) -> None:
+    """By the witness of the tests, which reads the archive itself."""
+    assert journey.consume_code == 0
+    assert_exactly_once(compare(journey.app.segments(), journey.app.producer.fingerprints()))
+
+
+def test_the_day_is_proven_and_published(journey: Journey) -> None:
+    """So far: the first records, all of them, in Parquet files."""
+    said = journey.answers["compact"].stdout
+    assert f"published: {_FIRST} rows" in said, said
+    assert list((journey.folder / "parquet").glob("dt=*/_gen-*/*.parquet"))
+    assert json.loads(journey.answers["audit"].stdout)["verdict"] == "clean"
+
+
+def test_help_is_at_hand_without_the_checkout(journey: Journey) -> None:
+    """Pages, and what to do about the demo."""
+    minutebook = Path(journey.environment["PATH"].partition(":")[0]) / "minutebook"
+    page = _run([minutebook, "docs", "operations", "permissions"], journey.environment, journey.folder)
+    demo = _run([minutebook, "demo"], journey.environment, journey.folder)
+
+    assert (page.returncode, "kinesis:GetRecords" in page.stdout) == (0, True)
+    assert (demo.returncode, "run `make demo` in a checkout" in demo.stderr) == (2, True)

@@ -1,0 +1,152 @@
+"""What is installed: the version, the files beside the code, and next steps that lead somewhere."""
+
+import ast
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from archive.errors import SettingsError
+from compaction.command_line import need_spark
+from consumer.settings import shipped
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+PACKAGES = ("archive", "consumer", "compaction")
+BUILD = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Yield (file, text) of every text in the product's code that is no docstring."""
+    for path in [
+        CHECKOUT / "minutebook.py",
+        *(file for name in PACKAGES for file in (CHECKOUT / name).glob("**/*.py")),
+    ]:
+        tree = ast.parse(path.read_text())
+        alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+                yield path.name, node.value
+
+
+def test_the_changelog_is_where_the_version_stands() -> None:
+    """Its newest heading with a number; the package says the same, and no other file does."""
+    newest = re.search(
+        BUILD["tool"]["hatch"]["version"]["pattern"], (CHECKOUT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
+    assert newest is not None
+    assert newest["version"] == importlib.metadata.version("minutebook")
+    assert "version" not in BUILD["project"]
+
+
+def test_nothing_but_the_three_packages_and_the_front_door_is_installed() -> None:
+    """`demo`, `tests` and `benchmarks` would be anybody's modules of these names."""
+    assert BUILD["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == [*PACKAGES, "minutebook.py"]
+
+
+def test_the_packages_say_that_they_are_typed() -> None:
+    """PEP 561."""
+    assert all((CHECKOUT / name / "py.typed").is_file() for name in PACKAGES)
+
+
+def test_every_page_comes_with_the_package() -> None:
+    """The pages of docs/, their schema, and the two files of properties/ that production needs."""
+    included = BUILD["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    pages = {f"docs/{path.name}" for path in (CHECKOUT / "docs").iterdir() if path.is_file()}
+
+    assert set(included) == pages | {"properties/logback.xml", "properties/production.properties"}
+    assert all(Path(target).name == Path(source).name for source, target in included.items())
+    assert {f"docs/{name}.md" for name in shipped.page_names()} == {page for page in pages if page.endswith(".md")}
+
+
+def test_messages_name_no_file_that_is_not_installed() -> None:
+    """Who installed a wheel has neither docs/ nor properties/ nor make."""
+    places = re.compile(r"\b(docs/[a-z-]+\.md|properties/|requirements/|make setup)")
+    assert [(file, text) for file, text in texts() if places.search(text) and file != "minutebook.py"] == []
+
+
+def test_messages_name_pages_and_sections_that_exist() -> None:
+    """A next step that leads nowhere is none."""
+    named = [match.groups() for _, text in texts() for match in re.finditer(r"(?<!`)minutebook docs ([a-z-]+)", text)]
+    whole = [
+        match.groups()
+        for _, text in texts()
+        for match in re.finditer(r"`minutebook docs ([a-z-]+)(?: (\w+))?`", text)
+    ]
+    assert named
+    assert whole
+    assert {page for (page,) in named} <= set(shipped.page_names())
+    assert all(shipped.page(page, section) for page, section in whole)
+
+
+def test_a_section_ends_where_the_next_one_begins() -> None:
+    """With the sections below it."""
+    text = shipped.page("operations", "permissions")
+
+    assert text.startswith("## Permissions\n")
+    assert "kinesis:GetRecords" in text
+    assert "## Logs" not in text
+    assert "### StoreRefused" in shipped.page("runbook", "processor_failed")
+
+
+@pytest.mark.parametrize(("page", "section"), [("nonsense", None), ("operations", "nonsense"), ("../README", None)])
+def test_a_page_that_is_not_there(page: str, section: str | None) -> None:
+    """The next step names those that are."""
+    with pytest.raises(SettingsError, match=r"there is no page|has no section") as caught:
+        shipped.page(page, section)
+
+    assert "operations" in caught.value.next_step or "Permissions" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("absent", "pictures", "named"),
+    [
+        ({"pyspark", "pyarrow"}, False, "audit needs the extra `spark` (pyspark, pyarrow)"),
+        ({"pyarrow"}, False, "audit needs the extra `spark` (pyarrow)"),
+        ({"jinja2"}, True, "audit needs the extra `spark` (jinja2)"),
+        ({"jinja2"}, False, None),
+        (set[str](), True, None),
+    ],
+)
+def test_a_missing_extra_is_one_line(absent: set[str], *, pictures: bool, named: str | None) -> None:
+    """It names the extra, and has no second line."""
+
+    def find(name: str) -> object | None:
+        return None if name in absent else name
+
+    if named is None:
+        need_spark("audit", pictures=pictures, find=find)
+        return
+    with pytest.raises(SettingsError) as caught:
+        need_spark("audit", pictures=pictures, find=find)
+    assert str(caught.value) == f"{named}: pip install 'minutebook[spark]'"
+    assert caught.value.next_step == ""
+
+
+def test_init_prints_the_file_as_it_is() -> None:
+    """Byte by byte the file that the tests hold true."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("minutebook"), "init"], capture_output=True, check=True, timeout=60
+    )
+
+    assert done.stdout == (CHECKOUT / "properties" / "production.properties").read_bytes()
+
+
+def test_completion_is_offered() -> None:
+    """What the script of `--install-completion` asks, is answered."""
+    asked = {"_MINUTEBOOK_COMPLETE": "complete_bash", "COMP_WORDS": "minutebook com", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [Path(sys.executable).with_name("minutebook")],
+        env={**os.environ, **asked},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stdout.split()) == (0, ["compact"])
