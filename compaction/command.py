@@ -28,7 +28,7 @@ from compaction.inventory.inventory import list_day
 from compaction.inventory.owner import read_owned
 from compaction.job.context import AuditOptions, JobContext, Shuffled
 from compaction.job.request import AuditRequest, CompactRequest
-from compaction.job.scope import check_begun, is_settled, parse_so_far, scope_end
+from compaction.job.scope import is_settled, judged_scope, parse_so_far, scope_end
 from compaction.job.settings import JobSettings, load_job_settings
 from compaction.producers.day_before import look_back
 from compaction.publish.generation import DayFolder
@@ -240,8 +240,9 @@ def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -
 
 def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StorePrefix) -> None:
     """Print what a run would do; reads names only."""
-    check_begun(day, read_owned(context.archive, context.place.prefix, context.owner))
-    until_ms = scope_end(day, options.so_far_ms, context.clock.now_ms())
+    application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
+    until_ms = scope_end(day, options.so_far_ms, now_ms)
+    judged_scope(day, application, now_ms, until_ms)
     inventory = list_day(context.archive, day, context.place.prefix).until(until_ms)
     tasks = plan_tasks(single_groups(raw_objects(inventory)))
     publisher = Publisher(context.open(out.address), DayFolder(out.prefix, day))
@@ -253,7 +254,7 @@ def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StoreP
     is_same = pointer is not None and (pointer.generation, pointer.until) == (generation, until)
     stands = is_same and pointer is not None and publisher.intact(pointer, inventory.digest())
     action = "nothing to do" if stands else "would be rewritten"
-    if until is None and not is_settled(day, context.clock.now_ms()):
+    if until is None and not is_settled(day, now_ms):
         action = "would be held: it is not over"
     Console().print(
         f"{day}: {len(inventory.segments):,} segments, {inventory.size:,} bytes, {len(tasks)} task(s), "

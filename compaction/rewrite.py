@@ -10,7 +10,7 @@ from archive.format.minute import iso_time, minute_text
 from archive.store.places import StorePrefix
 from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
-from compaction.audit.again import evidence_digest, judge_again
+from compaction.audit.again import audit_digest, judge_again
 from compaction.audit.audit import Writing, examine, is_in_motion
 from compaction.audit.conclusion import DayResult, conclude
 from compaction.iceberg.commit import TableCommit, TableCommitter
@@ -18,7 +18,7 @@ from compaction.inventory.inventory import Inventory
 from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import is_expired
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.scope import check_begun, is_settled, scope_end
+from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.job.sight import Sight, look
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.publish.generation import Current, DayFolder, Judged, Manifest, Pointer, contradiction, files_of
@@ -69,9 +69,9 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
         SettingsError: the day ended before the archive begins, or so far nothing of it is to be judged.
         StoreError: the archive or the output.
     """
-    check_begun(day, read_owned(context.archive, context.place.prefix, context.owner))
-    now_ms = context.clock.now_ms()
+    application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
     until_ms = scope_end(day, options.audit.so_far_ms, now_ms)
+    judged_scope(day, application, now_ms, until_ms)
     if until_ms is None and not is_settled(day, now_ms):
         return Compacted("held", None, None, "unknown", reason=_NOT_OVER)
     run = _Run(context, out, day, options, until_ms)
@@ -182,7 +182,7 @@ class _Run:
         again = judge_again(self._context, view.sight, self._options.audit, before)
         if not is_last and is_in_motion(self._context, again.examined, self._options.audit):
             return None
-        key = self._folder.audit(view.generation, evidence_digest(again.examined, self._options.audit))
+        key = self._folder.audit(view.generation, audit_digest(again.examined, self._options.audit, again.audit))
         judged = Judged(again.audit.verdict, key)
         if (pointer.verdict, pointer.audit) != judged:
             self._publisher.put_audit(key, encode_audit(again.audit))
@@ -242,7 +242,7 @@ class _Run:
             rows=rows,
             inventory=view.inventory.digest(),
             verdict=audit.verdict,
-            audit=self._folder.audit(view.generation, evidence_digest(examined, options)),
+            audit=self._folder.audit(view.generation, audit_digest(examined, options, audit)),
             ends={shard.shard: shard.last for shard in audit.shards if shard.last is not None},
             writer=writer,
             written_at=self._context.now(),

@@ -8,7 +8,11 @@ one's `until` on. Any other begins a new interval, and what lies between the two
                                        no claim, another run, or too long after ... begins: UNDECIDED
                                        claim `unproven` or `lost` ................. begins: UNPROVEN, LOST
     a start, as start.json says ...... as above; `from` is the application's start, or `birth`
+    after <= last of the one before .. claim `proven`, `from` behind what it reaches  begins at its `from`: UNPROVEN
     anything else .................... whatever it claims .......................... begins: BROKEN_CHAIN, NOT_SEEN
+
+The fourth is a reader whose checkpoint was older than the archive, after a mark told that what lay behind it was
+trimmed: it has read on from that mark.
 """
 
 import enum
@@ -39,6 +43,7 @@ class Reason(enum.StrEnum):
     HASH_HOLE = "hash_hole", "no known shard holds these hash keys"
     RANGE_UNKNOWN = "range_unknown", "the hash keys of a shard are not known"
     SUCCESSION_UNKNOWN = "succession_unknown", "whether the shard has ended, and what came after it, is not known"
+    CIRCLE = "circle", "shards are named as their own ancestors, so nobody knows when they began and ended"
     NO_FRONTIER = "no_frontier", "no shard of the stream is known"
 
     meaning: str
@@ -73,13 +78,16 @@ class ChainView(NamedTuple):
 
     The links must go back to one whose minute begins two minutes before the scope or earlier, and forward to the
     scope's end. `begun_at` is the first position by start.json. `to_the_beginning`, `to_the_end`: nothing was left
-    unsearched on that side, so what is not there is missing.
+    unsearched on that side, so what is not there is missing. `unseen`: nobody looked far enough for what ends there.
+    `unread` are times of which some of the chain may have been expired, and nobody can tell what.
     """
 
     links: tuple[Link, ...] = ()
     begun_at: Position | None = None
     to_the_beginning: bool = False
     to_the_end: bool = False
+    unseen: frozenset[Position] = frozenset()
+    unread: tuple[Interval, ...] = ()
 
 
 class Node(NamedTuple):
@@ -143,6 +151,11 @@ class Chain:
         index = bisect_right(self._lasts, position) - 1
         return self.nodes[index] if index >= 0 and self._lasts[index] == position else None
 
+    def holds(self, position: Position) -> bool:
+        """Tell whether a link reaches over `position` and does not end there."""
+        index = bisect_right(self._lasts, position)
+        return index < len(self.nodes) and self.nodes[index].link.first <= position
+
     def next_after(self, position: Position | None) -> Link | None:
         """Return the first link that ends behind `position` (None: the chain's first)."""
         index = 0 if position is None else bisect_right(self._lasts, position)
@@ -152,7 +165,8 @@ class Chain:
     def begins_in_view(self) -> bool:
         """Tell whether nothing is archived before the first link that is known."""
         if not self.nodes:
-            return self._view.begun_at is None or (self._view.to_the_beginning and self._view.to_the_end)
+            is_searched = self._view.to_the_beginning and self._view.to_the_end and not self._view.unread
+            return self._view.begun_at is None or is_searched
         return self._is_start(self.nodes[0].link)
 
     @property
@@ -166,6 +180,7 @@ class Chain:
         before = not self.nodes or position < self.nodes[0].link.first
         behind = not self.nodes or position > self._lasts[-1]
         unsearched = (before and not self._view.to_the_beginning) or (behind and not self._view.to_the_end)
+        unsearched |= position in self._view.unseen or bool(self._view.unread)
         return Reason.NOT_SEEN if unsearched else Reason.BROKEN_CHAIN
 
     def _join(self, before: Node | None, link: Link) -> Node:
@@ -179,6 +194,11 @@ class Chain:
                 from_ms = until_ms
             return Node(link, min(max(from_ms, floor_ms), until_ms), until_ms, floor_ms, torn_ms)
         begins_ms = max(link.begins_ms, reached_ms)
+        if reason is Reason.UNPROVEN and link.from_ms is not None:
+            # All that arrived since lies behind both: what was trimmed between them is not in question.
+            until_ms = max(link.until_ms, link.from_ms)
+            self.doubts.append(Doubt(reason, Interval(reached_ms, link.from_ms), link.first))
+            return Node(link, link.from_ms, until_ms, link.from_ms, torn_ms)
         if link.kind is Kind.SEGMENT:
             self.doubts.append(Doubt(reason, Interval(reached_ms, begins_ms), link.first))
         is_torn = reason in {Reason.BROKEN_CHAIN, Reason.NOT_SEEN}
@@ -196,7 +216,11 @@ class Chain:
         goes_back = isinstance(link.after, ChainStart) or (before is not None and link.after <= before.link.last)
         if goes_back and link.claim in {Continuity.UNPROVEN, Continuity.LOST}:
             return Reason.LOST if link.claim is Continuity.LOST else Reason.UNPROVEN
+        if before is not None and _resumes(before, link):
+            return Reason.UNPROVEN
         is_seen = before is not None or self._view.to_the_beginning or isinstance(link.after, ChainStart)
+        between = Interval(before.until_ms if before else _ALWAYS, link.begins_ms)
+        is_seen &= not any(times.overlaps(between) for times in self._view.unread)
         return Reason.BROKEN_CHAIN if is_seen else Reason.NOT_SEEN
 
     @staticmethod
@@ -211,6 +235,12 @@ class Chain:
             return Reason.UNDECIDED
         # Its records cannot have been delivered before they arrived: so late, a segment must state its continuity.
         return None if link.until_ms - before.until_ms < SURELY_HELD_MS else Reason.UNDECIDED
+
+
+def _resumes(before: Node, link: Link) -> bool:
+    """Tell whether a link was read on from a mark, behind a checkpoint that was older than the chain's end."""
+    goes_back = isinstance(link.after, Position) and link.after <= before.link.last
+    return goes_back and link.from_ms is not None and link.from_ms >= before.until_ms
 
 
 def footed(chain: Chain, pieces: Sequence[Evidence]) -> tuple[list[Evidence], list[Doubt]]:
@@ -247,8 +277,10 @@ def _footing(chain: Chain, piece: Evidence, adopted: dict[Position | None, int])
         floor_ms = node.torn_ms if piece.kind is Kind.STREAM else node.floor_ms
     elif piece.position in adopted:
         floor_ms = adopted[piece.position]
-    else:
+    elif not chain.holds(piece.position):
         return chain.missing(piece.position), _ALWAYS
+    elif piece.continuity is Continuity.PROVEN:
+        return Reason.CONTRADICTED, _ALWAYS
     follower = chain.next_after(piece.position)
     # An audit compares what arrived before its scope's end: a record at that very time is behind it.
     until_ms = piece.interval.until_ms - (1 if piece.kind is Kind.STREAM else 0)

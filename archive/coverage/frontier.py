@@ -65,6 +65,8 @@ class _Descent:
         self._holes: list[tuple[HashRange, int]] = []
 
     def run(self) -> Frontier:
+        for circle in self._topology.circles:
+            self._doubts.append(Doubt(Reason.CIRCLE, Interval(self._begin_ms, FOREVER), shard_id=min(circle)))
         first = self._topology.first_shards
         if not first:
             self._doubts.append(Doubt(Reason.NO_FRONTIER, Interval(self._begin_ms, FOREVER)))

@@ -3,6 +3,9 @@
 A *first shard* is one none of whose parents is known to this application. On a stream that was resharded before,
 every shard names parents, so whether it names any decides nothing. What is neither a first shard nor descends from
 one ended before the application began.
+
+No shard descends from itself. Where the sources together say so, they are wrong about each step of that circle, and
+none of it is believed: a false parent would let a shard's time begin when it had gone by, a false child let it end.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,7 +45,7 @@ class Sources(NamedTuple):
 
 
 class Topology:
-    """The union of all sources."""
+    """The union of all sources. `circles` are shards that are named as their own ancestors, each set once."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -51,6 +54,7 @@ class Topology:
         self._children: dict[str, set[str]] = {}
         for row in (*(sources.first or ()), *sources.marked, *sources.leased, *(sources.listed or ())):
             self._add(row)
+        self.circles = self._open_circles()
         rows = (*sources.marked, *(sources.listed or ())) if sources.first is None else sources.first
         self._own = {row.shard_id for row in rows}
         self._listed = None if sources.listed is None else {row.shard_id for row in sources.listed}
@@ -107,6 +111,18 @@ class Topology:
         if self._listed is None:
             return None
         return shard_id not in self._listed
+
+    def _open_circles(self) -> list[frozenset[str]]:
+        """Forget who came from whom within each circle; return the circles."""
+        above = {shard: self.ancestors([shard]) for shard in self._parents}
+        own = sorted(shard for shard, found in above.items() if shard in found)
+        circles = {
+            shard: frozenset(other for other in above[shard] if shard in above.get(other, ())) for shard in own
+        }
+        for shard, circle in circles.items():
+            self._parents[shard] -= circle
+            self._children[shard] -= circle
+        return sorted(set(circles.values()), key=sorted)
 
     def _add(self, row: ShardRow) -> None:
         if row.hash_range is not None:

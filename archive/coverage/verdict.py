@@ -79,8 +79,9 @@ class Verdict(NamedTuple):
 def day_scope(day: Day, begin_ms: int, now_ms: int, *, so_far_ms: int | None = None) -> Interval | None:
     """Return what is judged of a day; None: nothing, because it ends before the application began, or lies ahead.
 
-    Of a day that is not over, `so_far_ms` says up to when it is judged (`SO_FAR_MARGIN_MS` ago, unless the user names
-    a time); without it the scope reaches to the day's end and cannot be covered yet.
+    The audit, `compact` and `expire` all ask here. `begin_ms` is the application's start. Of a day that is not over,
+    `so_far_ms` says up to when it is judged (`SO_FAR_MARGIN_MS` ago, unless the user names a time); without it the
+    scope reaches to the day's end and cannot be covered yet.
     """
     from_ms, until_ms = max(day.begin_ms, begin_ms), day.end_ms
     if so_far_ms is not None:

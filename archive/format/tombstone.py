@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from archive.errors import FormatError
-from archive.format.document import decode_document, encode_document
+from archive.format.document import RESTORE, decode_document, encode_document
 from archive.format.metadata import parse_predecessor
 from archive.format.position import Position
 
@@ -89,5 +89,11 @@ def encode_tombstone(tombstone: Tombstone) -> bytes:
 
 
 def decode_tombstone(body: bytes, key: str) -> Tombstone:
-    """Read an object's body; raises FormatError that names `key`."""
-    return decode_document(body, Tombstone, key)
+    """Read an object's body, positions and intervals included; raises FormatError that names `key`."""
+    tombstone = decode_document(body, Tombstone, key)
+    try:
+        for shard in tombstone.shards.values():
+            shard.check()
+    except FormatError as exc:
+        raise FormatError(f"{key}: {exc}", next_step=RESTORE) from exc
+    return tombstone

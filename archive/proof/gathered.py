@@ -20,11 +20,14 @@ from archive.coverage.intervals import Interval
 from archive.coverage.shard_coverage import ShardFacts
 from archive.coverage.topology import Topology
 from archive.format.metadata import Predecessor, parse_predecessor
+from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark
 from archive.proof.sources import Stream, sources_of
 from archive.proof.stated import Statements, StoredMark
 
+_BESIDE_MS: Final = 3 * MINUTE_MS
+"""Stamps step back: so far beside its day a segment may lie in its chain."""
 LOOKBACK_DAYS: Final = 14
 """How many days that hold something are searched before the scope."""
 
@@ -106,12 +109,17 @@ class Gathered:
         """Every shard that has a segment, a mark or a marker."""
         return {*self._statements.shards, *self.links, *self.marks}
 
-    def facts(self, shard_id: str, *, to_the_beginning: bool, to_the_end: bool) -> ShardFacts:
+    def facts(
+        self, shard_id: str, *, to_the_beginning: bool, to_the_end: bool, unseen: frozenset[Position]
+    ) -> ShardFacts:
         """Return what is known of a shard."""
         stated = self._statements.of(shard_id)
         links = sorted(self.links.get(shard_id, ()), key=lambda link: (link.first, link.last, link.until_ms))
         begun_at = stated.start.first_position() if stated.start else None
-        view = ChainView(tuple(links), begun_at, to_the_beginning=to_the_beginning, to_the_end=to_the_end)
+        unread = tuple(
+            Interval(day.begin_ms - _BESIDE_MS, day.end_ms + _BESIDE_MS) for day in self._statements.unread_days
+        )
+        view = ChainView(tuple(links), begun_at, to_the_beginning, to_the_end, unseen, unread)
         return ShardFacts(shard_id, view, tuple(self.pieces(shard_id)), stated.skips, stated.end_stored_ms)
 
     def pieces(self, shard_id: str) -> Iterator[Evidence]:

@@ -19,6 +19,7 @@ from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.read_mark import BIRTH, MarkKind, ReadMark
+from archive.proof.beside import put_before, stood_on
 from archive.proof.gathered import Asked, Gathered
 from archive.proof.names import Named, SegmentNames
 from archive.proof.stated import Problem, Statements, read_marks
@@ -62,11 +63,13 @@ class Search:
         self._look_beside()
         self._go_forward()
         self._go_back()
+        left = self._wants()
         return {
             shard_id: self._known.facts(
                 shard_id,
                 to_the_beginning=shard_id in self._to_the_beginning,
                 to_the_end=shard_id in self._to_the_end,
+                unseen=frozenset(() if shard_id in self._to_the_beginning else left.get(shard_id, ())),
             )
             for shard_id in sorted(self._known.known)
         }
@@ -142,6 +145,7 @@ class Search:
             high = max(name.first for name in near)
             chosen += [name for name in names if name in near or name.first < high]
         self._add(chosen)
+        self._add(stood_on(self._names, chosen, self._known.ends))
 
     def _lacking(self, day: Day) -> set[str]:
         """Return the shards that may have lived in the scope, and of which nothing yet reaches its end."""
@@ -200,7 +204,8 @@ class Search:
                 if name.shard_id in wants and name.minute * MINUTE_MS < self._scope.from_ms:
                     seen[name.shard_id].append(name)
             while wants:
-                self._add([name for shard_id, some in wants.items() for name in _nearest(seen[shard_id], some)])
+                nearest = [name for shard_id, some in wants.items() for name in _nearest(seen[shard_id], some)]
+                self._add([*nearest, *put_before(self._names, nearest, wants)])
                 left = self._wants()
                 if left == wants:
                     break
@@ -218,7 +223,9 @@ class Search:
                 wanted.add(head.after)
             for piece in self._known.pieces(shard_id):
                 is_before = head is None or (piece.position is not None and piece.position < head.first)
-                if piece.position is not None and is_before and piece.interval.overlaps(self._scope):
+                # What is not proven covers nothing, but names a segment all the same.
+                is_near = Interval(piece.from_ms, piece.until_ms).overlaps(self._scope)
+                if piece.position is not None and is_before and is_near:
                     wanted.add(piece.position)
             adopted = self._statements.of(shard_id).adopted
             wanted -= self._known.ends[shard_id] | ({adopted.adopted_position()} if adopted else set())

@@ -37,12 +37,16 @@ _SUFFIX = ".json"
 
 
 class Problem(NamedTuple):
-    """An object that cannot be believed: `is_foreign` when it should not be there at all."""
+    """An object that cannot be believed: `is_foreign` when it should not be there at all.
+
+    `expired` is the day whose tombstone it is.
+    """
 
     key: str
     shard_id: str | None
     why: str
     is_foreign: bool = False
+    expired: Day | None = None
 
     @property
     def name(self) -> str:
@@ -81,6 +85,11 @@ class Statements(NamedTuple):
     marks: Mapping[Day, tuple[StoredMark, ...]]
     rows: tuple[ListedObject, ...]
     problems: tuple[Problem, ...]
+
+    @property
+    def unread_days(self) -> tuple[Day, ...]:
+        """The expired days whose tombstone cannot be read: what they held may be anything."""
+        return tuple(problem.expired for problem in self.problems if problem.expired is not None)
 
     def of(self, shard_id: str) -> ShardStatements:
         """Return what is stored of a shard; empty when nothing is."""
@@ -151,12 +160,14 @@ def _fields(marker: _ShardMarker, stored_ms: int) -> dict[str, object]:
 def _start(body: bytes, key: str) -> StartMarker:
     start = decode_marker(body, StartMarker, key)
     start.first_position(), start.chain_start()
+    _check_kin(start.shard, start.parents)
     hash_range_of(start.starting_hash_key, start.ending_hash_key)
     return start
 
 
 def _opened(body: bytes, key: str) -> OpenedMarker:
     opened = decode_coverage_marker(body, OpenedMarker, key)
+    _check_kin(opened.shard, opened.parents)
     hash_range_of(opened.starting_hash_key, opened.ending_hash_key)
     return opened
 
@@ -168,7 +179,13 @@ def _adopted(body: bytes, key: str) -> AdoptedMarker:
 def _end(body: bytes, key: str) -> EndMarker:
     end = decode_marker(body, EndMarker, key)
     end.last_position()
+    _check_kin(end.shard, end.children)
     return end
+
+
+def _check_kin(shard_id: str, kin: Iterable[str]) -> None:
+    if shard_id in kin:
+        raise FormatError(f"{shard_id} is named as its own parent or child")
 
 
 _READERS: Mapping[str, Callable[[bytes, str], _ShardMarker]] = {
@@ -201,6 +218,7 @@ def _marker(store: RetryingStore, prefix: str, key: str) -> _ShardMarker | First
 def _first(body: bytes, key: str) -> FirstShards:
     first = decode_coverage_marker(body, FirstShards, key)
     for row in first.shards:
+        _check_kin(row.shard, row.parents)
         hash_range_of(row.starting_hash_key, row.ending_hash_key)
     return first
 
@@ -225,14 +243,12 @@ def _day_of(key: str) -> Day | None:
 
 
 def _tombstone(store: RetryingStore, key: str) -> Tombstone | Problem:
-    stored = store.get(key)
+    day, stored = _day_of(key), store.get(key)
     if stored is None:
-        return Problem(key, None, "it was listed and is gone")
+        return Problem(key, None, "it was listed and is gone", expired=day)
     try:
         tombstone = decode_tombstone(stored.body, key)
-        is_its_own = _day_of(key) == Day.parse(tombstone.day)
-        for shard in tombstone.shards.values():
-            shard.check()
+        is_its_own = day == Day.parse(tombstone.day)
     except (FormatError, SettingsError) as exc:
-        return Problem(key, None, str(exc))
-    return tombstone if is_its_own else Problem(key, None, f"it is the tombstone of {tombstone.day}")
+        return Problem(key, None, str(exc), expired=day)
+    return tombstone if is_its_own else Problem(key, None, f"it is the tombstone of {tombstone.day}", expired=day)

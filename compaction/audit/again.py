@@ -49,9 +49,23 @@ def judge_again(context: JobContext, sight: Sight, options: AuditOptions, before
     return Again(audit, examined)
 
 
-def evidence_digest(examined: Examined, options: AuditOptions) -> str:
-    """Return what an audit rests on as a name: the day's objects, the evidence, and how it was asked."""
-    parts = (examined.inventory.digest(), examined.coverage.digest, options.event_id or "")
+def audit_digest(examined: Examined, options: AuditOptions, audit: Audit) -> str:
+    """Return the name of an audit: what it rests on, how it was asked, and what it found.
+
+    What it found, too, because not all that a verdict rests on is evidence: KCL's checkpoint may name more than is
+    archived, and an object may be damaged under its old tag. Under the name of the evidence alone the first audit
+    stayed, and the pointer named one that gave another verdict.
+    """
+    found = [
+        (about.code, about.severity, about.shard, about.minute, about.keys, about.count) for about in audit.findings
+    ]
+    parts = (
+        examined.inventory.digest(),
+        examined.coverage.digest,
+        options.event_id or "",
+        audit.verdict,
+        repr(found),
+    )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 

@@ -1,10 +1,12 @@
 """The audit of one day: list it, read it, join it with its neighbours, and conclude."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from archive.errors import StoreError
 from archive.format.day import Day
+from archive.format.position import Position
 from archive.proof.stated import read_statements
 from archive.store.places import StorePrefix
 from compaction.audit.chains import join, known_spans
@@ -30,7 +32,7 @@ from compaction.inventory.owner import read_owned
 from compaction.inventory.segments import Fields
 from compaction.inventory.tombstones import expired_before, is_expired
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.scope import check_begun, scope_end
+from compaction.job.scope import judged_scope, scope_end
 from compaction.job.sight import Sight, look
 from compaction.producers.copies import CollectedIds, Copies, collect_ids, resolve
 from compaction.producers.day_before import DayBefore, look_back
@@ -80,9 +82,10 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
         SettingsError: the day ended before the archive begins, or so far nothing of it is to be judged.
     """
     prefix = context.place.prefix
-    until_ms = scope_end(day, options.so_far_ms, context.clock.now_ms())
+    now_ms = context.clock.now_ms()
+    until_ms = scope_end(day, options.so_far_ms, now_ms)
     try:
-        check_begun(day, read_owned(context.archive, prefix, context.owner))
+        judged_scope(day, read_owned(context.archive, prefix, context.owner), now_ms, until_ms)
         if is_expired(context.archive, prefix, day):
             return expired(context, day, options)
         for attempt in range(1, LOOKS + 1):
@@ -120,8 +123,27 @@ def _against_stream(context: JobContext, examined: Examined, options: AuditOptio
         check = AuditCheck(id="stream_readable", status="unknown", message="no stream was given")
         return StreamResult((), (check,), 0)
     markers = examined.evidence.markers
-    segments = examined.described.segments
-    return check_stream(context, context.stream(), examined.inventory, segments, markers, options.shard)
+    segments, ends = examined.described.segments, _passed_by_readers(examined)
+    return check_stream(context, context.stream(), examined.inventory, segments, markers, ends, options.shard)
+
+
+def _passed_by_readers(examined: Examined) -> dict[str, Position]:
+    """Return, by shard, the last position that its reader has passed: nothing up to there comes again.
+
+    By segments, wherever their day; by marks, which stand where nothing more was deliverable; and by the checkpoint.
+    """
+    facts = examined.coverage.judged.facts.shards
+    passed: dict[str, list[Position]] = defaultdict(list)
+    for shard_id, known in facts.items():
+        passed[shard_id] += [link.last for link in known.chain.links]
+        passed[shard_id] += [piece.position for piece in known.pieces if piece.position is not None]
+    for segment in examined.described.segments:
+        passed[segment.metadata.shard_id].append(segment.metadata.last)
+    for shard_id, links in examined.chains.neighbours.links.items():
+        passed[shard_id] += [link.metadata.last for link in links]
+    for shard_id, checkpoint in examined.evidence.checkpoints.items():
+        passed[shard_id].append(checkpoint)
+    return {shard_id: max(positions) for shard_id, positions in passed.items() if positions}
 
 
 def _with_stream(context: JobContext, examined: Examined, compared: StreamResult, options: AuditOptions) -> Examined:

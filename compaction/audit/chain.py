@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from archive.format.day import Day
 from archive.format.metadata import ChainStart
 from archive.format.minute import minute_text
 from archive.format.position import Position
@@ -117,6 +118,10 @@ class _Check:
     def _no_predecessor(self, link: Link, after: Position) -> None:
         if self._context.has_hole(None, link.metadata.first) or self._was_expired(after):
             return
+        unread = self._context.unread_between(None, link.metadata.minute)
+        if unread is not None:
+            self._may_be_expired(unread, link, [after, link.metadata.first])
+            return
         if self._context.reach.to_the_beginning:
             self._add(
                 Code.BROKEN_CHAIN,
@@ -156,6 +161,10 @@ class _Check:
         at_hole = self._context.has_hole(before.metadata.last, link.metadata.first)
         if at_hole or self._was_expired(link.metadata.after):
             return
+        unread = self._context.unread_between(before.metadata.minute, link.metadata.minute)
+        if unread is not None:
+            self._may_be_expired(unread, link, [before.metadata.last, link.metadata.first])
+            return
         self._add(
             Code.BROKEN_CHAIN,
             f"comes after {link.metadata.after}, and the segment before it ends at {before.metadata.last}: "
@@ -164,6 +173,13 @@ class _Check:
             [before.metadata.last, link.metadata.first],
             keys=[before.key, link.key],
         )
+
+    def _may_be_expired(self, day: Day, link: Link, positions: Sequence[Position]) -> None:
+        message = (
+            f"comes after {link.metadata.after}, which may have been expired with {day}: the tombstone of that day "
+            "cannot be read"
+        )
+        self._add(Code.MISSING_START, message, link, positions, unknown=True)
 
     def end(self) -> ChainResult:
         """Judge the end: a successor, the end marker or the checkpoint must name the tail."""

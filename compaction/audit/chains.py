@@ -48,7 +48,8 @@ def join(
             evidence.checkpoints.get(shard),
             neighbours.reach.get(shard, Reach(to_the_beginning=False, to_the_end=False)),
             holes=tuple(holes.get(shard, ())),
-            expired=evidence.expired.get(shard, ()),
+            expired=evidence.expired.runs.get(shard, ()),
+            unread=evidence.expired.unread,
         )
         results[shard] = check_chain(span, [*links, *outside], context)
     return Chains(results, neighbours)
@@ -102,7 +103,7 @@ def known_spans(described: Described, chains: Chains, evidence: Evidence) -> dic
         spans[segment.metadata.shard_id].append(span_of(segment.metadata))
     for shard_id, links in chains.neighbours.links.items():
         spans[shard_id] += [span_of(link.metadata) for link in links]
-    for shard_id, runs in evidence.expired.items():
+    for shard_id, runs in evidence.expired.runs.items():
         spans[shard_id] += [ArchivedSpan(run.first, run.last, None) for run in runs]
     return spans
 

@@ -8,7 +8,6 @@ import msgspec
 
 from archive.errors import StoreError
 from archive.format.day import Day
-from archive.format.markers import ApplicationRecord
 from archive.format.minute import iso_time
 from archive.store.published import RULES
 from compaction.audit.chains import Chains, shard_rows
@@ -17,9 +16,9 @@ from compaction.audit.evidence import Evidence
 from compaction.audit.lines import Rows, balance, check_lines, repeat_findings
 from compaction.inventory.inventory import Inventory
 from compaction.inventory.segments import Described
-from compaction.inventory.tombstones import key_of
+from compaction.inventory.tombstones import damage_of, key_of
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.scope import begins_ms, is_settled
+from compaction.job.scope import is_settled
 from compaction.job.sight import Sight
 from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.merging import Repeat
@@ -130,7 +129,7 @@ def conclude(
         audited_at=iso_time(now_ms),
         level=options.level,
         verdict=judge(findings, checks),
-        scope=_scope(context, inventory, options, examined.evidence.markers.application),
+        scope=_scope(context, inventory, options, examined.coverage.judged.facts.asked.scope.from_ms),
         equation=equation,
         shards=tuple(shard_rows(examined.described, examined.chains)),
         checks=tuple(checks),
@@ -162,14 +161,17 @@ def expired(context: JobContext, day: Day, options: AuditOptions) -> DayResult:
 
     What was published of it was judged before; to repeat that verdict would prove nothing.
     """
-    key = key_of(context.place.prefix, day)
+    prefix = context.place.prefix
+    key, damage = key_of(prefix, day), damage_of(context.archive, prefix, day)
     message = (
         "the raw segments of the day were expired: nothing is left to judge; "
         "its verdict was given when it was published"
     )
-    found = finding(Code.EXPIRED_DAY, message, severity="unknown", keys=[key])
+    found = [finding(Code.EXPIRED_DAY, message, severity="unknown", keys=[key])]
+    if damage is not None:
+        found.append(finding(Code.UNREADABLE_OBJECT, damage, severity="unknown", keys=[key]))
     check = AuditCheck(id=Code.EXPIRED_DAY.value, status="unknown", message=message)
-    return _unjudged(context, day, options, _reproducible(found, day, options), check=check)
+    return _unjudged(context, day, options, *(_reproducible(one, day, options) for one in found), check=check)
 
 
 def _unjudged(
@@ -183,7 +185,7 @@ def _unjudged(
         audited_at=context.now(),
         level=options.level,
         verdict="unknown",
-        scope=_scope(context, inventory, options, None),
+        scope=_scope(context, inventory, options, day.begin_ms),
         equation=Equation(raw=0, unique=0, duplicates=0, rejected=0, compacted=None, removed=0, balanced=True),
         shards=(),
         checks=(check,),
@@ -206,9 +208,7 @@ def _unfinished(inventory: Inventory, now_ms: int) -> list[AuditCheck]:
     return [AuditCheck(id="day_is_over", status="unknown", message=message)]
 
 
-def _scope(
-    context: JobContext, inventory: Inventory, options: AuditOptions, application: ApplicationRecord | None
-) -> Scope:
+def _scope(context: JobContext, inventory: Inventory, options: AuditOptions, begin_ms: int) -> Scope:
     return Scope(
         stream=options.stream,
         application=options.application,
@@ -219,7 +219,7 @@ def _scope(
         bytes=inventory.size,
         inventory=inventory.digest(),
         generation=None,
-        begins=iso_time(max(inventory.day.begin_ms, begins_ms(application) or 0)),
+        begins=iso_time(begin_ms),
         until=iso_time(inventory.end_ms),
     )
 

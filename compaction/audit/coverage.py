@@ -29,7 +29,7 @@ from archive.proof.gathered import Asked
 from archive.proof.reading import Facts, Judged, judge_facts, read_facts
 from compaction.inventory.segments import Described
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.scope import begins_ms
+from compaction.job.scope import begins_ms, judged_scope
 from compaction.job.sight import Sight
 from compaction.verdict.findings import Code, Finding, Severity, finding
 
@@ -58,11 +58,12 @@ def judge_coverage(
     """Judge the scope. `known` is what was found of its objects by themselves and of their links.
 
     Raises:
+        SettingsError: nothing of the day is to be judged.
         StoreUnavailable, StoreRefused: the store.
     """
-    begin_ms = begins_ms(sight.markers.application) or 0
-    scope = Interval(max(sight.inventory.day.begin_ms, begin_ms), sight.inventory.end_ms)
-    asked = Asked(scope, begin_ms, context.clock.now_ms(), sight.stream, options.lookback_days)
+    application, inventory, now_ms = sight.markers.application, sight.inventory, context.clock.now_ms()
+    scope = judged_scope(inventory.day, application, now_ms, inventory.until_ms)
+    asked = Asked(scope, begins_ms(application), now_ms, sight.stream, options.lookback_days)
     links: dict[str, list[Link]] = defaultdict(list)
     for segment in described.segments:
         links[segment.metadata.shard_id].append(segment_link(segment.metadata, segment.row.last_modified_ms))
@@ -175,7 +176,7 @@ def _doubt_findings(verdict: Verdict, told: set[str]) -> list[Finding]:
     """
     found = {}
     for doubt in verdict.doubts:
-        if doubt.shard_id in told:
+        if doubt.shard_id in told and doubt.reason is not Reason.CIRCLE:
             continue
         interval = verdict.inside(doubt.interval)
         code, severity = _code([doubt.reason], is_end=False)

@@ -1,13 +1,17 @@
 """What chains are judged by: what is known besides the segments, and what is concluded. Values only."""
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+from archive.format.day import Day
 from archive.format.position import Position, SequenceRange
 from compaction.inventory.neighbours import Reach
 from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
+from compaction.inventory.tombstones import ExpiredBefore
 from compaction.verdict.findings import Finding
 
+_BESIDE_MINUTES: Final = 3
+"""Stamps step back: so far beside its day a segment may lie in its chain."""
 StartProof = Literal["start.json", "link", "tombstone", ""]
 """What proves the start of a shard's day; '' when nothing does."""
 EndProof = Literal["successor", "end.json", "checkpoint", "not begun", ""]
@@ -15,11 +19,11 @@ EndProof = Literal["successor", "end.json", "checkpoint", "not begun", ""]
 
 
 class Evidence(NamedTuple):
-    """What is asked besides the day's objects. `expired` holds, by shard, what tombstones of earlier days cover."""
+    """What is asked besides the day's objects. `expired` is what tombstones of earlier days cover."""
 
     markers: ArchiveMarkers
     checkpoints: Mapping[str, Position]
-    expired: Mapping[str, tuple[SequenceRange, ...]] = {}
+    expired: ExpiredBefore = ExpiredBefore()
 
 
 class ShardProof(NamedTuple):
@@ -41,7 +45,8 @@ class ShardContext(NamedTuple):
 
     `checkpoint` is KCL's, read before anything was listed. `holes` are the first positions of objects that are
     reported by themselves and have no metadata to link: what they should join is not reported a second time.
-    `expired` are the runs of days before this one whose segments were deleted on purpose, by their tombstones.
+    `expired` are the runs of days before this one whose segments were deleted on purpose, by their tombstones, and
+    `unread` those of these days whose tombstone cannot be read.
     """
 
     shard_id: str
@@ -50,6 +55,15 @@ class ShardContext(NamedTuple):
     reach: Reach
     holes: tuple[Position, ...] = ()
     expired: tuple[SequenceRange, ...] = ()
+    unread: tuple[Day, ...] = ()
+
+    def unread_between(self, low: int | None, high: int) -> Day | None:
+        """Return a day that lies between two minutes, and whose tombstone cannot be read; None: no bound."""
+        for day in self.unread:
+            begin, end = day.first_minute - _BESIDE_MINUTES, day.shift(1).first_minute + _BESIDE_MINUTES
+            if begin <= high and (low is None or low < end):
+                return day
+        return None
 
     def has_hole(self, low: Position | None, high: Position | None) -> bool:
         """Tell whether a hole lies between two positions; None: no bound on that side."""

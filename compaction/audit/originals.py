@@ -109,7 +109,6 @@ class Originals:
         """Return the fate of each original.
 
         Raises:
-            FormatError: a tombstone does not parse.
             StoreUnavailable, StoreRefused: the store.
         """
         left = self._unsettled(wanted)

@@ -24,22 +24,32 @@ class Archived(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What can be judged: the archive is compared from `since_ms` on, the stream up to `until_ms`.
+    """What can be judged: the archive is compared from `since_ms` on, the stream up to where the archive has come.
 
-    Before `since_ms` records have left the stream. Records that arrived at or after `until_ms` and lie behind the
-    shard's last segment may just not be archived yet.
+    Before `since_ms` records have left the stream. `end` is the last position that the shard's reader has passed, by
+    anything that is stored (None: nothing is): what lies behind it, however old, is still to be delivered. Once the
+    shard was read to its end (`is_ended`) nothing is.
     """
 
     since_ms: int
-    until_ms: int
+    end: Position | None
+    is_ended: bool = False
+
+    def is_to_come(self, position: Position) -> bool:
+        """Tell whether a record may yet be archived."""
+        return not self.is_ended and (self.end is None or position > self.end)
 
 
 class Comparison(NamedTuple):
-    """What the comparison of one shard found. `young` counts records too young to be judged."""
+    """What the comparison of one shard found.
+
+    `to_come` counts records behind the archive's end, of which the oldest arrived at `to_come_since_ms`.
+    """
 
     findings: tuple[Finding, ...]
     compared: int
-    young: int
+    to_come: int
+    to_come_since_ms: int | None = None
 
 
 class _Tally:
@@ -87,9 +97,9 @@ def compare_shard(
     extra = _Tally(Code.NOT_IN_STREAM, "the archive holds records that the stream does not")
     altered = _Tally(Code.NOT_IN_STREAM, "the archive holds other bytes than the stream at these positions")
     waiting = deque(sorted(segments, key=lambda segment: segment.metadata.first))
-    tail = max((segment.metadata.last for segment in segments), default=None)
     held: dict[Position, tuple[Archived, Segment]] = {}
-    compared = young = 0
+    compared = to_come = 0
+    since_ms: int | None = None
 
     def settle(before: Position | None) -> None:
         """Count what the archive holds before a position and the stream has not shown."""
@@ -106,8 +116,9 @@ def compare_shard(
         compared += 1
         found = held.pop(sent.position, None)
         if found is None:
-            if sent.arrival_ms >= bounds.until_ms and (tail is None or sent.position > tail):
-                young += 1
+            if bounds.is_to_come(sent.position):
+                to_come += 1
+                since_ms = sent.arrival_ms if since_ms is None else min(since_ms, sent.arrival_ms)
             else:
                 missing.add(minute_of(sent.arrival_ms), sent.position)
         elif (found[0].partition_key, found[0].data) != (sent.partition_key, sent.data):
@@ -116,4 +127,4 @@ def compare_shard(
         held |= {record.position: (record, segment) for record in read(segment)}
     settle(None)
     findings = [found for tally in (missing, extra, altered) for found in tally.findings(shard_id)]
-    return Comparison(tuple(findings), compared, young)
+    return Comparison(tuple(findings), compared, to_come, since_ms)

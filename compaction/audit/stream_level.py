@@ -1,7 +1,11 @@
 """Level `stream`: read Kinesis again and compare it with the archive, shard by shard.
 
 What cannot be compared is said, never passed over: records that have left the stream, shards that it no longer lists,
-and records that are too young to be archived.
+and records that are not archived yet. A record that the stream holds and the archive does not is
+
+    at or before the position that the shard's reader has passed .. missing_in_archive, a defect: nobody brings it
+    behind that, of a shard that was read to its end .............. the same
+    behind that, however old it is ............................... unknown: a consumer that lags will still bring it
 """
 
 from collections import defaultdict
@@ -11,6 +15,8 @@ from typing import Final, NamedTuple
 from archive.errors import FormatError, StreamRefused, StreamUnavailable
 from archive.format.keys import duplicates_key
 from archive.format.markers import ApplicationRecord, StartMarker
+from archive.format.minute import iso_time
+from archive.format.position import Position
 from archive.format.record import Record, decode_dropped_line, decode_line
 from archive.format.segment import inflate
 from archive.retry import until_known
@@ -26,8 +32,6 @@ from compaction.stream.kinesis import ReadLog, Sent, StreamFacts, StreamReader
 from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Finding
 
-ARCHIVED_WITHIN_MS: Final = 20 * 60_000
-"""How old a record is before it must be archived: `maxSegmentAgeSeconds` and a restart."""
 _SHARDS_AT_ONCE: Final = 8
 
 
@@ -46,17 +50,20 @@ def check_stream(
     inventory: Inventory,
     segments: Sequence[Segment],
     markers: ArchiveMarkers,
+    ends: Mapping[str, Position],
     only: str | None,
 ) -> StreamResult:
-    """Compare a day with the stream; a stream that cannot be read leaves its checks unknown."""
-    listed_ms = context.clock.now_ms()
+    """Compare a day with the stream; a stream that cannot be read leaves its checks unknown.
+
+    `ends` is the last position of each shard that its reader has passed, by what was read before the stream is asked.
+    """
     try:
         facts = reader.describe()
         stranger = _stranger(markers.application, facts)
         if stranger:
             return StreamResult((), (AuditCheck(id="stream_identity", status="unknown", message=stranger),), 0)
         shards = [shard for shard in facts.shards if only in {None, shard}]
-        work = _Work(context.archive, reader, inventory, segments, markers, facts=facts, listed_ms=listed_ms)
+        work = _Work(context.archive, reader, inventory, segments, markers, facts=facts, ends=ends)
         compared = in_parallel(work.compare, shards, _SHARDS_AT_ONCE)
     except (StreamRefused, StreamUnavailable) as exc:
         return StreamResult((), (AuditCheck(id="stream_readable", status="unknown", message=str(exc)),), 0)
@@ -85,7 +92,7 @@ class _Work:
         markers: ArchiveMarkers,
         *,
         facts: StreamFacts,
-        listed_ms: int,
+        ends: Mapping[str, Position],
     ) -> None:
         self._storage = storage
         self._reader = reader
@@ -93,7 +100,7 @@ class _Work:
         self._shards = markers.shards
         self._application = markers.application
         self._facts = facts
-        self._listed_ms = listed_ms
+        self._ends = ends
         self.logs: dict[str, ReadLog] = defaultdict(ReadLog)
         self._segments: dict[str, list[Segment]] = defaultdict(list)
         for segment in segments:
@@ -108,10 +115,11 @@ class _Work:
     def compare(self, shard_id: str) -> Comparison:
         day = self._inventory.day
         since_ms = self._facts.oldest_ms + 60_000 if self._is_trimmed else 0
-        bounds = Bounds(since_ms, self._listed_ms - ARCHIVED_WITHIN_MS)
+        markers = self._shards.get(shard_id, ShardMarkers())
+        bounds = Bounds(since_ms, self._ends.get(shard_id), is_ended=markers.end is not None)
         log = self.logs[shard_id]
         sent = self._reader.read(shard_id, max(day.begin_ms, since_ms), self._inventory.end_ms, log)
-        promised = self._promised(self._shards.get(shard_id, ShardMarkers()).start, sent)
+        promised = self._promised(markers.start, sent)
         return compare_shard(shard_id, self._segments.get(shard_id, []), self._read, promised, bounds)
 
     def checks(self, shards: Sequence[str], compared: Sequence[Comparison]) -> list[AuditCheck]:
@@ -124,9 +132,13 @@ class _Work:
         if gone:
             message = f"the stream no longer lists {', '.join(gone[:5])}"
             checks.append(AuditCheck(id="stream_shards", status="unknown", message=message))
-        young = sum(comparison.young for comparison in compared)
-        if young:
-            message = f"{young} record(s) behind the archive's end are too young to be judged"
+        behind = {shard: one for shard, one in zip(shards, compared, strict=True) if one.to_come}
+        if behind:
+            oldest_ms = min(one.to_come_since_ms or 0 for one in behind.values())
+            message = (
+                f"{sum(one.to_come for one in behind.values())} record(s) behind the archive's end, the oldest of "
+                f"{iso_time(oldest_ms)}, are not archived yet: {', '.join(list(behind)[:5])}"
+            )
             checks.append(AuditCheck(id="stream_tail", status="unknown", message=message))
         total = sum(comparison.compared for comparison in compared)
         message = f"{total} records of {len(shards)} shards were read from the stream and compared"

@@ -25,7 +25,7 @@ def stream_mark(
     facts: ShardFacts, scope: Interval, compared: Comparison, read: ReadLog, *, writer: str
 ) -> ReadMark | None:
     """Return the mark of one shard; None where the comparison proves nothing."""
-    if compared.findings or compared.young or read.asked_ms is None or read.answered_ms is None:
+    if compared.findings or compared.to_come or read.asked_ms is None or read.answered_ms is None:
         return None
     from_ms = read.answered_ms - SURELY_HELD_MS
     if read.oldest_ms is not None:

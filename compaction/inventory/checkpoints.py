@@ -21,12 +21,26 @@ if TYPE_CHECKING:
 class Checkpoints(NamedTuple):
     """Checkpoints by shard (only those that are positions), and what the table's rows say of shards.
 
-    `error` says why the table could not be read.
+    `error` says why the table could not be read, or is not believed. `application` is whose table it is.
     """
 
     by_shard: Mapping[str, Position]
     error: str = ""
     rows: tuple[ShardRow, ...] = ()
+    application: str = ""
+
+    def believed(self, begun_by: str) -> "Checkpoints":
+        """Return what of it counts for an archive that an application has begun.
+
+        Another application's table tells how far that one is, mostly in an archive of its own: what it names and
+        this one lacks is not missing.
+        """
+        if begun_by == self.application or not self.application:
+            return self
+        why = (
+            f"the archive was begun by the application {begun_by}: the lease table of {self.application} is not asked"
+        )
+        return Checkpoints({}, why)
 
 
 def read_checkpoints(client: "DynamoDBClient", table: str) -> Checkpoints:
@@ -44,7 +58,7 @@ def read_checkpoints(client: "DynamoDBClient", table: str) -> Checkpoints:
                 found |= _checkpoint(row)
                 rows += _shard(row)
             if "LastEvaluatedKey" not in answer:
-                return Checkpoints(found, rows=tuple(rows))
+                return Checkpoints(found, rows=tuple(rows), application=table)
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
     except (ClientError, BotoCoreError) as exc:
         return Checkpoints({}, f"the lease table {table} cannot be read: {exc}")

@@ -10,7 +10,7 @@ from archive.format.keys import application_key
 from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
 from archive.proof.stated import Problem, Statements, read_statements
 from archive.store.retrying import RetryingStorage
-from compaction.verdict.findings import Code, Finding, finding
+from compaction.verdict.findings import Code, Finding, Severity, finding
 
 
 class ShardMarkers(NamedTuple):
@@ -82,4 +82,6 @@ def _application(storage: RetryingStorage, prefix: str) -> ApplicationRecord | F
 
 def _finding(problem: Problem) -> Finding:
     code = Code.FOREIGN_OBJECT if problem.is_foreign else Code.UNREADABLE_OBJECT
-    return finding(code, problem.why, shard=problem.shard_id, keys=[problem.key])
+    # Without its tombstone an expired day proves nothing for the days around it: those say so themselves.
+    severity: Severity = "defect" if problem.expired is None else "warning"
+    return finding(code, problem.why, severity=severity, shard=problem.shard_id, keys=[problem.key])

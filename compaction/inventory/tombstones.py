@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
@@ -29,11 +30,17 @@ def key_of(prefix: str, day: Day) -> str:
     return tombstone_key(prefix, dt.date.fromisoformat(str(day)))
 
 
-def expired_before(storage: RetryingStorage, prefix: str, day: Day) -> dict[str, tuple[SequenceRange, ...]]:
-    """Return, by shard, the runs that the newest tombstones before the day cover.
+class ExpiredBefore(NamedTuple):
+    """By shard, the runs that tombstones cover; `unread` are the days whose tombstone cannot be read."""
+
+    runs: Mapping[str, tuple[SequenceRange, ...]] = {}
+    unread: tuple[Day, ...] = ()
+
+
+def expired_before(storage: RetryingStorage, prefix: str, day: Day) -> ExpiredBefore:
+    """Return what the newest tombstones before the day cover.
 
     Raises:
-        FormatError: a tombstone does not parse.
         StoreUnavailable, StoreRefused: the store.
     """
     folder = f"{prefix}{FOLDER}"
@@ -42,12 +49,23 @@ def expired_before(storage: RetryingStorage, prefix: str, day: Day) -> dict[str,
     earlier = sorted(key for key in keys if key < today)[-NEWEST:]
 
     runs: dict[str, list[SequenceRange]] = defaultdict(list)
-    for tombstone in in_parallel(lambda key: _read(storage, key), earlier):
+    found = in_parallel(lambda key: _read(storage, key), earlier)
+    unread = [key for key, tombstone in zip(earlier, found, strict=True) if isinstance(tombstone, FormatError)]
+    for tombstone in (one for one in found if isinstance(one, Tombstone)):
         for shard_id, shard in tombstone.shards.items():
             runs[shard_id] += [
                 SequenceRange(Position.parse(run.first), Position.parse(run.last)) for run in shard.runs
             ]
-    return {shard_id: tuple(found) for shard_id, found in runs.items()}
+    return ExpiredBefore(
+        {shard_id: tuple(found) for shard_id, found in runs.items()},
+        tuple(Day.parse(key[len(folder) : -5]) for key in unread),
+    )
+
+
+def damage_of(storage: RetryingStorage, prefix: str, day: Day) -> str | None:
+    """Return why the day's tombstone cannot be read; None when it can."""
+    found = _read(storage, key_of(prefix, day))
+    return str(found) if isinstance(found, FormatError) else None
 
 
 class ExpiredRun(NamedTuple):
@@ -72,8 +90,10 @@ class ExpiredDays:
         return self._keys.keys()
 
     def runs(self, day: Day) -> dict[str, list[ExpiredRun]]:
-        """Return what a day held, by shard. Raises FormatError when its tombstone does not parse."""
+        """Return what a day held, by shard; nothing where its tombstone cannot be read."""
         tombstone = _read(self._storage, self._keys[day])
+        if isinstance(tombstone, FormatError):
+            return {}
         return {
             shard_id: [
                 ExpiredRun(Position.parse(run.first), Position.parse(run.last), parse_predecessor(run.after))
@@ -83,8 +103,12 @@ class ExpiredDays:
         }
 
 
-def _read(storage: RetryingStorage, key: str) -> Tombstone:
+def _read(storage: RetryingStorage, key: str) -> Tombstone | FormatError:
+    """Return a tombstone, or what is wrong with it: other days are judged without it."""
     stored = storage.get(key)
     if stored is None:
-        raise FormatError(f"{key} was listed and is gone", next_step="find out who deletes objects there")
-    return decode_tombstone(stored.body, key)
+        return FormatError(f"{key} was listed and is gone", next_step="find out who deletes objects there")
+    try:
+        return decode_tombstone(stored.body, key)
+    except FormatError as exc:
+        return exc

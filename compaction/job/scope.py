@@ -13,7 +13,8 @@ is judged earlier lacks records that nobody can know of.
 import datetime as dt
 from typing import Final
 
-from archive.coverage.verdict import SO_FAR_MARGIN_MS
+from archive.coverage.intervals import Interval
+from archive.coverage.verdict import SO_FAR_MARGIN_MS, day_scope
 from archive.errors import SettingsError
 from archive.format.day import Day
 from archive.format.markers import ApplicationRecord
@@ -28,19 +29,34 @@ def is_settled(day: Day, now_ms: int) -> bool:
     return now_ms >= day.end_ms + SETTLED_MS
 
 
-def begins_ms(application: ApplicationRecord | None) -> int | None:
-    """Return when the application began: its start, or the stream's creation where that is the oldest record."""
-    return None if application is None else application.begin_ms
+def begins_ms(application: ApplicationRecord | None) -> int:
+    """Return when the application began: its start, or the stream's creation where that is the oldest record.
+
+    0 where no record says so: whatever there is is judged.
+    """
+    return 0 if application is None else application.begin_ms
 
 
-def check_begun(day: Day, application: ApplicationRecord | None) -> None:
-    """Raise SettingsError for a day that ended before the application began: nobody archived it, nobody was to."""
+def judged_scope(
+    day: Day, application: ApplicationRecord | None, now_ms: int, until_ms: int | None = None
+) -> Interval:
+    """Return what is judged of a day, of which only what came before `until_ms` where that is given.
+
+    Raises:
+        SettingsError: nothing. It ended before the application began, so nobody archived it and nobody was to; or it
+            lies in the future.
+    """
     begin_ms = begins_ms(application)
-    if begin_ms is not None and day.end_ms <= begin_ms:
-        raise SettingsError(
-            f"{day} ended before this archive begins, at {iso_time(begin_ms)}",
-            next_step="name a day of the archive; earlier records were never to be in it",
-        )
+    scope = day_scope(day, begin_ms, now_ms, so_far_ms=until_ms)
+    if scope is not None:
+        return scope
+    if day.begin_ms > now_ms:
+        raise SettingsError(f"{day} lies in the future", next_step="name a day that has begun")
+    what = str(day) if until_ms is None else f"the part of {day} up to {iso_time(until_ms)}"
+    raise SettingsError(
+        f"{what} ended before this archive begins, at {iso_time(begin_ms)}",
+        next_step="name a day of the archive; earlier records were never to be in it",
+    )
 
 
 def parse_so_far(text: str | None, now_ms: int) -> int | None:

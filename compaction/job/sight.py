@@ -40,6 +40,8 @@ def look(context: JobContext, day: Day, until_ms: int | None, shard: str | None 
     last = day_of_ms(day.end_ms if until_ms is None else until_ms)
     days = [day] if last == day else [day, last]
     markers = read_markers(context.archive, prefix, days)
+    if markers.application is not None:
+        checkpoints = checkpoints.believed(markers.application.application)
     stream, checks = _stream(context, checkpoints, markers)
     inventory = list_day(context.archive, day, prefix).until(until_ms).only(shard)
     return Sight(checkpoints, markers.only(shard), inventory, stream, checks)

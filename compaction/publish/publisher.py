@@ -2,7 +2,7 @@ r"""Publishing a day: generation, manifest, pointer, symlink manifest.
 
     part files      dt=D/_gen-G/part-*.parquet    written by tasks; invisible to whoever follows the pointer
     inventory       dt=D/_manifest/G-W.inventory.jsonl.gz   what G was made from
-    audit           dt=D/_manifest/G-E.audit.json   what was found, by the evidence E
+    audit           dt=D/_manifest/G-E.audit.json   what was found, and by which evidence: E
     manifest        dt=D/_manifest/G-W.json       If-None-Match:*   names the files that run W wrote of G
     pointer         dt=D/_current.json            If-Match          the one write that changes what readers see
     symlinks        _symlinks/dt=D/manifest       If-Match          the pointer again, as Hive and Athena read it
@@ -133,7 +133,7 @@ class Publisher:
         self.storage.put_if_absent(inventory_beside(manifest_key), body, content_type="application/gzip")
 
     def put_audit(self, key: str, body: bytes) -> None:
-        """Store an audit; the first one that was given on the same evidence stays."""
+        """Store an audit; the first one that found the same by the same evidence stays."""
         self.storage.put_if_absent(key, body)
 
     def audit(self, pointer: Pointer) -> bytes | None:

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
+from archive.errors import FormatError
 from archive.format.day import MINUTES_A_DAY
 from archive.format.keys import SegmentKey, segment_key
 from archive.format.metadata import SegmentMetadata
@@ -39,11 +40,14 @@ class ChainEnd(NamedTuple):
     """The last segments of one shard's chain, in order, the tail last; at least one.
 
     `holes` are the positions after which a segment is missing: the next one that is there names another predecessor.
+    `unread` are tombstones that cannot be read, and may tell that what is missing was expired: no hole that reading
+    again could fill, for a day is expired when the stream has long trimmed it.
     """
 
     keys: tuple[str, ...]
     segments: tuple[SegmentMetadata, ...]
     holes: tuple[Position, ...]
+    unread: tuple[str, ...] = ()
 
     @property
     def tail(self) -> SegmentMetadata:
@@ -113,30 +117,39 @@ def read_end(store: RetryingStore, prefix: str, keys: list[SegmentKey]) -> Chain
     """Read the segments of one chain's end and check their links; raises as `find_ends` does."""
     names = tuple(segment_key(prefix, key.shard_id, key.minute, key.first) for key in keys)
     segments = tuple(stored_segment(store, prefix, name) for name in names)
-    holes = tuple(
-        before.last
-        for before, after in itertools.pairwise(segments)
+    holes, unread = [], set()
+    for before, after in itertools.pairwise(segments):
         # A doubtful continuity was known and recorded by the writer: nothing that can be mended by going back.
-        if after.after != before.last and not after.is_doubtful and not _is_expired(store, prefix, before, after)
-    )
-    return ChainEnd(names, segments, holes)
+        if after.after == before.last or after.is_doubtful:
+            continue
+        is_expired, damaged = _is_expired(store, prefix, before, after)
+        unread |= damaged
+        if not is_expired and not damaged:
+            holes.append(before.last)
+    return ChainEnd(names, segments, tuple(holes), tuple(sorted(unread)))
 
 
-def _is_expired(store: RetryingStore, prefix: str, before: SegmentMetadata, after: SegmentMetadata) -> bool:
-    """Tell whether what `after` names as its predecessor was expired on purpose: the tombstones around know it.
+def _is_expired(
+    store: RetryingStore, prefix: str, before: SegmentMetadata, after: SegmentMetadata
+) -> tuple[bool, set[str]]:
+    """Tell whether what `after` names as its predecessor was expired on purpose, and which tombstones cannot be read.
 
-    Also those of the days beside: arrival times may step back over midnight, and the segment between two of one day
-    then lies in another.
+    The tombstones around know it, also those of the days beside: arrival times may step back over midnight, and the
+    segment between two of one day then lies in another.
     """
     if not isinstance(after.after, Position):
-        return False
+        return False, set()
+    damaged: set[str] = set()
     days = sorted(_EPOCH.date() + timedelta(days=segment.minute // MINUTES_A_DAY) for segment in (before, after))
     low, high = (tombstone_key(prefix, day) for day in (days[0] - timedelta(days=1), days[1] + timedelta(days=1)))
     for key in (key for key in store.keys(f"{prefix}{FOLDER}") if low <= key <= high):
         found = store.get(key)
-        if found and decode_tombstone(found.body, key).covers(after.shard_id, after.after):
-            return True
-    return False
+        try:
+            if found and decode_tombstone(found.body, key).covers(after.shard_id, after.after):
+                return True, set()
+        except FormatError:
+            damaged.add(key)
+    return False, damaged
 
 
 def _first(segment: SegmentKey) -> Position:

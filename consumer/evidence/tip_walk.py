@@ -8,7 +8,7 @@ the position lies in counts as behind it, so a walk that begins at the position 
 import enum
 from typing import Literal, NamedTuple
 
-from archive.format.aggregate import EVERY_HASH_KEY, Fault, HashRange, deaggregate
+from archive.format.aggregate import EVERY_HASH_KEY, Delivery, Fault, HashRange, deaggregate
 from archive.format.position import Position
 from consumer.stream.port import Answer, HeldRecord, ShardInfo
 
@@ -74,8 +74,13 @@ class TipWalk:
         delivery = deaggregate(record.partition_key, record.data, self._hash_range)
         delivered = len(delivery.delivered)
         if delivery.withheld or not delivered:
-            self.withheld.append(Withheld(record, delivered, _REASONS[delivery.fault]))
+            self.withheld.append(withheld_of(record, delivery))
         return delivered > archived + 1
+
+
+def withheld_of(record: HeldRecord, delivery: Delivery) -> Withheld:
+    """Say what KCL withholds of a record, and why."""
+    return Withheld(record, len(delivery.delivered), _REASONS[delivery.fault])
 
 
 def shard_hash_range(info: ShardInfo | None) -> HashRange:

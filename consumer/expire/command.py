@@ -12,7 +12,7 @@ from rich.table import Table
 
 from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, IdSource, SystemClock, new_id, new_random
-from archive.errors import MinutebookError, SafetyRefusal, SettingsError
+from archive.errors import FormatError, MinutebookError, SafetyRefusal, SettingsError
 from archive.format.day import MINUTES_A_DAY
 from archive.format.markers import ApplicationRecord
 from archive.format.tombstone import tombstone_key
@@ -176,10 +176,16 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[DayPlan]:
         listed = list(store.list_objects(f"{prefix}{day:%Y/%m/%d/}"))
         if not listed:
             continue
-        tombstone = read_tombstone(store, tombstone_key(prefix, day))
+        tombstone, damage = None, None
+        try:
+            tombstone = read_tombstone(store, tombstone_key(prefix, day))
+        except FormatError as exc:
+            damage = f"{exc}; {exc.next_step}"
         published = read_published(archive.published, archive.published_root, day)
         lost = None if published is None else missing_file(archive.published, published, archive.read_many)
         plan = plan_day(day, prefix, listed, published, tombstone, later, lost)
+        # Which segments had to stay stands in the tombstone: without it none may go.
+        plan = plan if damage is None else plan._replace(refusal=damage)
         later = greatest_firsts(list(plan.segments.values()), later)
         if plan.segments.keys() - plan.kept:
             yield plan

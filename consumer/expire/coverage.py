@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from archive.clock import Clock
 from archive.coverage.evidence import Link, segment_link
-from archive.coverage.intervals import Interval
-from archive.coverage.verdict import State
+from archive.coverage.verdict import State, day_scope
+from archive.errors import SafetyRefusal
 from archive.format.day import Day
 from archive.format.metadata import SegmentMetadata
 from archive.format.minute import iso_time
@@ -86,11 +86,17 @@ class DayProver(NamedTuple):
         """Read a day's segments and judge it.
 
         Raises:
+            SafetyRefusal: the day ended before the archive begins.
             FormatError, ForeignObject, ObjectVanished: a segment is not what its name says.
             StoreUnavailable, StoreRefused: the store.
         """
         store, prefix, day = self.store, self.prefix, Day.parse(str(plan.day))
-        scope = Interval(max(day.begin_ms, self.begin_ms), day.end_ms)
+        scope = day_scope(day, self.begin_ms, self.clock.now_ms())
+        if scope is None:
+            raise SafetyRefusal(
+                f"the archive begins after it, at {iso_time(self.begin_ms)}",
+                next_step="find out who put segments under a day that nobody archived",
+            )
         statements = read_statements(store, prefix, days_of(scope))
         segments: dict[str, list[SegmentMetadata]] = defaultdict(list)
         for metadata in self.read_many(lambda key: stored_segment(store, prefix, key), sorted(plan.segments)):

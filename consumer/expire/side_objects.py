@@ -20,6 +20,7 @@ from archive.format.segment import inflate
 from archive.format.tombstone import tombstone_key
 from archive.store.retrying import RetryingStore
 from consumer.archived.walk import Window, days_with_objects
+from consumer.expire.apply import read_tombstone
 
 
 class SideObjects(NamedTuple):
@@ -41,7 +42,10 @@ class SideObjects(NamedTuple):
                 yield from self._of_day(folder, day)
 
     def _of_day(self, folder: str, day: dt.date) -> Iterator[str]:
-        if self.store.head(tombstone_key(self.prefix, day)) is None:
+        try:
+            if read_tombstone(self.store, tombstone_key(self.prefix, day)) is None:
+                return
+        except FormatError:
             return
         path = f"{day:%Y/%m/%d/}"
         left = set(self.store.keys(f"{self.prefix}{path}"))

@@ -85,7 +85,7 @@ class ShardEndProof:
         )
         found = services.store.put_or_read(key, encode_marker(marker))
         if found is not None:
-            _compare(decode_marker(found.body, EndMarker, key), key, last, proof)
+            _compare(decode_marker(found.body, EndMarker, key), key, marker)
         self._log.info("shard_end_proven", last=marker.last, proof=proof, children=marker.children)
 
     def _read_to_end(self, record: ApplicationRecord, info: ShardInfo, tail: Predecessor) -> TipWalk:
@@ -147,11 +147,18 @@ class ShardEndProof:
         return record
 
 
-def _compare(stored: EndMarker, key: str, last: Position | None, proof: Literal["read", "expired"]) -> None:
-    """Accept an end that says the same, one that claims no proof, and one further on than ours without proof."""
-    stored_last = stored.last_position()
+def _compare(stored: EndMarker, key: str, ours: EndMarker) -> None:
+    """Accept an end that says the same, one that claims no proof, and one further on than ours without proof.
+
+    And one that differs by what KCL delivers at one time and not at another, an aggregate of another shard's: the
+    proof that ends before it names it as undelivered.
+    """
+    stored_last, last = stored.last_position(), ours.last_position()
     further = stored_last is not None and (last is None or stored_last > last)
-    if stored_last == last or stored.proof == "expired" or (proof == "expired" and further):
+    if stored_last == last or stored.proof == "expired" or (ours.proof == "expired" and further):
+        return
+    before, behind = (ours, stored_last) if further else (stored, last)
+    if behind is not None and str(behind.sequence) in before.undelivered:
         return
     raise SafetyRefusal(
         f"{key} records the end at {stored_last}, and this processor found it at {last}",

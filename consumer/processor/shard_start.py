@@ -22,8 +22,10 @@ from archive.format.minute import iso_time
 from archive.format.position import Position, is_sequence_number
 from consumer.archived.application import read_application, settle_application
 from consumer.evidence.birth import ShardOrigin
+from consumer.evidence.held_back import held_back
 from consumer.evidence.opening import is_adopted, mark_adopted, mark_opened
 from consumer.evidence.shard_evidence import ShardEvidence
+from consumer.evidence.undelivered import keep_undelivered
 from consumer.processor.chain_tail import ChainTail
 from consumer.services import Services
 from consumer.stream.port import ShardInfo, StreamIdentity
@@ -105,9 +107,15 @@ class ShardStarter:
         return self._compare(decode_marker(found.body, StartMarker, key).first_position(), first)
 
     def _compare(self, begun: Position, first: Position) -> Continuity:
-        """Accept a chain that was begun at the same record, and one begun before it when the user adopts the gap."""
+        """Accept a chain that was begun at the same record, and one begun before it when the user adopts the gap.
+
+        Or when there is no gap, but aggregates that KCL delivered to whoever began it, and leaves out now.
+        """
         if begun == first:
             return Continuity.PROVEN
+        if begun < first and self._keep_held_back(begun, first):
+            # The chain does not begin where start.json says: the audit cannot know better.
+            return Continuity.UNPROVEN
         if begun < first and self._services.settings.adopt_checkpoint:
             self._log.error(
                 "chain_gap_adopted",
@@ -122,6 +130,11 @@ class ShardStarter:
             next_step="rebuild the checkpoints from the archive with minutebook restore, or accept the gap with "
             "minutebook.adoptCheckpoint=true",
         )
+
+    def _keep_held_back(self, begun: Position, first: Position) -> bool:
+        """Tell whether KCL withholds all that lies between now, and keep that beside the archive."""
+        withheld = held_back(self._services, self._shard_id, self._info, begun, first)
+        return withheld is not None and bool(keep_undelivered(self._services, self._shard_id, withheld))
 
     def _check_application(self, identity: StreamIdentity, sequence_number: str) -> ApplicationRecord:
         if sequence_number == "AT_TIMESTAMP" and self._application() is None:

@@ -115,6 +115,7 @@ def _after_chain(facts: Facts, found: ChainEnd) -> tuple[Checkpoint, str, tuple[
     warnings = []
     if found.holes:
         warnings.append(f"a segment is missing after {segment.last}: starts before the gap, to read it again")
+    warnings += [f"{key} cannot be read, and may name what lies before {found.tail.first}" for key in found.unread]
     if segment.arrival_max_ms < facts.oldest_held_ms:
         warnings.append("older than the stream's retention: records may be gone, continuity will be unproven")
     return (

@@ -38,13 +38,15 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     """From `since` on, every record that arrived until `until` is archived once; times are UTC in ISO 8601.
 
     `until` is None where something is open from the beginning on. `shards` says the same of each shard that is
-    judged. `unproven` are open times that began more than 80 minutes ago: later ones are not due yet.
+    judged. `unproven` are open times that began more than 80 minutes ago: later ones are not due yet. `unreadable`
+    are objects that cannot be believed, with the reason: what they would prove is not.
     """
 
     since: str
     until: str | None
     shards: dict[str, str | None]
     unproven: list[Unproven]
+    unreadable: list[str] = []
 
 
 class CoverageWatch:
@@ -76,7 +78,9 @@ class CoverageWatch:
         if since_ms >= now_ms or not self._hours:
             return None
         asked = Asked(Interval(since_ms, now_ms), application.begin_ms, now_ms, stream)
-        return describe(judge_archive(self._store, self._prefix, asked).verdict)
+        judged = judge_archive(self._store, self._prefix, asked)
+        unreadable = [f"{problem.key}: {problem.why}" for problem in judged.facts.problems]
+        return msgspec.structs.replace(describe(judged.verdict), unreadable=unreadable)
 
 
 def describe(verdict: Verdict) -> Coverage:

@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 from archive.clock import Clock
 from archive.errors import MinutebookError
 from archive.format.day import MINUTES_A_DAY
+from archive.format.document import RESTORE
 from archive.format.markers import ApplicationRecord
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
@@ -65,6 +66,8 @@ def observe(sources: Sources) -> tuple[Observation, list[Problem]]:
     if archive and archive.application is not None:
         record, rows = archive.application, leases.leases if leases else {}
         coverage = ask(lambda: sources.coverage.look(record, shards, rows), problems, "coverage")
+    for text in coverage.unreadable if coverage else ():
+        problems.append(Problem(sentence=f"coverage: {text}", next_step=RESTORE))
     archive = archive or _Archive({}, {}, {}, KclStart(None))
     observation = Observation(
         shards=shards,

@@ -167,7 +167,8 @@ def _gaps(end: ChainEnd | None) -> list[str]:
     if end is None:
         return []
     doubtful = [f"{segment.continuity} before {segment.first}" for segment in end.segments if segment.is_doubtful]
-    return [*(f"missing after {position}" for position in end.holes), *doubtful]
+    unread = [f"{key} cannot be read, and may name a segment that is missing" for key in end.unread]
+    return [*(f"missing after {position}" for position in end.holes), *unread, *doubtful]
 
 
 def _notes(observation: Observation, name: str, lease: Lease | None, tail: Position | None, lag: Lag) -> list[str]:

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archive.clock import SystemClock
@@ -35,23 +36,25 @@ Row = tuple[str, Position, bytes]
 
 
 class Desk:
-    """An archive and an output in two folders, and runs on them."""
+    """An archive and an output in two folders, or in one bucket, and runs on them."""
 
-    def __init__(self, folder: Path, corpus: Corpus | None = None) -> None:
+    def __init__(self, where: Path | Address, corpus: Corpus | None = None) -> None:
         self.corpus = corpus or Corpus(DAY)
+        folder = where if isinstance(where, Path) else Path("in a bucket")
         self.raw = folder / "raw"
-        self.out = StorePrefix(Address(None, str(folder / "out")), OUT)
+        self.archive = Address(None, str(self.raw)) if isinstance(where, Path) else where
+        self.out = StorePrefix(Address(None, str(folder / "out")) if isinstance(where, Path) else where, OUT)
         self.clock = ManualClock()
         self.storage = open_storage(self.out.address)
         self.put()
 
     def put(self) -> None:
         """Write what is new in the corpus."""
-        self.corpus.write(open_storage(Address(None, str(self.raw))))
+        self.corpus.write(open_storage(self.archive))
 
     def context(self) -> JobContext:
         """Return the context of one run."""
-        return job_context(self.raw, self.corpus.checkpoints, clock=self.clock)
+        return job_context(self.archive, self.corpus.checkpoints, clock=self.clock)
 
     def compact(
         self,
@@ -63,7 +66,7 @@ class Desk:
         **changes: object,
     ) -> Compacted:
         """Compact a day; `changes` replace parts of the context."""
-        self.corpus.write_marks(open_storage(Address(None, str(self.raw))))
+        self.corpus.write_marks(open_storage(self.archive))
         options = CompactOptions(audit or AuditOptions(), self.out, accept_defects)
         given = self.context()._replace(**changes)  # type: ignore[arg-type]
         return compact_day(given, self._retrying(storage or self.storage), day, options)
@@ -92,7 +95,9 @@ class Desk:
         assert manifest is not None
         rows = []
         for file in manifest.files:
-            table = pq.ParquetFile(Path(self.storage.uri(file.key))).read()
+            stored = self.storage.get(file.key)
+            assert stored is not None, file.key
+            table = pq.ParquetFile(pa.BufferReader(stored.body)).read()
             rows += [
                 (row["shard_id"], row["sequence_number"], row["sub_sequence_number"]) for row in table.to_pylist()
             ]
@@ -111,7 +116,7 @@ class Desk:
         made = make_segment(shard.shard_id, last.metadata.minute, [late], last.metadata.last, "writer2-late")
         shard.segments.append(made)
         shard.checkpoint = made.metadata.last
-        store = open_storage(Address(None, str(self.raw)))
+        store = open_storage(self.archive)
         store.put_if_absent(made.key, made.body, made.fields, "application/gzip")
 
 

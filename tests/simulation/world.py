@@ -7,10 +7,13 @@ commit for as long as the history wants.
 
 import random
 from collections import Counter
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-untyped]
+
+if TYPE_CHECKING:
+    from tests.simulation.services.aggregates import Troubles
 
 REQUEST_SECONDS: Final = 0.02
 MAX_REQUESTS: Final = 20_000
@@ -21,13 +24,36 @@ class Violation(AssertionError):  # noqa: N818 - what was found, not what went w
     """A promise was broken; the text says which."""
 
 
+class Stamps(NamedTuple):
+    """How arrival times lie beside true time: `off` in seconds, one of which each put draws.
+
+    `beyond_ms` is how far two of them may step back beyond the minute that the rules of evidence allow for, and a
+    minute for the rules' own rounding; 0 where they keep within it.
+    """
+
+    off: Sequence[float]
+    beyond_ms: int = 0
+
+    def off_seconds(self, rng: random.Random) -> float:
+        """Draw what one put's arrival time is off by."""
+        return rng.choice(self.off)
+
+
+STAMPS: Final = Stamps((0, 0, 0, 0, 0, 0, 0, -0.5, -5, -50, -57, 2))
+"""As far as the rules of evidence allow for."""
+WILD_STAMPS: Final = Stamps((0, 0, 0, 0, 0, 0, 0, -0.5, -5, -70, -600, 2), beyond_ms=720_000)
+
+
 def name(number: int | None) -> str:
     """Return how the timeline calls a record, by its number in its shard."""
     return f"#{number}"
 
 
 class World:
-    """What all machines share. `now` is true time in epoch seconds; `trace` collects the timeline of a replay."""
+    """What all machines share. `now` is true time in epoch seconds; `trace` collects the timeline of a replay.
+
+    `troubles` are the careless producers of the history, if it has any.
+    """
 
     def __init__(self, rng: random.Random, now: float, tally: Counter[str], *, traced: bool) -> None:
         self.rng = rng
@@ -35,8 +61,10 @@ class World:
         self.began = now
         self.tally = tally
         self.trace: list[str] | None = [] if traced else None
+        self.stamps = STAMPS
         self.requests = 0
         self.max_requests = MAX_REQUESTS
+        self.troubles: Troubles | None = None
         self._ids = 0
 
     def new_id(self) -> str:

@@ -2,11 +2,13 @@
 
 from typing import Final
 
+from tests.mutations.catalogue.aggregates import AGGREGATES
 from tests.mutations.catalogue.archive import ARCHIVE
 from tests.mutations.catalogue.claims import CLAIMS
 from tests.mutations.catalogue.coverage import COVERAGE
 from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.nightly import NIGHTLY
+from tests.mutations.catalogue.once_clean import ONCE_CLEAN
 from tests.mutations.catalogue.operators import OPERATORS
 from tests.mutations.catalogue.processor import PROCESSOR
 from tests.mutations.catalogue.publishing import PUBLISHING
@@ -20,6 +22,7 @@ MUTATIONS: Final = (
     *PROCESSOR,
     *SHARDS,
     *EVIDENCE,
+    *AGGREGATES,
     *COVERAGE,
     *CLAIMS,
     *WATERMARKS,
@@ -28,4 +31,5 @@ MUTATIONS: Final = (
     *PUBLISHING,
     *SUPERVISION,
     *SCOPES,
+    *ONCE_CLEAN,
 )

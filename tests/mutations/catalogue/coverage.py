@@ -18,9 +18,60 @@ _STREAM_MARKS: Final = "compaction/audit/stream_marks.py"
 _READS: Final = "tests/unit/archive/proof/test_reading.py"
 _FINDS: Final = "tests/unit/compaction/audit/test_coverage.py"
 _JUDGES_AGAIN: Final = "tests/unit/compaction/publish/test_again.py"
+_STATED: Final = "archive/proof/stated.py"
+_TOPOLOGY: Final = "archive/coverage/topology.py"
+_FRONTIER: Final = "archive/coverage/frontier.py"
+_CIRCLES: Final = "tests/unit/archive/coverage/test_circles.py"
+_STATEMENTS: Final = "tests/unit/archive/proof/test_statements.py"
+_COMPARISON: Final = "compaction/audit/stream_comparison.py"
+_LAGGING: Final = "tests/unit/compaction/audit/test_lagging.py"
 _STREAM: Final = "tests/unit/compaction/audit/test_stream_marks.py"
 
+_CHAIN: Final = "archive/coverage/chain.py"
+_BESIDE: Final = "tests/unit/archive/proof/test_beside.py"
+_CHAINS: Final = "tests/unit/archive/coverage/test_chain.py"
+
 COVERAGE: Final = (
+    Mutation(
+        "stop the search where stamps step back behind it",
+        Change(_SEARCH, "self._add(stood_on(self._names, chosen, self._known.ends))", "self._known.ends"),
+        tests=(f"{_BESIDE}::test_what_the_first_segment_behind_an_outage_stands_on_may_carry_the_next_day",),
+    ),
+    Mutation(
+        "stop the search where stamps step back before it",
+        Change(_SEARCH, "[*nearest, *put_before(self._names, nearest, wants)]", "nearest"),
+        tests=(f"{_BESIDE}::test_what_a_quiet_day_stands_on_may_carry_the_day_before_its_neighbour",),
+    ),
+    Mutation(
+        "look for what a mark stands on only if it proves something",
+        Change(_SEARCH, "Interval(piece.from_ms, piece.until_ms).overlaps", "piece.interval.overlaps"),
+        tests=(f"{_BESIDE}::test_a_mark_at_a_stale_checkpoint_finds_the_segment_that_was_read_again_from_before_it",),
+    ),
+    Mutation(
+        "call a segment missing that nobody looked far enough for",
+        Change(_CHAIN, "position in self._view.unseen or bool", "bool"),
+        tests=(f"{_CHAINS}::test_what_nobody_looked_far_enough_for_is_not_missing",),
+    ),
+    Mutation(
+        "call a start behind a stale checkpoint broken, although a mark told of it",
+        Change(_CHAIN, "if before is not None and _resumes(before, link):", "if before is None:"),
+        tests=(f"{_CHAINS}::test_a_start_behind_a_stale_checkpoint_goes_on_from_a_mark",),
+    ),
+    Mutation(
+        "excuse a start that passed a segment over by a mark from before it",
+        Change(_CHAIN, "link.from_ms >= before.until_ms", "link.from_ms >= 0"),
+        tests=(f"{_CHAINS}::test_no_mark_from_before_a_segment_excuses_a_start_that_passed_it_over",),
+    ),
+    Mutation(
+        "take a mark inside a segment for one whose segment is gone",
+        Change(_CHAIN, "elif not chain.holds(piece.position):", "elif piece.position:"),
+        tests=(f"{_CHAINS}::test_a_mark_inside_a_segment_proves_nothing_and_breaks_nothing",),
+    ),
+    Mutation(
+        "believe a mark inside a segment",
+        Change(_CHAIN, "    elif piece.continuity is Continuity.PROVEN:\n", "    elif piece.continuity is None:\n"),
+        tests=(f"{_CHAINS}::test_a_mark_inside_a_segment_proves_nothing_and_breaks_nothing",),
+    ),
     Mutation(
         "do not follow the marks of a quiet shard",
         Change(_SEARCH, "                self._follow(shard_id, position)\n", "                self._follow\n"),
@@ -46,7 +97,7 @@ COVERAGE: Final = (
     ),
     Mutation(
         "pass over a hole in the hash keys",
-        Change(_COVERAGE, "        if doubt.shard_id in told:\n", "        if doubt.shard_id is None:\n"),
+        Change(_COVERAGE, "if doubt.shard_id in told and doubt.reason", "if doubt.shard_id is None and doubt.reason"),
         tests=(f"{_FINDS}::test_a_half_that_nobody_holds_is_missing",),
     ),
     Mutation(
@@ -91,7 +142,49 @@ COVERAGE: Final = (
     ),
     Mutation(
         "mark a shard that the stream showed to be wrong",
-        Change(_STREAM_MARKS, "if compared.findings or compared.young or", "if compared.young or"),
+        Change(_STREAM_MARKS, "if compared.findings or compared.to_come or", "if compared.to_come or"),
         tests=(f"{_STREAM}::test_a_comparison_that_found_something_proves_nothing",),
+    ),
+    Mutation(
+        "believe that a shard is its own parent",
+        Change(_STATED, "    if shard_id in kin:\n", "    if kin == shard_id:\n"),
+        tests=(
+            f"{_STATEMENTS}::test_a_marker_that_names_its_own_shard_as_kin_is_not_believed",
+            f"{_FINDS}::test_a_shard_that_names_itself_as_its_parent_is_judged_whole",
+        ),
+    ),
+    Mutation(
+        "let a shard that is its own ancestor begin and end by its own evidence",
+        Change(_TOPOLOGY, "            self._parents[shard] -= circle\n", ""),
+        Change(_TOPOLOGY, "            self._children[shard] -= circle\n", "            continue\n"),
+        tests=(f"{_CIRCLES}::test_a_shard_that_is_its_own_ancestor_is_required_as_long_as_any",),
+    ),
+    Mutation(
+        "pass over shards that name each other as parents",
+        Change(_FRONTIER, "for circle in self._topology.circles:", "for circle in self._topology.circles[:0]:"),
+        tests=(
+            f"{_CIRCLES}::test_a_circle_is_in_doubt_however_well_its_shards_are_covered",
+            f"{_FINDS}::test_shards_that_name_each_other_as_parents_are_a_finding",
+        ),
+    ),
+    Mutation(
+        "call a record missing that a lagging consumer will bring",
+        Change(
+            _COMPARISON,
+            "if bounds.is_to_come(sent.position):",
+            "if bounds.end is not None and not bounds.is_to_come:",
+        ),
+        tests=(f"{_LAGGING}::test_a_record_behind_the_archives_end_is_to_come",),
+    ),
+    Mutation(
+        "let the day's last segment be the archive's end",
+        Change(_AUDIT, "[link.last for link in known.chain.links]", "[]"),
+        Change(_AUDIT, "[link.metadata.last for link in links]", "[]"),
+        tests=(f"{_LAGGING}::test_a_record_that_a_later_days_segment_passes_over_is_lost",),
+    ),
+    Mutation(
+        "wait for a shard that was read to its end",
+        Change(_COMPARISON, "return not self.is_ended and (", "return ("),
+        tests=(f"{_LAGGING}::test_a_record_behind_the_end_of_a_shard_that_was_read_whole_is_lost",),
     ),
 )

@@ -160,8 +160,8 @@ OPERATORS: Final = (
         "expire beside days that are not expired",
         Change(
             _SIDE_OBJECTS,
-            "tombstone_key(self.prefix, day)) is None:\n            return\n",
-            "tombstone_key(self.prefix, day)) is None:\n            pass\n",
+            "tombstone_key(self.prefix, day)) is None:\n                return\n",
+            "tombstone_key(self.prefix, day)) is None:\n                pass\n",
         ),
         tests=(f"{_SIDE}::test_nothing_goes_beside_a_day_without_tombstone",),
     ),

@@ -18,6 +18,10 @@ _ICEBERG_PLAN: Final = "compaction/iceberg/plan.py"
 _ICEBERG_TABLE: Final = "compaction/iceberg/table.py"
 _ICEBERG_COMMIT: Final = "compaction/iceberg/commit.py"
 
+_AWS: Final = "archive/aws.py"
+_AGAIN: Final = "compaction/audit/again.py"
+_JUDGED_AGAIN: Final = "tests/unit/compaction/publish/test_again.py"
+_FAILING: Final = "tests/integration/compaction/test_failing_writes.py"
 _PUBLISHES: Final = "tests/unit/compaction/publish/test_publisher.py"
 _TRUST: Final = "tests/unit/compaction/publish/test_trust.py"
 _LAYOUT: Final = "tests/unit/compaction/publish/test_layout.py"
@@ -29,6 +33,20 @@ _PLANS: Final = "tests/unit/compaction/iceberg/test_plan.py"
 _ICEBERG: Final = "tests/integration/compaction/test_iceberg.py"
 
 PUBLISHING: Final = (
+    Mutation(
+        "name an audit by its evidence alone",
+        Change(_AGAIN, "        repr(found),\n", "        repr(found)[:0],\n"),
+        Change(_AGAIN, "        audit.verdict,\n        repr", "        repr"),
+        tests=(
+            f"{_JUDGED_AGAIN}::test_the_audit_that_a_pointer_names_gave_its_verdict",
+            f"{_JUDGED_AGAIN}::test_an_object_that_is_damaged_later_is_told_by_the_audit",
+        ),
+    ),
+    Mutation(
+        "give a night up when S3 has waited too long for a write",
+        Change(_AWS, '        "RequestTimeout",\n', ""),
+        tests=(f"{_FAILING}::test_a_write_that_fails_once_costs_at_most_the_run",),
+    ),
     Mutation(
         "sweep a generation as soon as it is replaced",
         Change(_PUBLISHER, "_epoch_ms(pointer) >= now_ms - grace_ms", "_epoch_ms(pointer) >= now_ms + grace_ms"),

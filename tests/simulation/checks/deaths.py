@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from archive.errors import BufferTooOld, DeliveryDoubt, MinutebookError, SafetyRefusal, StoreRefused
+from tests.simulation.checks.withheld import is_refused_for_stray
 from tests.simulation.world import Violation
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def _has_cause(history: "History", error: MinutebookError, consumer: "Consumer",
         overtaken = scenario.trims and consumer.shard.trimmed > 0 and pending == "processRecords"
         return consumer.orphan or overtaken or history.site_of(consumer).recreated
     if isinstance(error, SafetyRefusal):
-        return history.refusal_is_right(consumer)
+        ledger = history.site_of(consumer).ledger
+        return history.refusal_is_right(consumer) or is_refused_for_stray(consumer, ledger)
     if isinstance(error, StoreRefused):
         return history.may_have_lost_table(consumer)
     if healthy or type(error) not in scenario.errors:

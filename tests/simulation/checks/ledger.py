@@ -4,9 +4,7 @@ Independent of the consumer: only keys, metadata, bodies and the shard's own rec
 """
 
 from itertools import pairwise
-from typing import Final, NamedTuple
-
-import msgspec
+from typing import Final
 
 from archive.coverage.evidence import segment_link
 from archive.format.keys import parse_segment_key
@@ -17,22 +15,15 @@ from archive.format.position import Position
 from archive.format.read_mark import MarkKind, decode_read_mark
 from archive.format.segment import read_records
 from tests.fakes.daemon_double import SHARD_END, Checkpoint
+from tests.simulation.checks.ends import check_end
+from tests.simulation.checks.objects import Segment
+from tests.simulation.checks.withheld import Withheld
 from tests.simulation.services.bucket import PREFIX, Stored
 from tests.simulation.services.kinesis import HOUR, SimShard, SimStream
 from tests.simulation.world import Violation, World, name
 
-CLAIM_MARGIN_MS: Final = 660_000
 EDGE_SECONDS: Final = 1800
 """A buffer may be 15 minutes old, and its PUT 15 minutes on its way: nearer to being trimmed nothing is promised."""
-
-
-class Segment(NamedTuple):
-    """One segment that was ever committed: the numbers of its first and last record, counted in the shard from 0."""
-
-    first: int
-    last: int
-    metadata: SegmentMetadata
-    body: bytes
 
 
 class Ledger:
@@ -64,7 +55,7 @@ class Ledger:
         self.given_up: set[int] = set()
         self.ended_empty = False
         self.doubted: set[Position | None] = set()
-        self.margin_ms = CLAIM_MARGIN_MS
+        self.withheld = Withheld(world, self.shard)
 
     def created(self, key: str, stored: Stored) -> None:
         """Look at a new object."""
@@ -74,10 +65,13 @@ class Ledger:
             self.start = decode_marker(stored.body, StartMarker, key)
         elif key.endswith("end.json"):
             self.end = decode_marker(stored.body, EndMarker, key)
+            self.withheld.named(key, map(int, self.end.undelivered))
             self.ended_empty = not self.segments and self.shard.trimmed == len(self.shard.everything)
         elif key.startswith(f"{PREFIX}_read/"):
             self._mark(key, stored)
-        elif not key.startswith((f"{PREFIX}_undelivered/", f"{PREFIX}_shards/")):
+        elif key.startswith(f"{PREFIX}_undelivered/"):
+            self.withheld.kept(key, stored)
+        elif not key.startswith(f"{PREFIX}_shards/"):
             self._segment(key, stored)
 
     def delivered(self, number: int) -> None:
@@ -104,7 +98,7 @@ class Ledger:
                 raise Violation(f"the checkpoint {name(last)} ends no segment")
             reach = last + 1
         for number in range(self.shard.trimmed, reach):
-            if number not in self.committed and not self._before_the_chain(number):
+            if not self._is_accounted_for(number):
                 raise Violation(f"the checkpoint passes {name(number)}, which is not durable")
 
     def _segment(self, key: str, stored: Stored) -> None:
@@ -117,6 +111,12 @@ class Ledger:
             raise Violation(f"{key} holds records of another stream")
         for number in range(first, last + 1):
             if number in self.committed:
+                if self.beyond_promise:
+                    return
+                if {first, self.segments[self.committed[number]].first} & self.shard.strays:
+                    self.beyond_promise = True
+                    self.world.happened("beyond the promise: two deliveries were filtered differently")
+                    return
                 if first in self.at_edge or self.segments[self.committed[number]].first in self.at_edge:
                     self.beyond_promise = True
                     self.world.happened("beyond the promise: retention passed a writer's buffer")
@@ -138,7 +138,10 @@ class Ledger:
         """Look at a read mark: it names the end of a segment, and what it claims is true."""
         mark = decode_read_mark(stored.body, PREFIX, key)
         last = None if mark.position is None else self.shard.index.get(mark.position)
-        if mark.position is not None and mark.position != self.adopted and last not in self.ends:
+        # A checkpoint that somebody restored may end no segment: what a mark doubts, later ones may stand on.
+        is_doubted = mark.continuity is not Continuity.PROVEN or mark.position in self.doubted
+        is_inside = is_doubted and last in self.committed
+        if mark.position not in {None, self.adopted} and last not in self.ends and not is_inside:
             raise Violation(f"{key} names {name(last)}, which ends no segment")
         if mark.kind is MarkKind.READ and self.shard.closed and mark.until_ms > self._closed_ms():
             raise Violation(f"{key} calls a closed shard open")
@@ -147,6 +150,11 @@ class Ledger:
             self.doubted.add(mark.position)
         else:
             self._check_claim(key, mark.from_ms, mark.until_ms, last)
+            margin_ms = self.world.stamps.beyond_ms
+            is_whole = mark.kind is MarkKind.END and mark.position is not None
+            until_ms = self.world.now * 1000 if is_whole else mark.until_ms - margin_ms
+            self.withheld.passed(key, mark.position, mark.from_ms + margin_ms, until_ms)
+        self.withheld.named(key, mark.undelivered)
 
     def _closed_ms(self) -> float:
         return (self.stream.closed_at or self.world.now) * 1000
@@ -154,10 +162,16 @@ class Ledger:
     def _check_claim(self, key: str, from_ms: int, until_ms: int, last: int | None) -> None:
         """Check that everything that was put between the two times lies at or before `last`, and is archived.
 
-        Stamps of some histories step back by ten minutes, ten times what evidence allows for: so much is left out.
+        No claim reaches back over a break that the chain reports: an audit sees to that. Where stamps step back
+        further than evidence allows for, so much is left out.
         """
+        margin_ms = self.world.stamps.beyond_ms
+        doubtful = (segment.first for segment in self.segments.values() if segment.metadata.is_doubtful)
+        since = max((first for first in doubtful if last is not None and first <= last), default=0)
         for number, put_at in enumerate(self.shard.put_at):
-            if not from_ms + self.margin_ms < put_at * 1000 <= until_ms - self.margin_ms:
+            if number < since or not from_ms + margin_ms < put_at * 1000 <= until_ms - margin_ms:
+                continue
+            if self.withheld.is_optional(number):
                 continue
             is_archived = number in self.committed or self._before_the_chain(number)
             if not is_archived or (number > (-1 if last is None else last) and not self._before_the_chain(number)):
@@ -170,6 +184,10 @@ class Ledger:
         """Tell whether a segment follows a start, not the chain that there is, and says so."""
         is_start = isinstance(metadata.after, ChainStart) and metadata.continuity is Continuity.UNPROVEN
         return is_start and self.start is not None and self.start.first_position() != metadata.first
+
+    def _is_accounted_for(self, number: int) -> bool:
+        """Tell whether a record is archived, was never to be, or may be left out."""
+        return number in self.committed or self.withheld.is_optional(number) or self._before_the_chain(number)
 
     def _before_the_chain(self, number: int) -> bool:
         """Tell whether a record lies before the first one that this application was to read, or was given up."""
@@ -198,9 +216,14 @@ class Ledger:
             self._check_link(before, segment, may_break=may_break)
         if drained:
             for number in range(self.shard.trimmed, len(self.shard.everything)):
-                if number not in self.committed and not self._before_the_chain(number):
+                if not self._is_accounted_for(number):
                     raise Violation(f"{name(number)} was never archived")
-        self._check_end(chain)
+        check_end(self, chain)
+        self.withheld.count(self.committed)
+
+    def has_segment_of_strays(self) -> bool:
+        """Tell whether a segment begins with a record that another delivery may have left out."""
+        return any(self.withheld.is_optional(segment.first) for segment in self.segments.values())
 
     def chain(self) -> list[Segment]:
         """Return the segments in their order."""
@@ -208,7 +231,7 @@ class Ledger:
 
     def _check_body(self, segment: Segment) -> None:
         records = list(read_records(segment.body, self.shard.shard_id))
-        expected = self.shard.everything[segment.first : segment.last + 1]
+        expected = self.withheld.expected(segment.first, segment.last, {position for position, _ in records})
         metadata = segment.metadata
         if len(records) != len(expected) or metadata.records != len(expected):
             raise Violation(f"{name(segment.first)}..{name(segment.last)}: {len(records)} lines in the body")
@@ -230,11 +253,13 @@ class Ledger:
             raise Violation("a segment without start.json")
         if self.start.first_position() != segment.metadata.first:
             begun = self.shard.index[self.start.first_position()]
-            if begun >= self.shard.trimmed or not segment.metadata.is_doubtful:
+            if self.withheld.are_optional(*sorted((begun, segment.first))):
+                self.world.happened("beyond the promise: the chain begins at two records")
+            elif begun >= self.shard.trimmed or not segment.metadata.is_doubtful:
                 raise Violation(f"start.json begins at {name(begun)}, the chain at {name(segment.first)}")
 
     def _check_link(self, before: Segment, segment: Segment, *, may_break: bool) -> None:
-        lost = segment.first - before.last - 1
+        lost = self.withheld.demanded(before.last + 1, segment.first)
         # What a mark has told of the same link, the segment behind it need not tell again: it stands on the mark.
         reported = segment.metadata.is_doubtful or segment.metadata.after in self.doubted
         if lost and not reported:
@@ -248,42 +273,11 @@ class Ledger:
         if segment.metadata.is_doubtful and not may_break:
             raise Violation(f"{name(segment.first)} reports a break although nothing was trimmed")
         if segment.metadata.after != before.metadata.last and not reported:
+            after = segment.metadata.after
+            begun = (
+                min(self.segments.values()).first if isinstance(after, ChainStart) else self.shard.index[after] + 1
+            )
+            if self.withheld.are_optional(begun, segment.first):
+                self.world.happened("beyond the promise: a segment of strays lies beside the chain")
+                return
             raise Violation(f"{name(segment.first)} follows {segment.metadata.after}, not the segment before it")
-
-    def _check_end(self, chain: list[Segment]) -> None:
-        if self.end is None:
-            return
-        if not self.shard.closed:
-            raise Violation("end.json was written for an open shard")
-        last = chain[-1].last if chain else None
-        said = self.end.last_position()
-        if self.end.proof != "read":
-            self.world.tally["checked: an end that is not proven"] += 1
-            return
-        if self.ended_empty:
-            # Retention passed a zombie that held the shard's very first records (near_retention, at error level):
-            # nobody else can know that there ever were any.
-            self.world.tally["checked: an end before the first segment"] += 1
-            return
-        since_ms = self.application.start_at_ms if self.application is not None else None
-        if said is None and chain and since_ms is not None and chain[0].metadata.arrival_min_ms < since_ms:
-            # `consume` gave TRIM_HORIZON for a start that its clock took for trimmed: refused from then on (exit 6).
-            self.world.tally["checked: an end before the start was moved"] += 1
-            return
-        if said != (chain[-1].metadata.last if chain else self.adopted):
-            raise Violation(f"end.json says {said}, the chain ends at {name(last)}")
-        begun = len(self.shard.everything) if self.start is None and self.adopted is None else (last or 0) + 1
-        if self.adopted is not None and last is None:
-            begun = self.shard.index[self.adopted] + 1
-        if begun < len(self.shard.everything):
-            raise Violation(f"end.json calls the end proven, and {name(begun)} is missing")
-
-
-def describe_object(shard: SimShard, key: str, stored: Stored) -> str:
-    """Return one line about an object, for the timeline."""
-    if "first" not in stored.metadata:
-        return f"{key}: {msgspec.json.decode(stored.body)}"
-    metadata = SegmentMetadata.decode(stored.metadata)
-    first, last = shard.index.get(metadata.first), shard.index.get(metadata.last)
-    after = metadata.after if isinstance(metadata.after, ChainStart) else name(shard.index.get(metadata.after))
-    return f"segment {name(first)}..{name(last)} after {after}, continuity {metadata.continuity}: {key}"

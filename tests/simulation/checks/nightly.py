@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from archive.coverage.chain import Reason
 from archive.coverage.intervals import Interval
 from archive.coverage.topology import ShardRow
 from archive.coverage.verdict import State, Verdict, day_scope
@@ -43,19 +44,20 @@ class Night(NamedTuple):
 
 
 class NightlyAudit:
-    """Audits one application's archive. `margin_ms` is how far its records' stamps may lie beyond the rules' own."""
+    """Audits one application's archive."""
 
-    def __init__(self, history: "History", sites: "Iterable[Site]", *, margin_ms: int = 0) -> None:
+    def __init__(self, history: "History", sites: "Iterable[Site]") -> None:
         self._world = history.world
         self._bucket = history.bucket
         self._sites = list(sites)
-        self._margin_ms = margin_ms
 
     def nights(self, since: Day | None = None) -> Iterator[Night]:
         """Judge each finished day since the application began, or since a day.
 
+        Where stamps step back further than evidence allows for, nothing is promised of the days: it is counted.
+
         Raises:
-            Violation: a day that misses a record is called clean.
+            Violation: a day that misses a record is called clean, or one whose chains are whole is called broken.
         """
         application = self._sites[0].ledger.application
         if application is None:
@@ -73,7 +75,13 @@ class NightlyAudit:
             verdict = view.judge(Asked(scope, begin_ms, now_ms, stream)).verdict
             night = Night(Day(number), verdict, self._missing(scope, begin_ms))
             if night.is_clean and night.missing is not None:
-                raise Violation(f"{night.day} is called clean, and {night.missing} is not archived")
+                if not self._world.stamps.beyond_ms:
+                    raise Violation(f"{night.day} is called clean, and {night.missing} is not archived")
+                self._world.tally["audit: a clean day misses records, and stamps lie beyond the contract"] += 1
+            if Reason.BROKEN_CHAIN in verdict.reasons and not (self._world.stamps.beyond_ms or self._bucket.gone):
+                if not any(site.ledger.has_segment_of_strays() for site in self._sites):
+                    raise Violation(f"{night.day} is called broken, and no segment is gone: {verdict}")
+                self._world.tally["audit: a day is called broken, a segment of strays lies beside the chain"] += 1
             yield night
 
     def count(self) -> None:
@@ -106,11 +114,11 @@ class NightlyAudit:
 
     def _missing(self, scope: Interval, begin_ms: int) -> str | None:
         """Name a record that arrived in the scope and is not archived."""
-        from_ms, until_ms = max(scope.from_ms, begin_ms) + self._margin_ms, scope.until_ms - self._margin_ms
+        from_ms, until_ms = max(scope.from_ms, begin_ms), scope.until_ms
         for site in self._sites:
             ledger, shard = site.ledger, site.stream.shard
             for number, put_at in enumerate(shard.put_at):
-                if number in ledger.committed or _was_adopted(ledger, number):
+                if number in ledger.committed or _was_adopted(ledger, number) or number in shard.strays:
                     continue
                 times = (put_at * 1000, shard.everything[number].arrival_ms)
                 if from_ms <= min(times) and max(times) < until_ms:

@@ -7,7 +7,8 @@ from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import read_dropped, read_records
 from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE
-from tests.simulation.checks.ledger import Ledger, Segment
+from tests.simulation.checks.ledger import Ledger
+from tests.simulation.checks.objects import Segment
 from tests.simulation.services.bucket import SIDE_OBJECTS, Bucket, Stored
 from tests.simulation.services.kinesis import SimStream
 from tests.simulation.world import Violation, World, name
@@ -58,6 +59,8 @@ class ShardLedger(Ledger):
         for number in range(segment.first, segment.last + 1):
             truth = self.shard.everything[number]
             record, duplicate_of = dropped.get(truth.position, (kept.get(truth.position), None))
+            if record is None and self.withheld.is_optional(number):
+                continue
             if record is None:
                 raise Violation(f"{name(number)} of {self.shard.shard_id} is neither kept nor among the dropped")
             if (record.arrival_ms, record.partition_key, record.data) != truth[1:]:
@@ -65,7 +68,10 @@ class ShardLedger(Ledger):
             if minute_of(record.arrival_ms) != metadata.minute:
                 raise Violation(f"{name(number)} of {self.shard.shard_id} is archived under another minute")
             self.verdicts[number] = duplicate_of
-        if len(kept) + len(dropped) != segment.last - segment.first + 1:
+            self.withheld.archived.add(number)
+        if len(kept) + len(dropped) != sum(
+            number in self.withheld.archived for number in range(segment.first, segment.last + 1)
+        ):
             raise Violation(f"{where}: more lines than records")
         if metadata.payload_bytes != sum(len(record.data) for record in kept.values()):
             raise Violation(f"{where}: payload-bytes is wrong")

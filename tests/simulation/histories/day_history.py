@@ -13,7 +13,7 @@ from tests.simulation.histories.site import Site
 from tests.simulation.modes import Mode
 from tests.simulation.services.kcl import Consumer
 from tests.simulation.services.kinesis import HOUR, SimShard, SimStream
-from tests.simulation.world import Violation
+from tests.simulation.world import STAMPS, Violation
 
 if TYPE_CHECKING:
     from archive.format.day import Day
@@ -28,6 +28,8 @@ MARKS_A_DAY: Final = 25
 
 class DayHistory(ShardedHistory):
     """One seed's history of days; see `History`."""
+
+    choices_of_stamps = (STAMPS,)
 
     scenario: DayScenario
 
@@ -66,7 +68,6 @@ class DayHistory(ShardedHistory):
             site.stream.retention_hours = hours
             site.mean_hours = rng.choice(self.scenario.means)
             site.stream.born = site.stream.created
-            site.ledger.margin_ms = 0
         if first.created < self.world.now - 30 * HOUR and rng.random() < self.scenario.resharded:
             self._reshard_before()
         return sites
@@ -94,7 +95,6 @@ class DayHistory(ShardedHistory):
         super().reshard()
         for site in self.shard_sites[before:]:
             site.mean_hours = self.rng.choice(self.scenario.means)
-            site.ledger.margin_ms = 0
 
     def _play(self) -> None:
         self._serve()

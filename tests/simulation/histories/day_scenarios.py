@@ -34,6 +34,11 @@ class DayScenario(ShardedScenario):
     pauses: bool = False
     calm: bool = False
 
+    @property
+    def is_calm(self) -> bool:
+        """Tell whether nothing happens that anything could be blamed on."""
+        return self.calm
+
 
 _ERRORS: Final = SERVICES | {ShardEndUnproven, SafetyRefusal, ObjectVanished}
 _STARTS: Final = ("now", "now", "past", "oldest", "plain")

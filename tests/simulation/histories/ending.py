@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Final
 
 from archive.errors import DeliveryDoubt
 from tests.fakes.daemon_double import SHARD_END
-from tests.simulation.checks.ledger import CLAIM_MARGIN_MS
 from tests.simulation.checks.nightly import NightlyAudit
 from tests.simulation.histories.site import Site
 from tests.simulation.world import Violation
@@ -85,8 +84,7 @@ def audit(history: "History", sites: "Sequence[Site]") -> None:
         for site in sites:
             _watch(history, site)
     world.now += 900
-    # The stamps of these histories step back by minutes.
-    NightlyAudit(history, sites, margin_ms=CLAIM_MARGIN_MS).count()
+    NightlyAudit(history, sites).count()
 
 
 def _watch(history: "History", site: Site) -> None:

@@ -11,19 +11,20 @@ from consumer.settings.settings import Settings
 from tests.fakes.daemon_double import SHARD_END, UnopenableRowError
 from tests.simulation.checks.bucket_view import one_by_one
 from tests.simulation.checks.deaths import judge_death
-from tests.simulation.checks.ledger import describe_object
+from tests.simulation.checks.objects import describe_object
+from tests.simulation.checks.withheld import check_passed_strays
 from tests.simulation.histories.ending import audit, drain
 from tests.simulation.histories.events.tables import EVENTS
 from tests.simulation.histories.prologue import archive_shard
 from tests.simulation.histories.scenarios import Scenario, scenario_of
 from tests.simulation.histories.site import Site, describe_settings, new_settings
 from tests.simulation.histories.steady import play_steady
+from tests.simulation.services.aggregates import Troubles
 from tests.simulation.services.bucket import Bucket, Stored
 from tests.simulation.services.kcl import Consumer
-from tests.simulation.world import Host, Violation, World
+from tests.simulation.world import STAMPS, WILD_STAMPS, Host, Stamps, Violation, World
 
-DAY_MS: Final = 1_795_219_200
-"""2026-11-21T00:00:00Z in epoch seconds."""
+DAY_MS: Final = 1_795_219_200  # 2026-11-21T00:00:00Z in epoch seconds
 _BEGINNINGS: Final = (10 * 3600 + 960, 10 * 3600 + 1005.5, 86_400 - 90, 86_400 - 20)
 
 
@@ -32,6 +33,7 @@ class History:
 
     events: ClassVar[Mapping[str, Callable[[Any], None]]] = EVENTS
     max_living: ClassVar[int] = 4
+    choices_of_stamps: ClassVar[tuple[Stamps, ...]] = (STAMPS, WILD_STAMPS, STAMPS, STAMPS)
 
     def __init__(
         self, seed: int, tally: Counter[str], *, traced: bool = False, scenario: Scenario | None = None
@@ -41,6 +43,8 @@ class History:
         self.rng = rng = self._chance()
         now = DAY_MS + rng.choice(_BEGINNINGS)
         self.world = World(rng, now, tally, traced=traced)
+        self.world.troubles = Troubles.draw(self._chance(" of aggregates"), may_differ=not self.scenario.is_calm)
+        self.world.stamps = self.choices_of_stamps[seed // 7 % len(self.choices_of_stamps)]
         self.bucket = Bucket(self.world, self._created, self._deleted)
         self.consumers: list[Consumer] = []
         self.started = 0
@@ -48,9 +52,9 @@ class History:
         self.owner: Site | None = None
         self.sites = self._sites()
 
-    def _chance(self) -> random.Random:
-        """Return what decides everything."""
-        return random.Random(self.seed)
+    def _chance(self, of: str = "") -> random.Random:
+        """Return what decides everything, or something apart from it."""
+        return random.Random(f"{self.seed}{of}" if of else self.seed)
 
     def _sites(self) -> list[Site]:
         return [self._site(number) for number in range(self.scenario.sites)]
@@ -197,12 +201,10 @@ class History:
 
     def deliver(self, consumer: Consumer, count: int | None, *, healthy: bool = False) -> None:
         """Deliver the next records, none for a tick."""
-        batch = consumer.waiting()[:count] if count != 0 else []
+        batch = consumer.next_batch()[:count] if count != 0 else []
         if self.world.trace is not None and batch:
-            index = consumer.shard.index
-            self.world.note(
-                consumer.host.name, f"is delivered #{index[batch[0].position]}..#{index[batch[-1].position]}"
-            )
+            first, last = (consumer.shard.index[batch[at].position] for at in (0, -1))
+            self.world.note(consumer.host.name, f"is delivered #{first}..#{last}")
         if self.scenario.trims:
             ledger = self.site_of(consumer).ledger
             for record in batch:
@@ -239,12 +241,12 @@ class History:
         """Bury a dead processor; its error must be one that this history may cause."""
         if not consumer.legal:
             raise Violation(f"{consumer.host.name}: KCL refused a checkpoint for its number")
+        check_passed_strays(consumer, self.site_of(consumer).ledger)
         if consumer.task.dead:
             self.consumers.remove(consumer)
             judge_death(self, consumer, healthy=healthy)
 
-    def may_have_lost_table(self, _consumer: Consumer) -> bool:
-        """Tell whether a consumer may have met a dedupe table that was deleted."""
+    def may_have_lost_table(self, _consumer: Consumer) -> bool:  # noqa: D102 - of histories with a table
         return False
 
     def refusal_is_right(self, consumer: Consumer) -> bool:
@@ -290,7 +292,7 @@ class History:
                 raise Violation("a healthy history did not come to its end")
             site.ledger.check(
                 drained=drained and site is (self.owner or self.sites[0]),
-                may_break=self.scenario.trims or site.recreated,  # nothing of it is held any more
+                may_break=self.scenario.trims or site.recreated or not site.stream.names_dates,
             )
             if site.ledger.segments and site is not self.owner:
                 raise Violation("a stream that does not own the prefix was archived there")

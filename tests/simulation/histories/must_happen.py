@@ -32,13 +32,36 @@ _TABLE: Final = {
     "stream: a shard is split",
     "stream: two shards are merged",
 }
+_AGGREGATES: Final = {
+    "KCL: a batch is taken apart without the shard's hash keys",
+    "aggregates: another shard's",
+    "aggregates: cut off or damaged",
+    "aggregates: empty",
+    "aggregates: malformed from its beginning",
+    "aggregates: malformed, with a good beginning",
+    "aggregates: of no shard",
+    "aggregates: the last record of a closed shard is not delivered, or not all of it",
+    "checked: a record that is named as not delivered",
+    "checked: a record that is not delivered and that evidence covers",
+    "kept: a record that is not delivered, empty",
+    "kept: a record that is not delivered, malformed",
+    "kept: a record that is not delivered, outside_hash_range",
+}
+_STRAYS: Final = {
+    "beyond the promise: a segment of strays lies beside the chain",
+    "strays: archived",
+    "strays: left out of a span",
+    "strays: passed over",
+}
 _SCENARIOS: Final[Mapping[Mode, Sequence[Scenario]]] = {
     "plain": SCENARIOS,
     "days": DAY_SCENARIOS,
     "month": MONTH_SCENARIOS,
 } | SHARDED_SCENARIOS
 _EXPECTED: Final[Mapping[Mode, set[str]]] = {
-    "plain": {
+    "plain": _AGGREGATES
+    | _STRAYS
+    | {
         *(f"S3: PUT {fault}" for fault in ("refused before", "503 before", "409", "answer lost", "delayed")),
         *(f"S3: {verb} {fault}" for verb in ("GET", "HEAD", "LIST") for fault in ("answer lost", "headers cut off")),
         *(f"held up: before {verb} is applied" for verb in ("PUT", "HEAD", "LIST", "GET")),
@@ -86,6 +109,8 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
         "stream: the shard is closed",
     },
     "claims": _TABLE
+    | _AGGREGATES
+    | _STRAYS
     | {
         "DynamoDB: condition failed",
         "DynamoDB: time to live deletes a claim",
@@ -95,7 +120,10 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
         "stream: the retention is changed",
     },
     "watermark": _TABLE
+    | _AGGREGATES
+    | _STRAYS
     | {
+        "beyond the promise: two deliveries were filtered differently",
         "DynamoDB: a tail row has no state",
         "DynamoDB: a tail row is damaged",
         "DynamoDB: a tail row is lost",
@@ -105,7 +133,10 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
         "producer: a record fails and its successor is taken",
         "producer: an event without a number",
     },
-    "operations": {
+    "operations": _AGGREGATES
+    | {
+        "strays: archived",
+        "strays: passed over",
         "S3: a segment is expired",
         "S3: an object beside a segment is expired",
         "expire: SafetyRefusal",
@@ -116,7 +147,8 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
         "restore: SafetyRefusal",
         "restore: went through",
     },
-    "days": {
+    "days": _AGGREGATES
+    | {
         "audit: a day became clean",
         "audit: a day that misses records is not clean",
         "audit: a sound day is clean",

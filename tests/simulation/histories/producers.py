@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from tests.simulation.histories.shard_site import ShardSite
     from tests.simulation.histories.sharded_history import ShardedHistory
 
-OFF_SECONDS: Final = (0, 0, 0, 0, 0, 0, -0.5, -5, -70, 2)
 EVENT_ID: Final = "event.id"
 SEQUENCE, KEY = "seq", "device"
 Entry = tuple[bytes, Hashable | None]
@@ -146,16 +145,17 @@ def append(history: "ShardedHistory", site: "ShardSite", entries: list[Entry]) -
     """Put records, one aggregate when there are several; arrival times may step back."""
     if not entries:
         return
+    first = len(site.keys)
     rng, world = history.rng, history.world
     site.stream.shard.put_now(
         [payload for payload, _ in entries],
-        int((world.now + rng.choice(OFF_SECONDS)) * 1000),
+        int((world.now + world.stamps.off_seconds(rng)) * 1000),
         rng.choice(("p1", "ключ")),
         world.now,
         rng.randint(1, 9),
     )
     site.keys += [key for _, key in entries]
+    site.trouble()
     world.now += rng.choice((0.01, 0.5, 3.0))
     if world.trace is not None:
-        first = len(site.keys) - len(entries)
         world.note("producer", f"{site.shard_id[-2:]} #{first}: {[str(key)[:20] for _, key in entries]}")

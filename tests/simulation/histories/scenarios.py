@@ -53,6 +53,11 @@ class Scenario:
     first: tuple[str, ...] = ()
     prologue: float = 0.3
 
+    @property
+    def is_calm(self) -> bool:
+        """Tell whether nothing happens that anything could be blamed on."""
+        return self.healthy
+
 
 S = TypeVar("S", bound=Scenario)
 

@@ -7,6 +7,7 @@ from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.shard import FIRST_SEQUENCE
 from tests.simulation.checks.shard_ledger import ShardLedger
 from tests.simulation.histories.site import Site
+from tests.simulation.services.aggregates import ALMOST_EVERY_HASH_KEY
 from tests.simulation.services.bucket import Bucket
 from tests.simulation.services.kinesis import SimShard
 from tests.simulation.services.lease_rows import LeaseRow
@@ -64,7 +65,13 @@ class ShardSite(Site):
     def span(self, span: Span) -> None:
         self._span = span
         keys = LAST_HASH_KEY + 1
-        self.stream.shard.hash_range = HashRange(int(span.low * keys), int(span.high * keys) - 1)
+        least = 0 if self.world.troubles is None else ALMOST_EVERY_HASH_KEY.first
+        self.stream.shard.hash_range = HashRange(max(int(span.low * keys), least), int(span.high * keys) - 1)
+
+    def trouble(self, *, at_end: bool = False) -> None:
+        """Let careless producers put something that holds no event."""
+        super().trouble(at_end=at_end)
+        self.keys += [None] * (len(self.stream.shard.everything) - len(self.keys))
 
     @property
     def is_open(self) -> bool:

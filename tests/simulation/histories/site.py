@@ -17,6 +17,7 @@ from consumer.stream.port import StreamIdentity
 from tests.fakes.daemon_double import Lease
 from tests.fakes.shard import FIRST_SEQUENCE
 from tests.simulation.checks.ledger import Ledger
+from tests.simulation.services.aggregates import ALMOST_EVERY_HASH_KEY
 from tests.simulation.services.bucket import PREFIX, Bucket, S3Client
 from tests.simulation.services.kinesis import ARN, HOUR, KinesisClient, SimShard, SimStream
 from tests.simulation.world import Host, World
@@ -40,7 +41,10 @@ class Site:
         self.bucket = bucket
         self.arn = ARN + ("" if number == 0 else str(number))
         # The same numbers and the same shard id in every stream: the worst that two streams can have in common.
-        shard = shard or SimShard(first_sequence=FIRST_SEQUENCE)
+        if shard is None:
+            shard = SimShard(first_sequence=FIRST_SEQUENCE)
+            if world.troubles is not None:
+                shard.hash_range = ALMOST_EVERY_HASH_KEY
         self.stream = SimStream(world, shard, arn=self.arn, created=created, retention_hours=24)
         self.start = start
         self.lease = self.lease_type(shard, start="LATEST" if start == "latest" else "TRIM_HORIZON")
@@ -58,7 +62,7 @@ class Site:
             number = len(self.stream.shard.everything)
             size = rng.randint(2, 5) if self.world.chance(0.25) else 1
             payloads = [b"%d " % (number + at) + rng.choice(_TAILS) for at in range(size)]
-            off = rng.choice(_OFF_SECONDS)
+            off = self.world.stamps.off_seconds(rng)
             if off < -1:
                 self.world.tally["arrival times: step back"] += 1
             if size > 1:
@@ -71,8 +75,14 @@ class Site:
                 rng.randint(1, 9),
             )
             self.world.now += rng.choice((0.01, 0.5, 3.0))
+        self.trouble()
         shard = self.stream.shard
         self.world.note("producer", f"{self.arn[-9:]} holds #{shard.trimmed}..#{len(shard.everything) - 1}")
+
+    def trouble(self, *, at_end: bool = False) -> None:
+        """Let careless producers put something, if the history has any."""
+        if self.world.troubles is not None:
+            self.world.troubles.put(self.world, self.stream.shard, at_end=at_end)
 
     @property
     def has_consume(self) -> bool:
@@ -128,6 +138,7 @@ class Site:
     def recreate(self) -> None:
         """Delete the stream and make it again under its name: other data under the same numbers."""
         shard = SimShard(first_sequence=FIRST_SEQUENCE)
+        shard.hash_range = self.stream.shard.hash_range
         self.stream.shard = self.lease.shard = shard
         self.stream.created = self.world.now
         self.stream.closed_at = None
@@ -170,6 +181,3 @@ def describe_settings(settings: Settings) -> str:
         f"checkpoints every {settings.checkpoint_interval_seconds} s, "
         f"gives up after {settings.store_timeout_seconds} s"
     )
-
-
-_OFF_SECONDS: Final = (0, 0, 0, 0, 0, 0, 0, -0.5, -5, -70, -600, 2)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, cast
 
+from archive.format.position import Position
 from archive.store.s3 import S3Store
 from consumer.processor.dedupe_start import await_table
 from consumer.processor.processor import ShardProcessor
@@ -15,7 +16,7 @@ from consumer.processor.protocol import run_process
 from consumer.services import Services
 from consumer.settings.settings import Settings
 from consumer.stream.kinesis import KinesisStream
-from tests.fakes.daemon_double import DaemonDouble, Lease
+from tests.fakes.daemon_double import Checkpoint, DaemonDouble, Lease
 from tests.fakes.shard import UserRecord
 from tests.fakes.wire import ProtocolViolationError
 from tests.simulation.services.bucket import Bucket, S3Client
@@ -31,7 +32,8 @@ Message = Callable[[], bytes]
 class Consumer(DaemonDouble):
     """One shard consumer: takes the lease at once, and serves one processor.
 
-    `pending_message` is the name of the message that it has not answered yet, or None.
+    `pending_message` is the name of the message that it has not answered yet, or None. `filters`: it knows the hash
+    keys of its shard for the batch to come; `strays` are the records that it was delivered when it did not.
     """
 
     def __init__(
@@ -65,6 +67,8 @@ class Consumer(DaemonDouble):
         self.leaving = False
         self.opened = False
         self.legal = True
+        self.filters = True
+        self.strays: list[int] = []
         self.began_at = world.now
         self.latest_from = len(self.shard.everything)
         self.retrieved_at = world.now
@@ -72,6 +76,11 @@ class Consumer(DaemonDouble):
         self._inbox: Message | None = None
         self.task = host.task = Task(self._serve)
         self.task.resume()
+
+    @property
+    def checkpointed(self) -> Checkpoint:
+        """The last checkpoint of its own, or where it began."""
+        return self._last
 
     @property
     def shard(self) -> SimShard:
@@ -124,7 +133,25 @@ class Consumer(DaemonDouble):
             begin = self.latest_from
         else:
             begin = 0
-        return list(everything[max(begin, shard.trimmed) :])
+        begin = max(begin, shard.trimmed)
+        if not self.filters or not shard.strays:
+            return list(everything[begin:])
+        return [everything[at] for at in range(begin, len(everything)) if at not in shard.strays]
+
+    def next_batch(self) -> list[UserRecord]:
+        """Look the shard's hash keys up, and return what can be delivered by what is known of them then.
+
+        Not in the middle of what was taken apart already.
+        """
+        world, shard = self.host.world, self.shard
+        if world.troubles is None:
+            return self.waiting()
+        at = shard.index.get(self._cursor) if isinstance(self._cursor, Position) else None
+        everything = shard.everything
+        is_inside = at is not None and at + 1 < len(everything) and everything[at + 1].position.sub > 0
+        if not (is_inside and at in self.strays):
+            self.filters = world.troubles.filters(world)
+        return self.waiting()
 
     def records_message(self, batch: "list[UserRecord]") -> bytes:  # type: ignore[override] # a list here
         """Make a batch from the lines that the shard keeps, and count it as delivered."""
@@ -135,8 +162,9 @@ class Consumer(DaemonDouble):
             self._cursor = batch[-1].position
             if not isinstance(self._largest, tuple) or self._cursor > self._largest:
                 self._largest = self._cursor
-            begin = shard.index[batch[0].position]
-            lines = shard.wire[begin : begin + len(batch)]
+            numbers = [shard.index[record.position] for record in batch]
+            lines = [shard.wire[number] for number in numbers]
+            self.strays += [number for number in numbers if number in shard.strays]
         left = self.waiting()
         if left:
             behind = 1 + int((self.host.world.now - shard.put_at[shard.index[left[0].position]]) * 1000)

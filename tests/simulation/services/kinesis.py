@@ -7,17 +7,18 @@ trimmed number is said in two ways, so a history takes one of them.
 import base64
 from collections.abc import Mapping, Sequence
 from email.utils import formatdate
-from itertools import groupby
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 from botocore.exceptions import ClientError
 
-from archive.format.position import Position
 from tests.fakes.shard import SHARD, FakeShard, UserRecord
 from tests.simulation.services.bucket import SIGNATURE_SECONDS
 from tests.simulation.world import Host, World
 from tests.witness.aggregate import aggregate
+
+if TYPE_CHECKING:
+    from archive.format.position import Position
 
 HOUR: Final = 3600
 ARN: Final = "arn:aws:kinesis:eu-central-1:000000000000:stream/flights"
@@ -31,37 +32,94 @@ class Moment(float):
         return self
 
 
+Fault = Literal["empty", "malformed", "outside_hash_range"]
+
+
+class KinesisRecord(NamedTuple):
+    """A Kinesis record, its number and that of its first user record, and how many of them KCL can deliver.
+
+    `data` is None where the user records say all. Of a `fault` KCL delivers, by the shard's hash keys, only the first
+    `good` user records.
+    """
+
+    number: int
+    sequence: int
+    first: int
+    size: int
+    arrival_ms: int
+    put_at: float
+    partition_key: str
+    data: bytes | None
+    fault: Fault | None
+    good: int
+
+
 class SimShard(FakeShard):
-    """A shard that knows when each record was put, and the number of each."""
+    """A shard that knows when each record was put, and the number of each.
+
+    `strays` are the numbers of the user records that KCL leaves out by the shard's hash keys, and delivers where it
+    does not know these; what it never delivers has no number.
+    """
 
     def __init__(self, shard_id: str = SHARD, *, first_sequence: int) -> None:
         super().__init__(shard_id, first_sequence=first_sequence)
         self.index: dict[Position, int] = {}
         self.put_at: list[float] = []
         self.wire: list[bytes] = []
+        self.held: list[KinesisRecord] = []
+        self.strays: set[int] = set()
+        self._number_of: dict[int, int] = {}
+        self._held_from = 0
 
     @property
     def trimmed(self) -> int:
         """How many records are gone; the index of the oldest held one."""
         return self._trimmed
 
-    def put_now(self, payloads: Sequence[bytes], arrival_ms: int, key: str, now: float, gap: int) -> None:
-        """Append an aggregate, or a plain record when there is one payload."""
+    @property
+    def held_from(self) -> int:
+        """The number of the oldest Kinesis record that is held."""
+        return self._held_from
+
+    def held_at(self, sequence: int) -> int | None:
+        """Return the number of a Kinesis record, held or not; None when there never was one."""
+        return self._number_of.get(sequence)
+
+    def put_now(
+        self,
+        payloads: Sequence[bytes],
+        arrival_ms: int,
+        key: str,
+        now: float,
+        gap: int,
+        *,
+        data: bytes | None = None,
+        fault: Fault | None = None,
+    ) -> None:
+        """Append an aggregate, or a plain record when there is one payload.
+
+        With a `fault` it is `data` of which KCL can deliver the payloads, and does so by the shard's hash keys unless
+        these are what is wrong with it.
+        """
+        first, sequence, number = len(self.put_at), self.next, len(self.held)
         for record in self.put_aggregate(payloads, arrival_ms, key, gap=gap):
             self.index[record.position] = len(self.put_at)
             self.put_at.append(now)
             self.wire.append(_wire(record))
+        size = len(self.put_at) - first
+        good = 0 if fault == "outside_hash_range" else size
+        if good < size:
+            self.strays.update(range(first, first + size))
+        self._number_of[sequence] = number
+        self.held.append(KinesisRecord(number, sequence, first, size, arrival_ms, now, key, data, fault, good))
 
     def trim_before(self, moment: float) -> int:
-        """Let retention take whole aggregates put before `moment`; return how many records went."""
-        begin = end = self._trimmed
-        everything = self.everything
-        while end < len(everything) and self.put_at[end] < moment:
-            end += 1
-        if begin < end < len(everything) and everything[end].position.sub:
-            return 0
-        self._trimmed = end
-        return end - begin
+        """Let retention take the Kinesis records put before `moment`; return how many user records went."""
+        begin = self._trimmed
+        while self._held_from < len(self.held) and self.held[self._held_from].put_at < moment:
+            self._trimmed += self.held[self._held_from].size
+            self._held_from += 1
+        return self._trimmed - begin
 
 
 class SimStream:
@@ -139,36 +197,33 @@ class KinesisClient:
         self._ask("GetShardIterator")
         shard = next(stream.shard for stream in self._stream.shards if stream.shard.shard_id == ShardId)
         if ShardIteratorType == "TRIM_HORIZON":
-            return self._dated() | {"ShardIterator": (shard.trimmed, shard)}
+            return self._dated() | {"ShardIterator": (shard.held_from, shard)}
         if ShardIteratorType == "AT_TIMESTAMP":
-            numbers = range(shard.trimmed, len(shard.everything))
-            since = (at for at in numbers if shard.everything[at].arrival_ms >= Timestamp * 1000)
-            return self._dated() | {"ShardIterator": (next(since, len(shard.everything)), shard)}
-        wanted, after = int(StartingSequenceNumber), ShardIteratorType == "AFTER_SEQUENCE_NUMBER"
-        known = shard.index.get(Position(wanted))
+            held = shard.held[shard.held_from :]
+            since = (record.number for record in held if record.arrival_ms >= Timestamp * 1000)
+            return self._dated() | {"ShardIterator": (next(since, len(shard.held)), shard)}
+        known = shard.held_at(int(StartingSequenceNumber))
         if known is None:
             raise _error("InvalidArgumentException")
-        if known < shard.trimmed and self._stream.refuses_trimmed:
+        if known < shard.held_from and self._stream.refuses_trimmed:
             raise _error("InvalidArgumentException")
-        while after and known < len(shard.everything) and shard.everything[known].position.sequence == wanted:
-            known += 1
-        return self._dated() | {"ShardIterator": (known, shard)}
+        after = ShardIteratorType == "AFTER_SEQUENCE_NUMBER"
+        return self._dated() | {"ShardIterator": (known + after, shard)}
 
     def get_records(self, *, ShardIterator: tuple[int, SimShard], Limit: int) -> dict[str, Any]:  # noqa: N803
         """Read some records, or now and then none although there are some."""
         self._ask("GetRecords")
         shard = ShardIterator[1]
-        at = max(ShardIterator[0], shard.trimmed)
-        left = shard.everything[at:]
+        at = max(ShardIterator[0], shard.held_from)
+        left = len(shard.held) - at
         if left and self._host.world.chance(0.1):
             return self._dated() | {"Records": [], "MillisBehindLatest": 1000, "NextShardIterator": (at, shard)}
-        aggregates = [list(users) for _, users in groupby(left, key=lambda user: user.position.sequence)][:Limit]
-        size = sum(map(len, aggregates))
-        ends = shard.closed and size == len(left)
+        page = shard.held[at : at + Limit]
+        is_last = len(page) == left
         return self._dated() | {
-            "Records": [_record(users) for users in aggregates],
-            "MillisBehindLatest": 0 if size == len(left) else 1000,
-            "NextShardIterator": None if ends else (at + size, shard),
+            "Records": [_record(shard, record) for record in page],
+            "MillisBehindLatest": 0 if is_last else 1000,
+            "NextShardIterator": None if shard.closed and is_last else (at + len(page), shard),
         }
 
     def _dated(self) -> dict[str, Any]:
@@ -180,6 +235,7 @@ class KinesisClient:
 
     def _ask(self, what: str) -> None:
         self._host.request("Kinesis")
+        self._host.counts[what] += 1
         self._host.point("before a request to Kinesis")
         if self._stream.shards[0].refuses_skew and abs(self._host.skew) > SIGNATURE_SECONDS:
             raise _error("InvalidSignatureException")
@@ -190,15 +246,24 @@ class KinesisClient:
             )
 
 
-def _record(users: Sequence[UserRecord]) -> dict[str, Any]:
-    first = users[0]
-    size = len(users)
+def _record(shard: SimShard, record: KinesisRecord) -> dict[str, Any]:
     return {
-        "SequenceNumber": str(first.position.sequence),
-        "ApproximateArrivalTimestamp": Moment(first.arrival_ms / 1000),
-        "PartitionKey": first.partition_key,
-        "Data": first.data if size == 1 else aggregate([(user.partition_key, user.data) for user in users]),
+        "SequenceNumber": str(record.sequence),
+        "ApproximateArrivalTimestamp": Moment(record.arrival_ms / 1000),
+        "PartitionKey": record.partition_key,
+        "Data": data_of(shard, record),
     }
+
+
+def data_of(shard: SimShard, record: KinesisRecord) -> bytes:
+    """Return what the stream holds of a record. Good aggregates name hash keys of their shard."""
+    if record.data is not None:
+        return record.data
+    users = shard.everything[record.first : record.first + record.size]
+    if len(users) == 1:
+        return users[0].data
+    keys = [(user.partition_key, user.data) for user in users]
+    return aggregate(keys, hash_keys=[shard.hash_range.first] * len(users))
 
 
 def _row(shard: SimShard) -> dict[str, Any]:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from tests.simulation.histories.shard_site import ShardSite
 
 _OUTAGES: Final = (0.3, 2, 12, 20, 23.8, 24.2, 26, 30, 40, 50)
-_OFF_SECONDS: Final = (0, 0, 0, 0, -0.5, -5, -50, 2)
-"""As far as the rules of evidence allow for."""
 _NIGHT: Final = 1200
 
 
@@ -20,11 +18,13 @@ def put(history: "DayHistory", site: "ShardSite") -> None:
     """Some records arrive on a shard."""
     rng, world, shard = history.rng, history.world, site.stream.shard
     payloads = [b"%d" % (len(site.keys) + at) for at in range(rng.choice((1, 1, 1, 3)))]
-    stamp = world.now + rng.choice(_OFF_SECONDS)
+    stamp = world.now + world.stamps.off_seconds(rng)
     shard.put_now(payloads, int(stamp * 1000), rng.choice(("p1", "ключ")), world.now, rng.randint(1, 9))
+    first = len(site.keys)
     site.keys += [None] * len(payloads)
+    site.trouble()
     if world.trace is not None:
-        world.note("producer", f"{site.shard_id[-2:]} #{len(site.keys) - len(payloads)}, stamp {stamp - world.now:+}")
+        world.note("producer", f"{site.shard_id[-2:]} #{first}, stamp {stamp - world.now:+}")
 
 
 def redeploy(history: "DayHistory") -> None:

@@ -94,6 +94,7 @@ def close(history: "History") -> None:
     """The shard is split or merged away."""
     stream = history.sites[0].stream
     if not stream.shard.closed and stream.shard.everything:
+        history.sites[0].trouble(at_end=True)
         stream.shard.close()
         stream.closed_at = history.world.now
         history.world.happened("stream: the shard is closed")

@@ -71,6 +71,43 @@ def test_a_start_behind_a_stale_checkpoint_says_itself_that_it_proves_nothing(
     assert reasons(first(1), link(2, 3), link(3, 9, after=1)) == [Reason.BROKEN_CHAIN]
 
 
+def test_a_start_behind_a_stale_checkpoint_goes_on_from_a_mark() -> None:
+    """The mark told the doubt, and whoever read on from there knows of nothing else: nothing is missing."""
+    found = coverage(first(1), link(2, 3), link(3, 9, after=1, claim=PROVEN, since=at(8)), link(4, 10))
+    assert [(doubt.reason, doubt.interval) for doubt in found.doubts] == [
+        (Reason.UNPROVEN, Interval(at(2, 59), at(8)))
+    ]
+    assert found.covered == (Interval(BIRTH, at(2, 59)), Interval(at(8), at(9, 59)))
+
+
+def test_no_mark_from_before_a_segment_excuses_a_start_that_passed_it_over() -> None:
+    """Whoever read on from then on would have met the segment."""
+    assert reasons(first(1), link(2, 3), link(3, 9, after=1, claim=PROVEN, since=at(2))) == [Reason.BROKEN_CHAIN]
+
+
+@pytest.mark.parametrize(
+    ("continuity", "reason"), [(PROVEN, Reason.CONTRADICTED), (UNPROVEN, Reason.UNPROVEN), (LOST, Reason.LOST)]
+)
+@pytest.mark.parametrize("hour", [3, 10])
+def test_a_mark_inside_a_segment_proves_nothing_and_breaks_nothing(
+    hour: int, continuity: Continuity, reason: Reason
+) -> None:
+    """Somebody restored a checkpoint there: no segment is missing."""
+    long = link(2, hour)._replace(last=Position(5))
+    found = coverage(first(1), long, pieces=(piece(at(8), at(9), 3, continuity=continuity),))
+    assert [doubt.reason for doubt in found.doubts] == [reason]
+    assert found.covered == (Interval(BIRTH, at(hour - 1, 59)),)
+
+
+@pytest.mark.parametrize(
+    ("unseen", "reason"), [(frozenset({Position(2)}), Reason.NOT_SEEN), (frozenset(), Reason.BROKEN_CHAIN)]
+)
+def test_what_nobody_looked_far_enough_for_is_not_missing(unseen: frozenset[Position], reason: Reason) -> None:
+    """Although it lies behind a segment that was found."""
+    view = ChainView((first(1), link(4, 9, after=1, claim=UNPROVEN)), Position(1), True, True, unseen)
+    assert Chain(SHARD, view).missing(Position(2)) is reason
+
+
 def test_the_chain_goes_on_behind_a_gap() -> None:
     """From where the new interval begins."""
     found = coverage(first(1), link(2, 5, claim=UNPROVEN), link(3, 7))

@@ -73,9 +73,26 @@ def test_a_shard_is_over_when_it_ended_or_is_not_listed(
 
 
 def test_ancestors_are_all_that_lie_before() -> None:
-    """Also through rows that name each other."""
-    topology = Topology(Sources(marked=(row("c", "b"), row("b", "a"), row("a", "c"), row("d", "x"))))
-    assert topology.ancestors(["c"]) == {"a", "b", "c"}
+    """Through however many rows."""
+    topology = Topology(Sources(marked=(row("c", "b"), row("b", "a", "z"), row("d", "x"))))
+    assert topology.ancestors(["c"]) == {"a", "b", "z"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "circles", "parents", "children"),
+    [
+        ((row("c", "b"), row("b", "a")), [], {"b"}, []),
+        ((row("c", "b", "c"),), [{"c"}], {"b"}, []),
+        ((row("c", "b"), row("b", "a"), row("a", "c"), row("d", "c")), [{"a", "b", "c"}], set(), ["d"]),
+        ((row("c", "d", "p"), row("d", "c", "p"), row("x", "x")), [{"c", "d"}, {"x"}], {"p"}, []),
+    ],
+)
+def test_rows_that_close_a_circle_are_not_believed(
+    rows: tuple[ShardRow, ...], circles: list[set[str]], parents: set[str], children: list[str]
+) -> None:
+    """What leads into it and out of it stands."""
+    topology = Topology(Sources(marked=rows))
+    assert (topology.circles, topology.parents("c"), topology.children("c")) == (circles, parents, children)
 
 
 def ranges(*pairs: tuple[int, int]) -> list[HashRange]:

@@ -276,9 +276,9 @@ def test_the_scope_is_the_day_behind_the_applications_start(
 
 
 def test_shards_that_name_each_other_as_parents_prove_nothing() -> None:
-    """No first shard is left, and the search ends."""
+    """Neither is believed, and the search ends."""
     sources = Sources(marked=(shard("a", LOW, "b"), shard("b", HIGH, "a")))
-    assert decide(sources, marked("a", (-99, 25)), marked("b", (-99, 25))).reasons == (Reason.NO_FRONTIER,)
+    assert decide(sources, marked("a", (-99, 25)), marked("b", (-99, 25))).reasons == (Reason.CIRCLE,)
 
 
 def test_a_merged_shard_is_judged_once() -> None:

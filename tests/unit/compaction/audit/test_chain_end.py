@@ -1,5 +1,6 @@
 """What is said about the end of a shard's chain: where it stands, and what names more."""
 
+import msgspec
 import pytest
 
 from archive.format.document import FORMAT
@@ -49,6 +50,14 @@ def test_a_witness_that_names_the_tail_proves_it(
 ) -> None:
     """Nothing is found then."""
     assert prove_end(TAIL, ShardContext(SHARD, markers, checkpoint, EVERYTHING)) == (proof, ())
+
+
+def test_an_end_before_an_aggregate_that_it_names_as_undelivered_is_one() -> None:
+    """One delivery left it out, and another one brought it: nothing is missing between the two."""
+    end = ended(Position(10)).end
+    assert end is not None
+    markers = ShardMarkers(end=msgspec.structs.replace(end, undelivered=["11", "20"]))
+    assert prove_end(TAIL, ShardContext(SHARD, markers, None, EVERYTHING)) == ("end.json", ())
 
 
 @pytest.mark.parametrize(("markers", "checkpoint"), [(ended(BEYOND), None), (ShardMarkers(), BEYOND)])

@@ -178,6 +178,39 @@ def test_a_half_that_nobody_holds_is_missing(tmp_path: Path, held: str) -> None:
     assert told(audit(corpus, tmp_path)) == [("missing_shard", "unknown", None)]
 
 
+def late_child(corpus: Corpus, folder: Path, *claimed: str) -> Audit:
+    """Audit a day in which a shard ends and its child, begun hours later, names these parents besides."""
+    child = corpus.shards[0]
+    end(corpus, corpus.shards[1], S0)
+    corpus.first = [S1, S2]
+    child.segments = child.segments[-2:]
+    begin = child.segments[0]
+    begin.fields = {**begin.metadata.encode(), "after": "TRIM_HORIZON", "continuity": "unproven"}
+    begin.metadata = SegmentMetadata.decode(begin.fields)
+    scene = ArchiveScene(open_storage(Address(None, str(folder))), PREFIX)
+    scene.opened(S0, (0, LAST_HASH_KEY), S1, *claimed)
+    return audit(corpus, folder)
+
+
+def test_a_shard_that_names_itself_as_its_parent_is_judged_whole(tmp_path: Path) -> None:
+    """Else what it must be covered for would begin with its own evidence. The marker is a finding."""
+    found = late_child(Corpus(DAY), tmp_path, S0)
+    named = [one for one in found.findings if one.keys == (f"{PREFIX}_shards/{S0}/opened.json",)]
+    assert ([one.code for one in named], found.verdict) == (["unreadable_object"], "defects")
+    assert ("unproven_end", "unknown", S0) in told(found)
+
+
+def test_shards_that_name_each_other_as_parents_are_a_finding(tmp_path: Path) -> None:
+    """Two markers, neither of which is wrong by itself."""
+    corpus = Corpus(DAY)
+    scene = ArchiveScene(open_storage(Address(None, str(tmp_path))), PREFIX)
+    scene.opened(S1, (0, LAST_HASH_KEY), S0)
+    found = late_child(corpus, tmp_path)
+    assert found.verdict == "unknown"
+    assert [one.severity for one in found.findings if one.reasons == ("circle",)] == ["unknown"]
+    assert ("missing_shard", "unknown", None) in told(found)
+
+
 def test_a_quiet_shard_with_marks_is_clean(tmp_path: Path) -> None:
     """Not a record for days, and a restart every day."""
     corpus = Corpus(DAY, shape=Shape(shards=3, minutes=(-3000,)))

@@ -6,7 +6,7 @@ from archive.coverage.verdict import SO_FAR_MARGIN_MS
 from archive.errors import SettingsError
 from archive.format.day import Day
 from archive.format.markers import ApplicationRecord
-from compaction.job.scope import SETTLED_MS, check_begun, is_settled, parse_so_far, scope_end
+from compaction.job.scope import SETTLED_MS, is_settled, judged_scope, parse_so_far, scope_end
 
 DAY = Day.parse("2026-11-20")
 HOUR = 3_600_000
@@ -45,16 +45,30 @@ def test_a_day_is_settled_twenty_minutes_after_its_end() -> None:
 )
 def test_a_day_before_the_application_is_refused(start_at_ms: int | None, created_ms: int, *, refused: bool) -> None:
     """Its start, or the stream's creation where it began with the oldest record; not the time of writing."""
+    later_ms = DAY.shift(2).begin_ms
     if not refused:
-        check_begun(DAY, application(start_at_ms, created_ms))
+        scope = judged_scope(DAY, application(start_at_ms, created_ms), later_ms)
+        assert scope == (max(DAY.begin_ms, start_at_ms or created_ms), DAY.end_ms)
         return
     with pytest.raises(SettingsError, match="before this archive begins"):
-        check_begun(DAY, application(start_at_ms, created_ms))
+        judged_scope(DAY, application(start_at_ms, created_ms), later_ms)
 
 
 def test_an_archive_without_a_record_has_no_beginning() -> None:
     """The audit says that the record is missing."""
-    check_begun(DAY, None)
+    assert judged_scope(DAY, None, NOON, NOON) == (DAY.begin_ms, NOON)
+
+
+def test_a_day_in_the_future_is_refused() -> None:
+    """There is nothing of it: an archive without a record of it is not clean."""
+    with pytest.raises(SettingsError, match="lies in the future"):
+        judged_scope(DAY, application(None), DAY.begin_ms - 1)
+
+
+def test_a_part_of_a_day_before_the_application_is_refused() -> None:
+    """The day is the archive's, and nothing of it so far."""
+    with pytest.raises(SettingsError, match="the part of 2026-11-20 up to"):
+        judged_scope(DAY, application(NOON), NOON + HOUR, NOON)
 
 
 @pytest.mark.parametrize(

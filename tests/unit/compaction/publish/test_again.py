@@ -8,6 +8,7 @@ import pytest
 from archive.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
 from archive.format.document import FORMAT
 from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
 from archive.store.places import open_storage
 from archive.store.storage import Address
 from compaction.job.context import AuditOptions
@@ -15,6 +16,7 @@ from compaction.publish.generation import Pointer
 from compaction.recheck import days_to_recheck
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import decode_audit
+from tests.corpus.auditing import in_process
 from tests.corpus.desk import DAY, Desk, unproven
 from tests.corpus.event_defects import drop_records
 from tests.corpus.model import PREFIX, Corpus
@@ -135,3 +137,53 @@ def test_a_day_so_far_is_judged_again_once_it_is_over(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.compact(audit=AuditOptions(so_far_ms=DAY.begin_ms + 600 * MINUTE_MS))
     assert days_to_recheck(desk.context(), desk.out, 3) == [DAY]
+
+
+def _told(desk: Desk) -> tuple[str, str, str]:
+    """Return the verdicts of a run, of the pointer, and of the audit that it names."""
+    verdict = desk.compact().verdict
+    found = pointer(desk)
+    body = desk.publisher().audit(found)
+    assert body is not None
+    audit = decode_audit(body)
+    assert (audit.verdict == "clean") == (not audit.findings)
+    return verdict, found.verdict, audit.verdict
+
+
+def test_the_audit_that_a_pointer_names_gave_its_verdict(tmp_path: Path) -> None:
+    """Also where nothing changed but KCL's checkpoint, which names more than is archived and is no evidence."""
+    desk = Desk(tmp_path)
+    assert _told(desk) == ("clean", "clean", "clean")
+    shard = desk.corpus.shards[2]
+    shard.checkpoint, before = Position(shard.segments[-1].metadata.last.sequence + 5), shard.checkpoint
+    desk.corpus.write_marks = lambda _store: None  # type: ignore[method-assign] # the marks of before are all there are
+    assert _told(desk) == ("defects", "defects", "defects")
+    shard.checkpoint = before
+    assert _told(desk) == ("clean", "clean", "clean")
+
+
+def test_an_object_that_is_damaged_later_is_told_by_the_audit(tmp_path: Path) -> None:
+    """Its name and tag are the same; the day is read anew because its Parquet is gone."""
+    desk = Desk(tmp_path)
+    assert _told(desk) == ("clean", "clean", "clean")
+    manifest = desk.publisher().published()[1]
+    assert manifest is not None
+
+    def engine(orders: Sequence[Order]) -> list[TaskResult]:
+        """Read the first object as one whose disk has failed."""
+        results = in_process(orders)
+        first = results[0].facts[0]._replace(problem="bad CRC")
+        return [results[0]._replace(facts=(first, *results[0].facts[1:])), *results[1:]]
+
+    before = pointer(desk)
+    for file in manifest.files:
+        path = Path(desk.storage.uri(file.key))
+        body = path.read_bytes()
+        path.write_bytes(body[:-1])
+        desk.compact(engine=engine)
+        path.write_bytes(body)
+    after = pointer(desk)
+    assert (before.verdict, after.verdict, before.audit == after.audit) == ("clean", "defects", False)
+    body = desk.publisher().audit(after)
+    assert body is not None
+    assert decode_audit(body).verdict == "defects"

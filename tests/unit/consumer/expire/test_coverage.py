@@ -1,11 +1,14 @@
 """`expire` judges a day once more before its segments go, and keeps what was proven for the days around it."""
 
+import msgspec
 import pytest
 
 from archive.coverage.intervals import Interval
 from archive.coverage.verdict import State
 from archive.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
 from archive.format.document import FORMAT
+from archive.format.keys import application_key
+from archive.format.markers import ApplicationRecord, decode_marker, encode_marker
 from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
 from archive.format.tombstone import tombstone_key
@@ -65,6 +68,18 @@ def test_the_days_around_an_expired_one_stay_proven() -> None:
     assert not set(old) & set(scene.raw())
     after = [state_of(scene, days_ago) for days_ago in (41, 39, 35, 32)]
     assert before == after == [State.COVERED] * 4
+
+
+def test_a_day_that_ended_before_the_archive_begins_stays() -> None:
+    """Nobody archived it: nothing of it was ever judged, whatever was published."""
+    scene, old, _ = old_day()
+    key = application_key(PREFIX)
+    record = decode_marker(scene.bucket.body(key), ApplicationRecord, key)
+    begin_ms = (TODAY - 39 * DAY) * MINUTE_MS
+    scene.bucket.place(key, encode_marker(msgspec.structs.replace(record, start_at_ms=begin_ms)))
+    code, text = scene.expire()
+    assert (code, scene.raw()[: len(old)]) == (6, old)
+    assert "the archive begins after it" in text
 
 
 def test_what_is_left_of_an_expired_day_goes_without_another_judgement() -> None:

@@ -1,0 +1,55 @@
+"""Where stamps step back over the edge of what was listed: the segments that lie on its other side.
+
+The stamps of one shard step back by a minute at most. So what a segment stands on may carry a later minute than it,
+on the day after; and what follows a segment an earlier one, on the day before.
+"""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from archive.coverage.evidence import STEP_BACK_MS
+from archive.format.minute import MINUTE_MS
+from archive.format.position import Position
+from archive.proof.names import Named, SegmentNames
+
+_STEPS: Final = range(1, STEP_BACK_MS // MINUTE_MS + 2)
+"""How many minutes segments may lie apart against the order of their chain."""
+
+
+def stood_on(names: SegmentNames, chosen: Sequence[Named], ends: Mapping[str, AbstractSet[Position]]) -> list[Named]:
+    """Return what chosen segments stand on, by shard not among `ends`, and what lies in later minutes than theirs."""
+    found: dict[Named, None] = {}
+    while chosen:
+        later = (
+            name
+            for lone in chosen
+            if _stands_on_unknown(names, lone, ends.get(lone.shard_id, frozenset()))
+            for step in _STEPS
+            for name in names.at(lone.minute + step, lone.shard_id)
+            if name.first < lone.first
+        )
+        chosen = [name for name in dict.fromkeys(later) if name not in found]
+        found |= dict.fromkeys(chosen)
+    return list(found)
+
+
+def put_before(
+    names: SegmentNames, nearest: Sequence[Named], wanted: Mapping[str, AbstractSet[Position]]
+) -> list[Named]:
+    """Return what follows segments that end at no wanted position, and lies in earlier minutes than theirs."""
+    lone = (
+        name for name in nearest if not any(link.last in wanted[name.shard_id] for _, link in names.links([name]))
+    )
+    return [
+        found
+        for name in lone
+        for step in _STEPS
+        for found in names.at(name.minute - step, name.shard_id)
+        if found.first > name.first
+    ]
+
+
+def _stands_on_unknown(names: SegmentNames, name: Named, ends: AbstractSet[Position]) -> bool:
+    afters = (link.after for _, link in names.links([name]))
+    return any(isinstance(after, Position) and after not in ends for after in afters)

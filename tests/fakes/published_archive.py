@@ -1,0 +1,35 @@
+"""`minutebook expire` on an archive and on what the nightly job published of it, each in a folder."""
+
+import random
+from pathlib import Path
+
+from rich.console import Console
+
+from archive.retry import Backoff
+from archive.store.places import StorePrefix, open_storage
+from archive.store.retrying import RetryingStorage, RetryingStore
+from archive.store.storage import Address
+from consumer.expire.command import Archive, parse_age, run
+from consumer.stream.port import StreamIdentity
+from tests.corpus.model import PREFIX, STREAM_ARN
+from tests.fakes.clock import ManualClock
+
+
+def expire_published(raw: Path, published: StorePrefix, clock: ManualClock) -> str:
+    """Expire 40 days later; returns what was printed."""
+    clock.advance(40 * 86_400)
+    storage = open_storage(Address(None, str(raw)))
+    store = RetryingStorage(storage, lambda: Backoff(clock, random.Random(1), budget_seconds=10))
+    archive = Archive(
+        store=store,
+        prefix=PREFIX,
+        identity=StreamIdentity(STREAM_ARN, 1, 86_400_000),
+        published=RetryingStore(open_storage(published.address), store.new_backoff),
+        published_root=published.prefix,
+        clock=clock,
+        new_id=lambda: "writer",
+    )
+    console = Console(width=200)
+    with console.capture() as capture:
+        run(archive, parse_age("30d"), console, 1000)
+    return capture.get()

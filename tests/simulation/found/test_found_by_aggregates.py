@@ -1,0 +1,110 @@
+"""Defects that the simulation found where two deliveries of one aggregate differ, each by itself.
+
+KCL leaves an aggregate of another shard out by the shard's hash keys, and delivers it where it does not know them.
+"""
+
+import msgspec
+import pytest
+
+from archive.errors import SafetyRefusal, StoreRefused
+from archive.format.aggregate import HashRange
+from archive.format.keys import end_marker_key
+from archive.format.markers import EndMarker, decode_marker, encode_marker
+from archive.format.metadata import Continuity
+from tests.fakes.archive_scene import PREFIX
+from tests.fakes.daemon_double import SHARD_END
+from tests.fakes.memory_store import Fault, PlannedFaults
+from tests.fakes.world import World
+
+_END = end_marker_key(PREFIX, "shardId-000000000000")
+
+
+def ended_world() -> World:
+    """Return a closed shard of two records, one of them archived, and an aggregate of another shard's."""
+    world = World()
+    world.shard.hash_range = HashRange(0, 0)
+    world.put(1)
+    world.archive_all()
+    world.put(1)
+    world.clock.advance(60)
+    world.shard.put_aggregate([b"a", b"b"], world.clock.now_ms())
+    world.shard.close()
+    return world
+
+
+def end_behind(world: World, records: int) -> None:
+    """Let a worker archive so many more records, and end the shard; it dies before KCL knows."""
+    checkpoint = world.lease.checkpoint
+    worker = world.started()
+    worker.daemon.deliver(records)
+    worker.daemon.end_shard()
+    world.lease.wipe()
+    world.lease.checkpoint = checkpoint
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 3), (3, 1)])
+def test_an_aggregate_that_only_one_delivery_brought_does_not_keep_a_shard_from_ending(
+    first: int, second: int
+) -> None:
+    """One processor proved the end before the aggregate, which it named as undelivered, the other one behind it.
+
+    Whoever came second was refused at each restart, and the shard's children never began.
+    """
+    world = ended_world()
+    end_behind(world, first)
+    worker = world.started()
+    worker.daemon.deliver(second)
+    worker.daemon.end_shard()
+    assert world.lease.checkpoint == SHARD_END
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 3), (3, 1)])
+def test_an_end_elsewhere_is_still_refused_beside_what_is_named(first: int, second: int) -> None:
+    """What neither names contradicts."""
+    world = ended_world()
+    end_behind(world, first)
+    marker = decode_marker(world.bucket.body(_END), EndMarker, _END)
+    assert marker.last is not None
+    further = int(marker.last.partition(":")[0]) + (1 if second > first else 10**6)
+    elsewhere = msgspec.structs.replace(marker, last=f"{further}:0", undelivered=["7"])
+    world.bucket.place(_END, encode_marker(elsewhere))
+    worker = world.started()
+    worker.daemon.deliver(second)
+    with pytest.raises(SafetyRefusal):
+        worker.daemon.end_shard()
+
+
+def begun_world() -> World:
+    """Return a shard that an aggregate of another shard's begins; whoever was delivered it died behind start.json."""
+    world = World()
+    world.shard.hash_range = HashRange(0, 0)
+    world.shard.put_aggregate([b"a", b"b"], world.clock.now_ms())
+    first = world.started()
+    first.daemon.deliver()
+    first.store.faults = PlannedFaults(None, Fault.REFUSED)
+    with pytest.raises(StoreRefused):
+        first.daemon.request_shutdown()
+    return world
+
+
+def test_an_aggregate_that_only_one_delivery_brought_does_not_keep_a_shard_from_beginning() -> None:
+    """`start.json` named it, and whoever began at the record behind it was refused at each restart."""
+    world = begun_world()
+    world.clock.advance(60)
+    world.put(2)
+    second = world.started()
+    second.daemon.redeliver(world.shard.everything[2:])
+    second.daemon.request_shutdown()
+    assert [segment.metadata.continuity for segment in world.chain()] == [Continuity.UNPROVEN]
+    assert len(world.bucket.keys(f"{PREFIX}_undelivered/")) == 1
+
+
+def test_a_record_before_the_beginning_is_still_refused() -> None:
+    """Between start.json and the first delivery lies a record that KCL would deliver."""
+    world = begun_world()
+    world.clock.advance(60)
+    world.put(2)
+    second = world.started()
+    second.daemon.redeliver(world.shard.everything[3:])
+    with pytest.raises(SafetyRefusal):
+        second.daemon.request_shutdown()

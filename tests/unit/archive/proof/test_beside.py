@@ -1,0 +1,35 @@
+"""Stamps that step back over the edge of what is listed."""
+
+from archive.coverage.chain import Reason
+from archive.coverage.verdict import State
+from archive.format.metadata import Continuity
+from tests.unit.archive.proof.scene import SHARD, Bucket
+
+
+def test_what_the_first_segment_behind_an_outage_stands_on_may_carry_the_next_day() -> None:
+    """Stamps step back over midnight: nothing is missing."""
+    bucket = Bucket()
+    for hour in (-3, 5, 48, 48 - 1 / 60):
+        bucket.segment(hour)
+    judged = bucket.judge(now=72)
+    assert judged.verdict.reasons == (Reason.UNDECIDED,)
+    assert len(judged.facts.shards[SHARD].chain.links) == 4
+
+
+def test_what_a_quiet_day_stands_on_may_carry_the_day_before_its_neighbour() -> None:
+    """The same on the other side: the nearest segment by its number is not the last of the chain."""
+    bucket = Bucket()
+    for hour in (-27, -24, -24 - 1 / 60, 5, 17, 30):
+        bucket.segment(hour)
+    judged = bucket.judge()
+    assert (judged.verdict.state, judged.verdict.reasons) == (State.UNKNOWN, (Reason.UNDECIDED,))
+
+
+def test_a_mark_at_a_stale_checkpoint_finds_the_segment_that_was_read_again_from_before_it() -> None:
+    """Two readers went on from two old checkpoints, and the chain goes on from the older one."""
+    bucket = Bucket()
+    bucket.segment(-40)
+    bucket.segment(-30)
+    bucket.segment(5, doubts=1)
+    bucket.mark(-200, 30, number=2, continuity=Continuity.UNPROVEN)
+    assert Reason.BROKEN_CHAIN not in bucket.judge().verdict.reasons
