@@ -25,10 +25,11 @@ class IdConflicts:
         self._untold += 1
         self._last = (claim, owner)
 
-    def tell(self) -> None:
-        """Log how many there were since the last line, unless that is younger than a minute."""
+    def tell(self, *, is_last: bool = False) -> None:
+        """Log how many there were since the last line, unless that is younger than a minute and another may come."""
         now = self._clock.monotonic()
-        if self._last is None or (self._told_at is not None and now - self._told_at < _TELL_SECONDS):
+        is_young = self._told_at is not None and now - self._told_at < _TELL_SECONDS
+        if self._last is None or (is_young and not is_last):
             return
         claim, owner = self._last
         self._log.warning(

@@ -47,6 +47,10 @@ class Deduplicator(Protocol):
         """The chain's tail is another writer's segment now, and its state is ours."""
         ...
 
+    def tick(self, *, is_last: bool = False) -> None:
+        """Tell what waits to be told; all of it when nothing more is judged."""
+        ...
+
 
 class Claims:
     """Mode `claims`: the first position that claims an event id in the table keeps the event, for ever after.
@@ -102,6 +106,10 @@ class Claims:
 
     def adopt(self, metadata: SegmentMetadata, watermarks: Watermarks | None) -> None:
         """Nothing to do: the winner's records hold their own claims."""
+
+    def tick(self, *, is_last: bool = False) -> None:
+        """Tell of conflicts."""
+        self._conflicts.tell(is_last=is_last)
 
     def _claim_of(self, record: Record) -> Claim | None:
         event_id = self._event_id.text(record.data)
@@ -189,3 +197,6 @@ class WatermarkDedupe:
                 next_step="expected once, when watermark mode is switched on for an archive that exists",
             )
         self._state = watermarks or Watermarks()
+
+    def tick(self, *, is_last: bool = False) -> None:
+        """Nothing waits to be told."""

@@ -26,6 +26,9 @@ from consumer.services import Services
 _JUDGED_AT_ONCE: Final = 250
 """Records whose claims are asked for together: a table that holds them back must not hold a buffer beyond its age."""
 
+_LAST: Final = frozenset[Reason]({"shutdown", "shard_end"})
+"""Nothing is judged behind a commit for one of these reasons."""
+
 
 class Archiver:
     """One shard's chain, as this processor extends it.
@@ -178,6 +181,7 @@ class Archiver:
         Raises:
             BufferTooOld, StoreError, FormatError: as `take`.
         """
+        self._tell()
         if self._buffer is None:
             return
         now = self._services.clock.monotonic()
@@ -201,11 +205,17 @@ class Archiver:
             now = self._services.clock.monotonic()
             buffer.check_age(now)
             buffer = self._commit_once(buffer, reason, now, deadline - now)
+        self._tell(is_last=reason in _LAST)
 
     def drop(self) -> int:
         """Throw away what is held; returns the number of records."""
         buffer, self._buffer = self._buffer, None
+        self._tell(is_last=True)
         return 0 if buffer is None else buffer.segment.records
+
+    def _tell(self, *, is_last: bool = False) -> None:
+        if self._dedupe is not None:
+            self._dedupe.tick(is_last=is_last)
 
     def _commit_once(self, buffer: Buffer, reason: Reason, now: float, budget_seconds: float) -> Buffer | None:
         # The age bounds the retries too: a slot may have been expired once the buffer is older than that.

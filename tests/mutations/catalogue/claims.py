@@ -12,6 +12,7 @@ _CUTTING: Final = "consumer/processor/cutting.py"
 _TABLE: Final = "consumer/dedupe/table.py"
 _DEDUPLICATOR: Final = "consumer/dedupe/deduplicator.py"
 
+_ARCHIVER: Final = "consumer/processor/archiver.py"
 _CONFLICTS: Final = "consumer/dedupe/conflicts.py"
 _PAYLOAD: Final = "archive/format/payload.py"
 
@@ -166,6 +167,16 @@ CLAIMS: Final = (
         "a claim without a digest is not believed",
         Change(_DEDUPLICATOR, "owner.digest is not None and owner.digest", "owner.digest"),
         tests=(f"{_CLAIMS}::test_a_claim_without_a_digest_is_believed",),
+    ),
+    Mutation(
+        "the last conflicts wait for their minute",
+        Change(_CONFLICTS, "is_young and not is_last", "is_young"),
+        tests=(f"{_CLAIMS}::test_no_conflict_is_left_untold_at_the_end",),
+    ),
+    Mutation(
+        "conflicts of a quiet shard are told by the next record",
+        Change(_ARCHIVER, "        self._tell()\n        if self._buffer is None", "        if self._buffer is None"),
+        tests=(f"{_CLAIMS}::test_conflicts_of_a_shard_that_falls_quiet_are_told_when_the_minute_is_over",),
     ),
     Mutation(
         "every conflict is told",

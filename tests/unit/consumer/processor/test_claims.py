@@ -69,6 +69,34 @@ def test_conflicts_are_told_once_a_minute() -> None:
     assert told == [1, 3, 3, 1]
 
 
+def test_conflicts_of_a_shard_that_falls_quiet_are_told_when_the_minute_is_over() -> None:
+    """Nothing has to come first."""
+    world = DedupeWorld(CLAIMS)
+    with capture_logs() as logs:
+        worker = world.started(flush_seconds=1)
+        for number in range(4):
+            world.shard.put(b'{"id":"order-17","n":%d}' % number, world.clock.now_ms())
+            worker.daemon.deliver()
+        for seconds in (2, 61):
+            world.clock.advance(seconds)
+            worker.daemon.tick()
+    assert [line["records"] for line in logs if line["event"] == "id_conflict"] == [1, 2]
+
+
+@pytest.mark.parametrize("end", ["request_shutdown", "end_shard", "lose_lease"])
+def test_no_conflict_is_left_untold_at_the_end(end: str) -> None:
+    """Within the minute, too: nobody would tell of it any more."""
+    world = DedupeWorld(CLAIMS)
+    with capture_logs() as logs:
+        worker = world.started()
+        for number in range(4):
+            world.shard.put(b'{"id":"order-17","n":%d}' % number, world.clock.now_ms())
+            worker.daemon.deliver()
+        world.shard.close()
+        getattr(worker.daemon, end)()
+    assert [line["records"] for line in logs if line["event"] == "id_conflict"] == [1, 2]
+
+
 def test_a_claim_without_a_digest_is_believed() -> None:
     """Those of versions before have none: they keep what they kept."""
     world = DedupeWorld(CLAIMS)
