@@ -26,7 +26,15 @@ if TYPE_CHECKING:
 
 _WAITING = frozenset({"chaos", "e2e"})
 """Rings whose tests mostly wait: for JVMs, for leases, for the end of a minute."""
-_LONGEST_WAITING = ("test_denied", "test_restore", "test_crashes", "test_chaos", "test_malformed", "test_dedupe")
+_LONGEST_WAITING = (
+    "test_denied",
+    "test_newcomer",
+    "test_restore",
+    "test_crashes",
+    "test_chaos",
+    "test_malformed",
+    "test_dedupe",
+)
 _LONGEST_FIRST = ("simulation", "model", "integration", "property", "fuzz", "contract")
 
 
