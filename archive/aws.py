@@ -37,6 +37,8 @@ from archive.retry import Backoff
 
 if TYPE_CHECKING:
     from boto3.session import Session
+    from botocore.awsrequest import AWSResponse
+    from botocore.model import OperationModel
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_kinesis import KinesisClient
     from mypy_boto3_s3 import S3Client
@@ -90,7 +92,10 @@ _PASSING_KINDS: Final = (
     CredentialRetrievalError,
     ValueError,  # botocore's own, for a date that was cut off
 )
+_FIRST_ERROR: Final = 300
 _SERVER_ERROR: Final = 500
+_BLANKS: Final = 16
+"""More white space than any service puts behind a document."""
 
 
 @functools.cache
@@ -134,7 +139,24 @@ def _check_region_once(region: str) -> None:
 def _client(service: str, region: str, endpoint: str | None, config: Config) -> Any:  # noqa: ANN401 - boto3's types
     if endpoint is None:
         _check_region_once(region)
-    return aws_session().client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
+    client = aws_session().client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
+    if service != "s3":  # whose answers are judged where they are read
+        client.meta.events.register("after-call", _check_whole)
+    return client
+
+
+def _check_whole(http_response: "AWSResponse", model: "OperationModel", **_: object) -> None:
+    """Refuse an answer without a whole document where the operation promises one: it is asked for again.
+
+    A connection that ends within the headers looks to Python like an answer without a body, and botocore makes an
+    empty result of that, and of a body that is no JSON: no row, no record, no table.
+    """
+    if http_response.status_code >= _FIRST_ERROR or model.output_shape is None or not model.output_shape.members:
+        return
+    body = http_response.content
+    protocol = getattr(model.service_model, "resolved_protocol", "json")
+    if not body or (protocol == "json" and not body[-_BLANKS:].rstrip().endswith(b"}")):
+        raise IncompleteReadError(actual_bytes=len(body), expected_bytes=len(body) + 1)
 
 
 def client_config(

@@ -1,8 +1,9 @@
-"""S3's answers that end too early, on a real connection: never an answer of their own, always "ask again".
+"""Answers that end too early, on a real connection: never an answer of their own, always "ask again".
 
 Found by the chaos runs: Python's HTTP client takes the end of a connection for the end of the headers.
 """
 
+import random
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -11,10 +12,12 @@ from contextlib import contextmanager
 import boto3
 import pytest
 
-from archive.aws import client_config
-from archive.errors import OutcomeUnknown
+from archive.aws import DYNAMODB, ask, client_config, make_dynamodb_client, make_kinesis_client
+from archive.errors import OutcomeUnknown, TableUnavailable
+from archive.retry import Backoff
 from archive.store.s3 import S3Store
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY
+from tests.fakes.clock import ManualClock
 
 _HEAD = (
     'HTTP/1.1 200 OK\r\nLast-Modified: Sat, 21 Nov 2026 10:16:00 GMT\r\nETag: "e"\r\n'
@@ -22,6 +25,7 @@ _HEAD = (
 )
 _TORN_BODY = _HEAD + "\r\nx-amz-checksum-crc32: /KduCQ==\r\nContent-Length: 9\r\n\r\n1234"
 _WRONG_BODY = _HEAD + "\r\nx-amz-checksum-crc32: /KduCQ==\r\nContent-Length: 4\r\n\r\n1234"
+_JSON = "HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\n"
 Request = Callable[[S3Store], object]
 
 
@@ -47,6 +51,24 @@ def test_a_torn_object_is_not_believed(answer: str) -> None:
 def test_a_torn_status_decides_nothing(answer: str) -> None:
     """A PUT is committed, or lost, by a whole status line."""
     assert _raises_unknown(answer, lambda store: store.put_if_absent("k", b"1", {}, "a/b"))
+
+
+@pytest.mark.parametrize(
+    "answer", ["HTTP/1.1 200 OK\r\n", f"{_JSON}Content-Len", f"{_JSON}\r\n", f'{_JSON}\r\n{{"Ta']
+)
+@pytest.mark.parametrize("service", ["dynamodb", "kinesis"])
+def test_a_torn_document_is_not_an_empty_one(answer: str, service: str) -> None:
+    """A table without a row, a shard without a record: botocore makes an empty answer of what it cannot read."""
+    with _server(answer.encode()) as url, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+        requests = {
+            "dynamodb": lambda: make_dynamodb_client(REGION, url).describe_table(TableName="leases"),
+            "kinesis": lambda: make_kinesis_client(REGION, url).list_shards(StreamName="flights"),
+        }
+        backoff = Backoff(ManualClock(), random.Random(1), budget_seconds=0)
+        with pytest.raises(TableUnavailable):
+            ask(requests[service], service, backoff, DYNAMODB)
 
 
 def _raises_unknown(answer: str, request: Request) -> bool:
