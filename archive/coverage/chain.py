@@ -194,7 +194,7 @@ class Chain:
                 from_ms = until_ms
             return Node(link, min(max(from_ms, floor_ms), until_ms), until_ms, floor_ms, torn_ms)
         begins_ms = max(link.begins_ms, reached_ms)
-        if reason is Reason.UNPROVEN and link.from_ms is not None:
+        if reason is Reason.UNPROVEN and link.claim is Continuity.PROVEN and link.from_ms is not None:
             # All that arrived since lies behind both: what was trimmed between them is not in question.
             until_ms = max(link.until_ms, link.from_ms)
             self.doubts.append(Doubt(reason, Interval(reached_ms, link.from_ms), link.first))
@@ -240,7 +240,8 @@ class Chain:
 def _resumes(before: Node, link: Link) -> bool:
     """Tell whether a link was read on from a mark, behind a checkpoint that was older than the chain's end."""
     goes_back = isinstance(link.after, Position) and link.after <= before.link.last
-    return goes_back and link.from_ms is not None and link.from_ms >= before.until_ms
+    is_claimed = link.claim is Continuity.PROVEN and link.from_ms is not None
+    return goes_back and is_claimed and (link.from_ms or 0) >= before.until_ms
 
 
 def footed(chain: Chain, pieces: Sequence[Evidence]) -> tuple[list[Evidence], list[Doubt]]:

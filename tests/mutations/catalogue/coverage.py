@@ -59,7 +59,7 @@ COVERAGE: Final = (
     ),
     Mutation(
         "excuse a start that passed a segment over by a mark from before it",
-        Change(_CHAIN, "link.from_ms >= before.until_ms", "link.from_ms >= 0"),
+        Change(_CHAIN, "(link.from_ms or 0) >= before.until_ms", "(link.from_ms or 0) >= 0"),
         tests=(f"{_CHAINS}::test_no_mark_from_before_a_segment_excuses_a_start_that_passed_it_over",),
     ),
     Mutation(
