@@ -28,12 +28,14 @@ class Bounds(NamedTuple):
 
     Before `since_ms` records have left the stream. `end` is the last position that the shard's reader has passed, by
     anything that is stored (None: nothing is): what lies behind it, however old, is still to be delivered. Once the
-    shard was read to its end (`is_ended`) nothing is.
+    shard was read to its end (`is_ended`) nothing is. `kept` are the sequence numbers that the end names as not
+    delivered by KCL: they lie under `_undelivered/`, and are a finding of their own.
     """
 
     since_ms: int
     end: Position | None
     is_ended: bool = False
+    kept: frozenset[int] = frozenset()
 
     def is_to_come(self, position: Position) -> bool:
         """Tell whether a record may yet be archived."""
@@ -85,6 +87,23 @@ class _Tally:
         ]
 
 
+class _Absent:
+    """What the stream holds and the archive does not: missing, kept elsewhere, or still to come."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.missing = _Tally(Code.MISSING_IN_ARCHIVE, "the stream holds records that the archive does not")
+        self.to_come = 0
+        self.since_ms: int | None = None
+        self._bounds = bounds
+
+    def add(self, sent: Sent) -> None:
+        if self._bounds.is_to_come(sent.position):
+            self.to_come += 1
+            self.since_ms = sent.arrival_ms if self.since_ms is None else min(self.since_ms, sent.arrival_ms)
+        elif sent.position.sequence not in self._bounds.kept:
+            self.missing.add(minute_of(sent.arrival_ms), sent.position)
+
+
 def compare_shard(
     shard_id: str,
     segments: Sequence[Segment],
@@ -93,13 +112,12 @@ def compare_shard(
     bounds: Bounds,
 ) -> Comparison:
     """Compare one shard's day."""
-    missing = _Tally(Code.MISSING_IN_ARCHIVE, "the stream holds records that the archive does not")
+    absent = _Absent(bounds)
     extra = _Tally(Code.NOT_IN_STREAM, "the archive holds records that the stream does not")
     altered = _Tally(Code.NOT_IN_STREAM, "the archive holds other bytes than the stream at these positions")
     waiting = deque(sorted(segments, key=lambda segment: segment.metadata.first))
     held: dict[Position, tuple[Archived, Segment]] = {}
-    compared = to_come = 0
-    since_ms: int | None = None
+    compared = 0
 
     def settle(before: Position | None) -> None:
         """Count what the archive holds before a position and the stream has not shown."""
@@ -116,15 +134,11 @@ def compare_shard(
         compared += 1
         found = held.pop(sent.position, None)
         if found is None:
-            if bounds.is_to_come(sent.position):
-                to_come += 1
-                since_ms = sent.arrival_ms if since_ms is None else min(since_ms, sent.arrival_ms)
-            else:
-                missing.add(minute_of(sent.arrival_ms), sent.position)
+            absent.add(sent)
         elif (found[0].partition_key, found[0].data) != (sent.partition_key, sent.data):
             altered.add(found[1].metadata.minute, sent.position, found[1].key)
     for segment in waiting:
         held |= {record.position: (record, segment) for record in read(segment)}
     settle(None)
-    findings = [found for tally in (missing, extra, altered) for found in tally.findings(shard_id)]
-    return Comparison(tuple(findings), compared, to_come, since_ms)
+    findings = [found for tally in (absent.missing, extra, altered) for found in tally.findings(shard_id)]
+    return Comparison(tuple(findings), compared, absent.to_come, absent.since_ms)

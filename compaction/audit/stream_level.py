@@ -4,7 +4,7 @@ What cannot be compared is said, never passed over: records that have left the s
 and records that are not archived yet. A record that the stream holds and the archive does not is
 
     at or before the position that the shard's reader has passed .. missing_in_archive, a defect: nobody brings it
-    behind that, of a shard that was read to its end .............. the same
+    behind that, of a shard that was read to its end .............. the same, unless the end names it as undelivered
     behind that, however old it is ............................... unknown: a consumer that lags will still bring it
 """
 
@@ -116,7 +116,9 @@ class _Work:
         day = self._inventory.day
         since_ms = self._facts.oldest_ms + 60_000 if self._is_trimmed else 0
         markers = self._shards.get(shard_id, ShardMarkers())
-        bounds = Bounds(since_ms, self._ends.get(shard_id), is_ended=markers.end is not None)
+        end = markers.end
+        kept = frozenset(map(int, end.undelivered)) if end is not None else frozenset[int]()
+        bounds = Bounds(since_ms, self._ends.get(shard_id), end is not None, kept)
         log = self.logs[shard_id]
         sent = self._reader.read(shard_id, max(day.begin_ms, since_ms), self._inventory.end_ms, log)
         promised = self._promised(markers.start, sent)

@@ -119,7 +119,7 @@ class Outcome:
         return named == behind == self.undelivered and told == len(behind)
 
     def _is_audited(self) -> bool:
-        """Behind the last record of a shard that is archived, the audit calls records too young to be missing."""
+        """Behind the last record of a shard that is archived, nothing is missing: it is to come, or kept."""
         places = {(one.shard, Position(one.sequence, sub)) for one in self.withheld for sub in one.subs}
         passed = {(shard, str(place)) for shard, place in places if place < self.tails[shard]}
         shown = {

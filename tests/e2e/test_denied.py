@@ -26,5 +26,5 @@ def test_it_ends_with_2(embedded_aws: "EmbeddedAws", tmp_path: "Path", action: s
         assert worker.wait() == 2
 
     assert f"not authorized to perform: dynamodb:{action} on" in gave_up["error"]
-    assert "minutebook doctor" in gave_up["next_step"]
+    assert "minutebook docs operations permissions" in gave_up["next_step"]
     assert all("nothing" not in event["next_step"] for event in worker.events.all("daemon_restarting"))

@@ -102,8 +102,11 @@ def test_a_deleted_segment_of_the_consumer_is_a_broken_chain(
     assert codes == {"broken_chain"}
 
 
-def test_the_consumers_day_is_published_once(site: Site, embedded_aws: EmbeddedAws) -> None:
+def test_the_consumers_day_is_published_once(
+    site: Site, embedded_aws: EmbeddedAws, kinesis_client: "KinesisClient"
+) -> None:
     """Its objects are compacted to as many rows as there were records."""
+    begin_early(site, Clients(kinesis_client, embedded_aws.s3_endpoint))
     site.put(50, minute=0)
     site.put(50, minute=1)
     site.archive_the_rest()

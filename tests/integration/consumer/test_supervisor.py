@@ -235,7 +235,7 @@ def test_a_permission_that_is_missing_ends_it_with_2(start: Start) -> None:
     assert supervised.starts() == 2
     gave_up = supervised.events[-1]
     assert "not authorized to perform: dynamodb:CreateTable" in gave_up["error"]
-    assert "minutebook doctor" in gave_up["next_step"]
+    assert "minutebook docs operations permissions" in gave_up["next_step"]
     assert supervised.names().count("kcl_denied") == 2
     restarting = next(event for event in supervised.events if event["event"] == "daemon_restarting")
     assert (restarting["error"], restarting["next_step"]) == (gave_up["error"], gave_up["next_step"])
