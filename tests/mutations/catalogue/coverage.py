@@ -171,8 +171,8 @@ COVERAGE: Final = (
         "call a record missing that a lagging consumer will bring",
         Change(
             _COMPARISON,
-            "if bounds.is_to_come(sent.position):",
-            "if bounds.end is not None and not bounds.is_to_come:",
+            "if self._bounds.is_to_come(sent.position):",
+            "if self._bounds.end is not None and not self._bounds.is_to_come:",
         ),
         tests=(f"{_LAGGING}::test_a_record_behind_the_archives_end_is_to_come",),
     ),
