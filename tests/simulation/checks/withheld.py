@@ -142,8 +142,10 @@ def check_passed_strays(consumer: "Consumer", ledger: "Ledger") -> None:
     checkpoint = consumer.checkpointed
     if not consumer.strays or not isinstance(checkpoint, Position) or ledger.beyond_promise:
         return
-    for number in consumer.strays:
-        if consumer.shard.everything[number].position <= checkpoint and number not in ledger.committed:
+    everything = consumer.shard.everything
+    # Of a stream that was made anew since nothing is asked.
+    for number in (number for number in consumer.strays if number < len(everything)):
+        if everything[number].position <= checkpoint and number not in ledger.committed:
             raise Violation(
                 f"{consumer.host.name} was delivered {name(number)} and checkpointed beyond it, unarchived"
             )
