@@ -221,8 +221,11 @@ class Search:
             wanted = set()
             if head is not None and isinstance(head.after, Position) and head.begins_ms > self._scope.from_ms:
                 wanted.add(head.after)
-            for piece in self._known.pieces(shard_id):
-                is_before = head is None or (piece.position is not None and piece.position < head.first)
+            # Not the head: the nearest segment that was found need not be the one that is named.
+            named = [piece for piece in self._known.pieces(shard_id) if piece.position is not None]
+            first = self._first_inside(shard_id) if named else None
+            for piece in named:
+                is_before = first is None or (piece.position is not None and piece.position < first)
                 # What is not proven covers nothing, but names a segment all the same.
                 is_near = Interval(piece.from_ms, piece.until_ms).overlaps(self._scope)
                 if piece.position is not None and is_before and is_near:
@@ -232,6 +235,12 @@ class Search:
             if wanted:
                 found[shard_id] = wanted
         return found
+
+    def _first_inside(self, shard_id: str) -> Position | None:
+        """Return where the first segment begins that does not lie before the scope."""
+        links = self._known.links.get(shard_id, ())
+        inside = (link for link in links if link.kind is Kind.SEGMENT and link.begins_ms > self._scope.from_ms)
+        return min((link.first for link in inside), default=None)
 
     def _follow(self, shard_id: str, position: Position) -> None:
         """Find the segment that ends at a position by the evidence that stands on it."""
