@@ -20,6 +20,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
+from tests.fakes.answering import answer
+
 _ERROR = '<?xml version="1.0"?><Error><Code>{0}</Code><Message>{0}</Message></Error>'
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 
@@ -102,6 +104,7 @@ class FailingS3:
 class _Handler(BaseHTTPRequestHandler):
     bucket: ClassVar[FailingS3]
     protocol_version = "HTTP/1.1"
+    _answer = answer
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
@@ -196,16 +199,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, status: int, code: str) -> None:
         self._answer(status, _ERROR.format(code))
-
-    def _answer(self, status: int, body: str | bytes = b"", headers: dict[str, str] | None = None) -> None:
-        data = body.encode() if isinstance(body, str) else body
-        self.send_response(status)
-        for name, text in (headers or {}).items():
-            self.send_header(name, text)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
 
     def _cut(self) -> None:
         self.close_connection = True

@@ -8,6 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.fakes.answering import answer
+
 _ERROR = '<?xml version="1.0"?><Error><Code>{code}</Code><Message>{code}</Message></Error>'
 
 
@@ -34,6 +36,7 @@ class LaxBucket:
 class _Handler(BaseHTTPRequestHandler):
     bucket: ClassVar[LaxBucket]
     protocol_version = "HTTP/1.1"
+    _answer = answer
 
     def do_HEAD(self) -> None:
         if self._name() not in {"", "archive"}:
@@ -116,16 +119,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, status: int, code: str) -> None:
         self._answer(status, _ERROR.format(code=code))
-
-    def _answer(self, status: int, body: str | bytes = b"", headers: dict[str, str] | None = None) -> None:
-        data = body.encode() if isinstance(body, str) else body
-        self.send_response(status)
-        for name, text in (headers or {}).items():
-            self.send_header(name, text)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
 
 
 @contextmanager

@@ -1,0 +1,17 @@
+"""Whole answers of servers that stand for S3."""
+
+from http.server import BaseHTTPRequestHandler
+
+
+def answer(
+    handler: BaseHTTPRequestHandler, status: int, body: str | bytes = b"", headers: dict[str, str] | None = None
+) -> None:
+    """Write an answer with its length; to HEAD the headers alone. Handlers take it as a method."""
+    data = body.encode() if isinstance(body, str) else body
+    handler.send_response(status)
+    for name, text in (headers or {}).items():
+        handler.send_header(name, text)
+    handler.send_header("Content-Length", str(len(data)))
+    handler.end_headers()
+    if handler.command != "HEAD":
+        handler.wfile.write(data)
