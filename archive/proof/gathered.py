@@ -26,7 +26,7 @@ from archive.format.read_mark import MarkKind, ReadMark
 from archive.proof.sources import Stream, sources_of
 from archive.proof.stated import Statements, StoredMark
 
-_BESIDE_MS: Final = 3 * MINUTE_MS
+BESIDE_MS: Final = 3 * MINUTE_MS
 """Stamps step back: so far beside its day a segment may lie in its chain."""
 LOOKBACK_DAYS: Final = 14
 """How many days that hold something are searched before the scope."""
@@ -117,7 +117,7 @@ class Gathered:
         links = sorted(self.links.get(shard_id, ()), key=lambda link: (link.first, link.last, link.until_ms))
         begun_at = stated.start.first_position() if stated.start else None
         unread = tuple(
-            Interval(day.begin_ms - _BESIDE_MS, day.end_ms + _BESIDE_MS) for day in self._statements.unread_days
+            Interval(day.begin_ms - BESIDE_MS, day.end_ms + BESIDE_MS) for day in self._statements.unread_days
         )
         view = ChainView(tuple(links), begun_at, to_the_beginning, to_the_end, unseen, unread)
         return ShardFacts(shard_id, view, tuple(self.pieces(shard_id)), stated.skips, stated.end_stored_ms)

@@ -20,12 +20,11 @@ from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.read_mark import BIRTH, MarkKind, ReadMark
 from archive.proof.beside import put_before, stood_on
-from archive.proof.gathered import Asked, Gathered
+from archive.proof.gathered import BESIDE_MS, Asked, Gathered
 from archive.proof.names import Named, SegmentNames
 from archive.proof.stated import Problem, Statements, read_marks
 from archive.store.retrying import RetryingStore
 
-_BESIDE_MS: Final = 3 * MINUTE_MS
 _HOUR_MS: Final = 60 * MINUTE_MS
 _HINTS: Final = (1, 0, -2, -1, 2, -3)
 """In which minute the segment lies that evidence stands on, counted from its `from`: mostly the next one."""
@@ -91,11 +90,11 @@ class Search:
         behind = self._by_shard(self._names.hours(until_ms, until_ms + _HOUR_MS), Interval(until_ms, FOREVER))
         chosen = []
         for shard_id, names in before.items():
-            near = {name for name in names if name.minute * MINUTE_MS >= begin_ms - _BESIDE_MS}
+            near = {name for name in names if name.minute * MINUTE_MS >= begin_ms - BESIDE_MS}
             low = min(self._firsts(shard_id, near), default=None)
             chosen += [name for name in names if name in near or (low is not None and name.first > low)]
         for shard_id, names in behind.items():
-            near = {name for name in names if name.minute * MINUTE_MS < until_ms + _BESIDE_MS}
+            near = {name for name in names if name.minute * MINUTE_MS < until_ms + BESIDE_MS}
             high = max(self._firsts(shard_id, near), default=None)
             chosen += [name for name in names if name in near or (high is not None and name.first < high)]
         self._add(chosen)
