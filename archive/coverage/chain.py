@@ -185,6 +185,9 @@ class Chain:
 
     def _join(self, before: Node | None, link: Link) -> Node:
         follows = link.after == before.link.last if before else self._is_start(link)
+        if before is not None and not follows and (resumed := _resume(before, link)) is not None:
+            self.doubts.append(Doubt(Reason.UNPROVEN, Interval(before.until_ms, resumed.from_ms), link.first))
+            return resumed
         reason = self._doubt(before, link) if follows else self._tear(before, link)
         reached_ms, floor_ms, torn_ms = before[2:] if before else (_ALWAYS, _ALWAYS, _ALWAYS)
         if reason is None:
@@ -194,11 +197,6 @@ class Chain:
                 from_ms = until_ms
             return Node(link, min(max(from_ms, floor_ms), until_ms), until_ms, floor_ms, torn_ms)
         begins_ms = max(link.begins_ms, reached_ms)
-        if reason is Reason.UNPROVEN and link.claim is Continuity.PROVEN and link.from_ms is not None:
-            # All that arrived since lies behind both: what was trimmed between them is not in question.
-            until_ms = max(link.until_ms, link.from_ms)
-            self.doubts.append(Doubt(reason, Interval(reached_ms, link.from_ms), link.first))
-            return Node(link, link.from_ms, until_ms, link.from_ms, torn_ms)
         if link.kind is Kind.SEGMENT:
             self.doubts.append(Doubt(reason, Interval(reached_ms, begins_ms), link.first))
         is_torn = reason in {Reason.BROKEN_CHAIN, Reason.NOT_SEEN}
@@ -216,8 +214,6 @@ class Chain:
         goes_back = isinstance(link.after, ChainStart) or (before is not None and link.after <= before.link.last)
         if goes_back and link.claim in {Continuity.UNPROVEN, Continuity.LOST}:
             return Reason.LOST if link.claim is Continuity.LOST else Reason.UNPROVEN
-        if before is not None and _resumes(before, link):
-            return Reason.UNPROVEN
         is_seen = before is not None or self._view.to_the_beginning or isinstance(link.after, ChainStart)
         between = Interval(before.until_ms if before else _ALWAYS, link.begins_ms)
         is_seen &= not any(times.overlaps(between) for times in self._view.unread)
@@ -237,11 +233,15 @@ class Chain:
         return None if link.until_ms - before.until_ms < SURELY_HELD_MS else Reason.UNDECIDED
 
 
-def _resumes(before: Node, link: Link) -> bool:
-    """Tell whether a link was read on from a mark, behind a checkpoint that was older than the chain's end."""
+def _resume(before: Node, link: Link) -> Node | None:
+    """Return what a link proves that was read on from a mark, behind a checkpoint older than the chain's end.
+
+    All that arrived since the mark lies behind both: what was trimmed between them is not in question.
+    """
     goes_back = isinstance(link.after, Position) and link.after <= before.link.last
-    is_claimed = link.claim is Continuity.PROVEN and link.from_ms is not None
-    return goes_back and is_claimed and (link.from_ms or 0) >= before.until_ms
+    if not goes_back or link.claim is not Continuity.PROVEN or link.from_ms is None or link.from_ms < before.until_ms:
+        return None
+    return Node(link, link.from_ms, max(link.until_ms, link.from_ms), link.from_ms, before.torn_ms)
 
 
 def footed(chain: Chain, pieces: Sequence[Evidence]) -> tuple[list[Evidence], list[Doubt]]:

@@ -54,12 +54,16 @@ COVERAGE: Final = (
     ),
     Mutation(
         "call a start behind a stale checkpoint broken, although a mark told of it",
-        Change(_CHAIN, "if before is not None and _resumes(before, link):", "if before is None:"),
+        Change(
+            _CHAIN,
+            "return Node(link, link.from_ms, max(link.until_ms, link.from_ms), link.from_ms, before.torn_ms)",
+            "return None",
+        ),
         tests=(f"{_CHAINS}::test_a_start_behind_a_stale_checkpoint_goes_on_from_a_mark",),
     ),
     Mutation(
         "excuse a start that passed a segment over by a mark from before it",
-        Change(_CHAIN, "(link.from_ms or 0) >= before.until_ms", "(link.from_ms or 0) >= 0"),
+        Change(_CHAIN, "link.from_ms < before.until_ms:", "link.from_ms < 0:"),
         tests=(f"{_CHAINS}::test_no_mark_from_before_a_segment_excuses_a_start_that_passed_it_over",),
     ),
     Mutation(
