@@ -40,7 +40,16 @@ if TYPE_CHECKING:
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 UV: Final = CHECKOUT / ".cache" / "tools" / "bin" / "uv"
-_FRAMES: Final = "io.netty.handler.codec.http2.Http2FrameLogger"
+_FRAMES: Final = """
+  <appender name="FRAMES" class="ch.qos.logback.core.FileAppender">
+    <file>{}</file>
+    <encoder><pattern>%msg%n</pattern></encoder>
+  </appender>
+  <logger name="io.netty.handler.codec.http2.Http2FrameLogger" level="DEBUG" additivity="false">
+    <appender-ref ref="FRAMES"/>
+  </logger>
+</configuration>
+"""
 _SECONDS: Final = 300
 _FIRST: Final = 30
 
@@ -109,15 +118,14 @@ def _fill_in(text: str, values: Mapping[str, str]) -> str:
 def _heard(endpoint: str, file: Path, name: str) -> Iterator[Heard]:
     """Hear what `consume` asks for while the block runs; its file names a proxy meanwhile."""
     heard, folder = Heard(Names(stream=name, application=name, bucket=name, prefix=PREFIX)), file.parent
-    log = (CHECKOUT / "properties" / "logback.xml").read_text()
-    frames = f'<logger name="{_FRAMES}" level="DEBUG"/>\n  <root '
-    (folder / "logback.xml").write_text(log.replace("<root ", frames))
+    log, frames = (CHECKOUT / "properties" / "logback.xml").read_text(), folder / "frames.log"
+    (folder / "logback.xml").write_text(log.replace("</configuration>", _FRAMES.format(frames)))
     text = file.read_text()
     with deny(endpoint, tell=lambda action, body: heard.operation("dynamodb", action, json.loads(body))) as proxy:
         file.write_text(text.replace(endpoint, proxy))
         yield heard
     file.write_text(text)
-    for operation in set(re.findall(r"Kinesis_20131202\.(\w+)", (folder / "consume.log").read_text())):
+    for operation in set(re.findall(r"Kinesis_20131202\.(\w+)", frames.read_text())):
         heard.operation("kinesis", operation, {})
 
 

@@ -132,6 +132,7 @@ def test_consume_accepts_the_settings_of_the_task(template: dict[str, Any]) -> N
 
     assert (settings.stream_name, settings.bucket, settings.prefix) == (NAMES.stream, NAMES.bucket, NAMES.prefix)
     assert (settings.dedupe, loaded.kcl["metricsLevel"]) == ("claims", "NONE")
+    assert "workerId" not in loaded.kcl, "two tasks would share one"
     assert container["StopTimeout"] == 120
 
 
