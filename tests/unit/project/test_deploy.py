@@ -167,7 +167,8 @@ def _row(command: str) -> str:
         wanted = statement.get("Condition", {}).get("StringLike", {}).get("s3:prefix")
         names = [wanted] if wanted else [re.split("BUCKET/|table/|:::", each)[-1] for each in resources]
         where = ", ".join(f"`{name}`" for name in names)
-        columns[service].append(actions if service == "kinesis" else f"{actions} on {where}")
+        how = " with `If-None-Match`" if "Null" in statement.get("Condition", {}) else ""
+        columns[service].append(actions if service == "kinesis" else f"{actions}{how} on {where}")
     return f"| `{command}` | " + " | ".join("; ".join(texts) or "-" for texts in columns.values()) + " |"
 
 
