@@ -1,7 +1,7 @@
 """`minutebook consume`: check, settle the start, write the daemon's file, and supervise the daemon."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -33,7 +33,7 @@ from consumer.leases.leader_lock import release_own_lock
 from consumer.leases.table import DynamoDBLeaseTable, failover_seconds, lease_table_of
 from consumer.preflight.check import Check, Outcome
 from consumer.preflight.java import find_jars, find_java
-from consumer.preflight.preflight import exit_code, preflight
+from consumer.preflight.preflight import exit_code, preflight, settled
 from consumer.settings import shipped
 from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
 
@@ -60,6 +60,9 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
         return code
     stream = stream_of(loaded.settings, clock)
     record = settle_start(loaded.settings, stream, clock)
+    code = _report([settled(loaded, clock, new_random(), new_id)])
+    if code:
+        return code
     worker_id = loaded.kcl.get("workerId") or stable_worker_id(environ)
     state = prepare_state(state_folder or default_state_folder(), loaded.settings.application_name)
     lock = lock_worker(state, worker_id, clock)
@@ -130,11 +133,20 @@ def _skipped_batches(settings: Settings, clock: Clock) -> SkippedBatches:
 
 
 def _preflight(loaded: LoadedSettings, environ: Mapping[str, str], clock: Clock) -> int:
-    log = structlog.get_logger()
     begun = clock.monotonic()
-    checks: list[Check] = []
-    for check in preflight(loaded, environ, whole=False, clock=clock, rng=new_random(), new_id=new_id):
-        checks.append(check)
+    checks = list(preflight(loaded, environ, whole=False, clock=clock, rng=new_random(), new_id=new_id))
+    code = _report(checks)
+    if code == 0:
+        structlog.get_logger().info(
+            "preflight_passed", checks=len(checks), seconds=round(clock.monotonic() - begun, 2)
+        )
+    return code
+
+
+def _report(checks: Sequence[Check]) -> int:
+    """Log what failed or warns; return the exit code that it asks for."""
+    log = structlog.get_logger()
+    for check in checks:
         if check.outcome in {Outcome.FAIL, Outcome.WARN}:
             failed = check.outcome is Outcome.FAIL
             write = log.error if failed else log.warning
@@ -145,10 +157,7 @@ def _preflight(loaded: LoadedSettings, environ: Mapping[str, str], clock: Clock)
                 exit_code=check.exit_code,
                 next_step=check.next_step,
             )
-    code = exit_code(checks)
-    if code == 0:
-        log.info("preflight_passed", checks=len(checks), seconds=round(clock.monotonic() - begun, 2))
-    return code
+    return exit_code(checks)
 
 
 def _metrics(settings: Settings) -> Metrics | None:
