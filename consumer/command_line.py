@@ -36,6 +36,18 @@ def consume(
     raise typer.Exit(run(file, os.environ, state_dir))
 
 
+def health(
+    file: PropertiesFile = None,
+    state_dir: Annotated[
+        Path | None, typer.Option(help="That of `consume`. Default: a folder of this user in /tmp.")
+    ] = None,
+) -> None:
+    """Say in one line whether this worker's task does its work; exits 7 when it does not, or does not run."""
+    from consumer.daemon.watching.command import health as run  # noqa: PLC0415 - help is quick
+
+    raise typer.Exit(run(file, os.environ, state_dir))
+
+
 def doctor(
     file: PropertiesFile = None,
     *,
@@ -114,4 +126,4 @@ def docs(
     typer.echo("\n".join(shipped.page_names()) if page is None else shipped.page(page, section).rstrip())
 
 
-COMMANDS = (init, consume, doctor, status, restore, expire)
+COMMANDS = (init, consume, health, doctor, status, restore, expire)

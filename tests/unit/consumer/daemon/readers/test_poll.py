@@ -26,7 +26,11 @@ class Scene:
         self.unread: list[int] = []
         self.opened: frozenset[str] = frozenset()
         self.poll = ReaderPoll(
-            ReaderWatch("w1"), self.table, self.clock, failover_seconds=10, on_unread=self.unread.append
+            ReaderWatch("w1"),
+            self.table,
+            self.clock,
+            failover_seconds=10,
+            on_look=lambda unread, _held: self.unread.append(len(unread)),
         )
         self.logs: list[Any] = []
         if initialised:
