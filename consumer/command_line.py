@@ -67,12 +67,17 @@ def status(
     every: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="With --watch: the pause.")] = 10,
     days: Annotated[int, typer.Option(min=1, help="How far back the end of a quiet shard is looked for.")] = 7,
     hours: Annotated[float, typer.Option(min=0, help="The last hours of which to say up to when all is proven.")] = 2,
+    max_behind: Annotated[
+        str | None,
+        typer.Option("--max-behind", metavar="SPAN", help="Exit 7 when a shard is farther behind than, say, 5m."),
+    ] = None,
 ) -> None:
     """Show each shard's lease, checkpoint, end in the archive and lag, and what is proven; changes nothing."""
     from consumer.status.command import status as run  # noqa: PLC0415 - help is quick
 
     pause = every if watch else None
-    raise typer.Exit(run(file, os.environ, as_json=as_json, every_seconds=pause, days=days, hours=hours))
+    code = run(file, os.environ, as_json=as_json, every_seconds=pause, days=days, hours=hours, max_behind=max_behind)
+    raise typer.Exit(code)
 
 
 def restore(

@@ -10,6 +10,7 @@ import structlog
 
 from archive.aws import make_s3_client
 from archive.clock import Clock, SystemClock, new_id, new_random
+from archive.errors import MinutebookError
 from archive.logs import configure_logging
 from archive.properties_file import FILE_VARIABLE, SUPERVISED_VARIABLE, TEXT_VARIABLE
 from archive.retry import Backoff
@@ -37,6 +38,7 @@ from consumer.preflight.preflight import exit_code, preflight
 from consumer.settings import shipped
 from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
 
+_FAILED: Final = "consume_failed"
 _KILL_MARGIN_SECONDS: Final = 15
 _LEADER_LOCK_SECONDS: Final = 5
 _TABLE_SECONDS: Final = 60
@@ -49,9 +51,33 @@ _GRACE: Final = "shutdownGraceMillis"
 def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
     """Run until asked to stop or until going on makes no sense; return the exit code.
 
-    Raises:
-        MinutebookError: nothing was started.
+    What prevents the start is a line of the log, like all that comes later: it is mostly no person who reads it.
     """
+    configure_logging()
+    log = structlog.get_logger()
+    try:
+        return _consume(path, environ, state_folder)
+    except MinutebookError as exc:
+        structlog.get_logger().error(
+            _FAILED,
+            kind=type(exc).__name__,
+            error=str(exc),
+            next_step=exc.next_step or "correct what the error names, and run minutebook doctor",
+            exit_code=exc.exit_code,
+        )
+        return exc.exit_code
+    except Exception as exc:
+        log.exception(
+            _FAILED,
+            kind=type(exc).__name__,
+            error=str(exc),
+            next_step="this is a defect of Minutebook: report the stack",
+            exit_code=1,
+        )
+        return 1
+
+
+def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
     loaded = load_with_kcl(path, environ)
     configure_logging(loaded.settings.log_level)
     clock = SystemClock()

@@ -1,9 +1,12 @@
 """The health check and the metrics server on the real parts: a processor as a process, an S3 that is cut, a port."""
 
+import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -24,6 +27,9 @@ from tests.witness.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from tests.integration.process_daemon import ProcessDaemon
+
+
+MINUTEBOOK: Final = Path(sys.executable).with_name("minutebook")
 
 
 class Served:
@@ -138,3 +144,17 @@ def test_the_command_says_what_the_task_says(tmp_path: Path, capsys: pytest.Capt
     watch.daemon_started(looks_at_leases=False)
     written.write(watch.verdict())
     assert asked() == (0, "healthy: 0 shards, nothing waits\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"), [("nonsense=1", "SettingsError"), ("", "SettingsError"), (None, "SettingsError")]
+)
+def test_what_prevents_the_start_is_a_line_of_the_log(tmp_path: Path, body: str | None, kind: str) -> None:
+    """With the schema of all others, and nothing beside it."""
+    file = tmp_path / "my.properties"
+    if body is not None:
+        file.write_text(body)
+    done = subprocess.run([MINUTEBOOK, "consume", file], capture_output=True, check=False, timeout=60)
+    (line,) = [json.loads(line) for line in done.stderr.splitlines()]
+    assert (done.returncode, done.stdout, line["event"], line["kind"]) == (2, b"", "consume_failed", kind)
+    assert line.keys() >= {"timestamp", "level", "error", "next_step", "exit_code"}
