@@ -66,6 +66,7 @@ def main(folder: Path, behaviours: list[str]) -> None:
             child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
             say("processor_started", pid=child.pid)
             say("shard_opened", pid=child.pid, shard="shardId-000000000007")
+            say("progress", pid=child.pid, shard="shardId-000000000007", level="debug")
             if behaviour == "deserted":
                 child.kill()
             else:

@@ -27,13 +27,14 @@ class Look(NamedTuple):
     """What is known at one time.
 
     `unread`: the shards without a reader. `blind_seconds`: since the last look at the lease table, or since the
-    daemon was started; None where nobody looks.
+    daemon was started; None where nobody looks. `looks_apart`: how far the last two looks lay apart.
     """
 
     is_up: bool
     shards: Sequence[ShardView]
     unread: frozenset[str]
     blind_seconds: float | None = None
+    looks_apart: float = 0
 
 
 class Verdict(NamedTuple):
@@ -61,7 +62,8 @@ def judge(look: Look, *, limit_seconds: float) -> Verdict:
     if silent:
         longest = max(shard.silent_seconds or 0 for shard in silent)
         reasons.append(f"not called by KCL for {longest:.0f} s: {_names([shard.shard for shard in silent])}")
-    if look.blind_seconds is not None and look.blind_seconds > BLIND_SECONDS:
+    # A table of thousands of leases is looked at less often (`readers.poll`).
+    if look.blind_seconds is not None and look.blind_seconds > max(BLIND_SECONDS, 3 * look.looks_apart):
         reasons.append(f"the lease table was not read for {look.blind_seconds:.0f} s")
     if reasons:
         return Verdict(is_healthy=False, sentence=f"unhealthy: {'; '.join(reasons)}")

@@ -15,6 +15,8 @@ from consumer.daemon.processor_log import OPENED, ProcessorEvent
 PROGRESS: Final = "progress"
 COMMITTED: Final = "segment_committed"
 MARKED: Final = "read_mark_written"
+_FRESH_SECONDS: Final = 60.0
+"""As long as a read of a large lease table may take."""
 _LEFT: Final = frozenset({"lease_lost", "shard_end_checkpointed"})
 
 
@@ -96,9 +98,18 @@ class Shards:
                 shard.heard_at, shard.buffer_bytes = None, 0
 
     def leased(self, shards: Collection[str]) -> None:
-        """Take which shards the lease table gives to this worker; all others are somebody else's."""
+        """Take which shards the lease table gives to this worker; all others are somebody else's.
+
+        But for one that was heard of a moment ago: the table may have been read before its lease was taken.
+        """
         with self._lock:
-            self._shards = {shard: self._shards.get(shard) or _Shard() for shard in sorted(shards)}
+            now = self._clock.monotonic()
+            fresh = {
+                name
+                for name, shard in self._shards.items()
+                if shard.heard_at is not None and now - shard.heard_at < _FRESH_SECONDS
+            }
+            self._shards = {name: self._shards.get(name) or _Shard() for name in sorted(fresh.union(shards))}
 
     def views(self) -> list[ShardView]:
         """Return what is known now, in the order of the shards' names."""

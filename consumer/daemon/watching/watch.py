@@ -29,12 +29,14 @@ class Watch:
         self._unread: frozenset[str] = frozenset()
         self._is_up = False
         self._saw_at: float | None = None
+        self._looks_apart = 0.0
         self.metrics = self._make_metrics() if with_metrics else None
 
     def daemon_started(self, *, looks_at_leases: bool) -> None:
         """Take that a daemon runs; `looks_at_leases`: and that `readers` will be told."""
         with self._lock:
             self._is_up = True
+            self._looks_apart = 0.0
             self._saw_at = self._clock.monotonic() if looks_at_leases else None
 
     def daemon_ended(self) -> None:
@@ -57,7 +59,9 @@ class Watch:
         with self._lock:
             self._unread = unread
             if held is not None:
-                self._saw_at = self._clock.monotonic()
+                now = self._clock.monotonic()
+                self._looks_apart = 0.0 if self._saw_at is None else now - self._saw_at
+                self._saw_at = now
         if held is not None:
             self._shards.leased(held)
         if self.metrics is not None:
@@ -82,7 +86,7 @@ class Watch:
         """Return what is known now."""
         with self._lock:
             blind = None if self._saw_at is None else self._clock.monotonic() - self._saw_at
-            return Look(self._is_up, self._shards.views(), self._unread, blind)
+            return Look(self._is_up, self._shards.views(), self._unread, blind, self._looks_apart)
 
     def _make_metrics(self) -> "Metrics":
         from consumer.daemon.watching.metrics import Metrics  # noqa: PLC0415 - only where somebody wants them

@@ -107,6 +107,19 @@ def test_a_lease_table_that_nobody_can_read_is_not() -> None:
     assert watch.verdict().is_healthy
 
 
+def test_a_large_lease_table_is_looked_at_less_often() -> None:
+    """Every three minutes: a look that comes as late as the ones before it is not missed."""
+    clock = ManualClock()
+    watch = Watch(clock)
+    watch.daemon_started(looks_at_leases=True)
+    clock.advance(180)
+    watch.readers(frozenset(), frozenset())
+    clock.advance(BLIND_SECONDS + 200)
+    assert watch.verdict().is_healthy
+    clock.advance(60)
+    assert not watch.verdict().is_healthy
+
+
 def test_the_file_says_what_the_task_says(scene: Scene, tmp_path: Path) -> None:
     """To another process on the host."""
     path = health_path(tmp_path, "w1")

@@ -149,6 +149,20 @@ def test_a_shard_that_is_another_workers_takes_its_gauges_along(scene: Scene) ->
     assert (scene.value("behind_seconds"), scene.task("shards")) == (None, 0)
 
 
+def test_a_shard_that_was_opened_while_the_leases_were_read_stays(scene: Scene) -> None:
+    """Its lease was not ours yet when the table was read; a processor that is frozen is not heard of for long."""
+    scene.world.holding(3)
+    scene.world.put(3)
+    worker = scene.world.started()
+    worker.daemon.deliver()
+    scene.watch.readers(frozenset(), frozenset())
+    scene.world.clock.advance(20)
+    assert scene.value("behind_seconds") == 20
+    scene.world.clock.advance(60)
+    scene.watch.readers(frozenset(), frozenset())
+    assert scene.value("behind_seconds") is None
+
+
 def test_how_far_the_stream_is_ahead_is_what_the_daemon_says(scene: Scene) -> None:
     """Also of a shard on which nothing waits."""
     scene.world.started()
