@@ -72,7 +72,7 @@ class Settings:
     metrics_port: int | None = None
     metrics: Literal["emf"] | None = None
     metrics_interval_seconds: float = 60
-    max_uncommitted_seconds: float = 300
+    max_uncommitted_seconds: float | None = None
 
 
 OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
@@ -238,7 +238,7 @@ def _contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[s
     if age <= (values.get("flush_seconds") or 0):
         errors.append("minutebook.maxSegmentAgeSeconds must exceed minutebook.flushSeconds")
     held = min(values.get("flush_seconds") or math.inf, _IDLE_SECONDS + values.get("linger_seconds", 5))
-    if values.get("max_uncommitted_seconds", 300) <= held:
+    if values.get("max_uncommitted_seconds", math.inf) <= held:
         errors.append(f"minutebook.maxUncommittedSeconds must exceed {held:g} s, for which a buffer is held anyway")
     silence = kcl.get("timeoutInSeconds", "")
     if silence.isdecimal() and int(silence) < values.get("store_timeout_seconds", 300) + _IDLE_SECONDS:

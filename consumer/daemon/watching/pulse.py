@@ -36,6 +36,7 @@ class Pulse:
         self._written_at = clock.monotonic()
 
     def __enter__(self) -> Self:
+        self._try(self.step)
         self._thread.start()
         return self
 
@@ -70,10 +71,8 @@ class Pulse:
 
     def _run(self) -> None:
         wait = PULSE_SECONDS if self._metrics is None else min(PULSE_SECONDS, self._metrics.every_seconds)
-        while True:
+        while not self._stop.wait(wait):
             self._try(self.step)
-            if self._stop.wait(wait):
-                return
 
     def _try(self, write: Callable[[], None]) -> None:
         """Watching must never end what it watches: a stdout that nobody reads costs the lines and no more."""

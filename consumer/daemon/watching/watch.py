@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from consumer.daemon.watching.metrics import Metrics
 
 LIMIT_SECONDS: Final = 300.0
+"""Of `minutebook.maxUncommittedSeconds`, where nothing is held for longer than half of it anyway."""
 
 
 class Watch:
