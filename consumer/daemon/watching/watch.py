@@ -66,7 +66,7 @@ class Watch:
         if held is not None:
             self._shards.leased(held)
         if self.metrics is not None:
-            self.metrics.know([*unread, *(held or ())])
+            self.metrics.know(held or ())
 
     def skipped(self, event: KclEvent) -> None:
         """Take that KCL gave up on something."""
