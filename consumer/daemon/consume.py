@@ -10,14 +10,14 @@ import structlog
 
 from archive.aws import make_s3_client
 from archive.clock import Clock, SystemClock, new_id, new_random
+from archive.errors import MinutebookError
 from archive.logs import configure_logging
-from archive.properties_file import FILE_VARIABLE, TEXT_VARIABLE
+from archive.properties_file import FILE_VARIABLE, SUPERVISED_VARIABLE, TEXT_VARIABLE
 from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
 from consumer.archived.application import KclStart
 from consumer.archived.skipped import SkippedBatches
-from consumer.daemon.metrics import Metrics
 from consumer.daemon.prepared.classes import find_classes
 from consumer.daemon.process import daemon_command
 from consumer.daemon.properties import effective_properties, processor_command
@@ -28,6 +28,8 @@ from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.start import DaemonFile, StartChooser, settle_start, stream_of
 from consumer.daemon.state_folder import default_state_folder, file_name, lock_worker, prepare_state
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
+from consumer.daemon.watching.health_file import health_path
+from consumer.daemon.watching.outputs import make_watch, watched
 from consumer.daemon.worker_id import stable_worker_id
 from consumer.leases.leader_lock import release_own_lock
 from consumer.leases.table import DynamoDBLeaseTable, failover_seconds, lease_table_of
@@ -37,6 +39,7 @@ from consumer.preflight.preflight import exit_code, preflight, settled
 from consumer.settings import shipped
 from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
 
+_FAILED: Final = "consume_failed"
 _KILL_MARGIN_SECONDS: Final = 15
 _LEADER_LOCK_SECONDS: Final = 5
 _TABLE_SECONDS: Final = 60
@@ -49,9 +52,33 @@ _GRACE: Final = "shutdownGraceMillis"
 def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
     """Run until asked to stop or until going on makes no sense; return the exit code.
 
-    Raises:
-        MinutebookError: nothing was started.
+    What prevents the start is a line of the log, like all that comes later: it is mostly no person who reads it.
     """
+    configure_logging()
+    log = structlog.get_logger()
+    try:
+        return _consume(path, environ, state_folder)
+    except MinutebookError as exc:
+        structlog.get_logger().error(
+            _FAILED,
+            kind=type(exc).__name__,
+            error=str(exc),
+            next_step=exc.next_step or "correct what the error names, and run minutebook doctor",
+            exit_code=exc.exit_code,
+        )
+        return exc.exit_code
+    except Exception as exc:
+        log.exception(
+            _FAILED,
+            kind=type(exc).__name__,
+            error=str(exc),
+            next_step="this is a defect of Minutebook: report the stack",
+            exit_code=1,
+        )
+        return 1
+
+
+def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
     loaded = load_with_kcl(path, environ)
     configure_logging(loaded.settings.log_level)
     clock = SystemClock()
@@ -66,7 +93,7 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
     worker_id = loaded.kcl.get("workerId") or stable_worker_id(environ)
     state = prepare_state(state_folder or default_state_folder(), loaded.settings.application_name)
     lock = lock_worker(state, worker_id, clock)
-    metrics = _metrics(loaded.settings)
+    watch = make_watch(loaded.settings, clock)
     readers = ReaderPoll(
         ReaderWatch(
             worker_id,
@@ -76,7 +103,7 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
         _lease_table(loaded, clock, budget_seconds=_POLL_SECONDS),
         clock,
         failover_seconds=failover_seconds(loaded),
-        on_unread=None if metrics is None else metrics.set_unread,
+        on_look=watch.readers,
         memory=lock_memory(state / f"{file_name(worker_id)}.leader"),
     )
     effective = state / f"{file_name(worker_id)}.properties"
@@ -92,6 +119,7 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
         grace_seconds=int(values_from(KclStart(None))[_GRACE]) / 1000 + _KILL_MARGIN_SECONDS,
         keep_open=[lock],
         readers=readers,
+        log_level=loaded.settings.log_level,
         on_skipped=lambda event: skipped.note(event.shard, event.error),
         after_end=[skipped.store],
         before_start=[
@@ -102,7 +130,8 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
         ],
     )
     limits = RestartLimits(healthy_seconds=60 + 2 * loaded.settings.store_timeout_seconds)
-    return Supervisor(plan, clock, limits=limits, metrics=metrics).run()
+    with watched(watch, loaded.settings, health_path(state, file_name(worker_id)), worker_id, clock):
+        return Supervisor(plan, clock, limits=limits, watch=watch).run()
 
 
 def find_logback(properties: Path | None) -> Path:
@@ -119,7 +148,7 @@ def find_logback(properties: Path | None) -> Path:
 def daemon_environment(environ: Mapping[str, str], effective: Path) -> dict[str, str]:
     """Return the environment of daemon and processors: their settings are in the effective file alone."""
     kept = {name: text for name, text in environ.items() if name != TEXT_VARIABLE}
-    return {**kept, "PYTHONUTF8": "1", FILE_VARIABLE: str(effective)}
+    return {**kept, "PYTHONUTF8": "1", FILE_VARIABLE: str(effective), SUPERVISED_VARIABLE: "1"}
 
 
 def _lease_table(loaded: LoadedSettings, clock: Clock, *, budget_seconds: float) -> DynamoDBLeaseTable:
@@ -158,11 +187,3 @@ def _report(checks: Sequence[Check]) -> int:
                 next_step=check.next_step,
             )
     return exit_code(checks)
-
-
-def _metrics(settings: Settings) -> Metrics | None:
-    if settings.metrics_port is None:
-        return None
-    metrics = Metrics()
-    metrics.serve(settings.metrics_port)
-    return metrics

@@ -34,6 +34,11 @@ class ProcessorEvent(msgspec.Struct, frozen=True, kw_only=True):
     payload_bytes: int = 0
     body_bytes: int = 0
     attempts: int = 0
+    commit_seconds: float = 0
+    oldest_ms: int | None = None
+    buffer_bytes: int = 0
+    behind_ms: int | None = None
+    covered_until_ms: int | None = None
     exit_code: int = 1
     error: str = ""
     next_step: str = ""

@@ -5,6 +5,7 @@ with it is reported at once.
 """
 
 import difflib
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from archive.errors import SettingsError
-from archive.properties_file import FILE_VARIABLE, KCL_VARIABLES, TEXT_VARIABLE, read_settings
+from archive.properties_file import FILE_VARIABLE, KCL_VARIABLES, SUPERVISED_VARIABLE, TEXT_VARIABLE, read_settings
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
 from consumer.settings.values import (
     Parse,
@@ -34,7 +35,7 @@ _ENVIRONMENT: Final = "MINUTEBOOK_"
 _GIB: Final = 1 << 30
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):[0-9]+:stream/([a-zA-Z0-9_.-]+)")
 _IDLE_SECONDS: Final = 60
-_NO_OVERRIDES: Final = frozenset({FILE_VARIABLE, TEXT_VARIABLE, *KCL_VARIABLES})
+_NO_OVERRIDES: Final = frozenset({FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIABLE, *KCL_VARIABLES})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +68,11 @@ class Settings:
     dedupe_table: str | None = None
     adopt_checkpoint: bool = False
     log_level: str = "info"
+    metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
+    metrics: Literal["emf"] | None = None
+    metrics_interval_seconds: float = 60
+    max_uncommitted_seconds: float | None = None
 
 
 OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
@@ -89,7 +94,11 @@ OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
     "dedupeTable": word,
     "adoptCheckpoint": flag,
     "logLevel": one_of("debug", "info", "warning", "error", "critical"),
+    "metricsHost": word,
     "metricsPort": whole(1, 65_535, "(a TCP port)"),
+    "metrics": one_of("emf"),
+    "metricsIntervalSeconds": seconds(1, 3600),
+    "maxUncommittedSeconds": seconds(1, 21_600),
 }
 """The names after `minutebook.`, each with its parser."""
 
@@ -228,6 +237,9 @@ def _contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[s
         errors.append("minutebook.maxSegmentAgeSeconds must exceed 60 s + minutebook.lingerSeconds")
     if age <= (values.get("flush_seconds") or 0):
         errors.append("minutebook.maxSegmentAgeSeconds must exceed minutebook.flushSeconds")
+    held = min(values.get("flush_seconds") or math.inf, _IDLE_SECONDS + values.get("linger_seconds", 5))
+    if values.get("max_uncommitted_seconds", math.inf) <= held:
+        errors.append(f"minutebook.maxUncommittedSeconds must exceed {held:g} s, for which a buffer is held anyway")
     silence = kcl.get("timeoutInSeconds", "")
     if silence.isdecimal() and int(silence) < values.get("store_timeout_seconds", 300) + _IDLE_SECONDS:
         errors.append(

@@ -77,6 +77,8 @@ class Application:
             "minutebook.bucket": self.name,
             "minutebook.prefix": PREFIX,
             "minutebook.s3Endpoint": self._aws.s3_endpoint,
+            # The tests wait for checkpoints, of which nobody else wants to read.
+            "minutebook.logLevel": "debug",
             **{f"minutebook.{name}": value for name, value in {**self._ours, **ours}.items()},
         }
         path = self._folder / f"{worker_id}.properties"

@@ -1,6 +1,7 @@
 """Run our supervisor, with short waits, on `daemon_program.py`: `python supervise.py FOLDER BEHAVIOUR...`.
 
-Markers of skipped batches go to the bucket TEST_BUCKET at TEST_S3, if these are given.
+Markers of skipped batches go to the bucket TEST_BUCKET at TEST_S3, if these are given. With TEST_METRICS the last
+line tells the counters.
 """
 
 import os
@@ -18,6 +19,7 @@ from archive.store.s3 import S3Store
 from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
+from consumer.daemon.watching.watch import Watch
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 
 PROGRAM = Path(__file__).with_name("daemon_program.py")
@@ -37,7 +39,11 @@ def main(arguments: list[str]) -> int:
         grace_seconds=float(os.environ.get("TEST_GRACE_SECONDS", "30")),
     )
     limits = RestartLimits(first_wait_seconds=float(os.environ.get("TEST_WAIT_SECONDS", "0.01")), crashes_in_a_row=3)
-    return Supervisor(plan, clock, limits=limits).run()
+    watch = Watch(clock, with_metrics=True)
+    code = Supervisor(plan, clock, limits=limits, watch=watch).run()
+    if "TEST_METRICS" in os.environ and watch.metrics is not None:
+        structlog.get_logger().info("watched", totals=watch.metrics.totals(), verdict=watch.verdict().sentence)
+    return code
 
 
 def _skipped_batches(clock: SystemClock) -> SkippedBatches:

@@ -41,8 +41,9 @@ class WatchedTable(Protocol):
 class ReaderPoll:
     """Looks for shards without a reader while a daemon runs.
 
-    `doom` is set when the daemon must be started again. `on_unread` is told how many shards are without a reader.
-    `memory` keeps since when the leader's lock is seen, for the supervisor after this one.
+    `doom` is set when the daemon must be started again. `on_look` is told which shards are without a reader, and
+    which leases are ours: None while the daemon makes its tables. `memory` keeps since when the leader's lock is
+    seen, for the supervisor after this one.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class ReaderPoll:
         clock: Clock,
         *,
         failover_seconds: float,
-        on_unread: Callable[[int], None] | None = None,
+        on_look: Callable[[frozenset[str], frozenset[str] | None], None] | None = None,
         poll_seconds: float = POLL_SECONDS,
         memory: LockMemory | None = None,
     ) -> None:
@@ -61,7 +62,8 @@ class ReaderPoll:
         self._table = table
         self._clock = clock
         self._failover_seconds = failover_seconds
-        self._on_unread = on_unread
+        self._on_look = on_look
+        self._unread: frozenset[str] = frozenset()
         self._poll_seconds = poll_seconds
         self._memory = memory
         recalled = None if memory is None else memory.recall(clock.monotonic())
@@ -155,11 +157,24 @@ class ReaderPoll:
             self._memory.keep(SeenLock(*seen))
         for finding in findings:
             self._act(finding)
-        if self._on_unread is not None:
-            self._on_unread(len({finding.shard for finding in findings if finding.shard}))
+        self._tell(frozenset(finding.shard for finding in findings if finding.shard), leases, read)
         wait = max(self._poll_seconds, len(leases or ()) / _ROWS_A_SECOND)
         left = self._watch.seconds_to_lock(self._clock.monotonic())
         return wait if left is None else min(wait, left + _LOCK_MARGIN_SECONDS)
+
+    def _tell(self, found: frozenset[str], leases: Mapping[str, Lease] | None, read: frozenset[str]) -> None:
+        """A restart gives a shard time again, and no reader: it counts as unread until somebody opens it."""
+        if leases is None:
+            ours, self._unread = None, found | self._unread
+        else:
+            ours = frozenset(
+                shard
+                for shard, lease in leases.items()
+                if lease.owner == self._watch.worker_id and lease.checkpoint != "SHARD_END"
+            )
+            self._unread = found | ((self._unread & ours) - read)
+        if self._on_look is not None:
+            self._on_look(self._unread, ours)
 
     def _read(self) -> Mapping[str, Lease]:
         rows = self._table.read()

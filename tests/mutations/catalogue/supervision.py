@@ -14,6 +14,10 @@ _LOG: Final = "consumer/daemon/processor_log.py"
 _BUFFER: Final = "consumer/processor/buffer.py"
 _ARCHIVER: Final = "consumer/processor/archiver.py"
 
+_SHARDS: Final = "consumer/daemon/watching/shards.py"
+
+_HEALTH_TESTS: Final = "tests/unit/consumer/daemon/watching/test_health.py"
+_METRIC_TESTS: Final = "tests/unit/consumer/daemon/watching/test_metrics.py"
 _STARTS: Final = "tests/unit/consumer/archived/test_application.py"
 _RULES_TESTS: Final = "tests/unit/consumer/daemon/readers/test_rules.py"
 _LOCK_TESTS: Final = "tests/unit/consumer/daemon/readers/test_lock_memory.py"
@@ -37,6 +41,34 @@ SUPERVISION: Final = (
         "the rows are not looked at before a start",
         Change(_START, "return with_rows if rows is not None and rows.has_timestamp_rows else plain", "return plain"),
         tests=(f"{_DAEMON_STARTS}::test_a_later_start_of_the_daemon_looks_again",),
+    ),
+    Mutation(
+        "a restart hides that a shard has no reader",
+        Change(_POLL, "self._unread = found | ((self._unread & ours) - read)", "self._unread = found"),
+        tests=(f"{_POLL_TESTS}::test_a_restart_does_not_hide_that_a_shard_has_no_reader",),
+    ),
+    Mutation(
+        "records that are delivered again are progress",
+        Change(_SHARDS, "event.oldest_ms > shard.oldest_ms", "event.oldest_ms != shard.oldest_ms"),
+        tests=(f"{_HEALTH_TESTS}::test_records_that_come_again_are_no_progress",),
+    ),
+    Mutation(
+        "what waits is forgotten with the daemon",
+        Change(
+            _SHARDS,
+            "shard.heard_at, shard.buffer_bytes = None, 0",
+            "shard.heard_at, shard.buffer_bytes, shard.oldest_ms, shard.waits_since = None, 0, None, None",
+        ),
+        tests=(f"{_METRIC_TESTS}::test_what_a_dead_processor_held_is_still_behind",),
+    ),
+    Mutation(
+        "a processor says what it received when it is done",
+        Change(
+            "consumer/processor/processor.py",
+            "            shard.progress.received(records[0].arrival_ms)\n",
+            "            pass\n",
+        ),
+        tests=(f"{_METRIC_TESTS}::test_a_processor_that_hangs_has_said_what_it_holds",),
     ),
     Mutation(
         "a lease of ours that nobody opened is no matter",
