@@ -28,6 +28,8 @@ from consumer.daemon.start import DaemonFile, StartChooser, settle_start, stream
 from consumer.daemon.state_folder import default_state_folder, file_name, lock_worker, prepare_state
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
 from consumer.daemon.worker_id import stable_worker_id
+from consumer.leases.hand_over import Leaving
+from consumer.leases.heirs import REPORT_SECONDS
 from consumer.leases.leader_lock import release_own_lock
 from consumer.leases.table import DynamoDBLeaseTable, failover_seconds, lease_table_of
 from consumer.preflight.check import Check, Outcome
@@ -38,6 +40,8 @@ from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
 
 _KILL_MARGIN_SECONDS: Final = 15
 _LEADER_LOCK_SECONDS: Final = 5
+_LEAVE_SECONDS: Final = 2
+"""For one request at a stop: whoever stops us does not wait for long."""
 _TABLE_SECONDS: Final = 60
 _POLL_SECONDS: Final = 10
 _SKIPPED_SECONDS: Final = 20
@@ -87,6 +91,7 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
         grace_seconds=int(values_from(KclStart(None))[_GRACE]) / 1000 + _KILL_MARGIN_SECONDS,
         keep_open=[lock],
         readers=readers,
+        leaving=_leaving(loaded, worker_id, clock),
         on_skipped=lambda event: skipped.note(event.shard, event.error),
         after_end=[skipped.store],
         before_start=[
@@ -115,6 +120,20 @@ def daemon_environment(environ: Mapping[str, str], effective: Path) -> dict[str,
     """Return the environment of daemon and processors: their settings are in the effective file alone."""
     kept = {name: text for name, text in environ.items() if name != TEXT_VARIABLE}
     return {**kept, "PYTHONUTF8": "1", FILE_VARIABLE: str(effective)}
+
+
+def _leaving(loaded: LoadedSettings, worker_id: str, clock: Clock) -> Leaving | None:
+    if not loaded.settings.release_leases:
+        return None
+    table = lease_table_of(loaded, clock, new_random(), budget_seconds=_LEAVE_SECONDS, read_timeout=_LEAVE_SECONDS)
+    most, every = loaded.kcl.get("maxLeasesForWorker"), loaded.kcl.get("workerMetricsReporterFreqInMillis")
+    return Leaving(
+        table,
+        worker_id,
+        clock,
+        most=None if most is None else int(most),
+        every_seconds=REPORT_SECONDS if every is None else int(every) / 1000,
+    )
 
 
 def _lease_table(loaded: LoadedSettings, clock: Clock, *, budget_seconds: float) -> DynamoDBLeaseTable:

@@ -25,6 +25,10 @@ PRESETS: Final[Mapping[str, str]] = {
     # (awslabs/amazon-kinesis-client#1729, #1743): the old owner renews the lease, nobody reads the shard, and a
     # restart does not help. The archive needs no grace: the next owner reads again from the checkpoint.
     "isGracefulLeaseHandoffEnabled": "false",
+    # How often the leader gives leases away, and half of how often a worker looks for its own. KCL's 20 s leave a
+    # shard without a reader for so long; loads are still balanced once a minute.
+    "leaseAssignmentIntervalMillis": "4000",
+    "varianceBalancingFrequency": "15",
 }
 """What `consume` sets unless the file says otherwise."""
 

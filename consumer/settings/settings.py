@@ -66,6 +66,7 @@ class Settings:
     producer_ordered: bool = False
     dedupe_table: str | None = None
     adopt_checkpoint: bool = False
+    release_leases: bool = True
     log_level: str = "info"
     metrics_port: int | None = None
 
@@ -88,6 +89,7 @@ OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
     "producerOrdered": flag,
     "dedupeTable": word,
     "adoptCheckpoint": flag,
+    "releaseLeases": flag,
     "logLevel": one_of("debug", "info", "warning", "error", "critical"),
     "metricsPort": whole(1, 65_535, "(a TCP port)"),
 }
@@ -183,7 +185,7 @@ def _default_hint(default: object) -> str:
     """Return ` (default ...)` as the file would say it; nothing for a required name."""
     if default is MISSING:
         return ""
-    words: dict[object, str] = {None: "unset", "": "empty", False: "false"}
+    words: dict[object, str] = {None: "unset", "": "empty", False: "false", True: "true"}
     return f" (default {words.get(default, default)})"
 
 

@@ -1,37 +1,15 @@
 """One suite for the lease table port: the fake and the embedded DynamoDB answer alike."""
 
-import random
 from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.clock import SystemClock, new_id
-from archive.format.position import Position
 from consumer.leases.rows import LeaderLock, Lease, LeaseRows, LeaseTable
-from consumer.leases.table import DynamoDBLeaseTable
+from tests.contract.lease_tables import LEASE, dynamodb_table, make_table
 from tests.fakes.lease_table import MemoryLeaseTable
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-LEASE = Lease(
-    "shardId-000000000001",
-    Position(10**55, 7),
-    3,
-    None,
-    frozenset({"shardId-000000000000"}),
-    frozenset({"shardId-000000000002"}),
-    "0",
-    "1",
-)
-
-
-def dynamodb_table(client: "DynamoDBClient") -> DynamoDBLeaseTable:
-    """Return a table with a fresh name."""
-    name = f"leases-{new_id()[:10]}"
-    return DynamoDBLeaseTable(
-        client, name, f"{name}-CoordinatorState", SystemClock(), random.Random(1), budget_seconds=10
-    )
 
 
 @pytest.fixture(params=["fake", "dynamodb"])
@@ -199,13 +177,3 @@ def test_a_scan_reads_every_page(dynamodb_client: "DynamoDBClient") -> None:
     rows = table.read()
     assert rows is not None
     assert list(rows.leases) == names
-
-
-def make_table(client: "DynamoDBClient", name: str, key: str) -> None:
-    """Make a table with a text key."""
-    client.create_table(
-        TableName=name,
-        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )

@@ -1,6 +1,7 @@
 """Run our supervisor, with short waits, on `daemon_program.py`: `python supervise.py FOLDER BEHAVIOUR...`.
 
-Markers of skipped batches go to the bucket TEST_BUCKET at TEST_S3, if these are given.
+Markers of skipped batches go to the bucket TEST_BUCKET at TEST_S3, if these are given. With TEST_LEASE, a lease of
+ours is given to another worker where the supervisor gives leases away.
 """
 
 import os
@@ -18,6 +19,9 @@ from archive.store.s3 import S3Store
 from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
+from consumer.leases.hand_over import Leaving
+from consumer.leases.rows import Lease
+from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 
 PROGRAM = Path(__file__).with_name("daemon_program.py")
@@ -34,10 +38,17 @@ def main(arguments: list[str]) -> int:
         before_start=[skipped.store, lambda: structlog.get_logger().info("before_start")],
         after_end=[skipped.store],
         on_skipped=lambda event: skipped.note(event.shard, event.error),
+        leaving=_leaving(clock) if "TEST_LEASE" in os.environ else None,
         grace_seconds=float(os.environ.get("TEST_GRACE_SECONDS", "30")),
     )
     limits = RestartLimits(first_wait_seconds=float(os.environ.get("TEST_WAIT_SECONDS", "0.01")), crashes_in_a_row=3)
     return Supervisor(plan, clock, limits=limits).run()
+
+
+def _leaving(clock: SystemClock) -> Leaving:
+    table = MemoryLeaseTable(Lease("shardId-000000000007", "TRIM_HORIZON", owner="w1"))
+    table.reported = {"w1": clock.now_ms() // 1000, "w2": clock.now_ms() // 1000}
+    return Leaving(table, "w1", clock)
 
 
 def _skipped_batches(clock: SystemClock) -> SkippedBatches:

@@ -30,11 +30,13 @@ def test_presets() -> None:
         "executableName": "/bin/minutebook-processor",
         "initialPositionInStream": "TRIM_HORIZON",
         "isGracefulLeaseHandoffEnabled": "false",
+        "leaseAssignmentIntervalMillis": "4000",
         "minutebook.bucket": "archive",
         "regionName": "eu-west-1",
         "retrievalMode": "POLLING",
         "shutdownGraceMillis": "25000",
         "streamName": "s",
+        "varianceBalancingFrequency": "15",
         "workerId": "w",
     }
 
