@@ -26,7 +26,7 @@ _SKIPPED: Final = "tests/integration/consumer/test_supervisor_skipped.py"
 _CLAIMS: Final = "tests/unit/consumer/processor/test_claims.py"
 _DAEMON_STARTS: Final = "tests/unit/consumer/daemon/test_start.py"
 
-_HANDED: Final = "tests/contract/test_hand_over.py"
+_HANDED: Final = "tests/unit/consumer/leases/test_hand_over_request.py"
 _LEAVING: Final = "tests/unit/consumer/leases/test_hand_over.py"
 
 SUPERVISION: Final = (
@@ -37,7 +37,7 @@ SUPERVISION: Final = (
             "leaseOwner = :owner AND leaseCounter = :counter AND",
             "(leaseOwner = :owner OR leaseOwner <> :owner) AND leaseCounter = :counter AND",
         ),
-        tests=(f"{_HANDED}::test_a_hand_over_that_comes_late_changes_nothing",),
+        tests=(f"{_HANDED}::test_each_thing_that_was_seen_is_a_condition",),
     ),
     Mutation(
         "a lease is handed over though somebody renews it",
@@ -46,7 +46,7 @@ SUPERVISION: Final = (
             "leaseOwner = :owner AND leaseCounter = :counter AND",
             "leaseOwner = :owner AND (leaseCounter = :counter OR leaseCounter <> :counter) AND",
         ),
-        tests=(f"{_HANDED}::test_a_hand_over_that_comes_late_changes_nothing",),
+        tests=(f"{_HANDED}::test_each_thing_that_was_seen_is_a_condition",),
     ),
     Mutation(
         "a lease is handed over though its checkpoint has moved",
@@ -55,12 +55,12 @@ SUPERVISION: Final = (
             "AND leaseCounter = :counter AND checkpoint = :checkpoint ",
             "AND leaseCounter = :counter AND (checkpoint = :checkpoint OR checkpoint <> :checkpoint) ",
         ),
-        tests=(f"{_HANDED}::test_a_hand_over_that_comes_late_changes_nothing",),
+        tests=(f"{_HANDED}::test_each_thing_that_was_seen_is_a_condition",),
     ),
     Mutation(
         "a hand-over without an answer is asked again",
         Change("consumer/leases/table.py", "what, budget_seconds=0)", "what)"),
-        tests=(f"{_HANDED}::test_a_hand_over_without_an_answer_is_not_sent_again",),
+        tests=(f"{_HANDED}::test_it_is_sent_once",),
     ),
     Mutation(
         "a worker that stops stays among those who get leases",
