@@ -8,6 +8,7 @@ from typing import Final
 
 import structlog
 
+from archive.access import Access
 from archive.aws import make_s3_client
 from archive.clock import Clock, SystemClock, new_id, new_random
 from archive.logs import configure_logging
@@ -87,7 +88,7 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
     skipped = _skipped_batches(loaded.settings, clock)
     plan = DaemonPlan(
         command=daemon_command(find_java(environ).program, find_jars(), effective, find_logback(loaded.path)),
-        environment=daemon_environment(environ, effective),
+        environment=daemon_environment(environ, effective, loaded.settings.access),
         grace_seconds=int(values_from(KclStart(None))[_GRACE]) / 1000 + _KILL_MARGIN_SECONDS,
         keep_open=[lock],
         readers=readers,
@@ -116,10 +117,15 @@ def find_logback(properties: Path | None) -> Path:
     return shipped.logback()
 
 
-def daemon_environment(environ: Mapping[str, str], effective: Path) -> dict[str, str]:
-    """Return the environment of daemon and processors: their settings are in the effective file alone."""
+def daemon_environment(environ: Mapping[str, str], effective: Path, access: Access) -> dict[str, str]:
+    """Return the environment of daemon and processors: their settings are in the effective file alone.
+
+    KCL has no property for AWS's other endpoints; the AWS SDK for Java reads these variables.
+    """
     kept = {name: text for name, text in environ.items() if name != TEXT_VARIABLE}
-    return {**kept, "PYTHONUTF8": "1", FILE_VARIABLE: str(effective)}
+    wanted = {"AWS_USE_FIPS_ENDPOINT": access.use_fips, "AWS_USE_DUALSTACK_ENDPOINT": access.use_dualstack}
+    chosen = {name: "true" for name, is_wanted in wanted.items() if is_wanted}
+    return {**kept, **chosen, "PYTHONUTF8": "1", FILE_VARIABLE: str(effective)}
 
 
 def _leaving(loaded: LoadedSettings, worker_id: str, clock: Clock) -> Leaving | None:
@@ -141,7 +147,7 @@ def _lease_table(loaded: LoadedSettings, clock: Clock, *, budget_seconds: float)
 
 
 def _skipped_batches(settings: Settings, clock: Clock) -> SkippedBatches:
-    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     retrying = RetryingStore(store, lambda: Backoff(clock, new_random(), budget_seconds=_SKIPPED_SECONDS))
     return SkippedBatches(retrying, settings.prefix, clock, new_id)
 

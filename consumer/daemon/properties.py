@@ -10,8 +10,9 @@ from typing import Final
 import javaproperties
 
 from archive.errors import SettingsError
+from archive.roles import ROLE_SESSION
 from consumer.archived.application import KclStart
-from consumer.settings.settings import LoadedSettings
+from consumer.settings.settings import LoadedSettings, Settings
 
 PRESETS: Final[Mapping[str, str]] = {
     # SIGTERM: without it the children are not asked to commit what they hold (the daemon's default is 0).
@@ -32,6 +33,7 @@ PRESETS: Final[Mapping[str, str]] = {
 }
 """What `consume` sets unless the file says otherwise."""
 
+_WHO: Final = "AwsCredentialsProvider"
 _TICK: Final = "callProcessRecordsEvenForEmptyRecordList"
 
 
@@ -48,7 +50,7 @@ def effective_properties(
     """
     values = {**PRESETS, "workerId": worker_id, "executableName": executable, "regionName": loaded.settings.region}
     values["streamName"] = loaded.settings.stream_name
-    values |= loaded.kcl
+    values |= {**_stream_role(loaded.settings), **loaded.kcl}
     if values[_TICK] != "true":
         raise SettingsError(
             f"{_TICK}=false leaves the last minute of an idle shard uncommitted", next_step="remove the line"
@@ -60,6 +62,22 @@ def effective_properties(
     else:
         values["initialPositionInStreamExtended"] = str(start.at_seconds)
     return values | {f"minutebook.{name}": text for name, text in loaded.ours.items()}
+
+
+def _stream_role(settings: Settings) -> dict[str, str]:
+    """Return as whom KCL asks Kinesis, where that is another role: its tables and metrics are ours still.
+
+    The class assumes the role anew before it expires (KclStsAssumeRoleCredentialsProvider.java).
+    """
+    access = settings.access
+    if access.stream_role_arn is None:
+        return {}
+    words = ["StsAssumeRoleCredentialsProvider", access.stream_role_arn, ROLE_SESSION]
+    words.append(f"endpointRegion={settings.region}")
+    if access.stream_role_external_id is not None:
+        words.append(f"externalId={access.stream_role_external_id}")
+    ours = {f"{_WHO}{service}": PRESETS[_WHO] for service in ("DynamoDB", "CloudWatch")}
+    return {_WHO: "|".join(words), **ours}
 
 
 def processor_command(python: Path) -> str:

@@ -76,10 +76,13 @@ def expire(
     clock, rng, console = SystemClock(), new_random(), Console()
     older_than_ms = parse_age(older_than)
     place = published_place(published, settings.region, settings.s3_endpoint)
-    s3 = S3Storage(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    s3 = S3Storage(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     store = RetryingStorage(s3, lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds))
     stream = KinesisStream(
-        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
+        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access),
+        settings.stream_name,
+        clock,
+        rng,
     )
     archive = Archive(
         store=store,

@@ -45,7 +45,9 @@ def lease_table_of(
     """Return the lease table that KCL uses with this file. `read_timeout`: seconds for one answer."""
     settings = loaded.settings
     return DynamoDBLeaseTable(
-        make_dynamodb_client(settings.region, settings.dynamodb_endpoint, client_config(read_timeout=read_timeout)),
+        make_dynamodb_client(
+            settings.region, settings.dynamodb_endpoint, settings.access, client_config(read_timeout=read_timeout)
+        ),
         loaded.kcl.get("tableName", settings.application_name),
         loaded.kcl.get("coordinatorStateTableName", f"{settings.application_name}-CoordinatorState"),
         clock,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from botocore.exceptions import ClientError
 
+from archive.access import PLAIN
 from archive.aws import error_code, make_dynamodb_client
 from archive.errors import TableUnavailable
 from archive.format.position import Position
@@ -168,7 +169,7 @@ def _steal(client: "DynamoDBClient", table: str, shard_id: str, gate: Barrier) -
 
 def test_a_hand_over_without_an_answer_is_not_sent_again(embedded_aws: "EmbeddedAws") -> None:
     """It was applied, and the answer says that DynamoDB failed: nobody can tell, and nobody asks."""
-    client = make_dynamodb_client(REGION, embedded_aws.dynamodb_endpoint)
+    client = make_dynamodb_client(REGION, embedded_aws.dynamodb_endpoint, PLAIN)
     table = dynamodb_table(client)
     table.create()
     table.put(HELD, None)

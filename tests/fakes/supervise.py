@@ -10,6 +10,7 @@ from pathlib import Path
 
 import structlog
 
+from archive.access import PLAIN
 from archive.aws import make_s3_client
 from archive.clock import SystemClock, new_id, new_random
 from archive.logs import configure_logging
@@ -54,7 +55,7 @@ def _leaving(clock: SystemClock) -> Leaving:
 def _skipped_batches(clock: SystemClock) -> SkippedBatches:
     store: S3Store | MemoryStore = MemoryStore(MemoryBucket())
     if "TEST_S3" in os.environ:
-        store = S3Store(make_s3_client("us-east-1", os.environ["TEST_S3"]), os.environ["TEST_BUCKET"])
+        store = S3Store(make_s3_client("us-east-1", os.environ["TEST_S3"], PLAIN), os.environ["TEST_BUCKET"])
     retrying = RetryingStore(store, lambda: Backoff(clock, new_random(), budget_seconds=0.5))
     return SkippedBatches(retrying, "raw/", clock, new_id)
 

@@ -17,10 +17,11 @@ _MOST_FILES, _MOST_LINES = 15, 300
 DIRECTIONS: Final = {
     "archive.properties_file": "errors",
     "archive.retry": "errors clock",
-    "archive.aws": "errors retry",
+    "archive.roles": "access",
+    "archive.aws": "access errors retry roles",
     "archive.format": "errors",
     "archive.coverage": "errors format",
-    "archive.store": "errors retry aws format",
+    "archive.store": "access errors retry aws format",
     "archive.proof": "errors format coverage store",
     "consumer.archived": "stream",
     "consumer.leases": "settings",
