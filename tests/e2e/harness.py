@@ -182,6 +182,13 @@ class Application:
         row = self._dynamodb.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item")
         return None if row is None else row["ownerName"]["S"]
 
+    def reports(self) -> list[str]:
+        """Return the workers that KCL's leader takes for living."""
+        table = f"{self.name}-WorkerMetricStats"
+        if table not in self._dynamodb.list_tables()["TableNames"]:
+            table = self.name
+        return [row["wid"]["S"] for row in self._dynamodb.scan(TableName=table)["Items"] if "wid" in row]
+
     def leave_lock(self, owner: str) -> None:
         """Let the leader's lock be that of a host that is gone, as KCL #1803 knows it: nobody ever takes it over."""
         table, key = self._leader_row()
