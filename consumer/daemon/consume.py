@@ -21,6 +21,7 @@ from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import daemon_command
 from consumer.daemon.properties import effective_properties, processor_command
+from consumer.daemon.readers.first_start import FirstStart
 from consumer.daemon.readers.lock_memory import lock_memory
 from consumer.daemon.readers.poll import ReaderPoll
 from consumer.daemon.readers.rules import ReaderWatch
@@ -68,6 +69,12 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
     state = prepare_state(state_folder or default_state_folder(), loaded.settings.application_name)
     lock = lock_worker(state, worker_id, clock)
     metrics = _metrics(loaded.settings)
+    table = _lease_table(loaded, clock, budget_seconds=_TABLE_SECONDS)
+    first_start = FirstStart(
+        table,
+        makes_table=loaded.kcl.get("leaseTablePitrEnabled") != "true",
+        protected=loaded.kcl.get("leaseTableDeletionProtectionEnabled") == "true",
+    )
     readers = ReaderPoll(
         ReaderWatch(
             worker_id,
@@ -79,12 +86,12 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
         failover_seconds=failover_seconds(loaded),
         on_unread=None if metrics is None else metrics.set_unread,
         memory=lock_memory(state / f"{file_name(worker_id)}.leader"),
+        first_start=first_start,
     )
     effective = state / f"{file_name(worker_id)}.properties"
     values_from = partial(
         effective_properties, loaded, worker_id=worker_id, executable=processor_command(Path(sys.executable))
     )
-    table = _lease_table(loaded, clock, budget_seconds=_TABLE_SECONDS)
     skipped = _skipped_batches(loaded.settings, clock)
     plan = DaemonPlan(
         command=daemon_command(find_java(environ).program, find_jars(), effective, find_logback(loaded.path)),
@@ -99,6 +106,7 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
             skipped.store,
             partial(release_own_lock, _lease_table(loaded, clock, budget_seconds=_LEADER_LOCK_SECONDS), worker_id),
             readers.before_start,
+            first_start.before_start,
             StartChooser(record, stream, table, DaemonFile(effective, values_from), clock).prepare,
         ],
     )

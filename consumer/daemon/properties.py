@@ -30,6 +30,9 @@ PRESETS: Final[Mapping[str, str]] = {
     # shard without a reader for so long; loads are still balanced once a minute.
     "leaseAssignmentIntervalMillis": "4000",
     "varianceBalancingFrequency": "15",
+    # KCL 3 uses it for one thing: it sleeps that long after it has made rows, before the first shard is read. Its own
+    # default is a minute.
+    "shardSyncIntervalMillis": "1000",
 }
 """What `consume` sets unless the file says otherwise."""
 

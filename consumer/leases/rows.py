@@ -154,6 +154,28 @@ def lease_item(lease: Lease, *, single_table: bool) -> dict[str, "AttributeValue
     return item
 
 
+def create_request(table: str, *, protected: bool) -> dict[str, Any]:
+    """Return the CreateTable of a table with the index that KCL adds itself where it is missing (its own names)."""
+    by_owner = ("leaseOwner", "leaseKey")
+    return {
+        "TableName": table,
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in by_owner],
+        "KeySchema": [{"AttributeName": "leaseKey", "KeyType": "HASH"}],
+        "GlobalSecondaryIndexes": [
+            {
+                "IndexName": "LeaseOwnerToLeaseKeyIndex",
+                "KeySchema": [
+                    {"AttributeName": name, "KeyType": kind}
+                    for name, kind in zip(by_owner, ("HASH", "RANGE"), strict=True)
+                ],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+        "BillingMode": "PAY_PER_REQUEST",
+        "DeletionProtectionEnabled": protected,
+    }
+
+
 def put_condition(seen: Lease | None) -> tuple[str, dict[str, "AttributeValueTypeDef"]]:
     """Return the condition under which a row may be written, and its values.
 

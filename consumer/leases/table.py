@@ -15,6 +15,7 @@ from consumer.leases.rows import (
     LeaderLock,
     Lease,
     LeaseRows,
+    create_request,
     hand_over_request,
     lease_item,
     parse_lease,
@@ -94,10 +95,13 @@ class DynamoDBLeaseTable:
         items = self._scan(self.name)
         return None if items is None else parse_rows(items)
 
-    def create(self) -> None:
-        """Make the table with its primary key alone: KCL adds its index when it starts."""
+    def create(self, *, protected: bool = False) -> None:
+        """Make the table together with KCL's index, whose making takes minutes where the table is there already.
+
+        `protected`: it cannot be deleted by accident.
+        """
         if self._status(self.name) is None:
-            self._ask(self._create, f"CreateTable {self.name}")
+            self._ask(lambda: self._create(protected=protected), f"CreateTable {self.name}")
         backoff = Backoff(self._clock, self._rng, budget_seconds=300, first_seconds=_POLL_SECONDS, ceiling_seconds=5)
         while self._status(self.name) not in {"ACTIVE", "UPDATING"}:
             if not backoff.wait():
@@ -243,13 +247,13 @@ class DynamoDBLeaseTable:
         )
         return parse_lease(answer["Item"]) if answer and "Item" in answer else None
 
-    def _create(self) -> object:
-        return self._client.create_table(
-            TableName=self.name,
-            AttributeDefinitions=[{"AttributeName": "leaseKey", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "leaseKey", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+    def _create(self, *, protected: bool) -> object:
+        try:
+            return self._client.create_table(**create_request(self.name, protected=protected))
+        except ClientError as exc:
+            if error_code(exc) != "ResourceInUseException":  # somebody makes it in the same moment
+                raise
+            return None
 
     def _status(self, table: str) -> str | None:
         answer = self._ask(

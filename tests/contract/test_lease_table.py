@@ -33,6 +33,18 @@ def test_a_table_may_be_made_twice(table: LeaseTable) -> None:
     assert table.read() == LeaseRows({LEASE.shard_id: LEASE})
 
 
+@pytest.mark.parametrize("protected", [True, False])
+def test_a_table_has_kcls_index_from_the_beginning(dynamodb_client: "DynamoDBClient", protected: bool) -> None:  # noqa: FBT001 - cases
+    """KCL finds it, and adds none: that takes minutes."""
+    table = dynamodb_table(dynamodb_client)
+    table.create(protected=protected)
+    found = dynamodb_client.describe_table(TableName=table.name)["Table"]
+    (index,) = found["GlobalSecondaryIndexes"]
+    assert (index["IndexName"], index["Projection"]) == ("LeaseOwnerToLeaseKeyIndex", {"ProjectionType": "KEYS_ONLY"})
+    assert [key["AttributeName"] for key in index["KeySchema"]] == ["leaseOwner", "leaseKey"]
+    assert found.get("DeletionProtectionEnabled", False) == protected
+
+
 def test_a_row_reads_back(table: LeaseTable) -> None:
     """With every attribute, numbers of 56 digits included."""
     table.create()

@@ -27,6 +27,7 @@ class MemoryLeaseTable:
         self.on_ask: Callable[[], None] = lambda: None
         self.puts: list[str] = []
         self.reported: dict[str, int] = {}
+        self.protected = False
         if leases:
             self.create()
             for lease in leases:
@@ -42,9 +43,10 @@ class MemoryLeaseTable:
         self._ask()
         return None if self.items is None else parse_rows(self.items.values())
 
-    def create(self) -> None:
+    def create(self, *, protected: bool = False) -> None:
         """Make the table unless it is there."""
         self._ask()
+        self.protected = protected
         self.items = {} if self.items is None else self.items
 
     def put(self, lease: Lease, seen: Lease | None) -> bool:

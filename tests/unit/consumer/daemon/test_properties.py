@@ -66,6 +66,7 @@ def test_presets() -> None:
         "minutebook.bucket": "archive",
         "regionName": "eu-west-1",
         "retrievalMode": "POLLING",
+        "shardSyncIntervalMillis": "1000",
         "shutdownGraceMillis": "25000",
         "streamName": "s",
         "varianceBalancingFrequency": "15",
