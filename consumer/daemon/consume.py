@@ -19,6 +19,7 @@ from archive.store.s3 import S3Store
 from consumer.archived.application import KclStart
 from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.metrics import Metrics
+from consumer.daemon.prepared.classes import find_classes
 from consumer.daemon.process import daemon_command
 from consumer.daemon.properties import effective_properties, processor_command
 from consumer.daemon.readers.first_start import FirstStart
@@ -93,8 +94,9 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
         effective_properties, loaded, worker_id=worker_id, executable=processor_command(Path(sys.executable))
     )
     skipped = _skipped_batches(loaded.settings, clock)
+    java = find_java(environ).program
     plan = DaemonPlan(
-        command=daemon_command(find_java(environ).program, find_jars(), effective, find_logback(loaded.path)),
+        command=daemon_command(java, find_classes(java, find_jars()), effective, find_logback(loaded.path)),
         environment=daemon_environment(environ, effective, loaded.settings.access),
         grace_seconds=int(values_from(KclStart(None))[_GRACE]) / 1000 + _KILL_MARGIN_SECONDS,
         keep_open=[lock],
