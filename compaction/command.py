@@ -192,12 +192,8 @@ def _stream(settings: JobSettings, clock: Clock, rng: Random, *, budget_seconds:
 def _published(settings: JobSettings, uri: str | None) -> StorePrefix:
     """Return where days are published: `_parquet/` beside the archive unless it was said."""
     if uri is not None:
-        place = parse_place(uri, settings.region, settings.s3_endpoint, settings.access)
-        if place.address.bucket == settings.bucket:
-            return place
-        # Another bucket may be another account's: whose, nobody has said.
-        return place._replace(
-            address=place.address._replace(access=settings.access._replace(expected_bucket_owner=None))
+        return parse_place(
+            uri, settings.region, settings.s3_endpoint, settings.access, archive_bucket=settings.bucket
         )
     return StorePrefix(settings.archive.address, f"{settings.archive.prefix}{_FOLDER}/")
 

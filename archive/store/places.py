@@ -19,8 +19,12 @@ class StorePrefix(NamedTuple):
     prefix: str
 
 
-def parse_place(text: str, region: str, endpoint: str | None, access: Access = PLAIN) -> StorePrefix:
+def parse_place(
+    text: str, region: str, endpoint: str | None, access: Access = PLAIN, *, archive_bucket: str = ""
+) -> StorePrefix:
     """Read `s3://bucket/folder` (or `s3a://`, `s3n://`), or the path of a local directory.
+
+    The owner that `access` expects is that of the archive's bucket: whose another bucket is, nobody has said.
 
     Raises:
         SettingsError: neither.
@@ -38,6 +42,8 @@ def parse_place(text: str, region: str, endpoint: str | None, access: Access = P
             f"not an address of objects: {text!r}", next_step="name a directory, or s3://bucket/folder"
         )
     folder = folder.strip("/")
+    if bucket != archive_bucket:
+        access = access._replace(expected_bucket_owner=None)
     return StorePrefix(Address(bucket, "", region, endpoint, access), f"{folder}/" if folder else "")
 
 

@@ -159,7 +159,11 @@ class DynamoDBLeaseTable:
         """Remove a worker's report; see `HandedTable`."""
         table, key = self._report_rows()
         self._ask(
-            lambda: self._client.delete_item(TableName=table, Key={key: {"S": worker_id}}),
+            lambda: self._client.delete_item(
+                TableName=table,
+                Key={key: {"S": worker_id}},
+                ConditionExpression="attribute_not_exists(leaseCounter)",  # a worker may be called as a shard is
+            ),
             f"DeleteItem {worker_id} in {table}",
             may_be_absent=True,
         )

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from archive.access import PLAIN
 from archive.aws import error_code, make_dynamodb_client
-from archive.errors import TableUnavailable
+from archive.errors import TableRefused, TableUnavailable
 from archive.format.position import Position
 from consumer.leases.hand_over import HandedTable
 from consumer.leases.heirs import HandOver
@@ -124,6 +124,16 @@ def test_reports_are_read_and_withdrawn_in_both_layouts(dynamodb_client: "Dynamo
     table.withdraw("w1")
     table.withdraw("w1")
     assert table.reports() == {"w2": 200}
+    assert table.read() == LeaseRows({LEASE.shard_id: HELD})
+
+
+def test_a_worker_that_is_called_as_a_shard_takes_no_row_along(dynamodb_client: "DynamoDBClient") -> None:
+    """Where KCL keeps leases and reports in one table, the row of that name is the lease."""
+    table = dynamodb_table(dynamodb_client)
+    table.create()
+    table.put(HELD, None)
+    with pytest.raises(TableRefused):
+        table.withdraw(HELD.shard_id)
     assert table.read() == LeaseRows({LEASE.shard_id: HELD})
 
 

@@ -1,5 +1,6 @@
 """The stream's role, assumed from a server that stands for STS: when it is asked, and what Kinesis is asked with."""
 
+import random
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,8 +13,12 @@ from botocore.exceptions import ClientError
 
 from archive.access import Access
 from archive.aws import make_dynamodb_client, make_kinesis_client
-from archive.clock import SystemClock
+from archive.clock import SystemClock, new_id
 from archive.roles import role_session
+from consumer.preflight.check import Outcome
+from consumer.preflight.probe import Probe
+from consumer.preflight.stream import check_stream
+from consumer.settings.settings import LoadedSettings, Settings
 
 ROLE = "arn:aws:iam::123456789012:role/stream-reader"
 _ANSWER = (
@@ -126,3 +131,21 @@ def test_a_role_that_may_not_be_assumed_is_named(services: _Services) -> None:
     with pytest.raises(ClientError, match="AssumeRole") as caught:
         make_kinesis_client("us-east-1", services.url, Access(stream_role_arn=ROLE)).list_shards(StreamName="s")
     assert caught.value.operation_name == "AssumeRole"
+
+
+def test_doctor_says_that_a_role_cannot_be_assumed(services: _Services) -> None:
+    """And what to grant: it is not the stream's permissions."""
+    services.refuses = True
+    settings = Settings(
+        stream_name="s",
+        application_name="app",
+        region="us-east-1",
+        bucket="archive",
+        kinesis_endpoint=services.url,
+        access=Access(stream_role_arn=ROLE),
+    )
+    probe = Probe(LoadedSettings(settings, {}, {}), SystemClock(), random.Random(1), new_id, patience_seconds=1)
+    check = check_stream(probe)
+    assert (check.outcome, check.exit_code) == (Outcome.FAIL, 2)
+    assert f"the role {ROLE} cannot be assumed" in check.sentence
+    assert "sts:AssumeRole" in check.next_step
