@@ -4,7 +4,6 @@ The file holds KCL's own names and `minutebook.*` (KCL ignores names that it doe
 with it is reported at once.
 """
 
-import difflib
 import math
 import re
 from collections.abc import Mapping
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from archive.access import ACCESS_PROPERTIES, PLAIN, Access
-from archive.errors import SettingsError
 from archive.properties_file import FILE_VARIABLE, KCL_VARIABLES, SUPERVISED_VARIABLE, TEXT_VARIABLE, read_settings
 from consumer.settings.access import reached_by
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
@@ -31,6 +29,7 @@ from consumer.settings.values import (
     whole,
     word,
 )
+from consumer.settings.wording import settings_error, suggestion
 
 _OURS: Final = "minutebook."
 _ENVIRONMENT: Final = "MINUTEBOOK_"
@@ -152,7 +151,7 @@ def load_with_kcl(path: Path | None, environ: Mapping[str, str]) -> LoadedSettin
     errors += _missing(values, texts) + _contradictions(values, kcl) + _dedupe(values)
     errors += reached_by(values, kcl, account=_account(kcl))
     if errors:
-        raise _settings_error(source.source, errors)
+        raise settings_error(source.source, errors)
     ours = {name: text for name, (_, text) in texts.items()}
     return LoadedSettings(Settings(**values), kcl, ours, source.path)
 
@@ -176,7 +175,8 @@ def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], 
             continue
         if variable not in known:
             errors.append(
-                f"environment variable {variable} is not a setting" + _suggestion(variable, [*known, *_NO_OVERRIDES])
+                f"environment variable {variable} is not a setting"
+                + suggestion(variable, [*known, *_NO_OVERRIDES], _OURS)
             )
         elif text != text.strip():
             errors.append(f"environment variable {variable} begins or ends in blanks: remove them")
@@ -290,21 +290,4 @@ def _unknown(name: str) -> str:
     if "." in name and not name.startswith(_OURS):
         return f"{name} is refused: nested names reach past the checks of this file; use the flat KCL names"
     known = [*(_OURS + ours for ours in OUR_PROPERTIES), *KCL_PROPERTIES]
-    return f"{name} is not a setting of KCL or Minutebook" + _suggestion(name, known)
-
-
-def _suggestion(name: str, known: Mapping[str, object] | list[str]) -> str:
-    by_fold = {candidate.lower(): candidate for candidate in known}
-    by_fold |= {
-        candidate.lower().removeprefix(_OURS): candidate for candidate in known if candidate.startswith(_OURS)
-    }
-    close = difflib.get_close_matches(name.lower(), list(by_fold), n=1, cutoff=0.75)
-    return f": did you mean {by_fold[close[0]]}?" if close else ": remove it"
-
-
-def _settings_error(path: str, errors: list[str]) -> SettingsError:
-    count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
-    return SettingsError(
-        "\n  - ".join([f"{path}: {count} in the settings", *errors]),
-        next_step="correct the lines named; `minutebook init` prints a file that explains every name",
-    )
+    return f"{name} is not a setting of KCL or Minutebook" + suggestion(name, known, _OURS)
