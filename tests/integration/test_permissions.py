@@ -96,7 +96,7 @@ def test_dedupe(home: Home) -> None:
     """The table of the claims: made, given its time to live, written and read."""
     with hearing(home.names) as heard:
         table = DynamoDedupeTable(
-            make_claims_client(REGION, home.aws.dynamodb_endpoint), f"{home.names.application}-dedupe"
+            make_claims_client(REGION, home.aws.dynamodb_endpoint, PLAIN), f"{home.names.application}-dedupe"
         )
         while not table.ensure():
             _CLOCK.sleep(0.05)
