@@ -72,9 +72,10 @@ malformed: $(READY) ## send RECORDS=1000 malformed aggregates of SEED=1 among go
 fuzz: $(READY) ## throw fresh hostile input at every reader, thirty times as long as the tests do (minutes)
 	@MINUTEBOOK_SEARCH=deep $(BIN)/python -m pytest tests/fuzz --timeout 3600 $(ARGS)
 
-lint: $(READY) ## check style
+lint: $(READY) ## check style, and the template in deploy/
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/cfn-lint deploy/cloudformation/*.yaml
 
 type: $(READY) ## check types
 	@$(BIN)/mypy
