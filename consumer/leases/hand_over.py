@@ -92,10 +92,11 @@ class Leaving:
                     given[each.lease.shard_id] = each.heir
         except (TableRefused, TableUnavailable) as exc:
             self._log.warning("leases_kept", error=str(exc), next_step=_NEXT_STEP)
+        else:
+            release_own_lock(self._table, self._worker_id)
         if plan:
             seconds = round(self._clock.monotonic() - begun, 2)
             self._log.info("leases_released", heirs=given, kept=len(plan) - len(given), seconds=seconds)
-        release_own_lock(self._table, self._worker_id)
 
     def _withdraw(self) -> None:
         try:
