@@ -8,7 +8,7 @@ asked twice, and nothing is guessed: what was refused, failed or has an unknown 
       ended in order      still ours, as it is seen then, goes to another worker or to nobody; the leader's lock is
                           given back if it is ours
 
-The daemon itself takes four seconds more to end, in which it renews and reads nothing. Safe at any moment: what a row
+The daemon itself takes some seconds more to end, in which it renews and reads nothing. Safe at any moment: what a row
 says of the archive is its checkpoint, which stays; the counter moves, so that whatever a daemon of our name would
 still send fails; and S3 fences every writer (docs/decisions/0022-hand-over.md).
 """
