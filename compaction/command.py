@@ -184,20 +184,26 @@ def _context(settings: JobSettings, what: str, master: str) -> Iterator[JobConte
 
 
 def _stream(settings: JobSettings, clock: Clock, rng: Random, *, budget_seconds: float = 120) -> StreamReader:
-    client = make_kinesis_client(settings.region, settings.kinesis_endpoint, client_config(connections=32))
+    client = make_kinesis_client(
+        settings.region, settings.kinesis_endpoint, settings.access, client_config(connections=32)
+    )
     return StreamReader(client, settings.stream_name, clock, rng, budget_seconds=budget_seconds)
 
 
 def _published(settings: JobSettings, uri: str | None) -> StorePrefix:
     """Return where days are published: `_parquet/` beside the archive unless it was said."""
     if uri is not None:
-        return parse_place(uri, settings.region, settings.s3_endpoint)
+        return parse_place(
+            uri, settings.region, settings.s3_endpoint, settings.access, archive_bucket=settings.bucket
+        )
     return StorePrefix(settings.archive.address, f"{settings.archive.prefix}{_FOLDER}/")
 
 
 def _checkpoints(settings: JobSettings) -> Checkpoints:
     # Reads are safe to repeat, and an audit goes on without the table: botocore's own retries are enough.
-    client = make_dynamodb_client(settings.region, settings.dynamodb_endpoint, client_config(attempts=5))
+    client = make_dynamodb_client(
+        settings.region, settings.dynamodb_endpoint, settings.access, client_config(attempts=5)
+    )
     return read_checkpoints(client, settings.application_name)
 
 

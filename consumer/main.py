@@ -100,9 +100,9 @@ def _run(protocol: BinaryIO) -> None:
     settings = load_settings(Path(path), os.environ)
     configure_logging("debug" if SUPERVISED_VARIABLE in os.environ else settings.log_level)
     clock, rng = SystemClock(), new_random()
-    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     stream = KinesisStream(
-        partial(make_kinesis_client, settings.region, settings.kinesis_endpoint),
+        partial(make_kinesis_client, settings.region, settings.kinesis_endpoint, settings.access),
         settings.stream_name,
         clock,
         rng,

@@ -8,6 +8,7 @@ from typing import Final
 
 import structlog
 
+from archive.access import Access
 from archive.aws import make_s3_client
 from archive.clock import Clock, SystemClock, new_id, new_random
 from archive.errors import MinutebookError
@@ -21,6 +22,7 @@ from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.prepared.classes import find_classes
 from consumer.daemon.process import daemon_command
 from consumer.daemon.properties import effective_properties, processor_command
+from consumer.daemon.readers.first_start import FirstStart
 from consumer.daemon.readers.lock_memory import lock_memory
 from consumer.daemon.readers.poll import ReaderPoll
 from consumer.daemon.readers.rules import ReaderWatch
@@ -31,6 +33,8 @@ from consumer.daemon.supervisor import DaemonPlan, Supervisor
 from consumer.daemon.watching.health_file import health_path
 from consumer.daemon.watching.outputs import make_watch, watched
 from consumer.daemon.worker_id import stable_worker_id
+from consumer.leases.hand_over import Leaving
+from consumer.leases.heirs import REPORT_SECONDS
 from consumer.leases.leader_lock import release_own_lock
 from consumer.leases.table import DynamoDBLeaseTable, failover_seconds, lease_table_of
 from consumer.preflight.check import Check, Outcome
@@ -42,6 +46,8 @@ from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
 _FAILED: Final = "consume_failed"
 _KILL_MARGIN_SECONDS: Final = 15
 _LEADER_LOCK_SECONDS: Final = 5
+_LEAVE_SECONDS: Final = 2
+"""For one request at a stop: whoever stops us does not wait for long."""
 _TABLE_SECONDS: Final = 60
 _POLL_SECONDS: Final = 10
 _SKIPPED_SECONDS: Final = 20
@@ -94,6 +100,12 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
     state = prepare_state(state_folder or default_state_folder(), loaded.settings.application_name)
     lock = lock_worker(state, worker_id, clock)
     watch = make_watch(loaded.settings, clock)
+    table = _lease_table(loaded, clock, budget_seconds=_TABLE_SECONDS)
+    first_start = FirstStart(
+        table,
+        makes_table=loaded.kcl.get("leaseTablePitrEnabled") != "true",
+        protected=loaded.kcl.get("leaseTableDeletionProtectionEnabled") == "true",
+    )
     readers = ReaderPoll(
         ReaderWatch(
             worker_id,
@@ -105,27 +117,29 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
         failover_seconds=failover_seconds(loaded),
         on_look=watch.readers,
         memory=lock_memory(state / f"{file_name(worker_id)}.leader"),
+        first_start=first_start,
     )
     effective = state / f"{file_name(worker_id)}.properties"
     values_from = partial(
         effective_properties, loaded, worker_id=worker_id, executable=processor_command(Path(sys.executable))
     )
-    table = _lease_table(loaded, clock, budget_seconds=_TABLE_SECONDS)
     skipped = _skipped_batches(loaded.settings, clock)
     java = find_java(environ).program
     plan = DaemonPlan(
         command=daemon_command(java, find_classes(java, find_jars()), effective, find_logback(loaded.path)),
-        environment=daemon_environment(environ, effective),
+        environment=daemon_environment(environ, effective, loaded.settings.access),
         grace_seconds=int(values_from(KclStart(None))[_GRACE]) / 1000 + _KILL_MARGIN_SECONDS,
         keep_open=[lock],
         readers=readers,
         log_level=loaded.settings.log_level,
+        leaving=_leaving(loaded, worker_id, clock),
         on_skipped=lambda event: skipped.note(event.shard, event.error),
         after_end=[skipped.store],
         before_start=[
             skipped.store,
             partial(release_own_lock, _lease_table(loaded, clock, budget_seconds=_LEADER_LOCK_SECONDS), worker_id),
             readers.before_start,
+            first_start.before_start,
             StartChooser(record, stream, table, DaemonFile(effective, values_from), clock).prepare,
         ],
     )
@@ -145,10 +159,30 @@ def find_logback(properties: Path | None) -> Path:
     return shipped.logback()
 
 
-def daemon_environment(environ: Mapping[str, str], effective: Path) -> dict[str, str]:
-    """Return the environment of daemon and processors: their settings are in the effective file alone."""
+def daemon_environment(environ: Mapping[str, str], effective: Path, access: Access) -> dict[str, str]:
+    """Return the environment of daemon and processors: their settings are in the effective file alone.
+
+    KCL has no property for AWS's other endpoints; the AWS SDK for Java reads these variables.
+    """
     kept = {name: text for name, text in environ.items() if name != TEXT_VARIABLE}
-    return {**kept, "PYTHONUTF8": "1", FILE_VARIABLE: str(effective), SUPERVISED_VARIABLE: "1"}
+    wanted = {"AWS_USE_FIPS_ENDPOINT": access.use_fips, "AWS_USE_DUALSTACK_ENDPOINT": access.use_dualstack}
+    chosen = {name: "true" for name, is_wanted in wanted.items() if is_wanted}
+    ours = {"PYTHONUTF8": "1", FILE_VARIABLE: str(effective), SUPERVISED_VARIABLE: "1"}
+    return {**kept, **chosen, **ours}
+
+
+def _leaving(loaded: LoadedSettings, worker_id: str, clock: Clock) -> Leaving | None:
+    if not loaded.settings.release_leases:
+        return None
+    table = lease_table_of(loaded, clock, new_random(), budget_seconds=_LEAVE_SECONDS, read_timeout=_LEAVE_SECONDS)
+    most, every = loaded.kcl.get("maxLeasesForWorker"), loaded.kcl.get("workerMetricsReporterFreqInMillis")
+    return Leaving(
+        table,
+        worker_id,
+        clock,
+        most=None if most is None else int(most),
+        every_seconds=REPORT_SECONDS if every is None else int(every) / 1000,
+    )
 
 
 def _lease_table(loaded: LoadedSettings, clock: Clock, *, budget_seconds: float) -> DynamoDBLeaseTable:
@@ -156,7 +190,7 @@ def _lease_table(loaded: LoadedSettings, clock: Clock, *, budget_seconds: float)
 
 
 def _skipped_batches(settings: Settings, clock: Clock) -> SkippedBatches:
-    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     retrying = RetryingStore(store, lambda: Backoff(clock, new_random(), budget_seconds=_SKIPPED_SECONDS))
     return SkippedBatches(retrying, settings.prefix, clock, new_id)
 

@@ -110,6 +110,14 @@ class ProcessorWatch:
                     self._one_died = True
             return self._one_died and not self._alive
 
+    def have_left(self) -> bool:
+        """Tell whether there were processors, and all have ended in order: what they held is stored and said so."""
+        with self._lock:
+            gone = select.select(list(self._alive.values()), [], [], 0)[0] if self._alive else []
+            if self._one_died or any(descriptor not in gone for descriptor in self._alive.values()):
+                return False
+            return bool(self._ended_well) and self._ended_well.issuperset([*self._alive, *self._silent])
+
     def take_killed(self, *, has_ended: bool = False) -> list[Killed]:
         """Return, once each, the processors that are gone without a last word.
 

@@ -4,7 +4,6 @@ The file holds KCL's own names and `minutebook.*` (KCL ignores names that it doe
 with it is reported at once.
 """
 
-import difflib
 import math
 import re
 from collections.abc import Mapping
@@ -12,8 +11,9 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from archive.errors import SettingsError
+from archive.access import ACCESS_PROPERTIES, PLAIN, Access
 from archive.properties_file import FILE_VARIABLE, KCL_VARIABLES, SUPERVISED_VARIABLE, TEXT_VARIABLE, read_settings
+from consumer.settings.access import reached_by
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
 from consumer.settings.values import (
     Parse,
@@ -29,11 +29,12 @@ from consumer.settings.values import (
     whole,
     word,
 )
+from consumer.settings.wording import settings_error, suggestion
 
 _OURS: Final = "minutebook."
 _ENVIRONMENT: Final = "MINUTEBOOK_"
 _GIB: Final = 1 << 30
-_ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):[0-9]+:stream/([a-zA-Z0-9_.-]+)")
+_ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):([0-9]+):stream/([a-zA-Z0-9_.-]+)")
 _IDLE_SECONDS: Final = 60
 _NO_OVERRIDES: Final = frozenset({FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIABLE, *KCL_VARIABLES})
 
@@ -49,6 +50,7 @@ class Settings:
     application_name: str
     region: str
     bucket: str
+    access: Access = PLAIN
     prefix: str = ""
     s3_endpoint: str | None = None
     kinesis_endpoint: str | None = None
@@ -67,6 +69,7 @@ class Settings:
     producer_ordered: bool = False
     dedupe_table: str | None = None
     adopt_checkpoint: bool = False
+    release_leases: bool = True
     log_level: str = "info"
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
@@ -93,12 +96,14 @@ OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
     "producerOrdered": flag,
     "dedupeTable": word,
     "adoptCheckpoint": flag,
+    "releaseLeases": flag,
     "logLevel": one_of("debug", "info", "warning", "error", "critical"),
     "metricsHost": word,
     "metricsPort": whole(1, 65_535, "(a TCP port)"),
     "metrics": one_of("emf"),
     "metricsIntervalSeconds": seconds(1, 3600),
     "maxUncommittedSeconds": seconds(1, 21_600),
+    **ACCESS_PROPERTIES,
 }
 """The names after `minutebook.`, each with its parser."""
 
@@ -142,9 +147,11 @@ def load_with_kcl(path: Path | None, environ: Mapping[str, str]) -> LoadedSettin
             errors.append(_unknown(name))
     values = _parse(texts, errors)
     _take_kcl(kcl, values, environ, errors)
+    values["access"] = Access(**{name: values.pop(name) for name in Access._fields if name in values})
     errors += _missing(values, texts) + _contradictions(values, kcl) + _dedupe(values)
+    errors += reached_by(values, kcl, account=_account(kcl))
     if errors:
-        raise _settings_error(source.source, errors)
+        raise settings_error(source.source, errors)
     ours = {name: text for name, (_, text) in texts.items()}
     return LoadedSettings(Settings(**values), kcl, ours, source.path)
 
@@ -168,7 +175,8 @@ def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], 
             continue
         if variable not in known:
             errors.append(
-                f"environment variable {variable} is not a setting" + _suggestion(variable, [*known, *_NO_OVERRIDES])
+                f"environment variable {variable} is not a setting"
+                + suggestion(variable, [*known, *_NO_OVERRIDES], _OURS)
             )
         elif text != text.strip():
             errors.append(f"environment variable {variable} begins or ends in blanks: remove them")
@@ -178,7 +186,7 @@ def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], 
 
 
 def _parse(texts: Mapping[str, tuple[str, str]], errors: list[str]) -> dict[str, Any]:
-    defaults = {field.name: field.default for field in fields(Settings)}
+    defaults = {field.name: field.default for field in fields(Settings)} | Access._field_defaults
     values: dict[str, Any] = {}
     for name, (where, text) in texts.items():
         try:
@@ -192,7 +200,7 @@ def _default_hint(default: object) -> str:
     """Return ` (default ...)` as the file would say it; nothing for a required name."""
     if default is MISSING:
         return ""
-    words: dict[object, str] = {None: "unset", "": "empty", False: "false"}
+    words: dict[object, str] = {None: "unset", "": "empty", (): "unset", False: "false", True: "true"}
     return f" (default {words.get(default, default)})"
 
 
@@ -201,13 +209,13 @@ def _take_kcl(kcl: Mapping[str, str], values: dict[str, Any], environ: Mapping[s
     arn = _ARN.fullmatch(kcl.get("streamArn", ""))
     if "streamArn" in kcl and arn is None:
         errors.append(f"streamArn must be arn:aws:kinesis:<region>:<account>:stream/<name>, not {kcl['streamArn']!r}")
-    if arn and kcl.get("streamName", arn[2]) != arn[2]:
+    if arn and kcl.get("streamName", arn[3]) != arn[3]:
         errors.append("streamName and streamArn name two streams: keep one of them")
     if arn and kcl.get("regionName", arn[1]) != arn[1]:
         errors.append(f"regionName={kcl['regionName']}, and streamArn lies in {arn[1]}: remove regionName")
     region = arn[1] if arn else environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
     found = {
-        "stream_name": kcl.get("streamName") or (arn[2] if arn else None),
+        "stream_name": kcl.get("streamName") or (arn[3] if arn else None),
         "application_name": kcl.get("applicationName"),
         "region": kcl.get("regionName") or region,
         "kinesis_endpoint": kcl.get("kinesisEndpoint"),
@@ -249,6 +257,12 @@ def _contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[s
     return errors
 
 
+def _account(kcl: Mapping[str, str]) -> str:
+    """Return the stream's account, where the file names it; else nothing."""
+    arn = _ARN.fullmatch(kcl.get("streamArn", ""))
+    return arn[2] if arn else ""
+
+
 def _dedupe(values: Mapping[str, Any]) -> list[str]:
     """Return what the mode of producer deduplication lacks, and what it would not use."""
     mode = values.get("dedupe")
@@ -276,21 +290,4 @@ def _unknown(name: str) -> str:
     if "." in name and not name.startswith(_OURS):
         return f"{name} is refused: nested names reach past the checks of this file; use the flat KCL names"
     known = [*(_OURS + ours for ours in OUR_PROPERTIES), *KCL_PROPERTIES]
-    return f"{name} is not a setting of KCL or Minutebook" + _suggestion(name, known)
-
-
-def _suggestion(name: str, known: Mapping[str, object] | list[str]) -> str:
-    by_fold = {candidate.lower(): candidate for candidate in known}
-    by_fold |= {
-        candidate.lower().removeprefix(_OURS): candidate for candidate in known if candidate.startswith(_OURS)
-    }
-    close = difflib.get_close_matches(name.lower(), list(by_fold), n=1, cutoff=0.75)
-    return f": did you mean {by_fold[close[0]]}?" if close else ": remove it"
-
-
-def _settings_error(path: str, errors: list[str]) -> SettingsError:
-    count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
-    return SettingsError(
-        "\n  - ".join([f"{path}: {count} in the settings", *errors]),
-        next_step="correct the lines named; `minutebook init` prints a file that explains every name",
-    )
+    return f"{name} is not a setting of KCL or Minutebook" + suggestion(name, known, _OURS)

@@ -117,9 +117,9 @@ def _conclude(console: Console, report: StatusReport, max_behind: str | None, *,
 
 def _sources(loaded: LoadedSettings, days: int, hours: float) -> Sources:
     settings, clock, rng = loaded.settings, SystemClock(), new_random()
-    client = make_kinesis_client(settings.region, settings.kinesis_endpoint)
+    client = make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access)
     stream = KinesisStream(lambda: client, settings.stream_name, clock, rng, budget_seconds=_PATIENCE_SECONDS)
-    s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     store = RetryingStore(s3, lambda: Backoff(clock, rng, budget_seconds=_PATIENCE_SECONDS))
     return Sources(
         settings=settings,

@@ -9,6 +9,7 @@ import structlog
 from archive.clock import Clock
 from archive.errors import MinutebookError, SafetyRefusal
 from consumer.daemon.processor_log import ProcessorEvent
+from consumer.daemon.readers.first_start import FirstStart
 from consumer.daemon.readers.lock_memory import LockMemory, SeenLock
 from consumer.daemon.readers.rules import Finding, Look, ReaderWatch, used_twice
 from consumer.leases.rows import LeaderLock, Lease, LeaseRows
@@ -56,6 +57,7 @@ class ReaderPoll:
         on_look: Callable[[frozenset[str], frozenset[str] | None], None] | None = None,
         poll_seconds: float = POLL_SECONDS,
         memory: LockMemory | None = None,
+        first_start: FirstStart | None = None,
     ) -> None:
         self.doom: ProcessorEvent | None = None
         self._watch = watch
@@ -66,6 +68,7 @@ class ReaderPoll:
         self._unread: frozenset[str] = frozenset()
         self._poll_seconds = poll_seconds
         self._memory = memory
+        self._first_start = first_start
         recalled = None if memory is None else memory.recall(clock.monotonic())
         if recalled is not None:
             watch.remember_lock(*recalled)
@@ -109,6 +112,8 @@ class ReaderPoll:
 
     def read_output(self, line: bytes) -> None:
         """Take a line of the daemon's own log."""
+        if self._first_start is not None:
+            self._first_start.read_output(line)
         if not self._initialised.is_set() and _INITIALISED in line:
             self._initialised.set()
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from archive.access import PLAIN, Access
 from archive.clock import SystemClock, new_id
 from archive.errors import SafetyRefusal
 from archive.format.markers import ApplicationRecord
@@ -97,9 +98,16 @@ def test_the_daemon_sees_the_effective_file_alone() -> None:
     """A processor would refuse a file beside a text; what else the environment holds stays."""
     environ = {"MINUTEBOOK_PROPERTIES_TEXT": "streamName = s", "MINUTEBOOK_PROPERTIES": "mine", "AWS_REGION": "r"}
 
-    assert daemon_environment(environ, Path("effective")) == {
+    assert daemon_environment(environ, Path("effective"), PLAIN) == {
         "AWS_REGION": "r",
         "PYTHONUTF8": "1",
         "MINUTEBOOK_PROPERTIES": "effective",
         "MINUTEBOOK_SUPERVISED": "1",
     }
+
+
+def test_the_daemon_asks_the_endpoints_that_we_ask() -> None:
+    """The AWS SDK for Java reads these variables; KCL has no property."""
+    found = daemon_environment({}, Path("effective"), Access(use_fips=True, use_dualstack=True))
+
+    assert (found["AWS_USE_FIPS_ENDPOINT"], found["AWS_USE_DUALSTACK_ENDPOINT"]) == ("true", "true")

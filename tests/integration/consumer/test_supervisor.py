@@ -271,3 +271,30 @@ def test_a_processor_that_is_killed_is_named(start: Start) -> None:
     assert (killed["level"], killed["shard"]) == ("error", "shardId-000000000007")
     assert killed["next_step"]
     assert restarting["error"] == killed["error"]
+
+
+@pytest.mark.parametrize(("behaviour", "said"), [("run", "fake_started"), ("quiet", "child_gone")])
+def test_a_worker_that_stops_in_order_gives_its_leases_away(start: Start, behaviour: str, said: str) -> None:
+    """Once: when all of its processors have ended, or when the daemon has."""
+    supervised = start(behaviour, TEST_LEASE="1")
+    supervised.wait_for(said)
+    supervised.process.terminate()
+
+    assert supervised.finish() == 0
+    (released,) = [event for event in supervised.events if event["event"] == "leases_released"]
+    assert released["heirs"] == {"shardId-000000000007": "w2"}
+    names = supervised.names()
+    assert (names.index("leases_released") < names.index("daemon_ended")) == (behaviour == "quiet")
+
+
+@pytest.mark.parametrize(
+    ("behaviours", "said"), [(("stubborn",), "fake_started"), (("fail:1", "run"), "daemon_restarting")]
+)
+def test_who_does_not_stop_in_order_keeps_its_leases(start: Start, behaviours: tuple[str, ...], said: str) -> None:
+    """A daemon that is killed, or that is not asked to stop: the leases expire, or it takes them up again."""
+    supervised = start(*behaviours, TEST_LEASE="1", TEST_GRACE_SECONDS="0.3", TEST_WAIT_SECONDS="30")
+    supervised.wait_for(said)
+    supervised.process.terminate()
+    supervised.finish()
+
+    assert "leases_released" not in supervised.names()

@@ -30,7 +30,56 @@ _SKIPPED: Final = "tests/integration/consumer/test_supervisor_skipped.py"
 _CLAIMS: Final = "tests/unit/consumer/processor/test_claims.py"
 _DAEMON_STARTS: Final = "tests/unit/consumer/daemon/test_start.py"
 
+_HANDED: Final = "tests/unit/consumer/leases/test_hand_over_request.py"
+_LEAVING: Final = "tests/unit/consumer/leases/test_hand_over.py"
+
 SUPERVISION: Final = (
+    Mutation(
+        "a lease is handed over whoever owns it by then",
+        Change(
+            "consumer/leases/rows.py",
+            "leaseOwner = :owner AND leaseCounter = :counter AND",
+            "(leaseOwner = :owner OR leaseOwner <> :owner) AND leaseCounter = :counter AND",
+        ),
+        tests=(f"{_HANDED}::test_each_thing_that_was_seen_is_a_condition",),
+    ),
+    Mutation(
+        "a lease is handed over though somebody renews it",
+        Change(
+            "consumer/leases/rows.py",
+            "leaseOwner = :owner AND leaseCounter = :counter AND",
+            "leaseOwner = :owner AND (leaseCounter = :counter OR leaseCounter <> :counter) AND",
+        ),
+        tests=(f"{_HANDED}::test_each_thing_that_was_seen_is_a_condition",),
+    ),
+    Mutation(
+        "a lease is handed over though its checkpoint has moved",
+        Change(
+            "consumer/leases/rows.py",
+            "AND leaseCounter = :counter AND checkpoint = :checkpoint ",
+            "AND leaseCounter = :counter AND (checkpoint = :checkpoint OR checkpoint <> :checkpoint) ",
+        ),
+        tests=(f"{_HANDED}::test_each_thing_that_was_seen_is_a_condition",),
+    ),
+    Mutation(
+        "a hand-over without an answer is asked again",
+        Change("consumer/leases/table.py", "what, budget_seconds=0)", "what)"),
+        tests=(f"{_HANDED}::test_it_is_sent_once",),
+    ),
+    Mutation(
+        "a worker that stops stays among those who get leases",
+        Change(
+            "consumer/leases/hand_over.py",
+            "            self._table.withdraw(self._worker_id)\n            plan",
+            "            plan",
+        ),
+        tests=(f"{_LEAVING}::test_the_leases_the_report_and_the_lock_are_given_up",),
+    ),
+    Mutation(
+        "leases are given away however the daemon ended",
+        Change(_SUPERVISOR, "if decision.exit_code == 0 and self._plan.leaving", "if self._plan.leaving"),
+        tests=("tests/integration/consumer/test_supervisor.py::test_who_does_not_stop_in_order_keeps_its_leases",),
+    ),
     Mutation(
         "an old start is the trim horizon whatever the rows say",
         Change(_APPLICATION, "if is_held or has_timestamp_rows else None", "if is_held else None"),
