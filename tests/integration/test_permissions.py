@@ -89,14 +89,15 @@ def test_consume(home: Home) -> None:
         daemon.start()
         daemon.deliver()
         daemon.request_shutdown()
-    check("consume", heard, beside=kcl_requests(home.names))
+    beside = [request for seldom in (False, True) for request in kcl_requests(home.names, seldom=seldom)]
+    check("consume", heard, beside=beside)
 
 
 def test_dedupe(home: Home) -> None:
     """The table of the claims: made, given its time to live, written and read."""
     with hearing(home.names) as heard:
         table = DynamoDedupeTable(
-            make_claims_client(REGION, home.aws.dynamodb_endpoint), f"{home.names.application}-dedupe"
+            make_claims_client(REGION, home.aws.dynamodb_endpoint, PLAIN), f"{home.names.application}-dedupe"
         )
         while not table.ensure():
             _CLOCK.sleep(0.05)
