@@ -4,7 +4,6 @@ The file holds KCL's own names and `minutebook.*` (KCL ignores names that it doe
 with it is reported at once.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -14,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 from archive.access import ACCESS_PROPERTIES, PLAIN, Access
 from archive.properties_file import FILE_VARIABLE, KCL_VARIABLES, SUPERVISED_VARIABLE, TEXT_VARIABLE, read_settings
 from consumer.settings.access import reached_by
+from consumer.settings.contradictions import contradictions
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
 from consumer.settings.values import (
     Parse,
@@ -35,7 +35,6 @@ _OURS: Final = "minutebook."
 _ENVIRONMENT: Final = "MINUTEBOOK_"
 _GIB: Final = 1 << 30
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):([0-9]+):stream/([a-zA-Z0-9_.-]+)")
-_IDLE_SECONDS: Final = 60
 _NO_OVERRIDES: Final = frozenset({FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIABLE, *KCL_VARIABLES})
 
 
@@ -148,7 +147,7 @@ def load_with_kcl(path: Path | None, environ: Mapping[str, str]) -> LoadedSettin
     values = _parse(texts, errors)
     _take_kcl(kcl, values, environ, errors)
     values["access"] = Access(**{name: values.pop(name) for name in Access._fields if name in values})
-    errors += _missing(values, texts) + _contradictions(values, kcl) + _dedupe(values)
+    errors += _missing(values, texts) + contradictions(values, kcl)
     errors += reached_by(values, kcl, account=_account(kcl))
     if errors:
         raise settings_error(source.source, errors)
@@ -238,52 +237,10 @@ def _missing(values: Mapping[str, Any], texts: Mapping[str, tuple[str, str]]) ->
     return missing if "bucket" in texts else [*missing, "minutebook.bucket is missing"]
 
 
-def _contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[str]:
-    age = values.get("max_segment_age_seconds", 900)
-    errors = []
-    if age <= _IDLE_SECONDS + values.get("linger_seconds", 5):
-        errors.append("minutebook.maxSegmentAgeSeconds must exceed 60 s + minutebook.lingerSeconds")
-    if age <= (values.get("flush_seconds") or 0):
-        errors.append("minutebook.maxSegmentAgeSeconds must exceed minutebook.flushSeconds")
-    held = min(values.get("flush_seconds") or math.inf, _IDLE_SECONDS + values.get("linger_seconds", 5))
-    if values.get("max_uncommitted_seconds", math.inf) <= held:
-        errors.append(f"minutebook.maxUncommittedSeconds must exceed {held:g} s, for which a buffer is held anyway")
-    silence = kcl.get("timeoutInSeconds", "")
-    if silence.isdecimal() and int(silence) < values.get("store_timeout_seconds", 300) + _IDLE_SECONDS:
-        errors.append(
-            "timeoutInSeconds must exceed minutebook.storeTimeoutSeconds by 60 s: "
-            "the daemon would halt while a processor waits for S3"
-        )
-    return errors
-
-
 def _account(kcl: Mapping[str, str]) -> str:
     """Return the stream's account, where the file names it; else nothing."""
     arn = _ARN.fullmatch(kcl.get("streamArn", ""))
     return arn[2] if arn else ""
-
-
-def _dedupe(values: Mapping[str, Any]) -> list[str]:
-    """Return what the mode of producer deduplication lacks, and what it would not use."""
-    mode = values.get("dedupe")
-    needs = {"claims": {"event_id"}, "watermark": {"producer_sequence"}}.get(mode or "", set())
-    takes = {"claims": {"event_id", "dedupe_table"}}.get(mode or "", set())
-    if mode == "watermark":
-        takes = {"producer_sequence", "producer_key", "producer_ordered", "dedupe_table"}
-    names = {"event_id": "eventId", "producer_sequence": "producerSequence", "producer_key": "producerKey"}
-    names |= {"producer_ordered": "producerOrdered", "dedupe_table": "dedupeTable"}
-    missing = [
-        f"minutebook.{names[name]} is missing: minutebook.dedupe={mode} needs it"
-        for name in sorted(needs)
-        if values.get(name) is None
-    ]
-    idle = [
-        f"minutebook.{names[name]} has no effect "
-        + (f"with minutebook.dedupe={mode}" if mode else "without minutebook.dedupe")
-        for name in sorted(names.keys() - takes)
-        if values.get(name)
-    ]
-    return missing + idle
 
 
 def _unknown(name: str) -> str:
