@@ -1,7 +1,8 @@
 """A newcomer's first hour, outside of any checkout: build, install, init, doctor, consume, status, compact, audit.
 
-The wheel is what `make dist` makes, and everything else comes from the hashed lock, with the very commands of the
-README but for uv in the place of pip: with its cache, which `make setup` has filled, a clean environment with PySpark
+The commands and the settings are those of docs/tutorial.md, but for names, for options that print JSON, and for the
+time up to which the day is judged. The wheel is what `make dist` makes, and everything else comes from the hashed
+lock, by uv in the place of pip: with its cache, which `make setup` has filled, a clean environment with PySpark
 takes seconds. Nothing of the checkout is importable there.
 
 Most of the time is waiting: the consumer is stopped when a record two minutes younger than the first ones is
@@ -12,6 +13,7 @@ Spark's: the audit at the end reads names and evidence alone, and every line was
 import json
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,9 +23,10 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.format.minute import MINUTE_MS
-from demo.embedded import REGION
 from demo.nightly import days_so_far
 from demo.readback import compare
+from demo.serve import environment as environment_of
+from demo.serve import for_a_shell
 from tests.e2e.harness import PREFIX, Application
 from tests.e2e.worker import Worker
 from tests.witness.readback import assert_exactly_once
@@ -34,8 +37,10 @@ if TYPE_CHECKING:
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 UV: Final = CHECKOUT / ".cache" / "tools" / "bin" / "uv"
+TUTORIAL: Final = (CHECKOUT / "docs" / "tutorial.md").read_text()
 _SECONDS: Final = 300
 _FIRST: Final = 30
+_ONLY_IN_THE_TUTORIAL: Final = {"leaseAssignmentIntervalMillis", "shardSyncIntervalMillis"}
 
 
 class Journey(NamedTuple):
@@ -92,8 +97,29 @@ def _fill_in(text: str, values: Mapping[str, str]) -> str:
     """Fill in what `init` printed, as a person does with an editor: lines that are there, commented out or not."""
     for name, value in values.items():
         text, count = re.subn(rf"(?m)^#?{re.escape(name)} = .*$", f"{name} = {value}", text)
-        assert count == 1, f"{name} is not in the file that init prints"
+        assert count == 1 or name in _ONLY_IN_THE_TUTORIAL, f"{name} is not in the file that init prints"
+        text += "" if count else f"{name} = {value}\n"
     return text
+
+
+def _typed(command: str, *days: str) -> list[str]:
+    """Return what the tutorial lets people type after `minutebook`; `days` stand for the day that it names."""
+    (line, *_) = re.findall(rf"(?m)^minutebook ({command}\b.*)$", TUTORIAL)
+    words = shlex.split(line)
+    if days:
+        at = words.index("--date")
+        assert words[at : at + 4] == ["--date", "today", "--so-far", "$until"]
+        words[at : at + 4] = days
+    return words
+
+
+def _settings(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Let a shell do what the tutorial says with the environment that `make aws` makes, and return what it wrote."""
+    (block,) = (text for text in re.findall(r"```sh\n(.*?)```", TUTORIAL, re.DOTALL) if "cat > my.properties" in text)
+    done = _run(["bash", "-ec", f". ./environment\n{block}"], environment, folder)
+    assert done.returncode == 0, done.stderr
+    lines = (folder / "my.properties").read_text().splitlines()
+    return dict(line.split(" = ", 1) for line in lines)
 
 
 @pytest.fixture(scope="module")
@@ -112,37 +138,29 @@ def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
         answers[words[0]] = _run([minutebook, *words], environment, folder)
 
     run("init")
-    file = folder / "my.properties"
-    values = {
-        "streamName": app.name,
-        "applicationName": app.name,
-        "regionName": REGION,
-        "kinesisEndpoint": embedded_aws.kinesis_endpoint,
-        "dynamoDBEndpoint": embedded_aws.dynamodb_endpoint,
-        "minutebook.s3Endpoint": embedded_aws.s3_endpoint,
-        "minutebook.bucket": app.name,
-        "minutebook.prefix": PREFIX,
-        "minutebook.flushSeconds": "1",
-        "metricsLevel": "NONE",
-        "disableWorkerMetrics": "true",
-    }
-    file.write_text(_fill_in(answers["init"].stdout, values))
-    run("doctor", str(file), "--json")
-    command = [str(minutebook), "consume", str(file), "--state-dir", str(folder / "state")]
+    (folder / "environment").write_text(
+        for_a_shell(environment_of(embedded_aws, Path(home["JAVA_HOME"], "bin", "java")))
+    )
+    names = {"streamName": app.name, "applicationName": app.name, "minutebook.bucket": app.name}
+    values = {**_settings(environment, folder), **names, "minutebook.prefix": PREFIX}
+    (folder / "my.properties").write_text(_fill_in(answers["init"].stdout, values))
+    run(*_typed("doctor"), "--json")
+    places = {name: str(folder / name) for name in ("my.properties", "state")}
+    command = [str(minutebook), *(places.get(word, word) for word in _typed("consume"))]
     with Worker(command, environment, folder / "consume.log") as consumer:
         consumer.events.wait("segment_committed")
         wait_until(lambda: sum(len(each.records) for each in app.segments()) == _FIRST, "all are archived")
         options = days_so_far(app.segments())
         proven_ms = (max(each.metadata.minute for each in app.segments()) + 2) * MINUTE_MS
-        run("status", str(file), "--json")
+        run(*_typed("status"), "--json")
         wait_until(lambda: clock.now_ms() >= proven_ms, "what lies two minutes back is proven by what arrives now")
         mark = consumer.events.mark()
         app.producer.put_numbered(1)
         consumer.events.wait("segment_committed", since=mark)
         consumer.terminate()
         code = consumer.wait()
-    run("compact", str(file), *options, "--out", str(folder / "parquet"))
-    run("audit", str(file), *options, "--level", "inventory", "--json")
+    run(*_typed("compact", *options))
+    run(*_typed("audit", *options), "--level", "inventory", "--json")
     top_level = {path.name for path in packages.iterdir()}
     return Journey(top_level, answers, code, app, environment, folder)
 
