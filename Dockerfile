@@ -1,8 +1,8 @@
 # Minutebook as containers: Python, a Java runtime, Minutebook, and KCL's jars (they come with amazon-kclpy).
 # `docker build .` makes the consumer; `docker build --target nightly .` the nightly job with PySpark and pyiceberg.
 #
-# Checked here: the same locks, commands and Java run in `make setup` and `make test`. NOT run here: the build of
-# this file, because no container engine was at hand.
+# Both run as user 10001 on a read-only root: only /tmp is written to (the daemon's file and lock, Spark's scratch).
+# What was run of this file, and how, without a container engine: docs/how-to/containers.md.
 
 FROM python:3.12-slim-bookworm AS build
 WORKDIR /build
@@ -21,18 +21,23 @@ COPY docs docs
 COPY properties properties
 RUN /tools/bin/uv pip install --no-cache --python /opt/minutebook/bin/python --no-deps \
     --build-constraints requirements/build.lock .
+# On a read-only root nobody can compile later, and there is a processor for each shard. By hash: no clock matters.
+RUN python -m compileall -q --invalidation-mode unchecked-hash /opt/minutebook/lib
 
 # What Spark needs comes on top: the consumer's image stays without it.
 FROM build AS build-nightly
 COPY requirements/iceberg.lock requirements/
 RUN /tools/bin/uv pip install --no-cache --python /opt/minutebook/bin/python --no-deps --require-hashes \
-    --build-constraints requirements/build.lock -r requirements/iceberg.lock
+       --build-constraints requirements/build.lock -r requirements/iceberg.lock \
+    && python -m compileall -q --invalidation-mode unchecked-hash /opt/minutebook/lib
 
 FROM python:3.12-slim-bookworm AS runtime
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --no-create-home minutebook
+    && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin minutebook
+# The image of Python comes without compiled files of its own library, too.
+RUN python -m compileall -q --invalidation-mode unchecked-hash -x 'lib2to3|/test' /usr/local/lib/python3.12
 COPY properties /etc/minutebook
 ENV PATH=/opt/minutebook/bin:$PATH PYTHONUTF8=1 PYTHONDONTWRITEBYTECODE=1
 USER minutebook
@@ -46,6 +51,13 @@ FROM runtime AS consumer
 COPY --from=build /opt/minutebook /opt/minutebook
 # Not part of the package: docker-compose.yml makes the demo's stream and bucket with it.
 COPY demo /opt/demo/demo
+# On loopback within the container. The variable wins over minutebook.metricsPort in a file.
+ENV MINUTEBOOK_METRICS_PORT=9464
+# The supervisor answers. It is quick to answer that it lives; before that it checks stream, bucket and table.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=120s --retries=3 CMD ["python", "-I", "-c", "\
+import http.client as h, os, sys; \
+c = h.HTTPConnection('127.0.0.1', int(os.environ['MINUTEBOOK_METRICS_PORT']), timeout=4); \
+c.request('GET', '/healthz'); sys.exit(c.getresponse().status != 200)"]
 # tini reaps the processors of a daemon that was killed. SIGTERM lets the processors commit what they hold: give
 # the container at least shutdownGraceMillis + 15 s to stop.
 STOPSIGNAL SIGTERM

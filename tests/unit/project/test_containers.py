@@ -1,5 +1,6 @@
 """The container files, as far as they can be checked without an engine."""
 
+import json
 import re
 import subprocess
 import sys
@@ -8,7 +9,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from consumer.daemon.metrics import Metrics
 from consumer.settings.settings import load_settings
+from demo.embedded import free_ports
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 COMPOSE = CHECKOUT / "docker-compose.yml"
@@ -66,6 +69,63 @@ def test_the_containers_do_not_run_as_root() -> None:
     text = (CHECKOUT / "Dockerfile").read_text()
     assert re.findall(r"^USER (\S+)", text, re.MULTILINE) == ["minutebook"]
     assert re.findall(r"^FROM runtime AS (\S+)", text, re.MULTILINE) == ["nightly", "consumer"]
+
+
+def test_every_service_of_ours_has_a_root_that_is_read_only() -> None:
+    """With /tmp to write to, no capability, and no way to get one."""
+    ours = {name: service for name, service in _compose()["services"].items() if "build" in service}
+    assert set(ours) == {"provision", "consumer", "nightly"}
+    for service in ours.values():
+        assert service["read_only"]
+        assert [mount.partition(":")[0] for mount in service["tmpfs"]] == ["/tmp"]  # noqa: S108 - in the container
+        assert service["cap_drop"] == ["ALL"]
+
+
+def test_nobody_waits_for_a_server_that_is_not_asked_how_it_is() -> None:
+    """Each server has a health check, and whoever needs it waits for that."""
+    services = _compose()["services"]
+    needed = [(name, how) for service in services.values() for name, how in service.get("depends_on", {}).items()]
+    assert {name for name, _ in needed} == {"kinesis", "aws", "provision"}
+    for name, how in needed:
+        ends = name == "provision"
+        assert how == {"condition": "service_completed_successfully" if ends else "service_healthy"}
+        assert ("test" in services[name]["healthcheck"]) != ends
+
+
+def test_the_files_say_which_compose_they_need() -> None:
+    """`configs: content` is an error to earlier ones."""
+    assert "content" in _compose()["configs"]["properties"]
+    for path in (COMPOSE, CHECKOUT / "docs" / "how-to" / "containers.md"):
+        assert "Docker Compose 2.23.1 or later" in " ".join(path.read_text().replace("#", " ").split())
+
+
+def test_all_that_is_imported_is_compiled_into_the_image() -> None:
+    """Ours after each installation, and Python's own library, of which the official image removes it."""
+    text = (CHECKOUT / "Dockerfile").read_text()
+    stages = re.split(r"(?m)^FROM ", text)
+    compiled = [re.findall(r"-m compileall .*?(/\S+)$", stage, re.MULTILINE) for stage in stages if "RUN" in stage]
+    assert compiled == [["/opt/minutebook/lib"], ["/opt/minutebook/lib"], ["/usr/local/lib/python3.12"]]
+    assert text.count("unchecked-hash") == len(compiled)
+
+
+def test_the_health_check_asks_the_supervisor() -> None:
+    """It passes while the supervisor's server answers, and not before or after."""
+    joined = (CHECKOUT / "Dockerfile").read_text().replace("\\\n", "")
+    found = re.search(r"^HEALTHCHECK .* CMD (\[.+\])$", joined, re.MULTILINE)
+    port = free_ports(1)[0]
+    assert found is not None
+    assert re.search(r"^ENV MINUTEBOOK_METRICS_PORT=\d+$", joined, re.MULTILINE)
+
+    def check() -> int:
+        words = [sys.executable, *json.loads(found[1])[1:]]
+        environment = {"MINUTEBOOK_METRICS_PORT": str(port), "http_proxy": "http://127.0.0.1:1"}
+        return subprocess.run(words, env=environment, capture_output=True, check=False, timeout=60).returncode
+
+    before = check()
+    stop = Metrics().serve(port)
+    during = check()
+    stop()
+    assert (before, during, check()) == (1, 0, 1)
 
 
 def test_the_nightly_job_asks_for_a_day_that_exists() -> None:
