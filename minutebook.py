@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -61,7 +62,19 @@ def demo(
     raise typer.Exit(run(dedupe, nightly=nightly, tamper=tamper))
 
 
-for command in (*CONSUMER_COMMANDS, *NIGHTLY_COMMANDS, docs, demo):
+def prepare() -> None:
+    """Let this installation's JVMs start faster: once after installing, as the user who installs (a minute)."""
+    from archive.clock import SystemClock  # noqa: PLC0415 - help is quick
+    from consumer.daemon.prepared.prepare import prepare_daemon  # noqa: PLC0415 - help is quick
+
+    typer.echo(prepare_daemon(os.environ, SystemClock()))
+    if importlib.util.find_spec("pyspark") is not None:
+        from compaction.spark.prepare import prepare_spark  # noqa: PLC0415 - an extra
+
+        typer.echo(prepare_spark())
+
+
+for command in (*CONSUMER_COMMANDS, *NIGHTLY_COMMANDS, docs, prepare, demo):
     app.command()(command)
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from archive.clock import Clock
 from archive.errors import MinutebookError
-from consumer.daemon.process import MAIN_CLASS
+from consumer.daemon.prepared.classes import MAIN_CLASS
 from demo.child import Child
 from demo.processes import Process, descendants, send
 

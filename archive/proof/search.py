@@ -100,8 +100,7 @@ class Search:
         self._add(chosen)
 
     def _firsts(self, shard_id: str, near: Iterable[Named]) -> list[Position]:
-        links = self._known.links.get(shard_id, ())
-        return [*(link.first for link in links if link.kind is Kind.SEGMENT), *(name.first for name in near)]
+        return [*(link.first for link in self._segments(shard_id)), *(name.first for name in near)]
 
     @staticmethod
     def _by_shard(hours: Iterable[Iterable[Named]], inside: Interval) -> dict[str, list[Named]]:
@@ -216,11 +215,11 @@ class Search:
         """Return, by shard, the ends of segments before the scope that evidence of the scope stands on."""
         found = {}
         for shard_id in self._known.concerned():
-            head = self._known.heads.get(shard_id)
             wanted = set()
-            if head is not None and isinstance(head.after, Position) and head.begins_ms > self._scope.from_ms:
-                wanted.add(head.after)
-            # Not the head: the nearest segment that was found need not be the one that is named.
+            # Not the chain's head: a segment that a mark names may lie far before it, with others between.
+            near = self._first_near(shard_id)
+            if near is not None and isinstance(near.after, Position) and near.begins_ms > self._scope.from_ms:
+                wanted.add(near.after)
             named = [piece for piece in self._known.pieces(shard_id) if piece.position is not None]
             first = self._first_inside(shard_id) if named else None
             for piece in named:
@@ -235,11 +234,19 @@ class Search:
                 found[shard_id] = wanted
         return found
 
+    def _first_near(self, shard_id: str) -> Link | None:
+        """Return the first segment of those inside the scope and beside it: what lies there was read whole."""
+        near_ms = self._scope.from_ms - BESIDE_MS
+        near = (link for link in self._segments(shard_id) if link.begins_ms - MINUTE_MS - STEP_BACK_MS >= near_ms)
+        return min(near, key=lambda link: (link.first, link.last), default=None)
+
     def _first_inside(self, shard_id: str) -> Position | None:
         """Return where the first segment begins that does not lie before the scope."""
-        links = self._known.links.get(shard_id, ())
-        inside = (link for link in links if link.kind is Kind.SEGMENT and link.begins_ms > self._scope.from_ms)
-        return min((link.first for link in inside), default=None)
+        inside = (link.first for link in self._segments(shard_id) if link.begins_ms > self._scope.from_ms)
+        return min(inside, default=None)
+
+    def _segments(self, shard_id: str) -> list[Link]:
+        return [link for link in self._known.links.get(shard_id, ()) if link.kind is Kind.SEGMENT]
 
     def _follow(self, shard_id: str, position: Position) -> None:
         """Find the segment that ends at a position by the evidence that stands on it."""

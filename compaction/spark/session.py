@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from archive.class_archive import Making, archive_folder, use_options
 from archive.errors import MinutebookError, SettingsError
 
 _ENOUGH_JAVA = 17
 _OLD_JAVA = 8
 _STOP_SECONDS = 20
+_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 class SparkFailed(MinutebookError):  # noqa: N818 - the name says what happened, as in archive.errors
@@ -28,9 +30,9 @@ def submitted() -> bool:
 
 def check_java() -> None:
     """Raise SettingsError, in one sentence, unless a Java that Spark takes can be run."""
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    java = find_java()
     if java is None:
+        home = os.environ.get("JAVA_HOME")
         where = f"JAVA_HOME={home} holds no bin/java" if home else "there is no java on PATH"
         raise SettingsError(
             f"compaction needs Java {_ENOUGH_JAVA} or newer to run Spark, and {where}",
@@ -46,6 +48,12 @@ def check_java() -> None:
             f"{'not a Java' if version is None else f'Java {version}'}",
             next_step="install a newer JRE (Debian: openjdk-17-jre-headless) or set JAVA_HOME to it",
         )
+
+
+def find_java() -> str | None:
+    """Return the Java that Spark starts: JAVA_HOME's, else that of PATH; None where there is none."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
 
 
 def _java_version(text: str) -> int | None:
@@ -69,8 +77,10 @@ def _pyspark_version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def start(master: str) -> tuple[Any, Path]:
+def start(master: str, *, making: Making | None = None) -> tuple[Any, Path]:
     """Start a local session; returns it and the file with what its JVM and workers say.
+
+    Its JVM uses the class archive of this installation, or is `making` it.
 
     Raises:
         SparkFailed: it does not start.
@@ -81,6 +91,7 @@ def start(master: str) -> tuple[Any, Path]:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra
 
+    options = use_options(prepared_folder()) if making is None else making.options
     handle, name = tempfile.mkstemp(prefix="minutebook-spark-", suffix=".log")
     os.close(handle)
     log = Path(name)
@@ -91,7 +102,7 @@ def start(master: str) -> tuple[Any, Path]:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in [*_JVM, *options]))
         .config("spark.sql.warehouse.dir", tempfile.gettempdir())
     )
     with _stderr_into(log):
@@ -104,15 +115,23 @@ def start(master: str) -> tuple[Any, Path]:
             ) from exc
 
 
-def stop(session: Any) -> None:  # noqa: ANN401 - pyspark is untyped here
-    """Stop a session that `start` started, and its JVM."""
+def prepared_folder() -> Path:
+    """Return where the class archive of this PySpark on this Java lies."""
+    import pyspark  # noqa: PLC0415 - an extra
+
+    parts = [pyspark.__version__.encode(), pyspark.__file__.encode()]
+    return archive_folder("spark", Path(find_java() or "java"), parts)
+
+
+def stop(session: Any, *, seconds: float = _STOP_SECONDS) -> None:  # noqa: ANN401 - pyspark is untyped here
+    """Stop a session that `start` started, and its JVM, within so many seconds."""
     gateway = session.sparkContext._gateway  # noqa: SLF001 - the JVM is ours: nobody else ends it
     session.stop()
     gateway.shutdown()
     process = gateway.proc
     process.stdin.close()  # the JVM waits for this
     try:
-        process.wait(timeout=_STOP_SECONDS)
+        process.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -18,6 +18,7 @@ from archive.store.s3 import S3Store
 from consumer.archived.application import KclStart
 from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.metrics import Metrics
+from consumer.daemon.prepared.classes import find_classes
 from consumer.daemon.process import daemon_command
 from consumer.daemon.properties import effective_properties, processor_command
 from consumer.daemon.readers.lock_memory import lock_memory
@@ -81,8 +82,9 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
     )
     table = _lease_table(loaded, clock, budget_seconds=_TABLE_SECONDS)
     skipped = _skipped_batches(loaded.settings, clock)
+    java = find_java(environ).program
     plan = DaemonPlan(
-        command=daemon_command(find_java(environ).program, find_jars(), effective, find_logback(loaded.path)),
+        command=daemon_command(java, find_classes(java, find_jars()), effective, find_logback(loaded.path)),
         environment=daemon_environment(environ, effective),
         grace_seconds=int(values_from(KclStart(None))[_GRACE]) / 1000 + _KILL_MARGIN_SECONDS,
         keep_open=[lock],

@@ -9,28 +9,26 @@ from pathlib import Path
 from typing import IO, BinaryIO, Final
 
 from consumer.daemon.parent_death import tied_to_parent
-from consumer.preflight.java import find_shims
+from consumer.daemon.prepared.classes import MAIN_CLASS, Classes
 
-MAIN_CLASS: Final = "software.amazon.kinesis.multilang.BoundedMultiLangDaemon"
-"""KCL's MultiLangDaemon, with a bound on what one aggregate may become; in `consumer/daemon/classes`."""
 _LINE_LIMIT: Final = 32 << 20
 """KCL logs a malformed aggregate of 1 MiB in a line of up to 20 MB; a longer line comes in pieces."""
 _DRAIN_SECONDS: Final = 5
 
 
-def daemon_command(java: Path, jars: Sequence[Path], properties: Path, logback: Path) -> list[str]:
+def daemon_command(java: Path, classes: Classes, properties: Path, logback: Path) -> list[str]:
     """Return the command line of the daemon.
 
     `file.encoding`: the daemon reads and writes its children's lines in the JVM's default charset; under LANG=C
     partition keys beyond ASCII would arrive damaged. `ExitOnOutOfMemoryError`: KCL takes an OutOfMemoryError for a
-    batch that is done, and delivers the next one (docs/decisions/0015-poison-aggregates.md). The shims come last: a
-    real library among the jars wins.
+    batch that is done, and delivers the next one (docs/decisions/0015-poison-aggregates.md).
     """
-    class_path = os.pathsep.join([*map(str, jars), str(properties.parent), str(find_shims())])
+    class_path = os.pathsep.join(map(str, [*classes.path, properties.parent]))
     return [
         str(java),
         "-XX:+ExitOnOutOfMemoryError",
         "-Dfile.encoding=UTF-8",
+        *classes.options,
         "-cp",
         class_path,
         MAIN_CLASS,

@@ -48,6 +48,20 @@ COVERAGE: Final = (
         tests=(f"{_BESIDE}::test_a_mark_at_a_stale_checkpoint_finds_the_segment_that_was_read_again_from_before_it",),
     ),
     Mutation(
+        "take what a stale mark names for the chain's beginning",
+        Change(_SEARCH, "near = self._first_near(shard_id)", "near = self._known.heads.get(shard_id)"),
+        tests=(f"{_BESIDE}::test_a_stale_mark_names_a_segment_far_before_those_beside_midnight",),
+    ),
+    Mutation(
+        "look for one of the segments that marks name",
+        Change(
+            _SEARCH,
+            "inside = (link.first for link in self._segments(shard_id) if link.begins_ms > self._scope.from_ms)",
+            "inside = (link.first for link in self._segments(shard_id))",
+        ),
+        tests=(f"{_BESIDE}::test_each_segment_that_a_mark_names_is_looked_for",),
+    ),
+    Mutation(
         "call a segment missing that nobody looked far enough for",
         Change(_CHAIN, "position in self._view.unseen or bool", "bool"),
         tests=(f"{_CHAINS}::test_what_nobody_looked_far_enough_for_is_not_missing",),

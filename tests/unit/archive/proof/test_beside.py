@@ -33,3 +33,39 @@ def test_a_mark_at_a_stale_checkpoint_finds_the_segment_that_was_read_again_from
     bucket.segment(5, doubts=1)
     bucket.mark(-200, 30, number=2, continuity=Continuity.UNPROVEN)
     assert Reason.BROKEN_CHAIN not in bucket.judge().verdict.reasons
+
+
+def test_a_stale_mark_names_a_segment_far_before_those_beside_midnight() -> None:
+    """What it names is found by its time; the segments between it and the last minute are looked for all the same."""
+    bucket = Bucket()
+    for hour in (-24, -2, -1, -1 / 60):
+        bucket.segment(hour)
+    bucket.mark(-24 - 1 / 60, 24, number=1, continuity=Continuity.UNPROVEN)
+    judged = bucket.judge()
+    assert Reason.BROKEN_CHAIN not in judged.verdict.reasons
+    assert len(judged.facts.shards[SHARD].chain.links) == 3
+
+
+def test_a_lost_segment_beside_midnight_is_a_broken_chain_whatever_a_stale_mark_names() -> None:
+    """The other side of it: nothing is excused."""
+    bucket = Bucket()
+    for hour in (-24, -2):
+        bucket.segment(hour)
+    bucket.segment(-2 / 60, put=False)
+    for hour in (-1 / 60, 3):
+        bucket.segment(hour)
+    bucket.mark(-24 - 1 / 60, 24, number=1, continuity=Continuity.UNPROVEN)
+    assert Reason.BROKEN_CHAIN in bucket.judge().verdict.reasons
+
+
+def test_each_segment_that_a_mark_names_is_looked_for() -> None:
+    """Two stale readers named two segments: the one that its mark finds at once is not the chain's beginning."""
+    bucket = Bucket()
+    for hour in (-60, -40, -30):
+        bucket.segment(hour)
+    bucket.segment(5, doubts=1)
+    for until, number in ((1, 1), (2, 3)):
+        bucket.mark(-60 - 1 / 60, until, number=number, continuity=Continuity.UNPROVEN)
+    judged = bucket.judge()
+    assert Reason.BROKEN_CHAIN not in judged.verdict.reasons
+    assert {link.last.sequence for link in judged.facts.shards[SHARD].chain.links} >= {1, 3, 4}

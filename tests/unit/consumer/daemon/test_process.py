@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
-from consumer.daemon.process import MAIN_CLASS, daemon_command
+from consumer.daemon.prepared.classes import MAIN_CLASS, Classes
+from consumer.daemon.process import daemon_command
 from consumer.preflight.java import find_shims
 
-_COMMAND = daemon_command(
-    Path("java"), [Path("a.jar"), Path("b.jar")], Path("state/w.properties"), Path("logback.xml")
-)
+_CLASSES = Classes(("-XX:SharedArchiveFile=it",), (Path("a.jar"), Path("b.jar")))
+_COMMAND = daemon_command(Path("java"), _CLASSES, Path("state/w.properties"), Path("logback.xml"))
 
 
-def test_a_real_library_wins_over_our_classes() -> None:
-    """They come last on the class path, behind all jars."""
-    class_path = _COMMAND[_COMMAND.index("-cp") + 1].split(":")
-    assert class_path == ["a.jar", "b.jar", "state", str(find_shims())]
+def test_classes_come_before_the_folder_of_the_properties() -> None:
+    """A class archive is for a class path that begins as it did."""
+    assert _COMMAND[_COMMAND.index("-cp") + 1].split(":") == ["a.jar", "b.jar", "state"]
+    assert _COMMAND.index("-XX:SharedArchiveFile=it") < _COMMAND.index("-cp")
 
 
 def test_the_daemon_ends_when_memory_runs_out() -> None:

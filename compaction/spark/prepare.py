@@ -1,0 +1,38 @@
+"""`minutebook prepare`: let Spark run what a night runs once, and keep the classes that it loaded."""
+
+from pathlib import Path
+from typing import Final
+
+from archive.class_archive import Making
+from archive.errors import MinutebookError
+from compaction.spark.session import check_java, find_java, prepared_folder, start, stop
+
+_DUMP_SECONDS: Final = 180
+
+
+def prepare_spark() -> Path:
+    """Make the class archive of Spark's JVM for this installation; return it.
+
+    Raises:
+        SettingsError: there is no Java that Spark takes.
+        MinutebookError: the folder cannot be written, or Spark does not start.
+    """
+    check_java()
+    folder = prepared_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise MinutebookError(
+            f"{folder} cannot be written: {exc.strerror}",
+            next_step="run it as the user who installs, at installation",
+        ) from exc
+    making = Making(folder)
+    session, log = start("local[2]", making=making)
+    try:
+        session.sparkContext.parallelize(range(10), 2).mapPartitions(list).collect()
+        frame = session.createDataFrame([(number, str(number)) for number in range(10)], ["number", "text"])
+        frame.groupBy("text").count().orderBy("text").collect()
+    finally:
+        stop(session, seconds=_DUMP_SECONDS)
+    log.unlink(missing_ok=True)
+    return making.keep(Path(find_java() or "java"))

@@ -1,0 +1,53 @@
+"""The daemon's class path, and where its prepared classes lie.
+
+A class archive holds no class of a folder (a rule of HotSpot's), so our own classes go into a jar beside it.
+"""
+
+import os
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from archive.class_archive import archive_folder, use_options
+from consumer.preflight.java import find_shims
+
+MAIN_CLASS: Final = "software.amazon.kinesis.multilang.BoundedMultiLangDaemon"
+"""KCL's MultiLangDaemon, with a bound on what one aggregate may become; in `consumer/daemon/classes`."""
+_JAR: Final = "minutebook.jar"
+_BEGIN: Final = (1980, 1, 1, 0, 0, 0)
+
+
+class Classes(NamedTuple):
+    """Where a JVM finds its classes: options that come before the class path, and its parts, in order."""
+
+    options: tuple[str, ...]
+    path: tuple[Path, ...]
+
+
+def find_classes(java: Path, jars: Sequence[Path]) -> Classes:
+    """Return the prepared classes of this installation, else the plain ones. Ours come last: a real library wins."""
+    folder = prepared_folder(java, jars)
+    options = use_options(folder)
+    return Classes(tuple(options), (*jars, folder / _JAR if options else find_shims()))
+
+
+def prepared_folder(java: Path, jars: Sequence[Path]) -> Path:
+    """Return the folder of the prepared classes for this Java, these jars and our classes as they are."""
+    names = os.pathsep.join(f"{jar}:{jar.stat().st_size}:{jar.stat().st_mtime_ns}" for jar in jars)
+    return archive_folder("daemon", java, [names.encode(), *(path.read_bytes() for path in _class_files())])
+
+
+def make_jar(folder: Path) -> Path:
+    """Write our classes into a jar of the folder: the same bytes at any time."""
+    jar = folder / _JAR
+    unfinished = folder / f"{_JAR}.{os.getpid()}"
+    with zipfile.ZipFile(unfinished, "w") as archive:
+        for path in _class_files():
+            archive.writestr(zipfile.ZipInfo(path.relative_to(find_shims()).as_posix(), _BEGIN), path.read_bytes())
+    unfinished.replace(jar)
+    return jar
+
+
+def _class_files() -> Iterator[Path]:
+    yield from sorted(find_shims().rglob("*.class"))

@@ -1,0 +1,93 @@
+"""`minutebook prepare`: let the daemon load its classes once, where nothing answers it, and keep them.
+
+The daemon reads its properties, makes its clients and begins to set up its leases at a port of this host that
+refuses it; then it is stopped, and writes the archive at its end. No service is asked for anything.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from archive.class_archive import Making
+from archive.clock import Clock
+from archive.errors import MinutebookError
+from consumer.daemon.prepared.classes import MAIN_CLASS, make_jar, prepared_folder
+from consumer.preflight.java import find_jars, find_java
+from consumer.settings import shipped
+
+_REFUSED: Final = b"Caught exception when initializing LeaseCoordinator"
+"""KCL's log at the first answer that it does not get (seen with 3.1.3)."""
+_START_SECONDS: Final = 90
+_DUMP_SECONDS: Final = 120
+_LOOK_SECONDS: Final = 0.2
+_PROPERTIES: Final = """\
+executableName = true
+streamName = prepare
+applicationName = prepare
+workerId = prepare
+processingLanguage = python
+AwsCredentialsProvider = DefaultCredentialsProvider
+initialPositionInStream = TRIM_HORIZON
+regionName = us-east-1
+metricsLevel = NONE
+kinesisEndpoint = {endpoint}
+dynamoDBEndpoint = {endpoint}
+cloudWatchEndpoint = {endpoint}
+"""
+_CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "prepare", "AWS_SECRET_ACCESS_KEY": "prepare"}
+
+
+def prepare_daemon(environ: Mapping[str, str], clock: Clock) -> Path:
+    """Make the class archive of the daemon for this installation; return it.
+
+    Raises:
+        SettingsError: there is no Java, or KCL's jars are missing.
+        MinutebookError: the folder cannot be written, or the daemon did not come far enough.
+    """
+    java, jars = find_java(environ).program, find_jars()
+    folder = prepared_folder(java, jars)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        making, jar = Making(folder), make_jar(folder)
+    except OSError as exc:
+        raise MinutebookError(
+            f"{folder} cannot be written: {exc.strerror}",
+            next_step="run it as the user who installs, at installation",
+        ) from exc
+    with tempfile.TemporaryDirectory() as scratch, socket.socket() as refusing:
+        refusing.bind(("127.0.0.1", 0))  # bound, and never listening: nobody else can answer at this port
+        properties = Path(scratch, "prepare.properties")
+        properties.write_text(_PROPERTIES.format(endpoint=f"http://127.0.0.1:{refusing.getsockname()[1]}"))
+        command = [
+            *(str(java), *making.options, "-cp", os.pathsep.join(map(str, [*jars, jar])), MAIN_CLASS),
+            *("--properties-file", str(properties), "--log-configuration", str(shipped.logback())),
+        ]
+        _run_until_refused(command, {**environ, **_CREDENTIALS}, Path(scratch, "log"), clock)
+    return making.keep(java)
+
+
+def _run_until_refused(command: list[str], environ: Mapping[str, str], log: Path, clock: Clock) -> None:
+    with log.open("wb") as output:
+        daemon = subprocess.Popen(command, env=dict(environ), stdout=output, stderr=output, start_new_session=True)  # noqa: S603 - our own command line
+    try:
+        deadline = clock.monotonic() + _START_SECONDS
+        while _REFUSED not in log.read_bytes():
+            if daemon.poll() is not None or clock.monotonic() > deadline:
+                raise MinutebookError(f"the daemon does not start: {_last_words(log)}", next_step="minutebook doctor")
+            clock.sleep(_LOOK_SECONDS)
+        daemon.send_signal(signal.SIGTERM)
+        daemon.wait(_DUMP_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise MinutebookError(f"the daemon does not end: {_last_words(log)}", next_step="run it again") from None
+    finally:
+        daemon.kill()
+        daemon.wait()
+
+
+def _last_words(log: Path) -> str:
+    return " / ".join(log.read_text(errors="replace").splitlines()[-3:])[-600:]
