@@ -4,7 +4,17 @@
 # Both run as user 10001 on a read-only root: only /tmp is written to (the daemon's file and lock, Spark's scratch).
 # What was run of this file, and how, without a container engine: docs/how-to/containers.md.
 
-FROM python:3.12-slim-bookworm AS build
+FROM python:3.12-slim-bookworm AS base
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin minutebook
+# On a read-only root nobody can compile later, and there is a processor for each shard. The image of Python comes
+# without compiled files of its own library, too. By hash: no clock matters.
+RUN python -m compileall -q --invalidation-mode unchecked-hash -x 'lib2to3|/test' /usr/local/lib/python3.12
+ENV PATH=/opt/minutebook/bin:$PATH PYTHONUTF8=1 PYTHONDONTWRITEBYTECODE=1
+
+FROM base AS build
 WORKDIR /build
 COPY requirements/tools.lock requirements/build.lock requirements/consumer.lock requirements/
 RUN python -m venv /tools \
@@ -21,25 +31,22 @@ COPY docs docs
 COPY properties properties
 RUN /tools/bin/uv pip install --no-cache --python /opt/minutebook/bin/python --no-deps \
     --build-constraints requirements/build.lock .
-# On a read-only root nobody can compile later, and there is a processor for each shard. By hash: no clock matters.
-RUN python -m compileall -q --invalidation-mode unchecked-hash /opt/minutebook/lib
+
+# Java's classes are kept as it loads them, as Python's are: docs/decisions/0025-class-archives.md.
+FROM build AS build-consumer
+RUN python -m compileall -q --invalidation-mode unchecked-hash /opt/minutebook/lib \
+    && minutebook prepare
 
 # What Spark needs comes on top: the consumer's image stays without it.
 FROM build AS build-nightly
 COPY requirements/iceberg.lock requirements/
 RUN /tools/bin/uv pip install --no-cache --python /opt/minutebook/bin/python --no-deps --require-hashes \
-       --build-constraints requirements/build.lock -r requirements/iceberg.lock \
-    && python -m compileall -q --invalidation-mode unchecked-hash /opt/minutebook/lib
+    --build-constraints requirements/build.lock -r requirements/iceberg.lock
+RUN python -m compileall -q --invalidation-mode unchecked-hash /opt/minutebook/lib \
+    && minutebook prepare
 
-FROM python:3.12-slim-bookworm AS runtime
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini \
-    && rm -rf /var/lib/apt/lists/* \
-    && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin minutebook
-# The image of Python comes without compiled files of its own library, too.
-RUN python -m compileall -q --invalidation-mode unchecked-hash -x 'lib2to3|/test' /usr/local/lib/python3.12
+FROM base AS runtime
 COPY properties /etc/minutebook
-ENV PATH=/opt/minutebook/bin:$PATH PYTHONUTF8=1 PYTHONDONTWRITEBYTECODE=1
 USER minutebook
 ENTRYPOINT ["tini", "--", "minutebook"]
 
@@ -48,7 +55,7 @@ COPY --from=build-nightly /opt/minutebook /opt/minutebook
 CMD ["compact", "/etc/minutebook/production.properties", "--date", "yesterday"]
 
 FROM runtime AS consumer
-COPY --from=build /opt/minutebook /opt/minutebook
+COPY --from=build-consumer /opt/minutebook /opt/minutebook
 # Not part of the package: docker-compose.yml makes the demo's stream and bucket with it.
 COPY demo /opt/demo/demo
 # On loopback within the container. The variable wins over minutebook.metricsPort in a file.

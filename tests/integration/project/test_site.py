@@ -69,6 +69,19 @@ def test_each_page_of_docs_is_in_the_site(site: dict[Path, _Page]) -> None:
     assert {"reference/settings", "reference/log-events", "reference/commands"} <= built
 
 
+def test_lists_and_tables_are_lists_and_tables(site: dict[Path, _Page]) -> None:
+    """A list that follows a line of text at once, or a table with too little before it, would stand there as text."""
+    text = re.compile(r"<(p|li|td)>((?:(?!</\1>|<p>|<li>|<ul|<ol|<pre).)*)", re.DOTALL)
+    lines = [
+        (path.name, line)
+        for path in site
+        for match in text.finditer(path.read_text())
+        for line in match[2].splitlines()[1:]
+        if re.match(r"\s*(- |\* |\d+\. |\||```|#+ )", line)
+    ]
+    assert lines == []
+
+
 def test_nothing_is_loaded_from_elsewhere(site: dict[Path, _Page]) -> None:
     """No font, no script, no picture: a reader without a network sees the same, and nobody learns what is read."""
     assert {address for page in site.values() for address in page.loads if urlsplit(address).netloc} == set()
