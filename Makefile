@@ -79,9 +79,10 @@ fuzz: $(READY) ## throw fresh hostile input at every reader, thirty times as lon
 docs: $(READY) ## build the documentation's site into SITE=site: open site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean --site-dir "$(abspath $(SITE))" $(ARGS)
 
-lint: $(READY) ## check style
+lint: $(READY) ## check style, and the template in deploy/
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/cfn-lint deploy/cloudformation/*.yaml
 
 type: $(READY) ## check types
 	@$(BIN)/mypy

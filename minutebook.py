@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done or clean, 1 internal error, 2 usage or settings, 3 the audit found defects, "
-    "4 it could not prove, 5 a service stayed unavailable, 6 refused for safety.",
+    "4 it could not prove, 5 a service stayed unavailable, 6 refused for safety, 7 unhealthy or too far behind.",
 )
 
 

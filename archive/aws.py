@@ -25,6 +25,7 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 
+from archive.access import Access
 from archive.errors import (
     MinutebookError,
     SettingsError,
@@ -34,6 +35,7 @@ from archive.errors import (
     TableUnavailable,
 )
 from archive.retry import Backoff
+from archive.roles import role_session
 
 if TYPE_CHECKING:
     from boto3.session import Session
@@ -136,13 +138,37 @@ def _check_region_once(region: str) -> None:
     check_region(region)
 
 
-def _client(service: str, region: str, endpoint: str | None, config: Config) -> Any:  # noqa: ANN401 - boto3's types
+def _client(service: str, region: str, endpoint: str | None, access: Access, config: Config) -> Any:  # noqa: ANN401 - boto3's types
     if endpoint is None:
         _check_region_once(region)
-    client = aws_session().client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
+    config = config.merge(
+        Config(
+            use_fips_endpoint=access.use_fips or None,
+            use_dualstack_endpoint=access.use_dualstack or None,
+        )
+    )
+    session = aws_session()
+    if service == "kinesis" and access.stream_role_arn is not None:
+        session = role_session(session, access.stream_role_arn, access, region)
+    client = session.client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
     if service != "s3":  # whose answers are judged where they are read
         client.meta.events.register("after-call", _check_whole)
+    elif access.says_of_s3:
+        client.meta.events.register("provide-client-params.s3", functools.partial(_add_parameters, access))
     return client
+
+
+def _add_parameters(access: Access, params: dict[str, Any], model: "OperationModel", **_: object) -> dict[str, Any]:
+    """Return a request's parameters with what the account's rules add to it."""
+    added: dict[str, Any] = {}
+    if model.name == "PutObject":
+        added = access.put_parameters(len(params.get("Body", b"")))
+    elif model.name == "CreateMultipartUpload":
+        added = access.put_parameters(None)
+    known = model.input_shape.members if model.input_shape is not None else {}
+    if access.expected_bucket_owner is not None and "ExpectedBucketOwner" in known:
+        added["ExpectedBucketOwner"] = access.expected_bucket_owner
+    return {**params, **added}
 
 
 def _check_whole(http_response: "AWSResponse", model: "OperationModel", **_: object) -> None:
@@ -178,21 +204,26 @@ def client_config(
     )
 
 
-def make_s3_client(region: str, endpoint: str | None) -> "S3Client":
+def make_s3_client(region: str, endpoint: str | None, access: Access) -> "S3Client":
     """Return a client for AWS, or for `endpoint` (path-style addresses, as local servers want them)."""
-    client: S3Client = _client("s3", region, endpoint, client_config(path_style=endpoint is not None))
+    client: S3Client = _client("s3", region, endpoint, access, client_config(path_style=endpoint is not None))
     return client
 
 
-def make_kinesis_client(region: str, endpoint: str | None, config: Config | None = None) -> "KinesisClient":
-    """Return a client for AWS, or for `endpoint`."""
-    client: KinesisClient = _client("kinesis", region, endpoint, config or client_config())
+def make_kinesis_client(
+    region: str, endpoint: str | None, access: Access, config: Config | None = None
+) -> "KinesisClient":
+    """Return a client for AWS, or for `endpoint`; it asks as the stream's role where there is one."""
+    client: KinesisClient = _client("kinesis", region, endpoint, access, config or client_config())
     return client
 
 
-def make_dynamodb_client(region: str, endpoint: str | None, config: Config | None = None) -> "DynamoDBClient":
+def make_dynamodb_client(
+    region: str, endpoint: str | None, access: Access, config: Config | None = None
+) -> "DynamoDBClient":
     """Return a client for AWS, or for `endpoint`."""
-    client: DynamoDBClient = _client("dynamodb", region, endpoint, config or client_config(read_timeout=30))
+    settings = config or client_config(read_timeout=30)
+    client: DynamoDBClient = _client("dynamodb", region, endpoint, access, settings)
     return client
 
 

@@ -20,6 +20,8 @@ from archive.errors import SettingsError
 
 FILE_VARIABLE: Final = "MINUTEBOOK_PROPERTIES"
 TEXT_VARIABLE: Final = "MINUTEBOOK_PROPERTIES_TEXT"
+SUPERVISED_VARIABLE: Final = "MINUTEBOOK_SUPERVISED"
+"""Set for processors whose lines a supervisor reads: it gets all, and applies `minutebook.logLevel`."""
 KCL_VARIABLES: Final[Mapping[str, str]] = {
     "MINUTEBOOK_STREAM_NAME": "streamName",
     "MINUTEBOOK_STREAM_ARN": "streamArn",

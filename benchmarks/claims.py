@@ -14,6 +14,7 @@ import time
 
 from botocore.awsrequest import AWSRequest, AWSResponse
 
+from archive.access import PLAIN
 from archive.clock import SystemClock
 from archive.format.payload import PayloadPath
 from archive.format.record import Record
@@ -46,7 +47,7 @@ def main(argv: list[str]) -> int:
     configure_logging("warning")
     os.environ.setdefault("AWS_ACCESS_KEY_ID", ACCESS_KEY)
     os.environ.setdefault("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
-    client = make_claims_client(REGION, "http://127.0.0.1:9")
+    client = make_claims_client(REGION, "http://127.0.0.1:9", PLAIN)
     client.meta.events.register("before-send.dynamodb.PutItem", _answer)
     clock, rng = SystemClock(), random.Random(1)  # noqa: S311 - jitter
     claims = Claims(

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+import msgspec
 from rich.console import Console
 
 from archive.aws import client_config, make_dynamodb_client, make_kinesis_client
@@ -114,7 +115,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         again = [] if request.recheck is None else days_to_recheck(context, out, request.recheck)
         for day in sorted({*days, *again}):
             if request.dry_run:
-                _show_plan(context, day, audit_options, out)
+                _show_plan(context, day, audit_options, out, as_json=request.as_json)
                 continue
             done = compact_day(context._replace(table=day_table), context.open(out.address), day, options)
             verdicts.append(done.verdict)
@@ -183,20 +184,26 @@ def _context(settings: JobSettings, what: str, master: str) -> Iterator[JobConte
 
 
 def _stream(settings: JobSettings, clock: Clock, rng: Random, *, budget_seconds: float = 120) -> StreamReader:
-    client = make_kinesis_client(settings.region, settings.kinesis_endpoint, client_config(connections=32))
+    client = make_kinesis_client(
+        settings.region, settings.kinesis_endpoint, settings.access, client_config(connections=32)
+    )
     return StreamReader(client, settings.stream_name, clock, rng, budget_seconds=budget_seconds)
 
 
 def _published(settings: JobSettings, uri: str | None) -> StorePrefix:
     """Return where days are published: `_parquet/` beside the archive unless it was said."""
     if uri is not None:
-        return parse_place(uri, settings.region, settings.s3_endpoint)
+        return parse_place(
+            uri, settings.region, settings.s3_endpoint, settings.access, archive_bucket=settings.bucket
+        )
     return StorePrefix(settings.archive.address, f"{settings.archive.prefix}{_FOLDER}/")
 
 
 def _checkpoints(settings: JobSettings) -> Checkpoints:
     # Reads are safe to repeat, and an audit goes on without the table: botocore's own retries are enough.
-    client = make_dynamodb_client(settings.region, settings.dynamodb_endpoint, client_config(attempts=5))
+    client = make_dynamodb_client(
+        settings.region, settings.dynamodb_endpoint, settings.access, client_config(attempts=5)
+    )
     return read_checkpoints(client, settings.application_name)
 
 
@@ -238,7 +245,7 @@ def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -
         console.print(f"table {done.table.table}: {state}", highlight=False, soft_wrap=True)
 
 
-def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StorePrefix) -> None:
+def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StorePrefix, *, as_json: bool) -> None:
     """Print what a run would do; reads names only."""
     application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
     until_ms = scope_end(day, options.so_far_ms, now_ms)
@@ -256,6 +263,11 @@ def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StoreP
     action = "nothing to do" if stands else "would be rewritten"
     if until is None and not is_settled(day, now_ms):
         action = "would be held: it is not over"
+    if as_json:
+        plan = {"day": str(day), "segments": len(inventory.segments), "bytes": inventory.size, "tasks": len(tasks)}
+        plan |= {"generation": generation, "state": state, "action": action}
+        sys.stdout.write(msgspec.json.encode(plan).decode() + "\n")
+        return
     Console().print(
         f"{day}: {len(inventory.segments):,} segments, {inventory.size:,} bytes, {len(tasks)} task(s), "
         f"generation {generation}; {state}; {action}",

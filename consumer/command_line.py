@@ -36,6 +36,18 @@ def consume(
     raise typer.Exit(run(file, os.environ, state_dir))
 
 
+def health(
+    file: PropertiesFile = None,
+    state_dir: Annotated[
+        Path | None, typer.Option(help="That of `consume`. Default: a folder of this user in /tmp.")
+    ] = None,
+) -> None:
+    """Say in one line whether this worker's task does its work; exits 7 when it does not, or does not run."""
+    from consumer.daemon.watching.command import health as run  # noqa: PLC0415 - help is quick
+
+    raise typer.Exit(run(file, os.environ, state_dir))
+
+
 def doctor(
     file: PropertiesFile = None,
     *,
@@ -55,12 +67,17 @@ def status(
     every: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="With --watch: the pause.")] = 10,
     days: Annotated[int, typer.Option(min=1, help="How far back the end of a quiet shard is looked for.")] = 7,
     hours: Annotated[float, typer.Option(min=0, help="The last hours of which to say up to when all is proven.")] = 2,
+    max_behind: Annotated[
+        str | None,
+        typer.Option("--max-behind", metavar="SPAN", help="Exit 7 when a shard is farther behind than, say, 5m."),
+    ] = None,
 ) -> None:
     """Show each shard's lease, checkpoint, end in the archive and lag, and what is proven; changes nothing."""
     from consumer.status.command import status as run  # noqa: PLC0415 - help is quick
 
     pause = every if watch else None
-    raise typer.Exit(run(file, os.environ, as_json=as_json, every_seconds=pause, days=days, hours=hours))
+    code = run(file, os.environ, as_json=as_json, every_seconds=pause, days=days, hours=hours, max_behind=max_behind)
+    raise typer.Exit(code)
 
 
 def restore(
@@ -114,4 +131,4 @@ def docs(
     typer.echo("\n".join(shipped.page_names()) if page is None else shipped.page(page, section).rstrip())
 
 
-COMMANDS = (init, consume, doctor, status, restore, expire)
+COMMANDS = (init, consume, health, doctor, status, restore, expire)

@@ -81,7 +81,7 @@ def _run(protocol: BinaryIO) -> None:
     from archive.clock import SystemClock, new_id, new_random  # noqa: PLC0415 - after the guard
     from archive.errors import SettingsError  # noqa: PLC0415 - after the guard
     from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
-    from archive.properties_file import FILE_VARIABLE  # noqa: PLC0415 - after the guard
+    from archive.properties_file import FILE_VARIABLE, SUPERVISED_VARIABLE  # noqa: PLC0415 - after the guard
     from archive.store.s3 import S3Store  # noqa: PLC0415 - after the guard
     from consumer.evidence.turn import FileTurn  # noqa: PLC0415 - after the guard
     from consumer.processor.dedupe_start import await_table, open_table  # noqa: PLC0415 - after the guard
@@ -98,11 +98,11 @@ def _run(protocol: BinaryIO) -> None:
             next_step=f"give it as the argument of minutebook-processor, or in {FILE_VARIABLE}",
         )
     settings = load_settings(Path(path), os.environ)
-    configure_logging(settings.log_level)
+    configure_logging("debug" if SUPERVISED_VARIABLE in os.environ else settings.log_level)
     clock, rng = SystemClock(), new_random()
-    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     stream = KinesisStream(
-        partial(make_kinesis_client, settings.region, settings.kinesis_endpoint),
+        partial(make_kinesis_client, settings.region, settings.kinesis_endpoint, settings.access),
         settings.stream_name,
         clock,
         rng,

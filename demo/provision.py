@@ -32,8 +32,8 @@ def main(arguments: list[str]) -> int:
         settings = load_settings(Path(arguments[0]), os.environ)
         provision(
             settings,
-            make_kinesis_client(settings.region, settings.kinesis_endpoint),
-            make_s3_client(settings.region, settings.s3_endpoint),
+            make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access),
+            make_s3_client(settings.region, settings.s3_endpoint, settings.access),
             Backoff(SystemClock(), new_random(), budget_seconds=60, ceiling_seconds=1),
         )
     except MinutebookError as exc:

@@ -11,7 +11,10 @@ import typer
 
 import minutebook
 from archive import errors
-from consumer.daemon.metrics import Metrics
+from archive.clock import SystemClock
+from consumer.daemon.processor_log import OPENED, ProcessorEvent
+from consumer.daemon.watching.emf import COUNTED, GAUGES, LATENCY
+from consumer.daemon.watching.watch import Watch
 from docsite.tables import code, table
 
 _MADE: Final = "This page is made from the code of this version.\n\n"
@@ -48,18 +51,30 @@ def _errors() -> Iterator[type[errors.MinutebookError]]:
 
 
 def metrics_page() -> str:
-    """Return the page: what the supervisor counts for Prometheus."""
-    rows = []
-    for metric in Metrics().registry._collector_to_names:  # noqa: SLF001 - collect() does not tell the labels' names
-        name = f"{metric._name}_total" if metric._type == "counter" else metric._name  # type: ignore[attr-defined]  # noqa: SLF001
-        labels = ", ".join(code(label) for label in metric._labelnames)  # type: ignore[attr-defined]  # noqa: SLF001
-        rows.append((code(name), metric._type, labels, metric._documentation))  # type: ignore[attr-defined]  # noqa: SLF001
+    """Return the page: what a task with one shard shows to Prometheus, and what it tells CloudWatch."""
+    watch = Watch(SystemClock(), with_metrics=True)
+    watch.note(ProcessorEvent(event=OPENED, shard="shardId-000000000000"))
+    families = watch.metrics.registry.collect() if watch.metrics else ()
+    rows = [
+        (
+            code(f"{family.name}_total" if family.type == "counter" else family.name),
+            family.type,
+            ", ".join(
+                code(label) for label in sorted({label for each in family.samples for label in each.labels} - {"le"})
+            ),
+            family.documentation,
+        )
+        for family in sorted(families, key=lambda family: family.name)
+    ]
+    names = {**GAUGES, **{counted.name: counted.unit for counted in COUNTED}, LATENCY: "Seconds"}
     return "".join(
         [
-            "# Metrics\n\nWith `minutebook.metricsPort` the supervisor serves these for Prometheus. ",
-            "It counts them from its processors' log lines; they begin at 0 with each task.\n\n",
+            "# Metrics\n\nWhat each is for, and what to alarm on: [Watching](../operations.md#metrics).\n\n",
             _MADE,
+            "## For Prometheus\n\nWith `minutebook.metricsPort`.\n\n",
             table(["name", "type", "labels", "meaning"], rows),
+            "\n## For CloudWatch\n\nWith `minutebook.metrics=emf`.\n\n",
+            table(["name", "unit"], [(code(name), unit) for name, unit in sorted(names.items())]),
         ]
     )
 

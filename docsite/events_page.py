@@ -18,21 +18,28 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "day_expired": "the raw segments of a day were deleted, and its tombstone stands",
     "day_published": "readers of the Parquet files now see this generation",
     "day_refused": "`expire` leaves a day alone, and says why",
+    "first_start": "what the very first start of an application waits for",
+    "health_not_written": "the state folder is full or read-only; `minutebook health` says unhealthy meanwhile",
     "first_shards_settled": "the shards that the application begins with are stored beside the archive",
     "leader_lock_kept": "the lock of the own dead daemon could not be given back; it runs out after two minutes",
     "leader_lock_not_remembered": "the state folder is full or read-only: a restart waits for a dead leader anew",
     "leader_lock_released": "the lock of the own dead daemon was given back, so that another leads at once",
+    "leases_released": "a worker that stops has given its leases to the others; `kept` are those that it could not",
     "lease_lost": "another worker has the shard now; what was not committed is dropped, and read again there",
     "leases_unread": "the lease table could not be read; the watch for shards without a reader asks again",
+    "metrics_not_written": "nobody reads the task's stdout any more; no more metrics go to CloudWatch",
+    "metrics_served": "the server for Prometheus and for health checks answers",
     "no_event_id": "records without an event id were kept (`minutebook.dedupe=claims`)",
     "no_producer_sequence": "records without a producer's number were kept (`minutebook.dedupe=watermark`)",
     "preflight_passed": "everything that the task needs is there",
     "preflight_warning": "something is unusual, and the task starts nevertheless",
     "processor_ended": "a processor ended in order",
     "processor_started": "the daemon started a processor",
+    "progress": "how far a processor is, for the supervisor's metrics; shown at `logLevel=debug` only",
     "publish_lost": "another run published the day meanwhile; the day is listed again",
     "published_day_not_trusted": "a published day and its files disagree; it is read and published again",
     "read_mark_written": "a quiet shard was marked as read up to a time, with nothing new in it",
+    "report_kept": "a worker that stops could not take back what it told KCL of its load; it runs out by itself",
     "retention_unknown": "the stream's retention could not be asked; the last known one goes on being used",
     "segment_committed": "a segment is durable in S3",
     "shard_end_checkpointed": "KCL was told that a shard is archived to its end; its children may start",
@@ -46,6 +53,7 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "supervisor_stopped": "`consume` ends as asked",
     "table_commit_repeated": "the Iceberg commit did not go through; the table is looked at again",
     "table_committed": "the published day is in the Iceberg table",
+    "table_left_to_kcl": "the lease table could not be made beforehand; KCL makes it, more slowly",
     "tail_row_unreadable": "a row of the dedupe table is not ours; the archive is read instead",
     "watermarks_missing": "a segment holds no watermarks: usual once, when watermark mode is switched on",
     "watermarks_unproven": "not all that a parent shard had seen was taken over; copies may be kept for a while",
@@ -55,7 +63,8 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
 _HEAD: Final = """# Log events
 
 One JSON object per line: `timestamp` (UTC), `level`, `event`, and the keys below. A processor's lines carry its
-`shard`, too, and every warning or error says its `next_step`. The daemon's own lines are KCL's, and not listed.
+`shard`, too, and every warning or error says its `next_step`. KCL's own lines have the event
+`kcl`, and text that somebody else printed has `printed`.
 
 This page is made from the code of this version.
 

@@ -20,7 +20,7 @@ CHECKOUT: Final = Path(__file__).resolve().parents[1]
 _FOLDERS: Final = {"How-to": "how-to", "Explanation": "explanation", "Decisions": "decisions"}
 _OF_THE_ROOT: Final = ("CHANGELOG", "CONTRIBUTING", "SECURITY")
 _ROOT_LINK: Final = re.compile(rf"\]\(\.\./((?:\.\./)*)({'|'.join(_OF_THE_ROOT)})\.md")
-_OUTSIDE: Final = re.compile(r"\[([^\]]+)\]\((?:\.\./)*((?:README|tests/README|LICENSE)[^)]*)\)")
+_OUTSIDE: Final = re.compile(r"\[([^\]]+)\]\((?:\.\./)*((?:README|tests/README|LICENSE|deploy/)[^)]*)\)")
 
 
 def pages() -> dict[str, str]:

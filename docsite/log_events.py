@@ -47,9 +47,10 @@ def log_events(checkout: Path) -> tuple[LogEvent, ...]:
         for package in PACKAGES
         for path in sorted((checkout / package).glob("**/*.py"))
     }
-    constants = _constants(trees.values())
+    everywhere = _constants(trees.values())
     found: dict[str, LogEvent] = {}
     for path, tree in trees.items():
+        constants = {**everywhere, **_constants([tree])}  # two modules may use one name
         module = ".".join(path.relative_to(checkout).with_suffix("").parts)
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Final
 
+from archive.access import Access
 from archive.properties_file import KCL_VARIABLES
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES
 from consumer.settings.settings import OUR_PROPERTIES, Settings, environment_name
@@ -13,7 +14,7 @@ from consumer.settings.values import Parse
 from docsite.tables import code, plain, table
 
 _NO_VALUE: Final = "?!"
-_WORDS: Final[Mapping[object, str]] = {None: "unset", "": "empty", False: "`false`"}
+_WORDS: Final[Mapping[object, str]] = {None: "unset", (): "unset", "": "empty", False: "`false`"}
 _HEAD: Final = """# Settings
 
 One Java properties file holds KCL's own names and `minutebook.*`. Names that are unknown, values out of range and
@@ -29,7 +30,7 @@ This page is made from the code of this version.
 def settings_page() -> str:
     """Return the page."""
     meanings = commented(production_properties())
-    defaults = {field.name: field.default for field in fields(Settings)}
+    defaults = {**Access._field_defaults, **{field.name: field.default for field in fields(Settings)}}
     ours = [
         (
             code(f"minutebook.{name}"),

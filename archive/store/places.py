@@ -4,6 +4,7 @@ import functools
 from pathlib import Path
 from typing import NamedTuple
 
+from archive.access import PLAIN, Access
 from archive.aws import make_s3_client
 from archive.errors import SettingsError
 from archive.store.directory_storage import DirectoryStorage
@@ -18,8 +19,12 @@ class StorePrefix(NamedTuple):
     prefix: str
 
 
-def parse_place(text: str, region: str, endpoint: str | None) -> StorePrefix:
+def parse_place(
+    text: str, region: str, endpoint: str | None, access: Access = PLAIN, *, archive_bucket: str = ""
+) -> StorePrefix:
     """Read `s3://bucket/folder` (or `s3a://`, `s3n://`), or the path of a local directory.
+
+    The owner that `access` expects is that of the archive's bucket: whose another bucket is, nobody has said.
 
     Raises:
         SettingsError: neither.
@@ -37,7 +42,9 @@ def parse_place(text: str, region: str, endpoint: str | None) -> StorePrefix:
             f"not an address of objects: {text!r}", next_step="name a directory, or s3://bucket/folder"
         )
     folder = folder.strip("/")
-    return StorePrefix(Address(bucket, region=region, endpoint=endpoint), f"{folder}/" if folder else "")
+    if bucket != archive_bucket:
+        access = access._replace(expected_bucket_owner=None)
+    return StorePrefix(Address(bucket, "", region, endpoint, access), f"{folder}/" if folder else "")
 
 
 @functools.lru_cache(maxsize=8)
@@ -45,4 +52,4 @@ def open_storage(address: Address) -> Storage:
     """Return the store at an address; one client per process and address."""
     if address.bucket is None:
         return DirectoryStorage(Path(address.root))
-    return S3Storage(make_s3_client(address.region, address.endpoint), address.bucket)
+    return S3Storage(make_s3_client(address.region, address.endpoint, address.access), address.bucket)

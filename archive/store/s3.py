@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 _ABSENT_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
 _NEXT_STEPS = {
     "AccessDenied": "grant this role the actions of `minutebook docs operations permissions`, also s3:ListBucket, "
-    "without which S3 refuses to say that a key is not there; minutebook doctor tests them",
-    "403": "grant this role the actions of `minutebook docs operations permissions`; minutebook doctor tests them",
+    "without which S3 refuses to say that a key is not there; minutebook doctor tests them; with "
+    "minutebook.expectedBucketOwner, see that the bucket is that account's",
+    "403": "grant this role the actions of `minutebook docs operations permissions`; minutebook doctor tests them; "
+    "with minutebook.expectedBucketOwner, see that the bucket is that account's",
     "NoSuchBucket": "create the bucket, or correct minutebook.bucket",
     "PermanentRedirect": "set regionName to the bucket's region",
     "AuthorizationHeaderMalformed": "set regionName to the bucket's region",

@@ -7,6 +7,7 @@ piece by piece (`open_write`), reads bodies as they stream in (`open_read`), and
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
+from archive.access import PLAIN, Access
 from archive.errors import StoreError
 from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectStore
@@ -120,3 +121,4 @@ class Address(NamedTuple):
     root: str = ""
     region: str = ""
     endpoint: str | None = None
+    access: Access = PLAIN

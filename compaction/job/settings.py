@@ -10,16 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from archive.access import ACCESS_PROPERTIES, Access, read_access
 from archive.errors import SettingsError
 from archive.properties_file import read_settings
 from archive.store.places import StorePrefix
 from archive.store.storage import Address
 from compaction.inventory.owner import StreamOwner, parse_stream_arn
 
+_OURS: Final = "minutebook."
 _OVERRIDES: Final = {
-    "minutebook.bucket": "MINUTEBOOK_BUCKET",
-    "minutebook.prefix": "MINUTEBOOK_PREFIX",
-    "minutebook.s3Endpoint": "MINUTEBOOK_S3_ENDPOINT",
+    f"{_OURS}{name}": "MINUTEBOOK_" + re.sub(r"(?=[A-Z])", "_", name).upper()
+    for name in ("bucket", "prefix", "s3Endpoint", *ACCESS_PROPERTIES)
 }
 
 
@@ -37,6 +38,7 @@ class JobSettings(NamedTuple):
     s3_endpoint: str | None
     kinesis_endpoint: str | None
     dynamodb_endpoint: str | None
+    access: Access
     account: str
     """The stream's account, where the file names it by its ARN; else empty."""
     path: Path | None
@@ -55,7 +57,7 @@ class JobSettings(NamedTuple):
     @property
     def archive(self) -> StorePrefix:
         """Where the segments are."""
-        return StorePrefix(Address(self.bucket, "", self.region, self.s3_endpoint), self.prefix)
+        return StorePrefix(Address(self.bucket, "", self.region, self.s3_endpoint, self.access), self.prefix)
 
 
 def check_apart(out: StorePrefix, archive: StorePrefix) -> None:
@@ -100,6 +102,8 @@ def load_job_settings(path: Path | None, environ: Mapping[str, str]) -> JobSetti
         "minutebook.bucket": values.get("minutebook.bucket"),
     }
     errors = [*found.override_errors, *(f"{name} is missing" for name, value in needed.items() if not value)]
+    ours = {name.removeprefix(_OURS): text for name, text in values.items() if name.startswith(_OURS)}
+    access = read_access(ours, errors)
     if arn and region != arn.region:
         errors.append(f"regionName={region}, and streamArn lies in {arn.region}: remove regionName")
     if prefix and not prefix.endswith("/"):
@@ -118,6 +122,7 @@ def load_job_settings(path: Path | None, environ: Mapping[str, str]) -> JobSetti
         s3_endpoint=values.get("minutebook.s3Endpoint"),
         kinesis_endpoint=values.get("kinesisEndpoint"),
         dynamodb_endpoint=values.get("dynamoDBEndpoint"),
+        access=access,
         account=arn.account if arn else "",
         path=path,
     )

@@ -1,26 +1,28 @@
 """`minutebook consume`: check, settle the start, write the daemon's file, and supervise the daemon."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import structlog
 
+from archive.access import Access
 from archive.aws import make_s3_client
 from archive.clock import Clock, SystemClock, new_id, new_random
+from archive.errors import MinutebookError
 from archive.logs import configure_logging
-from archive.properties_file import FILE_VARIABLE, TEXT_VARIABLE
+from archive.properties_file import FILE_VARIABLE, SUPERVISED_VARIABLE, TEXT_VARIABLE
 from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
 from consumer.archived.application import KclStart
 from consumer.archived.skipped import SkippedBatches
-from consumer.daemon.metrics import Metrics
 from consumer.daemon.prepared.classes import find_classes
 from consumer.daemon.process import daemon_command
 from consumer.daemon.properties import effective_properties, processor_command
+from consumer.daemon.readers.first_start import FirstStart
 from consumer.daemon.readers.lock_memory import lock_memory
 from consumer.daemon.readers.poll import ReaderPoll
 from consumer.daemon.readers.rules import ReaderWatch
@@ -28,17 +30,24 @@ from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.start import DaemonFile, StartChooser, settle_start, stream_of
 from consumer.daemon.state_folder import default_state_folder, file_name, lock_worker, prepare_state
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
+from consumer.daemon.watching.health_file import health_path
+from consumer.daemon.watching.outputs import make_watch, watched
 from consumer.daemon.worker_id import stable_worker_id
+from consumer.leases.hand_over import Leaving
+from consumer.leases.heirs import REPORT_SECONDS
 from consumer.leases.leader_lock import release_own_lock
 from consumer.leases.table import DynamoDBLeaseTable, failover_seconds, lease_table_of
 from consumer.preflight.check import Check, Outcome
 from consumer.preflight.java import find_jars, find_java
-from consumer.preflight.preflight import exit_code, preflight
+from consumer.preflight.preflight import exit_code, preflight, settled
 from consumer.settings import shipped
 from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
 
+_FAILED: Final = "consume_failed"
 _KILL_MARGIN_SECONDS: Final = 15
 _LEADER_LOCK_SECONDS: Final = 5
+_LEAVE_SECONDS: Final = 2
+"""For one request at a stop: whoever stops us does not wait for long."""
 _TABLE_SECONDS: Final = 60
 _POLL_SECONDS: Final = 10
 _SKIPPED_SECONDS: Final = 20
@@ -49,9 +58,33 @@ _GRACE: Final = "shutdownGraceMillis"
 def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
     """Run until asked to stop or until going on makes no sense; return the exit code.
 
-    Raises:
-        MinutebookError: nothing was started.
+    What prevents the start is a line of the log, like all that comes later: it is mostly no person who reads it.
     """
+    configure_logging()
+    log = structlog.get_logger()
+    try:
+        return _consume(path, environ, state_folder)
+    except MinutebookError as exc:
+        structlog.get_logger().error(
+            _FAILED,
+            kind=type(exc).__name__,
+            error=str(exc),
+            next_step=exc.next_step or "correct what the error names, and run minutebook doctor",
+            exit_code=exc.exit_code,
+        )
+        return exc.exit_code
+    except Exception as exc:
+        log.exception(
+            _FAILED,
+            kind=type(exc).__name__,
+            error=str(exc),
+            next_step="this is a defect of Minutebook: report the stack",
+            exit_code=1,
+        )
+        return 1
+
+
+def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
     loaded = load_with_kcl(path, environ)
     configure_logging(loaded.settings.log_level)
     clock = SystemClock()
@@ -60,10 +93,19 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
         return code
     stream = stream_of(loaded.settings, clock)
     record = settle_start(loaded.settings, stream, clock)
+    code = _report([settled(loaded, clock, new_random(), new_id)])
+    if code:
+        return code
     worker_id = loaded.kcl.get("workerId") or stable_worker_id(environ)
     state = prepare_state(state_folder or default_state_folder(), loaded.settings.application_name)
     lock = lock_worker(state, worker_id, clock)
-    metrics = _metrics(loaded.settings)
+    watch = make_watch(loaded.settings, clock)
+    table = _lease_table(loaded, clock, budget_seconds=_TABLE_SECONDS)
+    first_start = FirstStart(
+        table,
+        makes_table=loaded.kcl.get("leaseTablePitrEnabled") != "true",
+        protected=loaded.kcl.get("leaseTableDeletionProtectionEnabled") == "true",
+    )
     readers = ReaderPoll(
         ReaderWatch(
             worker_id,
@@ -73,33 +115,37 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
         _lease_table(loaded, clock, budget_seconds=_POLL_SECONDS),
         clock,
         failover_seconds=failover_seconds(loaded),
-        on_unread=None if metrics is None else metrics.set_unread,
+        on_look=watch.readers,
         memory=lock_memory(state / f"{file_name(worker_id)}.leader"),
+        first_start=first_start,
     )
     effective = state / f"{file_name(worker_id)}.properties"
     values_from = partial(
         effective_properties, loaded, worker_id=worker_id, executable=processor_command(Path(sys.executable))
     )
-    table = _lease_table(loaded, clock, budget_seconds=_TABLE_SECONDS)
     skipped = _skipped_batches(loaded.settings, clock)
     java = find_java(environ).program
     plan = DaemonPlan(
         command=daemon_command(java, find_classes(java, find_jars()), effective, find_logback(loaded.path)),
-        environment=daemon_environment(environ, effective),
+        environment=daemon_environment(environ, effective, loaded.settings.access),
         grace_seconds=int(values_from(KclStart(None))[_GRACE]) / 1000 + _KILL_MARGIN_SECONDS,
         keep_open=[lock],
         readers=readers,
+        log_level=loaded.settings.log_level,
+        leaving=_leaving(loaded, worker_id, clock),
         on_skipped=lambda event: skipped.note(event.shard, event.error),
         after_end=[skipped.store],
         before_start=[
             skipped.store,
             partial(release_own_lock, _lease_table(loaded, clock, budget_seconds=_LEADER_LOCK_SECONDS), worker_id),
             readers.before_start,
+            first_start.before_start,
             StartChooser(record, stream, table, DaemonFile(effective, values_from), clock).prepare,
         ],
     )
     limits = RestartLimits(healthy_seconds=60 + 2 * loaded.settings.store_timeout_seconds)
-    return Supervisor(plan, clock, limits=limits, metrics=metrics).run()
+    with watched(watch, loaded.settings, health_path(state, file_name(worker_id)), worker_id, clock):
+        return Supervisor(plan, clock, limits=limits, watch=watch).run()
 
 
 def find_logback(properties: Path | None) -> Path:
@@ -113,10 +159,30 @@ def find_logback(properties: Path | None) -> Path:
     return shipped.logback()
 
 
-def daemon_environment(environ: Mapping[str, str], effective: Path) -> dict[str, str]:
-    """Return the environment of daemon and processors: their settings are in the effective file alone."""
+def daemon_environment(environ: Mapping[str, str], effective: Path, access: Access) -> dict[str, str]:
+    """Return the environment of daemon and processors: their settings are in the effective file alone.
+
+    KCL has no property for AWS's other endpoints; the AWS SDK for Java reads these variables.
+    """
     kept = {name: text for name, text in environ.items() if name != TEXT_VARIABLE}
-    return {**kept, "PYTHONUTF8": "1", FILE_VARIABLE: str(effective)}
+    wanted = {"AWS_USE_FIPS_ENDPOINT": access.use_fips, "AWS_USE_DUALSTACK_ENDPOINT": access.use_dualstack}
+    chosen = {name: "true" for name, is_wanted in wanted.items() if is_wanted}
+    ours = {"PYTHONUTF8": "1", FILE_VARIABLE: str(effective), SUPERVISED_VARIABLE: "1"}
+    return {**kept, **chosen, **ours}
+
+
+def _leaving(loaded: LoadedSettings, worker_id: str, clock: Clock) -> Leaving | None:
+    if not loaded.settings.release_leases:
+        return None
+    table = lease_table_of(loaded, clock, new_random(), budget_seconds=_LEAVE_SECONDS, read_timeout=_LEAVE_SECONDS)
+    most, every = loaded.kcl.get("maxLeasesForWorker"), loaded.kcl.get("workerMetricsReporterFreqInMillis")
+    return Leaving(
+        table,
+        worker_id,
+        clock,
+        most=None if most is None else int(most),
+        every_seconds=REPORT_SECONDS if every is None else int(every) / 1000,
+    )
 
 
 def _lease_table(loaded: LoadedSettings, clock: Clock, *, budget_seconds: float) -> DynamoDBLeaseTable:
@@ -124,17 +190,26 @@ def _lease_table(loaded: LoadedSettings, clock: Clock, *, budget_seconds: float)
 
 
 def _skipped_batches(settings: Settings, clock: Clock) -> SkippedBatches:
-    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     retrying = RetryingStore(store, lambda: Backoff(clock, new_random(), budget_seconds=_SKIPPED_SECONDS))
     return SkippedBatches(retrying, settings.prefix, clock, new_id)
 
 
 def _preflight(loaded: LoadedSettings, environ: Mapping[str, str], clock: Clock) -> int:
-    log = structlog.get_logger()
     begun = clock.monotonic()
-    checks: list[Check] = []
-    for check in preflight(loaded, environ, whole=False, clock=clock, rng=new_random(), new_id=new_id):
-        checks.append(check)
+    checks = list(preflight(loaded, environ, whole=False, clock=clock, rng=new_random(), new_id=new_id))
+    code = _report(checks)
+    if code == 0:
+        structlog.get_logger().info(
+            "preflight_passed", checks=len(checks), seconds=round(clock.monotonic() - begun, 2)
+        )
+    return code
+
+
+def _report(checks: Sequence[Check]) -> int:
+    """Log what failed or warns; return the exit code that it asks for."""
+    log = structlog.get_logger()
+    for check in checks:
         if check.outcome in {Outcome.FAIL, Outcome.WARN}:
             failed = check.outcome is Outcome.FAIL
             write = log.error if failed else log.warning
@@ -145,15 +220,4 @@ def _preflight(loaded: LoadedSettings, environ: Mapping[str, str], clock: Clock)
                 exit_code=check.exit_code,
                 next_step=check.next_step,
             )
-    code = exit_code(checks)
-    if code == 0:
-        log.info("preflight_passed", checks=len(checks), seconds=round(clock.monotonic() - begun, 2))
-    return code
-
-
-def _metrics(settings: Settings) -> Metrics | None:
-    if settings.metrics_port is None:
-        return None
-    metrics = Metrics()
-    metrics.serve(settings.metrics_port)
-    return metrics
+    return exit_code(checks)

@@ -42,9 +42,9 @@ def daemon_command(java: Path, classes: Classes, properties: Path, logback: Path
 class Daemon:
     """A running daemon, in a session of its own: a Ctrl-C at our terminal does not reach it or its children.
 
-    Each line of its stdout goes to `on_output` and on to `stdout`, each line of its stderr to `on_line` and on to
-    `stderr`, unchanged. Start it from a thread that lives as long as the daemon should (see
-    `consumer/daemon/parent_death.py`).
+    Each line of its stdout goes to `on_output`, and what that makes of it to `stdout`; each line of its stderr to
+    `on_line`, and what that makes of it to `stderr`. Start it from a thread that lives as long as the daemon should
+    (see `consumer/daemon/parent_death.py`).
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class Daemon:
         *,
         stdout: BinaryIO,
         stderr: BinaryIO,
-        on_output: Callable[[bytes], None],
-        on_line: Callable[[bytes], None],
+        on_output: Callable[[bytes], bytes],
+        on_line: Callable[[bytes], bytes],
         keep_open: Sequence[int] = (),
     ) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own command line
@@ -115,7 +115,7 @@ class Daemon:
         return code
 
 
-def _pump(pipe: IO[bytes] | None, sink: BinaryIO, on_line: Callable[[bytes], None]) -> threading.Thread:
+def _pump(pipe: IO[bytes] | None, sink: BinaryIO, on_line: Callable[[bytes], bytes]) -> threading.Thread:
     """Start passing lines on; whoever looks at a line sees it before the log does."""
     if pipe is None:  # pragma: no cover - PIPE was asked for
         raise AssertionError("no pipe")
@@ -124,9 +124,9 @@ def _pump(pipe: IO[bytes] | None, sink: BinaryIO, on_line: Callable[[bytes], Non
         audible = True
         with pipe:
             while line := pipe.readline(_LINE_LIMIT):
-                on_line(line)
-                if audible:
-                    audible = _write(sink, line)
+                passed_on = on_line(line)
+                if audible and passed_on:
+                    audible = _write(sink, passed_on)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()

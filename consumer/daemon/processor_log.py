@@ -34,6 +34,11 @@ class ProcessorEvent(msgspec.Struct, frozen=True, kw_only=True):
     payload_bytes: int = 0
     body_bytes: int = 0
     attempts: int = 0
+    commit_seconds: float = 0
+    oldest_ms: int | None = None
+    buffer_bytes: int = 0
+    behind_ms: int | None = None
+    covered_until_ms: int | None = None
     exit_code: int = 1
     error: str = ""
     next_step: str = ""
@@ -104,6 +109,14 @@ class ProcessorWatch:
                 elif self._silent[pid] > _SILENT_POLLS:
                     self._one_died = True
             return self._one_died and not self._alive
+
+    def have_left(self) -> bool:
+        """Tell whether there were processors, and all have ended in order: what they held is stored and said so."""
+        with self._lock:
+            gone = select.select(list(self._alive.values()), [], [], 0)[0] if self._alive else []
+            if self._one_died or any(descriptor not in gone for descriptor in self._alive.values()):
+                return False
+            return bool(self._ended_well) and self._ended_well.issuperset([*self._alive, *self._silent])
 
     def take_killed(self, *, has_ended: bool = False) -> list[Killed]:
         """Return, once each, the processors that are gone without a last word.

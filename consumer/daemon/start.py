@@ -29,7 +29,7 @@ from consumer.stream.port import Stream
 def stream_of(settings: Settings, clock: Clock) -> KinesisStream:
     """Return the stream of these settings."""
     return KinesisStream(
-        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint),
+        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access),
         settings.stream_name,
         clock,
         new_random(),
@@ -38,7 +38,7 @@ def stream_of(settings: Settings, clock: Clock) -> KinesisStream:
 
 def settle_start(settings: Settings, stream: Stream, clock: Clock) -> ApplicationRecord:
     """Agree with every other writer on the start, by the record beside the archive (see `archived.application`)."""
-    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    store = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     identity = stream.describe()
     now_ms = clock.now_ms()
     proposal = ApplicationRecord(

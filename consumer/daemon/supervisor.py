@@ -12,13 +12,15 @@ import structlog
 from archive.clock import Clock
 from archive.errors import MinutebookError
 from consumer.daemon.kcl_log import KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
-from consumer.daemon.metrics import Metrics
 from consumer.daemon.process import Daemon
 from consumer.daemon.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
 from consumer.daemon.readers.poll import ReaderPoll
 from consumer.daemon.restart_policy import DaemonExit, RestartLimits, RestartPolicy, Stop
 from consumer.daemon.run_notes import DENIED, GRANT, RunNotes
 from consumer.daemon.stop_signals import StopSignals, listen
+from consumer.daemon.watching import log_lines
+from consumer.daemon.watching.watch import Watch
+from consumer.leases.hand_over import Leaving
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +32,8 @@ class DaemonPlan:
     `after_end` is called after every run, when the daemon's log has been read; what it raises counts as the run's
     failure. `on_skipped` is called, from another thread, when KCL's log says that it skipped a batch; where the line
     names no shard, for each that is read. `readers` looks for shards that nobody reads while the daemon runs.
+    `log_level` is the lowest level of the processors' lines that are passed on.
+    `leaving` gives the leases away where the daemon has stopped as asked.
     """
 
     command: Sequence[str]
@@ -40,6 +44,8 @@ class DaemonPlan:
     after_end: Sequence[Callable[[], None]] = ()
     on_skipped: Callable[[KclEvent], None] | None = None
     readers: ReaderPoll | None = None
+    log_level: str = "info"
+    leaving: Leaving | None = None
 
 
 _NEXT_STEPS: Final = {
@@ -53,6 +59,8 @@ _NEXT_STEPS: Final = {
 
 _DENIED_SECONDS: Final = 60
 """A permission that is missing has consequences by then: no shard is open. Else KCL can do without it."""
+_LEAVING_POLL_SECONDS: Final = 0.2
+"""KCL takes four seconds more to end when its processors have."""
 
 
 class Supervisor:
@@ -64,14 +72,14 @@ class Supervisor:
         clock: Clock,
         *,
         limits: RestartLimits,
-        metrics: Metrics | None = None,
+        watch: Watch | None = None,
         stdout: BinaryIO | None = None,
         stderr: BinaryIO | None = None,
     ) -> None:
         self._plan = plan
         self._clock = clock
         self._policy = RestartPolicy(limits)
-        self._metrics = metrics
+        self._watching = Watch(clock) if watch is None else watch
         self._daemon: Daemon | None = None
         self._stdout = sys.stdout.buffer if stdout is None else stdout
         self._stderr = sys.stderr.buffer if stderr is None else stderr
@@ -85,6 +93,8 @@ class Supervisor:
             while True:
                 decision = self._policy.after(self._run_once(signals))
                 if isinstance(decision, Stop):
+                    if decision.exit_code == 0 and self._plan.leaving is not None:
+                        self._plan.leaving.finish()
                     return self._end(decision)
                 self._log.warning(
                     "daemon_restarting",
@@ -93,8 +103,7 @@ class Supervisor:
                     crashes_in_a_row=decision.crashes_in_a_row,
                     next_step=decision.next_step,
                 )
-                if self._metrics is not None:
-                    self._metrics.count_restart()
+                self._watching.restarted()
                 self._wait(signals, decision.wait_seconds)
                 if signals.received:
                     return self._end(Stop(0, "asked to stop while no daemon ran"))
@@ -116,6 +125,7 @@ class Supervisor:
             keep_open=self._plan.keep_open,
         )
         self._log.info("daemon_started", daemon_pid=daemon.pid, supervisor_pid=os.getpid())
+        self._watching.daemon_started(looks_at_leases=self._plan.readers is not None)
         if self._plan.readers is not None:
             self._plan.readers.start(self._processors.opened)
         try:
@@ -124,6 +134,7 @@ class Supervisor:
             if self._plan.readers is not None:
                 self._plan.readers.stop()
             code = daemon.reap()
+            self._watching.daemon_ended()
             self._report_killed(has_ended=True)
             self._processors.close()
         ended = DaemonExit(
@@ -142,7 +153,7 @@ class Supervisor:
         asked_at: float | None = None
         while not daemon.has_ended():
             left = POLL_SECONDS
-            doom = self._find_doom()
+            doom = self._find_doom() if asked_at is None else None
             if doom is not None:
                 self._log.error(doom.event, error=doom.error, next_step=doom.next_step)
                 self._notes.killed_because = doom
@@ -150,6 +161,8 @@ class Supervisor:
                 return
             if signals.received and asked_at is None:
                 self._log.info("stopping", signal=signals.received[0].name, grace_seconds=self._plan.grace_seconds)
+                if self._plan.leaving is not None:
+                    self._plan.leaving.begin()
                 daemon.ask_to_stop()
                 asked_at = self._clock.monotonic()
             if asked_at is not None:
@@ -157,6 +170,10 @@ class Supervisor:
                 if left <= 0 or signals.received[1:].count(signal.SIGINT):
                     self._kill_late(daemon, round(self._clock.monotonic() - asked_at, 1))
                     return
+                if self._plan.leaving is not None:
+                    left = min(left, _LEAVING_POLL_SECONDS)
+                    if self._processors.have_left():
+                        self._plan.leaving.finish()
             signals.wait([daemon.exit_descriptor], left)
 
     def _kill_late(self, daemon: Daemon, waited_seconds: float) -> None:
@@ -191,25 +208,29 @@ class Supervisor:
         for killed in self._processors.take_killed(has_ended=has_ended):
             event = self._notes.note_killed(killed)
             self._log.error(event.event, shard=event.shard, error=event.error, next_step=event.next_step)
-            if self._metrics is not None:
-                self._metrics.count_killed()
+            self._watching.killed()
 
     def _wait(self, signals: StopSignals, seconds: float) -> None:
         until = self._clock.monotonic() + seconds
         while not signals.received and (left := until - self._clock.monotonic()) > 0:
             signals.wait([], left)
 
-    def _read_line(self, line: bytes) -> None:
+    def _read_line(self, line: bytes) -> bytes:
+        """Take a line of the daemon's stderr; return what of it goes to the log."""
         event = read_event(line)
-        if event is None:
-            return
-        self._processors.note(event)
-        self._notes.note(event)
-        if self._metrics is not None:
-            self._metrics.count(event)
+        if event is not None:
+            self._processors.note(event)
+            self._notes.note(event)
+            self._watching.note(event)
+        return log_lines.of_processor(line, self._plan.log_level, self._clock.now_ms())
 
-    def _read_output(self, line: bytes) -> None:
-        """Take a line of the daemon's own log.
+    def _read_output(self, line: bytes) -> bytes:
+        """Take a line of the daemon's own log; return it as it goes to ours."""
+        self._heed(line)
+        return log_lines.of_daemon(line, self._clock.now_ms())
+
+    def _heed(self, line: bytes) -> None:
+        """Do what a line of the daemon's own log asks for.
 
         After a skipped batch the daemon goes on with the next one, and a processor would chain it: kill it first.
         """
@@ -230,8 +251,7 @@ class Supervisor:
             )
         if event.skipped is Skipped.BATCH and self._daemon is not None:
             self._daemon.kill()
-        if self._metrics is not None:
-            self._metrics.count_skipped(event)
+        self._watching.skipped(event)
         if self._plan.on_skipped is not None and event.skipped is Skipped.BATCH:
             for shard in [event.shard] if event.shard else sorted(self._processors.opened()):
                 self._plan.on_skipped(event._replace(shard=shard))

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import structlog
 from botocore.exceptions import BotoCoreError, ClientError
 
+from archive.access import Access
 from archive.aws import client_config, error_code, make_dynamodb_client
 from archive.errors import FormatError, StoreError, StoreRefused
 from archive.store.s3 import translate
@@ -69,11 +70,11 @@ class DedupeTable(Protocol):
         ...
 
 
-def make_claims_client(region: str, endpoint: str | None) -> "DynamoDBClient":
+def make_claims_client(region: str, endpoint: str | None, access: Access) -> "DynamoDBClient":
     """Return a client for many claims in flight."""
     # Parameters are ours and typed; validating each of a thousand claims a second costs more than signing them.
     config = client_config(read_timeout=20, connections=CLAIM_CONNECTIONS, validate=False)
-    return make_dynamodb_client(region, endpoint, config)
+    return make_dynamodb_client(region, endpoint, access, config)
 
 
 class DynamoDedupeTable:

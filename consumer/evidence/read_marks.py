@@ -179,6 +179,7 @@ class ReadMarks:
             continuity=str(continuity),
             until_ms=until_ms,
             from_ms=from_ms,
+            covered_until_ms=evidence.until_ms,
         )
 
     def _is_begun(self) -> bool:

@@ -29,7 +29,7 @@ from consumer.expire.apply import DayDeleter, delete_all, missing_file, read_tom
 from consumer.expire.coverage import DayProver, ReadMany
 from consumer.expire.plan import DayPlan, greatest_firsts, plan_day
 from consumer.expire.side_objects import SideObjects
-from consumer.settings.settings import load_settings
+from consumer.settings.settings import Settings, load_settings
 from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import StreamIdentity
 
@@ -75,11 +75,14 @@ def expire(
     configure_logging(settings.log_level)
     clock, rng, console = SystemClock(), new_random(), Console()
     older_than_ms = parse_age(older_than)
-    place = published_place(published, settings.region, settings.s3_endpoint)
-    s3 = S3Storage(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    place = published_place(published, settings)
+    s3 = S3Storage(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     store = RetryingStorage(s3, lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds))
     stream = KinesisStream(
-        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
+        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access),
+        settings.stream_name,
+        clock,
+        rng,
     )
     archive = Archive(
         store=store,
@@ -93,13 +96,13 @@ def expire(
     return run(archive, older_than_ms, console, rate if apply else None)
 
 
-def published_place(text: str, region: str, endpoint: str | None) -> StorePrefix:
+def published_place(text: str, settings: Settings) -> StorePrefix:
     """Read where the nightly job publishes, as `minutebook compact --out` names it.
 
     Raises:
         SettingsError: neither `s3://bucket/folder` nor a directory that is there.
     """
-    place = parse_place(text, region, endpoint)
+    place = parse_place(text, settings.region, settings.s3_endpoint, settings.access, archive_bucket=settings.bucket)
     if place.address.bucket is None and not Path(place.address.root).is_dir():
         raise SettingsError(f"there is no directory {text!r}", next_step="name what compact was given as --out")
     return place

@@ -154,6 +154,28 @@ def lease_item(lease: Lease, *, single_table: bool) -> dict[str, "AttributeValue
     return item
 
 
+def create_request(table: str, *, protected: bool) -> dict[str, Any]:
+    """Return the CreateTable of a table with the index that KCL adds itself where it is missing (its own names)."""
+    by_owner = ("leaseOwner", "leaseKey")
+    return {
+        "TableName": table,
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in by_owner],
+        "KeySchema": [{"AttributeName": "leaseKey", "KeyType": "HASH"}],
+        "GlobalSecondaryIndexes": [
+            {
+                "IndexName": "LeaseOwnerToLeaseKeyIndex",
+                "KeySchema": [
+                    {"AttributeName": name, "KeyType": kind}
+                    for name, kind in zip(by_owner, ("HASH", "RANGE"), strict=True)
+                ],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+        "BillingMode": "PAY_PER_REQUEST",
+        "DeletionProtectionEnabled": protected,
+    }
+
+
 def put_condition(seen: Lease | None) -> tuple[str, dict[str, "AttributeValueTypeDef"]]:
     """Return the condition under which a row may be written, and its values.
 
@@ -169,6 +191,41 @@ def put_condition(seen: Lease | None) -> tuple[str, dict[str, "AttributeValueTyp
     if seen is None:
         return "attribute_not_exists(leaseKey)", {}
     return "leaseCounter = :seen", {":seen": {"N": str(seen.counter)}}
+
+
+def hand_over_request(seen: Lease, heir: str | None) -> dict[str, Any]:
+    """Return the UpdateItem by which a lease leaves its owner, who has stopped, for `heir` or for nobody.
+
+    our look              meanwhile                          our update
+    --------              ---------                          ----------
+    w1, counter 7         -                                  holds: counter 8, of the heir or of nobody
+    w1, counter 7         the leader gives it to w2          leaseOwner = w1 fails: w2 keeps it
+    w1, counter 7         a daemon of the same name renews   leaseCounter = 7 fails: it keeps its lease
+    w1, counter 7         the row is deleted                 fails: no row is made of three attributes
+    w1, counter 7         a hand-over of KCL's own           checkpointOwner is there: fails, and that one goes on
+
+    Only the owner changes, as where KCL itself assigns or evicts a lease (DynamoDBLeaseSerializer.java): the counter
+    is counted up, so that whatever the old owner still sends fails, and what else the row says stays.
+    """
+    position = seen.checkpoint if isinstance(seen.checkpoint, Position) else None
+    values: dict[str, AttributeValueTypeDef] = {
+        ":owner": {"S": seen.owner or ""},
+        ":counter": {"N": str(seen.counter)},
+        ":checkpoint": {"S": str(position.sequence) if position else str(seen.checkpoint)},
+        ":sub": {"N": str(position.sub if position else 0)},
+        ":one": {"N": "1"},
+    }
+    change = "REMOVE leaseOwner ADD leaseCounter :one"
+    if heir is not None:
+        change = "SET leaseOwner = :heir ADD leaseCounter :one, ownerSwitchesSinceCheckpoint :one"
+        values[":heir"] = {"S": heir}
+    return {
+        "Key": {"leaseKey": {"S": seen.shard_id}},
+        "UpdateExpression": change,
+        "ConditionExpression": "leaseOwner = :owner AND leaseCounter = :counter AND checkpoint = :checkpoint "
+        "AND checkpointSubSequenceNumber = :sub AND attribute_not_exists(checkpointOwner)",
+        "ExpressionAttributeValues": values,
+    }
 
 
 def signs_of_life(before: LeaseRows | None, after: LeaseRows | None) -> list[str]:

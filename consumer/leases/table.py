@@ -6,11 +6,22 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
-from archive.aws import DYNAMODB, ask, error_code, make_dynamodb_client
+from archive.aws import DYNAMODB, ask, client_config, error_code, make_dynamodb_client
 from archive.clock import Clock
 from archive.errors import TableRefused, TableUnavailable
 from archive.retry import Backoff
-from consumer.leases.rows import LeaderLock, Lease, LeaseRows, lease_item, parse_lease, parse_rows, put_condition
+from consumer.leases.heirs import HandOver
+from consumer.leases.rows import (
+    LeaderLock,
+    Lease,
+    LeaseRows,
+    create_request,
+    hand_over_request,
+    lease_item,
+    parse_lease,
+    parse_rows,
+    put_condition,
+)
 from consumer.settings.settings import LoadedSettings
 
 if TYPE_CHECKING:
@@ -26,20 +37,24 @@ _CONDITION: Final = "ConditionalCheckFailedException"
 _POLL_SECONDS: Final = 0.5
 _LEADER: Final = "Leader"
 _VERSION: Final = "recordVersionNumber"
+_REPORT: Final = {"S": "WORKER_METRIC_STATS"}
 
 
 def lease_table_of(
-    loaded: LoadedSettings, clock: Clock, rng: random.Random, *, budget_seconds: float = 60
+    loaded: LoadedSettings, clock: Clock, rng: random.Random, *, budget_seconds: float = 60, read_timeout: float = 30
 ) -> "DynamoDBLeaseTable":
-    """Return the lease table that KCL uses with this file."""
+    """Return the lease table that KCL uses with this file. `read_timeout`: seconds for one answer."""
     settings = loaded.settings
     return DynamoDBLeaseTable(
-        make_dynamodb_client(settings.region, settings.dynamodb_endpoint),
+        make_dynamodb_client(
+            settings.region, settings.dynamodb_endpoint, settings.access, client_config(read_timeout=read_timeout)
+        ),
         loaded.kcl.get("tableName", settings.application_name),
         loaded.kcl.get("coordinatorStateTableName", f"{settings.application_name}-CoordinatorState"),
         clock,
         rng,
         budget_seconds=budget_seconds,
+        reports=loaded.kcl.get("workerMetricsTableName"),
     )
 
 
@@ -64,8 +79,10 @@ class DynamoDBLeaseTable:
         rng: random.Random,
         *,
         budget_seconds: float = 60,
+        reports: str | None = None,
     ) -> None:
         self.name = name
+        self._reports = reports or f"{coordinator.removesuffix('-CoordinatorState')}-WorkerMetricStats"
         self._client = client
         self._coordinator = coordinator
         self._clock = clock
@@ -75,21 +92,16 @@ class DynamoDBLeaseTable:
 
     def read(self) -> LeaseRows | None:
         """Scan consistently, page by page; see `LeaseTable`."""
-        items: list[dict[str, Any]] = []
-        request: dict[str, Any] = {"TableName": self.name, "ConsistentRead": True}
-        while True:
-            page = self._ask(lambda: self._client.scan(**request), f"Scan of {self.name}", may_be_absent=True)
-            if page is None:
-                return None
-            items += page["Items"]
-            if not page.get("LastEvaluatedKey"):
-                return parse_rows(items)
-            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        items = self._scan(self.name)
+        return None if items is None else parse_rows(items)
 
-    def create(self) -> None:
-        """Make the table with its primary key alone: KCL adds its index when it starts."""
+    def create(self, *, protected: bool = False) -> None:
+        """Make the table together with KCL's index, whose making takes minutes where the table is there already.
+
+        `protected`: it cannot be deleted by accident.
+        """
         if self._status(self.name) is None:
-            self._ask(self._create, f"CreateTable {self.name}")
+            self._ask(lambda: self._create(protected=protected), f"CreateTable {self.name}")
         backoff = Backoff(self._clock, self._rng, budget_seconds=300, first_seconds=_POLL_SECONDS, ceiling_seconds=5)
         while self._status(self.name) not in {"ACTIVE", "UPDATING"}:
             if not backoff.wait():
@@ -118,6 +130,43 @@ class DynamoDBLeaseTable:
                 raise
             return self._get(lease.shard_id) == lease
         return True
+
+    def hand_over(self, hand_over: HandOver) -> bool:
+        """Change a lease's owner under `hand_over_request`; False where the row is not as it was seen.
+
+        Sent once: of an answer that is lost nobody can tell what it was, and nothing depends on it.
+        """
+        request = hand_over_request(hand_over.lease, hand_over.heir)
+        what = f"UpdateItem {hand_over.lease.shard_id} in {self.name}"
+        try:
+            self._ask(lambda: self._client.update_item(TableName=self.name, **request), what, budget_seconds=0)
+        except TableRefused as exc:
+            if error_code(exc.__cause__) != _CONDITION:
+                raise
+            return False
+        return True
+
+    def reports(self) -> dict[str, int]:
+        """Return when each worker has reported last; see `HandedTable`."""
+        table, key = self._report_rows()
+        return {
+            row[key]["S"]: int(row["lut"]["N"])
+            for row in self._scan(table) or []
+            if "lut" in row and row.get("entityType", _REPORT) == _REPORT
+        }
+
+    def withdraw(self, worker_id: str) -> None:
+        """Remove a worker's report; see `HandedTable`."""
+        table, key = self._report_rows()
+        self._ask(
+            lambda: self._client.delete_item(
+                TableName=table,
+                Key={key: {"S": worker_id}},
+                ConditionExpression="attribute_not_exists(leaseCounter)",  # a worker may be called as a shard is
+            ),
+            f"DeleteItem {worker_id} in {table}",
+            may_be_absent=True,
+        )
 
     def leader(self) -> LeaderLock | None:
         """Return the leader's lock, from whichever table it lives in; None when nobody holds it."""
@@ -155,6 +204,22 @@ class DynamoDBLeaseTable:
             return False
         return bool(answer and answer.get("Attributes"))
 
+    def _report_rows(self) -> tuple[str, str]:
+        """Return the table of the workers' reports, and the name of its key; both layouts are KCL's."""
+        return (self.name, "leaseKey") if self._is_single() else (self._reports, "wid")
+
+    def _scan(self, table: str) -> list[dict[str, Any]] | None:
+        items: list[dict[str, Any]] = []
+        request: dict[str, Any] = {"TableName": table, "ConsistentRead": True}
+        while True:
+            page = self._ask(lambda: self._client.scan(**request), f"Scan of {table}", may_be_absent=True)
+            if page is None:
+                return None
+            items += page["Items"]
+            if not page.get("LastEvaluatedKey"):
+                return items
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
     def _leader_row(self) -> tuple[str, str]:
         """Return the leader's table, and the name of its key.
 
@@ -186,13 +251,13 @@ class DynamoDBLeaseTable:
         )
         return parse_lease(answer["Item"]) if answer and "Item" in answer else None
 
-    def _create(self) -> object:
-        return self._client.create_table(
-            TableName=self.name,
-            AttributeDefinitions=[{"AttributeName": "leaseKey", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "leaseKey", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+    def _create(self, *, protected: bool) -> object:
+        try:
+            return self._client.create_table(**create_request(self.name, protected=protected))
+        except ClientError as exc:
+            if error_code(exc) != "ResourceInUseException":  # somebody makes it in the same moment
+                raise
+            return None
 
     def _status(self, table: str) -> str | None:
         answer = self._ask(
@@ -200,7 +265,14 @@ class DynamoDBLeaseTable:
         )
         return str(answer["Table"]["TableStatus"]) if answer else None
 
-    def _ask(self, request: Callable[[], T], what: str, *, may_be_absent: bool = False) -> T | None:
+    def _ask(
+        self,
+        request: Callable[[], T],
+        what: str,
+        *,
+        may_be_absent: bool = False,
+        budget_seconds: float | None = None,
+    ) -> T | None:
         """Send until the outcome is known; None when the table may be absent and is."""
 
         def attempt() -> T | None:
@@ -211,5 +283,6 @@ class DynamoDBLeaseTable:
                     return None
                 raise
 
-        backoff = Backoff(self._clock, self._rng, budget_seconds=self._budget_seconds)
+        budget = self._budget_seconds if budget_seconds is None else budget_seconds
+        backoff = Backoff(self._clock, self._rng, budget_seconds=budget)
         return ask(attempt, what, backoff, DYNAMODB)

@@ -71,6 +71,13 @@ def check_stale_clock(probe: Probe) -> Check:
     return Check.ok("clock", "within 5 s of the bucket's")
 
 
+def check_listing(probe: Probe) -> Check:
+    """Send a LIST under the prefix; raises StoreRefused or StoreUnavailable."""
+    prefix = probe.settings.prefix
+    probe.store.first_objects(prefix, 1)
+    return Check.ok(_NAME, f"LIST works under {prefix or 'the bucket'!r}")
+
+
 def check_requests(probe: Probe) -> Check:
     """Send the four requests of the protocol under the prefix; raises StoreRefused or StoreUnavailable."""
     store, key = probe.store, probe.new_key()

@@ -2,13 +2,17 @@
 
 Everything rests on one sentence of S3: of all PUTs with `If-None-Match: *` of one key, one succeeds. Servers that
 check first and write later break it only under a race, so the writers of a key are released together.
+
+Doctor asks with fresh keys, which it removes again. A worker, which may not delete, asks with the object that is
+there in any case: the record of the application.
 """
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from archive.errors import OutcomeUnknown, StoreRefused
+from archive.errors import ObjectVanished, OutcomeUnknown, StoreRefused
+from archive.format.keys import application_key
 from archive.store.objects import PutOutcome
 from consumer.preflight.check import Check
 from consumer.preflight.probe import PROBE_TYPE, Probe
@@ -67,6 +71,22 @@ def check_delete_then_put(probe: Probe) -> Check:
             exit_code=6,
         )
     return Check.ok(_NAME, "a key is free again after its object was deleted")
+
+
+def check_record_stays(probe: Probe) -> Check:
+    """PUT the application's record over itself: it must be refused. The same bytes, so it changes nothing anywhere.
+
+    Raises:
+        ObjectVanished: there is no record; the start is to be settled before.
+        StoreRefused, StoreUnavailable: the bucket.
+    """
+    key = application_key(probe.settings.prefix)
+    stored = probe.store.get(key)
+    if stored is None:
+        raise ObjectVanished(f"{key} is missing", next_step="find out who deletes objects; run minutebook doctor")
+    if probe.store.put_if_absent(key, stored.body, stored.metadata) is PutOutcome.CREATED:
+        return Check.failed(_NAME, "a PUT over an existing object was accepted", next_step=_NEXT_STEP, exit_code=6)
+    return Check.ok(_NAME, f"a PUT over {key} is refused")
 
 
 def _race(probe: Probe, pool: ThreadPoolExecutor, key: str, writers: int) -> int:

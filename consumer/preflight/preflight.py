@@ -1,19 +1,19 @@
 """The pre-flight: what must be true before a daemon is started, found out in a second or two.
 
-`consume` runs the necessary part, `minutebook doctor` all of it. Checks that build on one that failed are not run;
-they are reported as unknown, never as fine.
+`consume` runs the necessary part, `minutebook doctor` all of it: only doctor writes objects of its own, and removes
+them. Checks that build on one that failed are not run; they are reported as unknown, never as fine.
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from archive.clock import Clock, IdSource
 from archive.errors import MinutebookError
-from consumer.preflight.bucket import check_reachable, check_requests, check_stale_clock
+from consumer.preflight.bucket import check_listing, check_reachable, check_requests, check_stale_clock
 from consumer.preflight.bucket_rules import check_lifecycle, check_replication, check_versioning
 from consumer.preflight.check import Check, Outcome
-from consumer.preflight.conditional_put import check_delete_then_put, check_one_winner
+from consumer.preflight.conditional_put import check_delete_then_put, check_one_winner, check_record_stays
 from consumer.preflight.machine import check_credentials, check_jars, check_java
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
 from consumer.preflight.stream import (
@@ -49,22 +49,8 @@ def preflight(
         return
     probe = Probe(loaded, clock, rng, new_id, patience_seconds=patience_seconds)
     yield from _group("stream", [lambda: check_stream(probe), *([lambda: check_reading(probe)] if whole else [])])
-    bucket: list[Callable[[], Check]] = [
-        lambda: check_reachable(probe),
-        lambda: check_stale_clock(probe),
-        lambda: check_requests(probe),
-        lambda: check_one_winner(probe, keys=8 if whole else 1, writers=16 if whole else 2),
-        lambda: check_delete_then_put(probe),
-        lambda: check_owner(probe),
-    ]
-    if whole:
-        bucket += [
-            lambda: check_lifecycle(probe),
-            lambda: check_replication(probe),
-            lambda: check_versioning(probe),
-        ]
     try:
-        yield from _group("bucket", bucket)
+        yield from _group("bucket", _bucket_checks(probe, whole=whole))
     finally:
         leftover = probe.clean_up()
     if leftover:
@@ -75,10 +61,32 @@ def preflight(
         yield from check_lease_actions(probe)
 
 
-def exit_code(checks: list[Check]) -> int:
+def settled(loaded: LoadedSettings, clock: Clock, rng: random.Random, new_id: IdSource) -> Check:
+    """Make the check of `consume` that needs the application's record: does this bucket heed If-None-Match?"""
+    probe = Probe(loaded, clock, rng, new_id)
+    return _run("If-None-Match", lambda: check_record_stays(probe))
+
+
+def exit_code(checks: Sequence[Check]) -> int:
     """Return the code that the failed checks ask for; 0 when none failed."""
     codes = {check.exit_code for check in checks if check.outcome is Outcome.FAIL}
     return next((code for code in _SEVERITY if code in codes), 0)
+
+
+def _bucket_checks(probe: Probe, *, whole: bool) -> list[Callable[[], Check]]:
+    reached: list[Callable[[], Check]] = [lambda: check_reachable(probe), lambda: check_stale_clock(probe)]
+    if not whole:
+        return [*reached, lambda: check_listing(probe), lambda: check_owner(probe)]
+    return [
+        *reached,
+        lambda: check_requests(probe),
+        lambda: check_one_winner(probe, keys=8, writers=16),
+        lambda: check_delete_then_put(probe),
+        lambda: check_owner(probe),
+        lambda: check_lifecycle(probe),
+        lambda: check_replication(probe),
+        lambda: check_versioning(probe),
+    ]
 
 
 def _group(name: str, steps: list[Callable[[], Check]]) -> Iterator[Check]:

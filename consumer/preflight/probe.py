@@ -52,7 +52,7 @@ class Probe:
     @cached_property
     def s3(self) -> "S3Client":
         """The client of the bucket."""
-        return make_s3_client(self.settings.region, self.settings.s3_endpoint)
+        return make_s3_client(self.settings.region, self.settings.s3_endpoint, self.settings.access)
 
     @cached_property
     def store(self) -> RetryingStore:
@@ -62,7 +62,7 @@ class Probe:
     @cached_property
     def kinesis(self) -> "KinesisClient":
         """The client of the stream."""
-        return make_kinesis_client(self.settings.region, self.settings.kinesis_endpoint)
+        return make_kinesis_client(self.settings.region, self.settings.kinesis_endpoint, self.settings.access)
 
     @cached_property
     def stream(self) -> KinesisStream:

@@ -31,6 +31,14 @@ def check_stream(probe: Probe) -> Check:
                 next_step="create it, or correct streamName and regionName",
                 exit_code=exc.exit_code,
             )
+        if _is_of_role(exc.__cause__):
+            return Check.failed(
+                "stream",
+                f"the role {settings.access.stream_role_arn} cannot be assumed: {exc.__cause__}",
+                next_step="allow sts:AssumeRole on it to this process, and this process (and the external id) in the "
+                "role's trust policy",
+                exit_code=exc.exit_code,
+            )
         if code == "ResourceInUseException":
             return Check.failed(
                 "stream",
@@ -39,8 +47,13 @@ def check_stream(probe: Probe) -> Check:
                 exit_code=exc.exit_code,
             )
         raise
-    hours = identity.retention_ms // 3_600_000
-    return Check.ok("stream", f"{settings.stream_name}: {shards} open shards, retention {hours} h")
+    hours, role = identity.retention_ms // 3_600_000, settings.access.stream_role_arn
+    asked_as = f", asked as {role}" if role else ""
+    return Check.ok("stream", f"{settings.stream_name}: {shards} open shards, retention {hours} h{asked_as}")
+
+
+def _is_of_role(error: BaseException | None) -> bool:
+    return isinstance(error, ClientError) and error.operation_name == "AssumeRole"
 
 
 def check_reading(probe: Probe) -> Check:
@@ -117,4 +130,6 @@ def check_lease_actions(probe: Probe) -> list[Check]:
 
 def _dynamodb(probe: Probe) -> "DynamoDBClient":
     config = client_config(attempts=3, read_timeout=PATIENCE_SECONDS)
-    return make_dynamodb_client(probe.settings.region, probe.settings.dynamodb_endpoint, config)
+    return make_dynamodb_client(
+        probe.settings.region, probe.settings.dynamodb_endpoint, probe.settings.access, config
+    )

@@ -71,6 +71,11 @@ class Archiver:
         """Tell whether nothing is held."""
         return self._buffer is None
 
+    @property
+    def held(self) -> tuple[int | None, int]:
+        """When the oldest record that is held arrived, in epoch milliseconds, and how many bytes are held."""
+        return (None, 0) if self._buffer is None else (self._buffer.oldest_ms, self._buffer.segment.raw_bytes)
+
     def take(self, records: Sequence[Record], received_at: float) -> None:
         """Take a batch in the shard's order; commits the buffers that end in it.
 
@@ -140,7 +145,8 @@ class Archiver:
 
     def _append(self, records: Sequence[Record], minute: int) -> None:
         if self._buffer is None:
-            self._buffer = Buffer(self.shard_id, minute, self._services.settings, self._fresh_at)
+            oldest_ms = records[0].arrival_ms
+            self._buffer = Buffer(self.shard_id, minute, self._services.settings, self._fresh_at, oldest_ms)
         self._hold(self._buffer, records)
 
     def _hold(self, buffer: Buffer, records: Sequence[Record]) -> None:
@@ -244,6 +250,8 @@ class Archiver:
                 payload_bytes=metadata.payload_bytes,
                 body_bytes=len(segment.body()),
                 attempts=outcome.attempts,
+                commit_seconds=round(self._services.clock.monotonic() - now, 3),
+                covered_until_ms=self._evidence.until_ms,
                 continuity=metadata.continuity,
             )
             return None

@@ -18,11 +18,15 @@ Reason = Literal["minute", "size", "stored_range", "near_retention", "flush", "a
 
 
 class Buffer:
-    """Records on their way to a slot, held since `since` on the monotonic clock; the last came at `last_arrival`."""
+    """Records on their way to a slot, held since `since` on the monotonic clock; the last came at `last_arrival`.
 
-    def __init__(self, shard_id: str, minute: int, settings: Settings, since: float) -> None:
+    `oldest_ms` is when the first of them arrived at the stream.
+    """
+
+    def __init__(self, shard_id: str, minute: int, settings: Settings, since: float, oldest_ms: int) -> None:
         self.segment = SegmentWriter(shard_id, minute)
         self.since = self.last_arrival = since
+        self.oldest_ms = oldest_ms
         self._settings = settings
 
     @property
@@ -44,7 +48,7 @@ class Buffer:
 
     def rest(self) -> "Buffer":
         """Return an empty buffer of the same minute and age."""
-        return Buffer(self.segment.shard_id, self.segment.minute, self._settings, self.since)
+        return Buffer(self.segment.shard_id, self.segment.minute, self._settings, self.since, self.oldest_ms)
 
     def ends_before(self, minute: int, payload_bytes: int) -> Reason | None:
         """Return why a record of this minute and payload cannot be added; None when it can."""

@@ -51,7 +51,8 @@ class IntervalCheckpoints:
         self._ask(checkpointer, (str(tail.sequence), tail.sub), budget_seconds)
         self._last = tail
         self._last_at = self._clock.monotonic()
-        self._log.info("checkpoint_written", position=str(tail))
+        # Not for a person to read: the supervisor counts it.
+        self._log.debug("checkpoint_written", position=str(tail))
 
     def shard_end(self, checkpointer: Checkpointer, *, budget_seconds: float) -> None:
         """Checkpoint SHARD_END: only a checkpoint without arguments does that. Raises as `now`."""

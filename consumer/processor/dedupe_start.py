@@ -36,7 +36,7 @@ def open_table(settings: Settings) -> DynamoDedupeTable | None:
     if settings.dedupe is None:
         return None
     name = settings.dedupe_table or f"{settings.application_name}-dedupe"
-    return DynamoDedupeTable(make_claims_client(settings.region, settings.dynamodb_endpoint), name)
+    return DynamoDedupeTable(make_claims_client(settings.region, settings.dynamodb_endpoint, settings.access), name)
 
 
 def await_table(table: DynamoDedupeTable, services: Services) -> None:

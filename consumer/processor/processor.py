@@ -26,6 +26,7 @@ from consumer.evidence.turn import FreeTurn, Turn
 from consumer.processor.archiver import Archiver
 from consumer.processor.checkpoints import IntervalCheckpoints
 from consumer.processor.dedupe_start import DedupeStarter
+from consumer.processor.progress import Progress
 from consumer.processor.protocol import Batch, Initialize, ShutdownInput
 from consumer.processor.protocol import LeaseLost as LeaseLostMessage
 from consumer.processor.retention import RetentionGuard, TimeLeft
@@ -98,12 +99,14 @@ class ShardProcessor:
             ShardEndProof(services, start.evidence),
             retention,
             ReadMarks(services, start.evidence, self._turn),
+            Progress(shard_id, services.clock),
         )
         structlog.get_logger().info(
             "shard_opened",
             shard=shard_id,
             after=str(start.chain.tail),
             continuity=start.chain.continuity,
+            covered_until_ms=start.evidence.until_ms,
             arn=start.identity.arn,
         )
 
@@ -115,6 +118,8 @@ class ShardProcessor:
         archiver = shard.archiver
         records = process_records_input.records
         received_at = self._services.clock.monotonic()
+        if records:
+            shard.progress.received(records[0].arrival_ms)
         # At every call: one without records that says "caught up" is no proof after an outage longer than retention.
         if archiver.chain.is_unbroken or archiver.delivered is not None:
             shard.retention.check_unbroken(archiver.reached)
@@ -127,6 +132,7 @@ class ShardProcessor:
             archiver.take(records, received_at)
         shard.retention.caught_up(process_records_input.millis_behind_latest, received_at, left)
         archiver.tick(records=len(records), near_retention=left is not None and left.is_near)
+        shard.progress.settled(*archiver.held, process_records_input.millis_behind_latest)
         try:
             shard.checkpoints.offer(process_records_input.checkpointer, archiver.chain.tail, archiver.delivered)
         except LeaseLost as exc:
@@ -150,6 +156,7 @@ class ShardProcessor:
         shard.archiver.commit(
             "shutdown", budget_seconds=min(SHUTDOWN_SECONDS, self._services.settings.store_timeout_seconds)
         )
+        shard.progress.settled(*shard.archiver.held)
         try:
             shard.checkpoints.now(
                 shutdown_requested_input.checkpointer,
@@ -207,6 +214,7 @@ class _Shard:
     end_proof: ShardEndProof
     retention: RetentionGuard
     read_marks: ReadMarks
+    progress: Progress
     warned_at: float | None = None
 
     def warn(self, left: TimeLeft, now: float) -> None:

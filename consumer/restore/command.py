@@ -152,9 +152,12 @@ def apply_plan(table: LeaseTable, plan: Sequence[PlannedRow]) -> int:
 def _gather(loaded: LoadedSettings, clock: Clock, as_of_ms: int | None) -> Facts:
     settings, rng = loaded.settings, new_random()
     stream = KinesisStream(
-        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint), settings.stream_name, clock, rng
+        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access),
+        settings.stream_name,
+        clock,
+        rng,
     )
-    s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     return gather_facts(
         RetryingStore(s3, lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds)),
         settings.prefix,

@@ -5,14 +5,17 @@ with it is reported at once.
 """
 
 import difflib
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from archive.access import ACCESS_PROPERTIES, PLAIN, Access
 from archive.errors import SettingsError
-from archive.properties_file import FILE_VARIABLE, KCL_VARIABLES, TEXT_VARIABLE, read_settings
+from archive.properties_file import FILE_VARIABLE, KCL_VARIABLES, SUPERVISED_VARIABLE, TEXT_VARIABLE, read_settings
+from consumer.settings.access import reached_by
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
 from consumer.settings.values import (
     Parse,
@@ -32,9 +35,9 @@ from consumer.settings.values import (
 _OURS: Final = "minutebook."
 _ENVIRONMENT: Final = "MINUTEBOOK_"
 _GIB: Final = 1 << 30
-_ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):[0-9]+:stream/([a-zA-Z0-9_.-]+)")
+_ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):([0-9]+):stream/([a-zA-Z0-9_.-]+)")
 _IDLE_SECONDS: Final = 60
-_NO_OVERRIDES: Final = frozenset({FILE_VARIABLE, TEXT_VARIABLE, *KCL_VARIABLES})
+_NO_OVERRIDES: Final = frozenset({FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIABLE, *KCL_VARIABLES})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +51,7 @@ class Settings:
     application_name: str
     region: str
     bucket: str
+    access: Access = PLAIN
     prefix: str = ""
     s3_endpoint: str | None = None
     kinesis_endpoint: str | None = None
@@ -66,8 +70,13 @@ class Settings:
     producer_ordered: bool = False
     dedupe_table: str | None = None
     adopt_checkpoint: bool = False
+    release_leases: bool = True
     log_level: str = "info"
+    metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
+    metrics: Literal["emf"] | None = None
+    metrics_interval_seconds: float = 60
+    max_uncommitted_seconds: float | None = None
 
 
 OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
@@ -88,8 +97,14 @@ OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
     "producerOrdered": flag,
     "dedupeTable": word,
     "adoptCheckpoint": flag,
+    "releaseLeases": flag,
     "logLevel": one_of("debug", "info", "warning", "error", "critical"),
+    "metricsHost": word,
     "metricsPort": whole(1, 65_535, "(a TCP port)"),
+    "metrics": one_of("emf"),
+    "metricsIntervalSeconds": seconds(1, 3600),
+    "maxUncommittedSeconds": seconds(1, 21_600),
+    **ACCESS_PROPERTIES,
 }
 """The names after `minutebook.`, each with its parser."""
 
@@ -133,7 +148,9 @@ def load_with_kcl(path: Path | None, environ: Mapping[str, str]) -> LoadedSettin
             errors.append(_unknown(name))
     values = _parse(texts, errors)
     _take_kcl(kcl, values, environ, errors)
+    values["access"] = Access(**{name: values.pop(name) for name in Access._fields if name in values})
     errors += _missing(values, texts) + _contradictions(values, kcl) + _dedupe(values)
+    errors += reached_by(values, kcl, account=_account(kcl))
     if errors:
         raise _settings_error(source.source, errors)
     ours = {name: text for name, (_, text) in texts.items()}
@@ -169,7 +186,7 @@ def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], 
 
 
 def _parse(texts: Mapping[str, tuple[str, str]], errors: list[str]) -> dict[str, Any]:
-    defaults = {field.name: field.default for field in fields(Settings)}
+    defaults = {field.name: field.default for field in fields(Settings)} | Access._field_defaults
     values: dict[str, Any] = {}
     for name, (where, text) in texts.items():
         try:
@@ -183,7 +200,7 @@ def _default_hint(default: object) -> str:
     """Return ` (default ...)` as the file would say it; nothing for a required name."""
     if default is MISSING:
         return ""
-    words: dict[object, str] = {None: "unset", "": "empty", False: "false"}
+    words: dict[object, str] = {None: "unset", "": "empty", (): "unset", False: "false", True: "true"}
     return f" (default {words.get(default, default)})"
 
 
@@ -192,13 +209,13 @@ def _take_kcl(kcl: Mapping[str, str], values: dict[str, Any], environ: Mapping[s
     arn = _ARN.fullmatch(kcl.get("streamArn", ""))
     if "streamArn" in kcl and arn is None:
         errors.append(f"streamArn must be arn:aws:kinesis:<region>:<account>:stream/<name>, not {kcl['streamArn']!r}")
-    if arn and kcl.get("streamName", arn[2]) != arn[2]:
+    if arn and kcl.get("streamName", arn[3]) != arn[3]:
         errors.append("streamName and streamArn name two streams: keep one of them")
     if arn and kcl.get("regionName", arn[1]) != arn[1]:
         errors.append(f"regionName={kcl['regionName']}, and streamArn lies in {arn[1]}: remove regionName")
     region = arn[1] if arn else environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
     found = {
-        "stream_name": kcl.get("streamName") or (arn[2] if arn else None),
+        "stream_name": kcl.get("streamName") or (arn[3] if arn else None),
         "application_name": kcl.get("applicationName"),
         "region": kcl.get("regionName") or region,
         "kinesis_endpoint": kcl.get("kinesisEndpoint"),
@@ -228,6 +245,9 @@ def _contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[s
         errors.append("minutebook.maxSegmentAgeSeconds must exceed 60 s + minutebook.lingerSeconds")
     if age <= (values.get("flush_seconds") or 0):
         errors.append("minutebook.maxSegmentAgeSeconds must exceed minutebook.flushSeconds")
+    held = min(values.get("flush_seconds") or math.inf, _IDLE_SECONDS + values.get("linger_seconds", 5))
+    if values.get("max_uncommitted_seconds", math.inf) <= held:
+        errors.append(f"minutebook.maxUncommittedSeconds must exceed {held:g} s, for which a buffer is held anyway")
     silence = kcl.get("timeoutInSeconds", "")
     if silence.isdecimal() and int(silence) < values.get("store_timeout_seconds", 300) + _IDLE_SECONDS:
         errors.append(
@@ -235,6 +255,12 @@ def _contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[s
             "the daemon would halt while a processor waits for S3"
         )
     return errors
+
+
+def _account(kcl: Mapping[str, str]) -> str:
+    """Return the stream's account, where the file names it; else nothing."""
+    arn = _ARN.fullmatch(kcl.get("streamArn", ""))
+    return arn[2] if arn else ""
 
 
 def _dedupe(values: Mapping[str, Any]) -> list[str]:

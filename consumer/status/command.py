@@ -11,6 +11,7 @@ from rich.live import Live
 
 from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import SystemClock, new_random
+from archive.errors import SettingsError
 from archive.logs import configure_logging
 from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
@@ -20,6 +21,7 @@ from consumer.settings.settings import LoadedSettings, load_with_kcl
 from consumer.status.coverage import CoverageWatch
 from consumer.status.facts import Sources, ask, observe
 from consumer.status.lag import LagReader
+from consumer.status.limit import judge, parse_span
 from consumer.status.report import LeaseWatch, StatusReport, shard_statuses
 from consumer.status.screen import render
 from consumer.stream.kinesis import KinesisStream
@@ -38,15 +40,20 @@ def status(
     every_seconds: float | None,
     days: int,
     hours: float,
+    max_behind: str | None = None,
 ) -> int:
     """Print one report, or a new one `every_seconds` until interrupted; return the exit code.
 
     The code is 0 also when the table, the bucket or the archive does not exist; a service that could not be asked
-    gives its own code.
+    gives its own code. `max_behind` is a span such as 5m: see `limit.judge` for its codes.
 
     Raises:
-        SettingsError: the file itself is wrong.
+        SettingsError: the file itself is wrong, or what is asked for.
     """
+    if max_behind is not None:
+        parse_span(max_behind)
+        if every_seconds is not None:
+            raise SettingsError("--max-behind asks for one look", next_step="leave --watch out")
     loaded = load_with_kcl(path, environ)
     configure_logging("error")
     console, clock = Console(), SystemClock()
@@ -55,7 +62,7 @@ def status(
         if every_seconds is None:
             report = next(reports)
             _print(console, report, as_json=as_json)
-            return exit_code(report)
+            return _conclude(console, report, max_behind, as_json=as_json)
         if as_json:
             for report in reports:
                 _print(console, report, as_json=True)
@@ -98,11 +105,21 @@ def exit_code(report: StatusReport) -> int:
     return next((problem.exit_code for problem in report.problems if problem.exit_code), 0)
 
 
+def _conclude(console: Console, report: StatusReport, max_behind: str | None, *, as_json: bool) -> int:
+    """Return the code: a service that could not be asked comes before the limit."""
+    if max_behind is None:
+        return exit_code(report)
+    judged = judge(report, max_behind)
+    if not as_json:
+        console.print(judged.sentence, style="green" if judged.exit_code == 0 else "bold red", highlight=False)
+    return exit_code(report) or judged.exit_code
+
+
 def _sources(loaded: LoadedSettings, days: int, hours: float) -> Sources:
     settings, clock, rng = loaded.settings, SystemClock(), new_random()
-    client = make_kinesis_client(settings.region, settings.kinesis_endpoint)
+    client = make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access)
     stream = KinesisStream(lambda: client, settings.stream_name, clock, rng, budget_seconds=_PATIENCE_SECONDS)
-    s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint), settings.bucket)
+    s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     store = RetryingStore(s3, lambda: Backoff(clock, rng, budget_seconds=_PATIENCE_SECONDS))
     return Sources(
         settings=settings,

@@ -1,8 +1,9 @@
 """How a status report looks on a terminal."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -10,6 +11,8 @@ from consumer.status.coverage import Coverage
 from consumer.status.report import ShardStatus, StatusReport
 
 _DIGITS = 8
+_WIDE = 132
+"""Columns of the whole table, with remarks that are short."""
 _MOST_GAPS = 5
 _LEASE_STYLES = {"held": "green", "expired": "bold red", "missing": "yellow", "free": "yellow"}
 _LATE_SECONDS = 180
@@ -17,7 +20,7 @@ _LATE_SECONDS = 180
 
 
 def render(report: StatusReport) -> RenderableType:
-    """Return the problems, then one row per shard; positions are shortened to their last digits."""
+    """Return the problems, then the shards; positions are shortened to their last digits."""
     parts: list[RenderableType] = [
         Text(f"{report.application}: {report.stream} -> s3://{report.bucket}/{report.prefix}", style="bold")
     ]
@@ -29,8 +32,50 @@ def render(report: StatusReport) -> RenderableType:
     if report.coverage is not None:
         parts.append(_proven(report.coverage))
     if report.shards:
-        parts.append(_table(report.shards, report.coverage.shards if report.coverage else {}))
+        parts.append(_Shards(report.shards, report.coverage.shards if report.coverage else {}))
     return Group(*parts)
+
+
+class _Shards:
+    """The shards: a table where there is room for one, else a row and a line of details for each."""
+
+    def __init__(self, shards: list[ShardStatus], proven: Mapping[str, str | None]) -> None:
+        self._shards = shards
+        self._proven = proven
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        if options.max_width >= _WIDE:
+            yield _table(self._shards, self._proven)
+        else:
+            yield from _rows(self._shards, self._proven)
+
+
+def _rows(shards: list[ShardStatus], proven: Mapping[str, str | None]) -> Iterator[RenderableType]:
+    """Yield what fits into 80 columns: a row of what is looked for first, the rest indented below it."""
+    yield Text(_row("shard", "state", "archived to", "proven to", "behind"), style="bold")
+    for shard in shards:
+        known = (shard.shard, shard.state, _clock(shard.tail_minute or "-"), _clock(proven.get(shard.shard) or "-"))
+        yield Text(_row(*known, "")) + _behind(shard)
+        yield Padding(_details(shard), (0, 0, 0, 2))
+
+
+def _row(shard: str, state: str, archived: str, proven: str, behind: str) -> str:
+    return f"{shard:<20}  {state:<8}  {archived:<16}  {proven:<16}  {behind}"
+
+
+def _details(shard: ShardStatus) -> Text:
+    age = "" if shard.lease_age_seconds is None else f" (renewed within {shard.lease_age_seconds:g} s)"
+    owner = f" by {shard.owner}{age}" if shard.owner else ""
+    text = Text("lease ", style="dim") + Text(shard.lease, style=_LEASE_STYLES.get(shard.lease, "dim"))
+    family = [
+        *(f"from {_number(name)}" for name in shard.parents),
+        *(f"to {_number(name)}" for name in shard.children),
+    ]
+    said = [f"checkpoint {short(shard.checkpoint)}", f"end {short(shard.tail)}", *family]
+    text.append(f"{owner}; {', '.join(said)}", style="dim")
+    for remark in (*shard.gaps, *shard.notes):
+        text.append(f"\n! {remark}", style="bold red" if remark in shard.gaps else "")
+    return text
 
 
 def _proven(coverage: Coverage) -> Text:

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from archive.access import PLAIN
 from archive.clock import SystemClock, new_id
 from archive.errors import FormatError, StoreRefused
 from archive.format.position import Position
@@ -34,7 +35,7 @@ def table(request: pytest.FixtureRequest) -> Iterator[DedupeTable]:
         yield MemoryDedupeTable()
         return
     aws: EmbeddedAws = request.getfixturevalue("embedded_aws")
-    yield ready(DynamoDedupeTable(make_claims_client(REGION, aws.dynamodb_endpoint), f"dedupe-{new_id()[:8]}"))
+    yield ready(DynamoDedupeTable(make_claims_client(REGION, aws.dynamodb_endpoint, PLAIN), f"dedupe-{new_id()[:8]}"))
 
 
 def test_the_first_claim_wins_and_keeps_winning(table: DedupeTable) -> None:
@@ -109,7 +110,7 @@ def test_an_item_above_400_kb_is_refused(table: DedupeTable, monkeypatch: pytest
 @pytest.mark.parametrize("field", ["position", "watermarks", "first"])
 def test_a_tail_that_cannot_be_read_is_none(embedded_aws: EmbeddedAws, field: str) -> None:
     """The row is a hint: the archive has what it says. So is one of a version that wrote less."""
-    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint)
+    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint, PLAIN)
     name = f"dedupe-{new_id()[:8]}"
     table = ready(DynamoDedupeTable(client, name))
     item = tail_item("stream/shard", ShardTail(Position(5), Watermarks(), (29_000_000, Position(3))))
@@ -124,7 +125,7 @@ def test_a_tail_that_cannot_be_read_is_none(embedded_aws: EmbeddedAws, field: st
 
 def test_the_table_is_made_once_with_time_to_live(embedded_aws: EmbeddedAws) -> None:
     """On-demand billing, `expires` as time to live; asking again changes nothing."""
-    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint)
+    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint, PLAIN)
     name = f"dedupe-{new_id()[:8]}"
     ready(DynamoDedupeTable(client, name))
     assert DynamoDedupeTable(client, name).ensure()
@@ -136,7 +137,7 @@ def test_the_table_is_made_once_with_time_to_live(embedded_aws: EmbeddedAws) -> 
 
 def test_a_foreign_item_is_an_error_that_names_it(embedded_aws: EmbeddedAws) -> None:
     """An item without an owner is nobody's claim: it must not pass for one."""
-    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint)
+    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint, PLAIN)
     name = f"dedupe-{new_id()[:8]}"
     table = ready(DynamoDedupeTable(client, name))
     client.put_item(TableName=name, Item={"id": {"S": "e:x"}, "other": {"S": "1"}})
@@ -146,7 +147,7 @@ def test_a_foreign_item_is_an_error_that_names_it(embedded_aws: EmbeddedAws) -> 
 
 def test_a_claim_of_before_there_were_digests_has_none(embedded_aws: EmbeddedAws) -> None:
     """Its owner is told all the same."""
-    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint)
+    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint, PLAIN)
     name = f"dedupe-{new_id()[:8]}"
     table = ready(DynamoDedupeTable(client, name))
     client.put_item(TableName=name, Item={"id": {"S": "e:x"}, "owner": {"S": "old"}, "expires": {"N": "100"}})
@@ -155,7 +156,7 @@ def test_a_claim_of_before_there_were_digests_has_none(embedded_aws: EmbeddedAws
 
 def test_a_missing_table_is_refused_with_the_next_step(embedded_aws: EmbeddedAws) -> None:
     """A table that was deleted under a running processor is no outage to wait for."""
-    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint)
+    client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint, PLAIN)
     with pytest.raises(StoreRefused) as caught:
         DynamoDedupeTable(client, "nobody-made-this").claim(Claim("x", "one", "d"), expires=100, now=1)
     assert caught.value.next_step

@@ -1,37 +1,15 @@
 """One suite for the lease table port: the fake and the embedded DynamoDB answer alike."""
 
-import random
 from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.clock import SystemClock, new_id
-from archive.format.position import Position
 from consumer.leases.rows import LeaderLock, Lease, LeaseRows, LeaseTable
-from consumer.leases.table import DynamoDBLeaseTable
+from tests.contract.lease_tables import LEASE, dynamodb_table, make_table
 from tests.fakes.lease_table import MemoryLeaseTable
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-LEASE = Lease(
-    "shardId-000000000001",
-    Position(10**55, 7),
-    3,
-    None,
-    frozenset({"shardId-000000000000"}),
-    frozenset({"shardId-000000000002"}),
-    "0",
-    "1",
-)
-
-
-def dynamodb_table(client: "DynamoDBClient") -> DynamoDBLeaseTable:
-    """Return a table with a fresh name."""
-    name = f"leases-{new_id()[:10]}"
-    return DynamoDBLeaseTable(
-        client, name, f"{name}-CoordinatorState", SystemClock(), random.Random(1), budget_seconds=10
-    )
 
 
 @pytest.fixture(params=["fake", "dynamodb"])
@@ -53,6 +31,18 @@ def test_a_table_may_be_made_twice(table: LeaseTable) -> None:
     table.put(LEASE, None)
     table.create()
     assert table.read() == LeaseRows({LEASE.shard_id: LEASE})
+
+
+@pytest.mark.parametrize("protected", [True, False])
+def test_a_table_has_kcls_index_from_the_beginning(dynamodb_client: "DynamoDBClient", protected: bool) -> None:  # noqa: FBT001 - cases
+    """KCL finds it, and adds none: that takes minutes."""
+    table = dynamodb_table(dynamodb_client)
+    table.create(protected=protected)
+    found = dynamodb_client.describe_table(TableName=table.name)["Table"]
+    (index,) = found["GlobalSecondaryIndexes"]
+    assert (index["IndexName"], index["Projection"]) == ("LeaseOwnerToLeaseKeyIndex", {"ProjectionType": "KEYS_ONLY"})
+    assert [key["AttributeName"] for key in index["KeySchema"]] == ["leaseOwner", "leaseKey"]
+    assert found.get("DeletionProtectionEnabled", False) == protected
 
 
 def test_a_row_reads_back(table: LeaseTable) -> None:
@@ -199,13 +189,3 @@ def test_a_scan_reads_every_page(dynamodb_client: "DynamoDBClient") -> None:
     rows = table.read()
     assert rows is not None
     assert list(rows.leases) == names
-
-
-def make_table(client: "DynamoDBClient", name: str, key: str) -> None:
-    """Make a table with a text key."""
-    client.create_table(
-        TableName=name,
-        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )

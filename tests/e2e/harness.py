@@ -65,8 +65,8 @@ class Application:
         self.producer = Producer(self.kinesis, self.name)
         self._ours = ours
 
-    def properties(self, worker_id: str, **ours: object) -> Path:
-        """Write a worker's properties file; `ours` overrides the application's settings."""
+    def properties(self, worker_id: str, *, kcl: Mapping[str, str | None] | None = None, **ours: object) -> Path:
+        """Write a worker's file; `ours` overrides the application's settings, `kcl` KCL's (None: what we preset)."""
         values = {
             **_QUICK,
             "streamName": self.name,
@@ -77,10 +77,13 @@ class Application:
             "minutebook.bucket": self.name,
             "minutebook.prefix": PREFIX,
             "minutebook.s3Endpoint": self._aws.s3_endpoint,
+            # The tests wait for checkpoints, of which nobody else wants to read.
+            "minutebook.logLevel": "debug",
             **{f"minutebook.{name}": value for name, value in {**self._ours, **ours}.items()},
+            **(kcl or {}),
         }
         path = self._folder / f"{worker_id}.properties"
-        path.write_text("".join(f"{name} = {value}\n" for name, value in values.items()))
+        path.write_text("".join(f"{name} = {value}\n" for name, value in values.items() if value is not None))
         return path
 
     def seed_leases(self, owners: Mapping[str, str], *, checkpoint: str = "TRIM_HORIZON") -> None:
@@ -105,10 +108,11 @@ class Application:
         *,
         environment: Mapping[str, str] | None = None,
         dynamodb: str | None = None,
+        kcl: Mapping[str, str | None] | None = None,
         **ours: object,
     ) -> Worker:
         """Start `minutebook consume`; `dynamodb` is the address of a proxy before the real server."""
-        path = self.properties(worker_id, **ours)
+        path = self.properties(worker_id, kcl=kcl, **ours)
         if dynamodb is not None:
             path.write_text(path.read_text().replace(self._aws.dynamodb_endpoint, dynamodb))
         command = [str(_BIN / "minutebook"), "consume", str(path), "--state-dir", str(self._folder / "state")]
@@ -179,6 +183,13 @@ class Application:
             return None
         row = self._dynamodb.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item")
         return None if row is None else row["ownerName"]["S"]
+
+    def reports(self) -> list[str]:
+        """Return the workers that KCL's leader takes for living."""
+        table = f"{self.name}-WorkerMetricStats"
+        if table not in self._dynamodb.list_tables()["TableNames"]:
+            table = self.name
+        return [row["wid"]["S"] for row in self._dynamodb.scan(TableName=table)["Items"] if "wid" in row]
 
     def leave_lock(self, owner: str) -> None:
         """Let the leader's lock be that of a host that is gone, as KCL #1803 knows it: nobody ever takes it over."""

@@ -8,6 +8,8 @@ takes seconds. Nothing of the checkout is importable there.
 Most of the time is waiting: the consumer is stopped when a record two minutes younger than the first ones is
 archived, because a minute of a day that is not over is proven by nothing less. Two JVMs are started, the daemon's and
 Spark's: the audit at the end reads names and evidence alone, and every line was read by the compaction before.
+
+Meanwhile it is heard what the daemon asks for: of DynamoDB by a proxy, of Kinesis in the log of its HTTP/2 frames.
 """
 
 import json
@@ -15,7 +17,8 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -29,7 +32,10 @@ from demo.serve import environment as environment_of
 from demo.serve import for_a_shell
 from tests.e2e.harness import PREFIX, Application
 from tests.e2e.worker import Worker
+from tests.fakes.denying_dynamodb import deny
+from tests.witness.policies import Names, kcl_requests
 from tests.witness.readback import assert_exactly_once
+from tests.witness.requests import Heard
 from tests.witness.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -38,9 +44,18 @@ if TYPE_CHECKING:
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 UV: Final = CHECKOUT / ".cache" / "tools" / "bin" / "uv"
 TUTORIAL: Final = (CHECKOUT / "docs" / "tutorial.md").read_text()
+_FRAMES: Final = """
+  <appender name="FRAMES" class="ch.qos.logback.core.FileAppender">
+    <file>{}</file>
+    <encoder><pattern>%msg%n</pattern></encoder>
+  </appender>
+  <logger name="io.netty.handler.codec.http2.Http2FrameLogger" level="DEBUG" additivity="false">
+    <appender-ref ref="FRAMES"/>
+  </logger>
+</configuration>
+"""
 _SECONDS: Final = 300
 _FIRST: Final = 30
-_ONLY_IN_THE_TUTORIAL: Final = {"leaseAssignmentIntervalMillis", "shardSyncIntervalMillis"}
 
 
 class Journey(NamedTuple):
@@ -52,6 +67,8 @@ class Journey(NamedTuple):
     app: Application
     environment: Mapping[str, str]
     folder: Path
+    asked: Heard
+    """By `consume`, of DynamoDB and Kinesis: the processors' requests to Kinesis are not among them."""
 
 
 def _run(
@@ -97,8 +114,7 @@ def _fill_in(text: str, values: Mapping[str, str]) -> str:
     """Fill in what `init` printed, as a person does with an editor: lines that are there, commented out or not."""
     for name, value in values.items():
         text, count = re.subn(rf"(?m)^#?{re.escape(name)} = .*$", f"{name} = {value}", text)
-        assert count == 1 or name in _ONLY_IN_THE_TUTORIAL, f"{name} is not in the file that init prints"
-        text += "" if count else f"{name} = {value}\n"
+        assert count == 1, f"{name} is not in the file that init prints"
     return text
 
 
@@ -122,6 +138,21 @@ def _settings(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
     return dict(line.split(" = ", 1) for line in lines)
 
 
+@contextmanager
+def _heard(endpoint: str, file: Path, name: str) -> Iterator[Heard]:
+    """Hear what `consume` asks for while the block runs; its file names a proxy meanwhile."""
+    heard, folder = Heard(Names(stream=name, application=name, bucket=name, prefix=PREFIX)), file.parent
+    log, frames = (CHECKOUT / "properties" / "logback.xml").read_text(), folder / "frames.log"
+    (folder / "logback.xml").write_text(log.replace("</configuration>", _FRAMES.format(frames)))
+    text = file.read_text()
+    with deny(endpoint, tell=lambda action, body: heard.operation("dynamodb", action, json.loads(body))) as proxy:
+        file.write_text(text.replace(endpoint, proxy))
+        yield heard
+    file.write_text(text)
+    for operation in set(re.findall(r"Kinesis_20131202\.(\w+)", frames.read_text())):
+        heard.operation("kinesis", operation, {})
+
+
 @pytest.fixture(scope="module")
 def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory) -> Journey:
     """Make it, with eight commands of the shell."""
@@ -143,11 +174,15 @@ def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
     )
     names = {"streamName": app.name, "applicationName": app.name, "minutebook.bucket": app.name}
     values = {**_settings(environment, folder), **names, "minutebook.prefix": PREFIX}
-    (folder / "my.properties").write_text(_fill_in(answers["init"].stdout, values))
+    file = folder / "my.properties"
+    file.write_text(_fill_in(answers["init"].stdout, values))
     run(*_typed("doctor"), "--json")
     places = {name: str(folder / name) for name in ("my.properties", "state")}
     command = [str(minutebook), *(places.get(word, word) for word in _typed("consume"))]
-    with Worker(command, environment, folder / "consume.log") as consumer:
+    with (
+        _heard(embedded_aws.dynamodb_endpoint, file, app.name) as asked,
+        Worker(command, environment, folder / "consume.log") as consumer,
+    ):
         consumer.events.wait("segment_committed")
         wait_until(lambda: sum(len(each.records) for each in app.segments()) == _FIRST, "all are archived")
         options = days_so_far(app.segments())
@@ -162,7 +197,7 @@ def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
     run(*_typed("compact", *options))
     run(*_typed("audit", *options), "--level", "inventory", "--json")
     top_level = {path.name for path in packages.iterdir()}
-    return Journey(top_level, answers, code, app, environment, folder)
+    return Journey(top_level, answers, code, app, environment, folder, asked)
 
 
 def test_what_is_installed(journey: Journey) -> None:
@@ -190,6 +225,13 @@ def test_the_consumer_archives_each_record_once_and_stops_in_order(journey: Jour
     """By the witness of the tests, which reads the archive itself."""
     assert journey.consume_code == 0
     assert_exactly_once(compare(journey.app.segments(), journey.app.producer.fingerprints()))
+
+
+def test_the_daemon_asks_for_what_was_recorded(journey: Journey) -> None:
+    """Every action, and no other on any table: `deploy/iam/consume.json` rests on that list."""
+    heard, recorded = set(map(str, journey.asked.requests)), kcl_requests(journey.asked.names)
+    assert heard - set(map(str, recorded)) == set()
+    assert {each.action for each in journey.asked.requests} == {each.action for each in recorded}
 
 
 def test_the_day_is_proven_and_published(journey: Journey) -> None:

@@ -20,7 +20,8 @@ LINES = Path(__file__).parents[1] / "data" / "kcl-log"
 
 def say(event: str, **fields: object) -> None:
     """Print one log line as a processor does."""
-    sys.stderr.write(json.dumps({"event": event, **fields}) + "\n")
+    head = {"timestamp": "2026-11-21T10:16:00Z", "level": "info", "event": event}
+    sys.stderr.write(json.dumps({**head, **fields}) + "\n")
     sys.stderr.flush()
 
 
@@ -65,6 +66,7 @@ def main(folder: Path, behaviours: list[str]) -> None:
             child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
             say("processor_started", pid=child.pid)
             say("shard_opened", pid=child.pid, shard="shardId-000000000007")
+            say("progress", pid=child.pid, shard="shardId-000000000007", level="debug")
             if behaviour == "deserted":
                 child.kill()
             else:

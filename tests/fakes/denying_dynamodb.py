@@ -1,19 +1,31 @@
-"""DynamoDB as a role sees it that lacks some actions: a proxy before a real server, which refuses as AWS does."""
+"""DynamoDB as a role sees it that lacks some actions: a proxy before a real server, which refuses as AWS does.
+
+It tells what it is asked for, too: the requests of KCL pass no hook of ours.
+"""
 
 import json
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
+Tell = Callable[[str, bytes], object]
+
+
+def _nobody(action: str, body: bytes) -> None:
+    """Tell nobody."""
+
 
 @contextmanager
-def deny(endpoint: str, *actions: str) -> Iterator[str]:
-    """Serve on loopback while the block runs; yield the address. `actions` as in a policy, without `dynamodb:`."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(endpoint, frozenset(actions)))
+def deny(endpoint: str, *actions: str, tell: Tell = _nobody) -> Iterator[str]:
+    """Serve on loopback while the block runs; yield the address. `actions` as in a policy, without `dynamodb:`.
+
+    `tell` is given the action and the body of each request, from any thread.
+    """
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(endpoint, frozenset(actions), tell))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -25,13 +37,14 @@ def deny(endpoint: str, *actions: str) -> Iterator[str]:
         thread.join()
 
 
-def _handler(endpoint: str, denied: Collection[str]) -> type[BaseHTTPRequestHandler]:
+def _handler(endpoint: str, denied: Collection[str], tell: Tell) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
             action = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
+            tell(action, body)
             if action in denied:
                 self._send(400, {}, json.dumps(_refusal(action)).encode())
                 return

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from archive.errors import TableUnavailable
+from consumer.leases.heirs import HandOver
 from consumer.leases.rows import LeaderLock, Lease, LeaseRows, lease_item, parse_lease, parse_rows
 
 PutHook = Callable[[str], None]
@@ -12,8 +13,8 @@ PutHook = Callable[[str], None]
 class MemoryLeaseTable:
     """Implements `consumer.leases.rows.LeaseTable`. The table does not exist until it is made.
 
-    `before_put` is called with the shard before each put: the place where a worker renews its lease, or where a
-    test raises to crash the command.
+    `before_put` is called with the shard before each put or hand-over: the place where a worker renews its lease, or
+    where a test raises to crash the command. `reported` is what KCL keeps of its workers.
     """
 
     def __init__(self, *leases: Lease) -> None:
@@ -25,6 +26,8 @@ class MemoryLeaseTable:
         self.leader_version = "1"
         self.on_ask: Callable[[], None] = lambda: None
         self.puts: list[str] = []
+        self.reported: dict[str, int] = {}
+        self.protected = False
         if leases:
             self.create()
             for lease in leases:
@@ -40,9 +43,10 @@ class MemoryLeaseTable:
         self._ask()
         return None if self.items is None else parse_rows(self.items.values())
 
-    def create(self) -> None:
+    def create(self, *, protected: bool = False) -> None:
         """Make the table unless it is there."""
         self._ask()
+        self.protected = protected
         self.items = {} if self.items is None else self.items
 
     def put(self, lease: Lease, seen: Lease | None) -> bool:
@@ -58,6 +62,31 @@ class MemoryLeaseTable:
         self.seed(lease)
         self.puts.append(lease.shard_id)
         return True
+
+    def hand_over(self, hand_over: HandOver) -> bool:
+        """Change the owner of a row that is as it was seen."""
+        lease = hand_over.lease
+        if self.before_put is not None:
+            self.before_put(lease.shard_id)
+        self._ask()
+        item = (self.items or {}).get(lease.shard_id)
+        now = None if item is None else parse_lease(item)
+        if item is None or now is None or "checkpointOwner" in item:
+            return False
+        if (now.owner, now.counter, now.checkpoint) != (lease.owner, lease.counter, lease.checkpoint):
+            return False
+        self.seed(now._replace(owner=hand_over.heir, counter=now.counter + 1))
+        return True
+
+    def reports(self) -> dict[str, int]:
+        """Return `reported`."""
+        self._ask()
+        return dict(self.reported)
+
+    def withdraw(self, worker_id: str) -> None:
+        """Remove a report."""
+        self._ask()
+        self.reported.pop(worker_id, None)
 
     def leader(self) -> LeaderLock | None:
         """Return the lock; its version is `leader_version`."""

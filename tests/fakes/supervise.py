@@ -1,6 +1,8 @@
 """Run our supervisor, with short waits, on `daemon_program.py`: `python supervise.py FOLDER BEHAVIOUR...`.
 
-Markers of skipped batches go to the bucket TEST_BUCKET at TEST_S3, if these are given.
+Markers of skipped batches go to the bucket TEST_BUCKET at TEST_S3, if these are given. With TEST_METRICS the last
+line tells the counters. With TEST_LEASE, a lease of ours is given to another worker where the supervisor gives leases
+away.
 """
 
 import os
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import structlog
 
+from archive.access import PLAIN
 from archive.aws import make_s3_client
 from archive.clock import SystemClock, new_id, new_random
 from archive.logs import configure_logging
@@ -18,6 +21,10 @@ from archive.store.s3 import S3Store
 from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
+from consumer.daemon.watching.watch import Watch
+from consumer.leases.hand_over import Leaving
+from consumer.leases.rows import Lease
+from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 
 PROGRAM = Path(__file__).with_name("daemon_program.py")
@@ -34,16 +41,27 @@ def main(arguments: list[str]) -> int:
         before_start=[skipped.store, lambda: structlog.get_logger().info("before_start")],
         after_end=[skipped.store],
         on_skipped=lambda event: skipped.note(event.shard, event.error),
+        leaving=_leaving(clock) if "TEST_LEASE" in os.environ else None,
         grace_seconds=float(os.environ.get("TEST_GRACE_SECONDS", "30")),
     )
     limits = RestartLimits(first_wait_seconds=float(os.environ.get("TEST_WAIT_SECONDS", "0.01")), crashes_in_a_row=3)
-    return Supervisor(plan, clock, limits=limits).run()
+    watch = Watch(clock, with_metrics=True)
+    code = Supervisor(plan, clock, limits=limits, watch=watch).run()
+    if "TEST_METRICS" in os.environ and watch.metrics is not None:
+        structlog.get_logger().info("watched", totals=watch.metrics.totals(), verdict=watch.verdict().sentence)
+    return code
+
+
+def _leaving(clock: SystemClock) -> Leaving:
+    table = MemoryLeaseTable(Lease("shardId-000000000007", "TRIM_HORIZON", owner="w1"))
+    table.reported = {"w1": clock.now_ms() // 1000, "w2": clock.now_ms() // 1000}
+    return Leaving(table, "w1", clock)
 
 
 def _skipped_batches(clock: SystemClock) -> SkippedBatches:
     store: S3Store | MemoryStore = MemoryStore(MemoryBucket())
     if "TEST_S3" in os.environ:
-        store = S3Store(make_s3_client("us-east-1", os.environ["TEST_S3"]), os.environ["TEST_BUCKET"])
+        store = S3Store(make_s3_client("us-east-1", os.environ["TEST_S3"], PLAIN), os.environ["TEST_BUCKET"])
     retrying = RetryingStore(store, lambda: Backoff(clock, new_random(), budget_seconds=0.5))
     return SkippedBatches(retrying, "raw/", clock, new_id)
 

@@ -19,6 +19,7 @@ from archive.clock import new_id
 from demo.embedded import REGION
 from tests.fakes.denying_dynamodb import deny
 from tests.fakes.lax_s3 import LaxBucket, serve
+from tests.integration.forked import run_forked
 from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from demo.embedded import EmbeddedAws
 
-MINUTEBOOK: Final = (str(Path(sys.executable).with_name("minutebook")),)
 _WITHOUT_SPARK: Final = (
     sys.executable,
     "-c",
@@ -41,7 +41,7 @@ class Mistake(NamedTuple):
     """A command with FILE for the file, what is wrong, the exit code, and what is said.
 
     `lines` replace those of a file that is right (None: the line is missing); `body` is the whole file instead.
-    `servers`: `no-s3-put`, `no-table`, `away` take the place of the embedded ones.
+    `servers`: `no-s3-put`, `no-table`, `away` take the place of the embedded ones. `program`: not `minutebook`.
     """
 
     command: str
@@ -52,7 +52,7 @@ class Mistake(NamedTuple):
     body: bytes | None = None
     environ: Mapping[str, str | None] = {}
     servers: str = ""
-    program: Sequence[str] = MINUTEBOOK
+    program: Sequence[str] = ()
 
 
 _CORRECT: Final = "correct the lines named; `minutebook init` prints a file that explains every name"
@@ -274,15 +274,18 @@ def test_a_mistake_is_one_clear_line(
         environment = {**os.environ, **{name: value for name, value in changed.items() if value is not None}}
         for name in (name for name, value in changed.items() if value is None):
             environment.pop(name, None)
-        done = subprocess.run(
-            [*mistake.program, *words],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE_SECONDS,
-        )
+        if mistake.program:
+            done = subprocess.run(
+                [*mistake.program, *words],
+                env=environment,
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=PATIENCE_SECONDS,
+            )
+        else:
+            done = run_forked(words, environment=environment, folder=tmp_path)
 
     said = done.stdout + done.stderr
     assert done.returncode == mistake.code, said

@@ -1,5 +1,6 @@
 """Every command that reads settings takes them from the environment, on the embedded servers and without FILE."""
 
+import json
 import os
 import subprocess
 import sys
@@ -52,6 +53,11 @@ def environ(embedded_aws: "EmbeddedAws", kinesis_client: "KinesisClient") -> Map
         ("expire --older-than 30d --published s3://NAME/parquet/", 6, "raw/"),
         ("audit --date yesterday --json", 4, '"verdict": "unknown"'),
         ("compact --date yesterday --dry-run", 0, "0 segments"),
+        ("compact --date yesterday --dry-run --json", 0, '"segments":0'),
+        ("health", 7, "no daemon runs"),
+        ("status --json --max-behind 5m", 4, "NAME"),
+        ("status --max-behind 5", 4, "not known how far behind: shardId-000000000000"),
+        ("status --max-behind soon", 2, "not a span of time: 'soon'"),
     ],
 )
 def test_a_command_without_a_file(
@@ -71,3 +77,5 @@ def test_a_command_without_a_file(
 
     said = done.stdout + done.stderr
     assert (done.returncode, says.replace("NAME", name) in said) == (code, True), said
+    if "--json" in command:
+        json.loads(done.stdout)

@@ -75,6 +75,11 @@ class _CountingLogger:
 
     warning = error = info
 
+    def debug(self, event: str, **_values: object) -> None:
+        """Leave out what is for the supervisor alone, but for a checkpoint."""
+        if event != "progress":
+            self.info(event, **_values)
+
 
 def silence() -> None:
     """Give the product loggers that count."""

@@ -9,6 +9,7 @@ import structlog
 from archive.clock import Clock
 from archive.errors import MinutebookError, SafetyRefusal
 from consumer.daemon.processor_log import ProcessorEvent
+from consumer.daemon.readers.first_start import FirstStart
 from consumer.daemon.readers.lock_memory import LockMemory, SeenLock
 from consumer.daemon.readers.rules import Finding, Look, ReaderWatch, used_twice
 from consumer.leases.rows import LeaderLock, Lease, LeaseRows
@@ -41,8 +42,9 @@ class WatchedTable(Protocol):
 class ReaderPoll:
     """Looks for shards without a reader while a daemon runs.
 
-    `doom` is set when the daemon must be started again. `on_unread` is told how many shards are without a reader.
-    `memory` keeps since when the leader's lock is seen, for the supervisor after this one.
+    `doom` is set when the daemon must be started again. `on_look` is told which shards are without a reader, and
+    which leases are ours: None while the daemon makes its tables. `memory` keeps since when the leader's lock is
+    seen, for the supervisor after this one.
     """
 
     def __init__(
@@ -52,18 +54,21 @@ class ReaderPoll:
         clock: Clock,
         *,
         failover_seconds: float,
-        on_unread: Callable[[int], None] | None = None,
+        on_look: Callable[[frozenset[str], frozenset[str] | None], None] | None = None,
         poll_seconds: float = POLL_SECONDS,
         memory: LockMemory | None = None,
+        first_start: FirstStart | None = None,
     ) -> None:
         self.doom: ProcessorEvent | None = None
         self._watch = watch
         self._table = table
         self._clock = clock
         self._failover_seconds = failover_seconds
-        self._on_unread = on_unread
+        self._on_look = on_look
+        self._unread: frozenset[str] = frozenset()
         self._poll_seconds = poll_seconds
         self._memory = memory
+        self._first_start = first_start
         recalled = None if memory is None else memory.recall(clock.monotonic())
         if recalled is not None:
             watch.remember_lock(*recalled)
@@ -107,6 +112,8 @@ class ReaderPoll:
 
     def read_output(self, line: bytes) -> None:
         """Take a line of the daemon's own log."""
+        if self._first_start is not None:
+            self._first_start.read_output(line)
         if not self._initialised.is_set() and _INITIALISED in line:
             self._initialised.set()
 
@@ -155,11 +162,24 @@ class ReaderPoll:
             self._memory.keep(SeenLock(*seen))
         for finding in findings:
             self._act(finding)
-        if self._on_unread is not None:
-            self._on_unread(len({finding.shard for finding in findings if finding.shard}))
+        self._tell(frozenset(finding.shard for finding in findings if finding.shard), leases, read)
         wait = max(self._poll_seconds, len(leases or ()) / _ROWS_A_SECOND)
         left = self._watch.seconds_to_lock(self._clock.monotonic())
         return wait if left is None else min(wait, left + _LOCK_MARGIN_SECONDS)
+
+    def _tell(self, found: frozenset[str], leases: Mapping[str, Lease] | None, read: frozenset[str]) -> None:
+        """A restart gives a shard time again, and no reader: it counts as unread until somebody opens it."""
+        if leases is None:
+            ours, self._unread = None, found | self._unread
+        else:
+            ours = frozenset(
+                shard
+                for shard, lease in leases.items()
+                if lease.owner == self._watch.worker_id and lease.checkpoint != "SHARD_END"
+            )
+            self._unread = found | ((self._unread & ours) - read)
+        if self._on_look is not None:
+            self._on_look(self._unread, ours)
 
     def _read(self) -> Mapping[str, Lease]:
         rows = self._table.read()

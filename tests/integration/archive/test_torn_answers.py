@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import boto3
 import pytest
 
+from archive.access import PLAIN
 from archive.aws import DYNAMODB, ask, client_config, make_dynamodb_client, make_kinesis_client
 from archive.errors import OutcomeUnknown, TableUnavailable
 from archive.retry import Backoff
@@ -63,8 +64,8 @@ def test_a_torn_document_is_not_an_empty_one(answer: str, service: str) -> None:
         patch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
         patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
         requests = {
-            "dynamodb": lambda: make_dynamodb_client(REGION, url).describe_table(TableName="leases"),
-            "kinesis": lambda: make_kinesis_client(REGION, url).list_shards(StreamName="flights"),
+            "dynamodb": lambda: make_dynamodb_client(REGION, url, PLAIN).describe_table(TableName="leases"),
+            "kinesis": lambda: make_kinesis_client(REGION, url, PLAIN).list_shards(StreamName="flights"),
         }
         backoff = Backoff(ManualClock(), random.Random(1), budget_seconds=0)
         with pytest.raises(TableUnavailable):

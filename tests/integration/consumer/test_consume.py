@@ -1,17 +1,15 @@
 """The steps of `consume` before the daemon: the start that all agree on, the log configuration, the counters."""
 
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.request import urlopen
 
 import pytest
 
+from archive.access import PLAIN, Access
 from archive.clock import SystemClock, new_id
-from archive.errors import SafetyRefusal, SettingsError
+from archive.errors import SafetyRefusal
 from archive.format.markers import ApplicationRecord
 from consumer.daemon.consume import daemon_environment, find_logback
-from consumer.daemon.metrics import Metrics
 from consumer.daemon.start import settle_start, stream_of
 from consumer.settings.settings import Settings
 
@@ -100,25 +98,16 @@ def test_the_daemon_sees_the_effective_file_alone() -> None:
     """A processor would refuse a file beside a text; what else the environment holds stays."""
     environ = {"MINUTEBOOK_PROPERTIES_TEXT": "streamName = s", "MINUTEBOOK_PROPERTIES": "mine", "AWS_REGION": "r"}
 
-    assert daemon_environment(environ, Path("effective")) == {
+    assert daemon_environment(environ, Path("effective"), PLAIN) == {
         "AWS_REGION": "r",
         "PYTHONUTF8": "1",
         "MINUTEBOOK_PROPERTIES": "effective",
+        "MINUTEBOOK_SUPERVISED": "1",
     }
 
 
-def test_counters_are_served_on_loopback() -> None:
-    """The port answers with the counters; a second supervisor with the same port is told to choose another."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    metrics = Metrics()
-    stop = metrics.serve(port)
-    try:
-        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-            text = answer.read().decode()
-        assert "minutebook_daemon_restarts_total 0.0" in text
-        with pytest.raises(SettingsError, match="metricsPort"):
-            Metrics().serve(port)
-    finally:
-        stop()
+def test_the_daemon_asks_the_endpoints_that_we_ask() -> None:
+    """The AWS SDK for Java reads these variables; KCL has no property."""
+    found = daemon_environment({}, Path("effective"), Access(use_fips=True, use_dualstack=True))
+
+    assert (found["AWS_USE_FIPS_ENDPOINT"], found["AWS_USE_DUALSTACK_ENDPOINT"]) == ("true", "true")

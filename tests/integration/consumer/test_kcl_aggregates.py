@@ -64,7 +64,7 @@ def classes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def drawn() -> list[Shape]:
     """Draw aggregates with odd fields, flipped bytes and wrong digests, on shards of any size."""
     rng = random.Random(343)
-    return [Shape(random_aggregate(rng), *rng.choice(_RANGES)) for _ in range(5_000)]
+    return [Shape(random_aggregate(rng), *rng.choice(_RANGES)) for _ in range(2_000)]
 
 
 @pytest.fixture(scope="module")

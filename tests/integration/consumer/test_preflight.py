@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from archive.aws import make_dynamodb_client
 from archive.clock import SystemClock, new_id, new_random
 from archive.store.objects import PutOutcome
+from consumer.daemon.start import settle_start, stream_of
 from consumer.preflight.check import Check, Outcome
-from consumer.preflight.lease_actions import check_actions
-from consumer.preflight.preflight import exit_code, preflight
+from consumer.preflight.preflight import exit_code, preflight, settled
 from consumer.settings.settings import LoadedSettings, Settings
-from tests.fakes.denying_dynamodb import deny
 from tests.fakes.lax_s3 import LaxBucket, serve
 from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_kinesis import KinesisClient
     from mypy_boto3_s3 import S3Client
 
@@ -103,37 +100,6 @@ def test_all_is_well(prepare: Prepare, bucket: str, s3_client: "S3Client") -> No
     assert "Contents" not in s3_client.list_objects_v2(Bucket=bucket)
 
 
-TABLES = {"app": "leaseKey", "app-CoordinatorState": "key", "app-WorkerMetricStats": "wid"}
-
-
-@pytest.mark.parametrize("exist", [False, True])
-@pytest.mark.parametrize(
-    "action", ["DescribeTable", "GetItem", "PutItem", "UpdateItem", "DeleteItem", "Scan", "Query"]
-)
-def test_a_dynamodb_action_that_is_missing(
-    embedded_aws: "EmbeddedAws", dynamodb_client: "DynamoDBClient", action: str, *, exist: bool
-) -> None:
-    """Each is tried on its own, changes nothing, and is named, whether KCL's tables are there or not."""
-    tables = {f"{name}-{new_id()[:8]}": key for name, key in TABLES.items()}
-    if exist:
-        for name, key in tables.items():
-            dynamodb_client.create_table(
-                TableName=name,
-                AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
-                KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
-                BillingMode="PAY_PER_REQUEST",
-            )
-    with deny(embedded_aws.dynamodb_endpoint, action) as endpoint:
-        (check,) = check_actions(make_dynamodb_client("us-east-1", endpoint), tables, "nobody")
-
-    assert (check.outcome, check.exit_code) == (Outcome.FAIL, 2)
-    assert f"{action} on app-" in check.sentence
-    assert f"dynamodb:{action}" in check.next_step
-    allowed = check_actions(make_dynamodb_client("us-east-1", embedded_aws.dynamodb_endpoint), tables, "nobody")
-    assert [check.outcome for check in allowed] == [Outcome.OK] + [Outcome.UNKNOWN] * (not exist)
-    assert not exist or all(dynamodb_client.scan(TableName=name)["Count"] == 0 for name in tables)
-
-
 def test_missing_bucket(prepare: Prepare) -> None:
     """A bucket that does not exist is a setting to correct: 2."""
     check = the_failure(prepare(bucket="no-such-bucket"))
@@ -183,7 +149,7 @@ def test_lifecycle_rule(prepare: Prepare, bucket: str, s3_client: "S3Client") ->
 def test_a_bucket_on_which_nothing_may_be_built(prepare: Prepare, fault: LaxBucket) -> None:
     """Servers that ignore the condition, that check it too early, or that block a deleted key: refused with 6."""
     with serve(fault) as endpoint:
-        check = the_failure(prepare(s3_endpoint=endpoint))
+        check = the_failure(prepare(s3_endpoint=endpoint), whole=True)
 
     assert (check.name, check.exit_code) == ("If-None-Match", 6)
 
@@ -192,16 +158,41 @@ def test_a_bucket_on_which_nothing_may_be_built(prepare: Prepare, fault: LaxBuck
 def test_missing_permission(prepare: Prepare, method: str) -> None:
     """A right that the protocol needs and does not have: 2, and the request that was refused is named."""
     with serve(LaxBucket(denies=frozenset({method}))) as endpoint:
-        check = the_failure(prepare(s3_endpoint=endpoint))
+        check = the_failure(prepare(s3_endpoint=endpoint), whole=True)
 
     assert check.exit_code == 2
     assert "AccessDenied" in check.sentence
 
 
-def test_no_right_to_delete(prepare: Prepare) -> None:
-    """The consumer never deletes, so it need not be allowed to: a warning about the probes that stay."""
+def test_a_worker_needs_no_right_to_delete_and_leaves_nothing(prepare: Prepare) -> None:
+    """What it finds out about the bucket it asks of the record that it needs itself, and of reads."""
+    bucket = LaxBucket(denies=frozenset({"DELETE"}))
+    with serve(bucket) as endpoint:
+        loaded, clock = prepare(s3_endpoint=endpoint), SystemClock()
+        checks = run(loaded)
+        assert bucket.objects == {}
+        settle_start(loaded.settings, stream_of(loaded.settings, clock), clock)
+        begun = dict(bucket.objects)
+        checks.append(settled(loaded, clock, new_random(), new_id))
+
+    assert {check.outcome for check in checks} == {Outcome.OK}
+    assert checks[-1].name == "If-None-Match"
+    assert bucket.objects == begun
+    assert set(begun) == {"a/_application.json", "a/_shards/first.json"}
+
+
+def test_a_record_that_is_gone_is_no_proof(prepare: Prepare, bucket: str) -> None:
+    """Nothing to ask with: that fails, and is not taken for a bucket that heeds the condition."""
+    check = settled(prepare(bucket=bucket), SystemClock(), new_random(), new_id)
+
+    assert (check.outcome, check.exit_code) == (Outcome.FAIL, 1)
+    assert "a/_application.json is missing" in check.sentence
+
+
+def test_a_doctor_without_the_right_to_delete(prepare: Prepare) -> None:
+    """A warning about the probes that stay."""
     with serve(LaxBucket(denies=frozenset({"DELETE"}))) as endpoint:
-        checks = run(prepare(s3_endpoint=endpoint))
+        checks = run(prepare(s3_endpoint=endpoint), whole=True)
 
     assert exit_code(checks) == 0
     assert [check.outcome for check in checks if "probe objects stay" in check.sentence] == [Outcome.WARN]
@@ -228,7 +219,7 @@ def test_nothing_is_asked_after_a_failure(prepare: Prepare) -> None:
     checks = [check for check in run(prepare(bucket="no-such-bucket")) if check.name == "bucket"]
 
     assert [check.outcome for check in checks] == [Outcome.FAIL, Outcome.UNKNOWN]
-    assert "5 more checks not run" in checks[-1].sentence
+    assert "3 more checks not run" in checks[-1].sentence
 
 
 def write_file(folder: Path, loaded: LoadedSettings) -> Path:
@@ -271,7 +262,7 @@ def test_doctor_shows_the_next_step(prepare: Prepare, tmp_path: Path) -> None:
 
 
 def test_consume_refuses_before_it_starts_anything(prepare: Prepare, tmp_path: Path) -> None:
-    """A bucket that ignores If-None-Match: one log line, code 6, no daemon, no record of an application."""
+    """A bucket that ignores If-None-Match: an error line, code 6, no daemon, and the record is not replaced."""
     fault = LaxBucket(ignores_condition=True)
     with serve(fault) as endpoint:
         answer = command(
@@ -280,6 +271,7 @@ def test_consume_refuses_before_it_starts_anything(prepare: Prepare, tmp_path: P
 
     events = [json.loads(line) for line in answer.stderr.splitlines()]
     assert answer.returncode == 6
-    assert [event["event"] for event in events] == ["preflight_failed"]
-    assert events[0]["next_step"]
-    assert fault.objects == {}
+    assert [event["event"] for event in events] == ["preflight_passed", "first_shards_settled", "preflight_failed"]
+    assert (events[-1]["check"], events[-1]["exit_code"]) == ("If-None-Match", 6)
+    assert events[-1]["next_step"]
+    assert set(fault.objects) == {"a/_application.json", "a/_shards/first.json"}

@@ -1,5 +1,6 @@
 """The supervisor on a program in the daemon's place: crashes, restarts, signals, and what is left behind: nothing."""
 
+import json
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -85,7 +86,10 @@ def test_a_daemon_that_waits_for_dead_processors_is_not_waited_for(start: Start)
 
 
 def test_a_daemon_without_shards_is_left_alone(start: Start) -> None:
-    """The last processor said good-bye, as when its lease went elsewhere: the daemon waits for the next one."""
+    """The last processor said good-bye, as when its lease went elsewhere: the daemon waits for the next one.
+
+    What its processors say below the log's level is for the supervisor alone.
+    """
     supervised = start("quiet")
     supervised.wait_for("child_gone")
     with pytest.raises(subprocess.TimeoutExpired):
@@ -93,7 +97,7 @@ def test_a_daemon_without_shards_is_left_alone(start: Start) -> None:
     supervised.process.terminate()
 
     assert supervised.finish() == 0
-    assert "daemon_deserted" not in supervised.names()
+    assert not {"daemon_deserted", "progress"} & set(supervised.names())
     assert supervised.starts() == 1
 
 
@@ -127,13 +131,14 @@ def test_the_childs_code_survives_the_daemon(start: Start, code: int, starts: in
 
 
 def test_both_streams_pass_through(start: Start) -> None:
-    """What daemon and children print arrives unchanged, and the daemon sees the name of its file."""
+    """What daemon and children print arrives, and the daemon sees the name of its file."""
     supervised = start("exit:1")
     supervised.finish()
 
-    assert supervised.stdout == "line on stdout\n" * 3
+    printed = [json.loads(line) for line in supervised.stdout.splitlines()]
+    assert [(line["event"], line["message"]) for line in printed] == [("printed", "line on stdout")] * 3
     told = [event for event in supervised.events if event["event"] == "fake_started"]
-    assert told[0] == {"event": "fake_started", "number": 0, "properties": "x.properties"}
+    assert (told[0]["number"], told[0]["properties"]) == (0, "x.properties")
 
 
 def test_a_stubborn_daemon_is_killed_after_its_grace(start: Start) -> None:
@@ -217,14 +222,19 @@ def test_a_batch_that_is_skipped_again_and_again_is_the_reason_in_the_end(start:
 
 
 @pytest.mark.parametrize("name", ["aggregate_rest.json", "out_of_memory.txt", "batch_again.json"])
-def test_the_daemons_log_is_passed_on_unchanged(start: Start, name: str) -> None:
-    """Whatever the supervisor reads in it."""
+def test_the_daemons_log_is_passed_on_in_the_schema_of_all_lines(start: Start, name: str) -> None:
+    """Whatever the supervisor reads in it, and whole: a malformed aggregate can be found nowhere else."""
     supervised = start(f"log:{name}")
     supervised.wait_for("line_printed")
     supervised.process.terminate()
 
     assert supervised.finish() == (1 if name == "out_of_memory.txt" else 0)
-    assert supervised.stdout == "line on stdout\n" + (LINES / name).read_text()
+    lines = [json.loads(line) for line in supervised.stdout.splitlines()]
+    assert all(line.keys() >= {"timestamp", "level", "event", "message"} for line in lines)
+    said = (LINES / name).read_text()
+    message = json.loads(said)["message"] if said.startswith("{") else said.strip()
+    assert message.partition("{}")[0] in lines[1]["message"]
+    assert len(lines[1]["message"]) >= len(message)
 
 
 def test_a_permission_that_is_missing_ends_it_with_2(start: Start) -> None:
@@ -261,3 +271,30 @@ def test_a_processor_that_is_killed_is_named(start: Start) -> None:
     assert (killed["level"], killed["shard"]) == ("error", "shardId-000000000007")
     assert killed["next_step"]
     assert restarting["error"] == killed["error"]
+
+
+@pytest.mark.parametrize(("behaviour", "said"), [("run", "fake_started"), ("quiet", "child_gone")])
+def test_a_worker_that_stops_in_order_gives_its_leases_away(start: Start, behaviour: str, said: str) -> None:
+    """Once: when all of its processors have ended, or when the daemon has."""
+    supervised = start(behaviour, TEST_LEASE="1")
+    supervised.wait_for(said)
+    supervised.process.terminate()
+
+    assert supervised.finish() == 0
+    (released,) = [event for event in supervised.events if event["event"] == "leases_released"]
+    assert released["heirs"] == {"shardId-000000000007": "w2"}
+    names = supervised.names()
+    assert (names.index("leases_released") < names.index("daemon_ended")) == (behaviour == "quiet")
+
+
+@pytest.mark.parametrize(
+    ("behaviours", "said"), [(("stubborn",), "fake_started"), (("fail:1", "run"), "daemon_restarting")]
+)
+def test_who_does_not_stop_in_order_keeps_its_leases(start: Start, behaviours: tuple[str, ...], said: str) -> None:
+    """A daemon that is killed, or that is not asked to stop: the leases expire, or it takes them up again."""
+    supervised = start(*behaviours, TEST_LEASE="1", TEST_GRACE_SECONDS="0.3", TEST_WAIT_SECONDS="30")
+    supervised.wait_for(said)
+    supervised.process.terminate()
+    supervised.finish()
+
+    assert "leases_released" not in supervised.names()

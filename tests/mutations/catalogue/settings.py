@@ -6,6 +6,7 @@ from tests.mutations.mutation import Change, Mutation
 
 _SOURCE: Final = "archive/properties_file.py"
 _SOURCES: Final = "tests/unit/archive/test_properties_file.py"
+_WORKER_BUCKET: Final = "tests/integration/consumer/test_worker_bucket.py"
 _ENVIRONMENT: Final = "tests/unit/consumer/settings/test_environment.py"
 
 SETTINGS: Final = (
@@ -56,5 +57,19 @@ SETTINGS: Final = (
         "read a stream of another region than regionName",
         Change("compaction/job/settings.py", "if arn and region != arn.region:", "if False:"),
         tests=(f"{_ENVIRONMENT}::test_a_stream_in_another_region",),
+    ),
+    Mutation(
+        "start on a bucket that ignores If-None-Match",
+        Change(
+            "consumer/preflight/conditional_put.py",
+            "if probe.store.put_if_absent(key, stored.body, stored.metadata) is PutOutcome.CREATED:",
+            "if probe.store.put_if_absent(key, stored.body, stored.metadata) is None:",
+        ),
+        tests=(f"{_WORKER_BUCKET}::test_the_record_is_put_over_itself",),
+    ),
+    Mutation(
+        "let a worker leave probe objects",
+        Change("consumer/preflight/preflight.py", "    if not whole:\n", "    if False:\n"),
+        tests=(f"{_WORKER_BUCKET}::test_nothing_is_written",),
     ),
 )

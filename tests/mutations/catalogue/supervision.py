@@ -14,6 +14,10 @@ _LOG: Final = "consumer/daemon/processor_log.py"
 _BUFFER: Final = "consumer/processor/buffer.py"
 _ARCHIVER: Final = "consumer/processor/archiver.py"
 
+_SHARDS: Final = "consumer/daemon/watching/shards.py"
+
+_HEALTH_TESTS: Final = "tests/unit/consumer/daemon/watching/test_health.py"
+_METRIC_TESTS: Final = "tests/unit/consumer/daemon/watching/test_metrics.py"
 _STARTS: Final = "tests/unit/consumer/archived/test_application.py"
 _RULES_TESTS: Final = "tests/unit/consumer/daemon/readers/test_rules.py"
 _LOCK_TESTS: Final = "tests/unit/consumer/daemon/readers/test_lock_memory.py"
@@ -26,7 +30,56 @@ _SKIPPED: Final = "tests/integration/consumer/test_supervisor_skipped.py"
 _CLAIMS: Final = "tests/unit/consumer/processor/test_claims.py"
 _DAEMON_STARTS: Final = "tests/unit/consumer/daemon/test_start.py"
 
+_HANDED: Final = "tests/unit/consumer/leases/test_hand_over_request.py"
+_LEAVING: Final = "tests/unit/consumer/leases/test_hand_over.py"
+
 SUPERVISION: Final = (
+    Mutation(
+        "a lease is handed over whoever owns it by then",
+        Change(
+            "consumer/leases/rows.py",
+            "leaseOwner = :owner AND leaseCounter = :counter AND",
+            "(leaseOwner = :owner OR leaseOwner <> :owner) AND leaseCounter = :counter AND",
+        ),
+        tests=(f"{_HANDED}::test_each_thing_that_was_seen_is_a_condition",),
+    ),
+    Mutation(
+        "a lease is handed over though somebody renews it",
+        Change(
+            "consumer/leases/rows.py",
+            "leaseOwner = :owner AND leaseCounter = :counter AND",
+            "leaseOwner = :owner AND (leaseCounter = :counter OR leaseCounter <> :counter) AND",
+        ),
+        tests=(f"{_HANDED}::test_each_thing_that_was_seen_is_a_condition",),
+    ),
+    Mutation(
+        "a lease is handed over though its checkpoint has moved",
+        Change(
+            "consumer/leases/rows.py",
+            "AND leaseCounter = :counter AND checkpoint = :checkpoint ",
+            "AND leaseCounter = :counter AND (checkpoint = :checkpoint OR checkpoint <> :checkpoint) ",
+        ),
+        tests=(f"{_HANDED}::test_each_thing_that_was_seen_is_a_condition",),
+    ),
+    Mutation(
+        "a hand-over without an answer is asked again",
+        Change("consumer/leases/table.py", "what, budget_seconds=0)", "what)"),
+        tests=(f"{_HANDED}::test_it_is_sent_once",),
+    ),
+    Mutation(
+        "a worker that stops stays among those who get leases",
+        Change(
+            "consumer/leases/hand_over.py",
+            "            self._table.withdraw(self._worker_id)\n            plan",
+            "            plan",
+        ),
+        tests=(f"{_LEAVING}::test_the_leases_the_report_and_the_lock_are_given_up",),
+    ),
+    Mutation(
+        "leases are given away however the daemon ended",
+        Change(_SUPERVISOR, "if decision.exit_code == 0 and self._plan.leaving", "if self._plan.leaving"),
+        tests=("tests/integration/consumer/test_supervisor.py::test_who_does_not_stop_in_order_keeps_its_leases",),
+    ),
     Mutation(
         "an old start is the trim horizon whatever the rows say",
         Change(_APPLICATION, "if is_held or has_timestamp_rows else None", "if is_held else None"),
@@ -37,6 +90,34 @@ SUPERVISION: Final = (
         "the rows are not looked at before a start",
         Change(_START, "return with_rows if rows is not None and rows.has_timestamp_rows else plain", "return plain"),
         tests=(f"{_DAEMON_STARTS}::test_a_later_start_of_the_daemon_looks_again",),
+    ),
+    Mutation(
+        "a restart hides that a shard has no reader",
+        Change(_POLL, "self._unread = found | ((self._unread & ours) - read)", "self._unread = found"),
+        tests=(f"{_POLL_TESTS}::test_a_restart_does_not_hide_that_a_shard_has_no_reader",),
+    ),
+    Mutation(
+        "records that are delivered again are progress",
+        Change(_SHARDS, "event.oldest_ms > shard.oldest_ms", "event.oldest_ms != shard.oldest_ms"),
+        tests=(f"{_HEALTH_TESTS}::test_records_that_come_again_are_no_progress",),
+    ),
+    Mutation(
+        "what waits is forgotten with the daemon",
+        Change(
+            _SHARDS,
+            "shard.heard_at, shard.buffer_bytes = None, 0",
+            "shard.heard_at, shard.buffer_bytes, shard.oldest_ms, shard.waits_since = None, 0, None, None",
+        ),
+        tests=(f"{_METRIC_TESTS}::test_what_a_dead_processor_held_is_still_behind",),
+    ),
+    Mutation(
+        "a processor says what it received when it is done",
+        Change(
+            "consumer/processor/processor.py",
+            "            shard.progress.received(records[0].arrival_ms)\n",
+            "            pass\n",
+        ),
+        tests=(f"{_METRIC_TESTS}::test_a_processor_that_hangs_has_said_what_it_holds",),
     ),
     Mutation(
         "a lease of ours that nobody opened is no matter",

@@ -91,7 +91,7 @@ class Host:
             self._table,
             self.tables.time,
             failover_seconds=FAILOVER_SECONDS,
-            on_unread=self._count,
+            on_look=self._count,
         )
         self._policy = RestartPolicy(RestartLimits())
         self._start_daemon(self._life)
@@ -122,8 +122,8 @@ class Host:
         """Tell whether this life of the supervisor has looked while the shard had a row."""
         return shard in self._seen
 
-    def _count(self, unread: int) -> None:
-        self.unread = unread
+    def _count(self, unread: frozenset[str], _held: frozenset[str] | None) -> None:
+        self.unread = len(unread)
 
     def _kill(self) -> None:
         if self.daemon is not None:

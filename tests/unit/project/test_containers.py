@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
 from ruamel.yaml import YAML
 
-from consumer.daemon.metrics import Metrics
+from consumer.daemon.watching.health import Verdict
+from consumer.daemon.watching.server import serve
 from consumer.settings.settings import load_settings
 from demo.embedded import free_ports
 
@@ -117,7 +119,7 @@ def test_all_that_is_imported_is_compiled_into_the_image() -> None:
 
 
 def test_the_health_check_asks_the_supervisor() -> None:
-    """It passes while the supervisor's server answers, and not before or after."""
+    """It passes while the supervisor's server says that all is well, and not when nobody answers."""
     joined = (CHECKOUT / "Dockerfile").read_text().replace("\\\n", "")
     found = re.search(r"^HEALTHCHECK .* CMD (\[.+\])$", joined, re.MULTILINE)
     port = free_ports(1)[0]
@@ -130,10 +132,13 @@ def test_the_health_check_asks_the_supervisor() -> None:
         return subprocess.run(words, env=environment, capture_output=True, check=False, timeout=60).returncode
 
     before = check()
-    stop = Metrics().serve(port)
-    during = check()
+    healthy, registry = True, CollectorRegistry()
+    _, stop = serve("127.0.0.1", port, registry, lambda: Verdict(healthy, "told"))
+    well = check()
+    healthy = False
+    ill = check()
     stop()
-    assert (before, during, check()) == (1, 0, 1)
+    assert (before, well, ill, check()) == (1, 0, 1, 1)
 
 
 def test_the_nightly_job_asks_for_a_day_that_exists() -> None:

@@ -26,7 +26,7 @@ def test_version() -> None:
     assert (answer.returncode, answer.stdout.split()[0]) == (0, "minutebook")
 
 
-@pytest.mark.parametrize("name", ["consume", "doctor"])
+@pytest.mark.parametrize("name", ["health", "doctor"])
 def test_a_wrong_file_is_code_2(name: str, tmp_path: Path) -> None:
     """The faults of the file, one a line, then the next step; no traceback."""
     path = tmp_path / "x.properties"

@@ -9,6 +9,7 @@ import pytest
 
 from archive import errors
 from archive.properties_file import KCL_VARIABLES
+from consumer.daemon.watching.command import UNHEALTHY
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES
 from consumer.settings.settings import OUR_PROPERTIES, environment_name
 from docsite.events_page import NORMAL_LIFE, alarms, events_page, meaning
@@ -19,7 +20,7 @@ from docsite.settings_page import commented, kind
 CHECKOUT: Final = Path(__file__).resolve().parents[3]
 OPERATIONS: Final = (CHECKOUT / "docs" / "operations.md").read_text()
 _CODE: Final = [path for name in ("archive", "consumer", "compaction") for path in (CHECKOUT / name).glob("**/*.py")]
-_COUNTERS: Final = frozenset({"counter", "gauge", "Counter", "Gauge", "Histogram", "Summary"})
+_COUNTERS: Final = frozenset({"counter", "Gauge", "Histogram", "GaugeMetricFamily", "_family"})
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,10 @@ def test_every_setting_is_there(made: dict[str, str]) -> None:
 
 def test_every_kind_of_value_is_told() -> None:
     """A parser that takes anything is one that says so on purpose."""
-    assert {name for name, parse in OUR_PROPERTIES.items() if kind(parse) == "any text"} == {"dedupeTable"}
+    assert {name for name, parse in OUR_PROPERTIES.items() if kind(parse) == "any text"} == {
+        "dedupeTable",
+        "metricsHost",
+    }
 
 
 def test_a_comment_belongs_to_the_lines_below_it() -> None:
@@ -85,25 +89,31 @@ def test_the_level_of_an_event_is_the_one_that_operations_names() -> None:
 
 
 def test_every_metric_is_there(made: dict[str, str]) -> None:
-    """Found by the calls that make them."""
-    tree = ast.parse((CHECKOUT / "consumer" / "daemon" / "metrics.py").read_text())
+    """Found by the calls that make them, and by the chapter on watching."""
+    tree = ast.parse((CHECKOUT / "consumer" / "daemon" / "watching" / "metrics.py").read_text())
     names = {
         node.args[0].value.removeprefix("minutebook_")
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and getattr(node.func, "id", "") in _COUNTERS
         and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
     }
+    watching = OPERATIONS.partition("\n## Watching\n")[2].partition("\n## ")[0]
+    told = re.findall(r"^\| `(minutebook_\w+|[A-Z]\w+)` \|", watching, re.MULTILINE)
+    page = made["reference/metrics.md"]
 
     assert len(names) > 10
-    assert [name for name in names if f"| `minutebook_{name}" not in made["reference/metrics.md"]] == []
+    assert len(told) > 30
+    assert [name for name in names if f"| `minutebook_{name}" not in page] == []
+    assert [name for name in told if f"| `{name}` |" not in page] == []
 
 
 def test_every_exit_code_is_there(made: dict[str, str]) -> None:
-    """Those of the errors, and those of the audit; each error with its own."""
+    """Those of the errors, of the audit, and of whoever watches; each error with its own."""
     page = made["reference/exit-codes.md"]
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and not kind.__subclasses__()]
-    codes = {0, 3, 4, *(kind.exit_code for kind in kinds)}
+    codes = {0, 3, 4, UNHEALTHY, *(kind.exit_code for kind in kinds)}
 
     assert sorted(map(int, re.findall(r"^\| (\d) \|", page, re.MULTILINE))) == sorted(codes)
     assert [kind.__name__ for kind in kinds if f"| `{kind.__name__}` |" not in page] == []

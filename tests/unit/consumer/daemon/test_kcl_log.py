@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from consumer.daemon.kcl_log import KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
-from consumer.daemon.metrics import Metrics
 
 _LINES = Path(__file__).parents[3] / "data" / "kcl-log"
 _SHARD = "shardId-000000000000"
@@ -86,18 +85,6 @@ def test_a_line_that_is_cut_off_is_known_by_its_beginning() -> None:
     event = read_kcl_line((_LINES / "aggregate_rest.json").read_bytes()[:1000])
     assert event is not None
     assert (event.skipped, event.sequence_number) == (Skipped.AGGREGATE_REST, "")
-
-
-def test_what_is_skipped_is_counted() -> None:
-    """One counter, by what was skipped."""
-    metrics = Metrics()
-    metrics.count_skipped(KclEvent(Skipped.BATCH, ""))
-    metrics.count_skipped(KclEvent(Skipped.AGGREGATE_REST, ""))
-    metrics.count_skipped(KclEvent(Skipped.AGGREGATE_REST, ""))
-
-    sample = metrics.registry.get_sample_value
-    assert sample("minutebook_kcl_skipped_total", {"skipped": "batch"}) == 1
-    assert sample("minutebook_kcl_skipped_total", {"skipped": "aggregate_rest"}) == 2
 
 
 @pytest.mark.parametrize(

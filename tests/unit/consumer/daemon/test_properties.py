@@ -2,15 +2,17 @@
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import javaproperties
 import pytest
 
+from archive.access import Access
 from archive.errors import SettingsError
 from consumer.archived.application import KclStart
 from consumer.daemon.properties import effective_properties, processor_command, write_effective
-from consumer.settings.settings import LoadedSettings, Settings
+from consumer.settings.settings import LoadedSettings, Settings, load_settings
 
 SETTINGS = Settings(stream_name="s", application_name="a", region="eu-west-1", bucket="archive")
 
@@ -19,6 +21,36 @@ def effective(start: KclStart = KclStart(None), **kcl: str) -> dict[str, str]:  
     """Return the effective properties of a file that says `kcl`."""
     loaded = LoadedSettings(SETTINGS, {"streamName": "s", "applicationName": "a", **kcl}, {"bucket": "archive"})
     return effective_properties(loaded, start, worker_id="w", executable="/bin/minutebook-processor")
+
+
+def test_kcl_asks_kinesis_as_the_streams_role(tmp_path: Path) -> None:
+    """And its tables as this process; the processors read the same file, and take it for one thing said twice."""
+    role = "arn:aws:iam::123456789012:role/reader"
+    ours = {"bucket": "archive", "streamRoleArn": role, "streamRoleExternalId": "id:7"}
+    settings = replace(SETTINGS, access=Access(stream_role_arn=role, stream_role_external_id="id:7"))
+    loaded = LoadedSettings(settings, {"streamName": "s", "applicationName": "app"}, ours)
+    values = effective_properties(loaded, KclStart(None), worker_id="w", executable="/bin/minutebook-processor")
+    assert {name: value for name, value in values.items() if name.startswith("Aws")} == {
+        "AwsCredentialsProvider": f"StsAssumeRoleCredentialsProvider|{role}|minutebook|endpointRegion=eu-west-1"
+        "|externalId=id:7",
+        "AwsCredentialsProviderDynamoDB": "DefaultCredentialsProvider",
+        "AwsCredentialsProviderCloudWatch": "DefaultCredentialsProvider",
+    }
+    path = tmp_path / "effective.properties"
+    write_effective(path, values)
+    assert load_settings(path, {}).access == settings.access
+
+
+def test_another_provider_beside_the_role_is_refused(tmp_path: Path) -> None:
+    """Nobody could tell as whom KCL asks."""
+    path = tmp_path / "mine.properties"
+    path.write_text(
+        "streamName = s\napplicationName = a\nregionName = eu-west-1\nminutebook.bucket = archive\n"
+        "minutebook.streamRoleArn = arn:aws:iam::123456789012:role/reader\n"
+        "AwsCredentialsProvider = DefaultCredentialsProvider\n"
+    )
+    with pytest.raises(SettingsError, match="both say as whom KCL asks Kinesis"):
+        load_settings(path, {})
 
 
 def test_presets() -> None:
@@ -30,11 +62,14 @@ def test_presets() -> None:
         "executableName": "/bin/minutebook-processor",
         "initialPositionInStream": "TRIM_HORIZON",
         "isGracefulLeaseHandoffEnabled": "false",
+        "leaseAssignmentIntervalMillis": "4000",
         "minutebook.bucket": "archive",
         "regionName": "eu-west-1",
         "retrievalMode": "POLLING",
+        "shardSyncIntervalMillis": "1000",
         "shutdownGraceMillis": "25000",
         "streamName": "s",
+        "varianceBalancingFrequency": "15",
         "workerId": "w",
     }
 

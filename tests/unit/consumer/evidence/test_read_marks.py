@@ -194,7 +194,7 @@ def test_a_stream_that_does_not_answer_costs_the_mark_alone(quiet: Tried, attrib
     setattr(quiet.world.stream, attribute, True)
     with capture_logs() as logs:
         wait(quiet, 4300, ticks=20)
-    assert [entry["event"] for entry in logs] == ["read_mark_failed"]
+    assert [entry["event"] for entry in logs if entry["log_level"] != "debug"] == ["read_mark_failed"]
     setattr(quiet.world.stream, attribute, False)
     wait(quiet, 300)
     assert len(marks(quiet.world)) == 1

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from archive.access import Access
 from archive.errors import SettingsError
 from consumer.settings.settings import OUR_PROPERTIES, Settings, environment_name, load_settings, load_with_kcl
 
@@ -56,6 +57,8 @@ def test_every_name_is_taken(loader: Loader) -> None:
         "minutebook.lingerSeconds=0\nminutebook.flushSeconds=20\nminutebook.maxSegmentBytes=1000\n"
         "minutebook.maxSegmentAgeSeconds=600\nminutebook.start=now\nminutebook.storeTimeoutSeconds=60\n"
         "minutebook.adoptCheckpoint=true\nminutebook.logLevel=debug\nminutebook.metricsPort=9464\n"
+        "minutebook.metricsHost=::1\nminutebook.metrics=emf\nminutebook.metricsIntervalSeconds=10\n"
+        "minutebook.maxUncommittedSeconds=30\n"
     )
 
     assert (
@@ -78,6 +81,10 @@ def test_every_name_is_taken(loader: Loader) -> None:
             adopt_checkpoint=True,
             log_level="debug",
             metrics_port=9464,
+            metrics_host="::1",
+            metrics="emf",
+            metrics_interval_seconds=10,
+            max_uncommitted_seconds=30,
         )
         == settings
     )
@@ -88,7 +95,7 @@ def test_every_field_has_a_name() -> None:
     ours = {environment_name(name).removeprefix("MINUTEBOOK_").lower() for name in OUR_PROPERTIES}
     kcl = {"stream_name", "application_name", "region", "kinesis_endpoint", "dynamodb_endpoint"}
 
-    assert set(Settings.__slots__) == ours | kcl
+    assert (set(Settings.__slots__) - {"access"}) | set(Access._fields) == ours | kcl
 
 
 def test_the_environment_wins(loader: Loader) -> None:
@@ -164,6 +171,9 @@ NO_SETTING = "is not a setting of KCL or Minutebook"
         ("minutebook.logLevel=info\nminutebook.logLevel=info", "minutebook.logLevel is given twice: keep one"),
         ("minutebook.maxSegmentAgeSeconds=100\nminutebook.lingerSeconds=50", "must exceed 60 s + minutebook.linger"),
         ("minutebook.maxSegmentAgeSeconds=100\nminutebook.flushSeconds=200", "must exceed minutebook.flushSeconds"),
+        ("minutebook.maxUncommittedSeconds=65", "maxUncommittedSeconds must exceed 65 s, for which a buffer is held"),
+        ("minutebook.flushSeconds=20\nminutebook.maxUncommittedSeconds=20", "must exceed 20 s, for which a buffer"),
+        ("minutebook.metrics=statsd", "minutebook.metrics must be one of emf, not 'statsd'"),
         ("timeoutInSeconds=300", "timeoutInSeconds must exceed minutebook.storeTimeoutSeconds by 60 s"),
         ("minutebook.dedupe=claims", "minutebook.eventId is missing: minutebook.dedupe=claims needs it"),
         (

@@ -24,9 +24,14 @@ class Scene:
         self.clock = ManualClock()
         self.table = MemoryLeaseTable(Lease(SHARD, "TRIM_HORIZON", owner="w1"))
         self.unread: list[int] = []
+        self.held: list[frozenset[str] | None] = []
         self.opened: frozenset[str] = frozenset()
         self.poll = ReaderPoll(
-            ReaderWatch("w1"), self.table, self.clock, failover_seconds=10, on_unread=self.unread.append
+            ReaderWatch("w1"),
+            self.table,
+            self.clock,
+            failover_seconds=10,
+            on_look=self._take,
         )
         self.logs: list[Any] = []
         if initialised:
@@ -43,6 +48,10 @@ class Scene:
                     self.renew()
         self.logs += logs
 
+    def _take(self, unread: frozenset[str], held: frozenset[str] | None) -> None:
+        self.unread.append(len(unread))
+        self.held.append(held)
+
     def renew(self) -> None:
         """Renew the lease."""
         self.table.seed(Lease(SHARD, "TRIM_HORIZON", int(self.clock.monotonic()), owner="w1"))
@@ -58,6 +67,29 @@ def test_a_shard_without_a_reader_is_named_once_and_dooms_the_daemon() -> None:
     assert scene.poll.doom is not None
     assert scene.poll.doom.event == "shard_without_reader"
     assert scene.unread[-1] == 1
+
+
+def test_a_restart_does_not_hide_that_a_shard_has_no_reader() -> None:
+    """The next daemon has its time; the shard is without a reader until somebody opens it, or takes its lease."""
+    scene = Scene()
+    scene.run(150)
+    scene.poll.before_start()
+    scene.run(30)
+    assert (scene.poll.doom, scene.unread[-1]) == (None, 1)
+    scene.opened = frozenset({SHARD})
+    scene.run(15)
+    assert scene.unread[-1] == 0
+
+
+def test_the_shards_of_this_worker_are_told() -> None:
+    """Not those of others, nor those that have ended; nothing while the daemon makes its tables."""
+    scene = Scene(initialised=False)
+    scene.run(15)
+    scene.poll.read_output(INITIALISED)
+    scene.table.seed(Lease("ended", "SHARD_END", owner="w1"))
+    scene.table.seed(Lease("other", "TRIM_HORIZON", owner="w2"))
+    scene.run(15)
+    assert scene.held == [None, frozenset({SHARD})]
 
 
 def test_a_shard_that_is_read_is_no_matter() -> None:

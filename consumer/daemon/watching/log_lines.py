@@ -1,0 +1,129 @@
+"""One schema for all lines of a task: `timestamp` (ISO 8601, UTC), `level`, `event`, and what belongs to the event.
+
+The supervisor's and the processors' own lines have it. What else passes through the supervisor's hands gets it:
+
+    KCL's, by logback's JsonEncoder ... event `kcl`: the message formatted, the exception as `error` and `stack`
+    anything else that is printed ..... event `printed`: the JVM's own lines, a library's, a traceback
+"""
+
+import datetime as dt
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+KCL: Final = "kcl"
+PRINTED: Final = "printed"
+_NOISE: Final = frozenset({("INFO", "software.amazon.kinesis.coordinator.Scheduler", "{}")})
+"""Every 30 s the shards that are assigned, and that the scheduler sleeps: the other lines of its logger count."""
+_LEVELS: Final = {"TRACE": "debug", "DEBUG": "debug", "WARN": "warning"}
+_NUMBERS: Final = logging.getLevelNamesMapping()
+
+
+class _Frame(msgspec.Struct):
+    className: str = ""  # noqa: N815 - logback's name
+    methodName: str = ""  # noqa: N815 - same
+    fileName: str | None = None  # noqa: N815 - same
+    lineNumber: int = 0  # noqa: N815 - same
+
+
+class _Throwable(msgspec.Struct):
+    className: str = ""  # noqa: N815 - logback's name
+    message: str | None = None
+    stepArray: list[_Frame] = []  # noqa: N815 - logback's name
+    cause: "_Throwable | None" = None
+
+
+class _KclLine(msgspec.Struct):
+    timestamp: int
+    level: str
+    loggerName: str  # noqa: N815 - logback's name
+    message: str = ""
+    threadName: str = ""  # noqa: N815 - same
+    arguments: list[str] = []
+    mdc: dict[str, str] = {}
+    throwable: _Throwable | None = None
+
+
+class _OurLine(msgspec.Struct):
+    timestamp: str
+    level: str
+    event: str
+
+
+_KCL_DECODER: Final = msgspec.json.Decoder(_KclLine)
+_OUR_DECODER: Final = msgspec.json.Decoder(_OurLine)
+
+
+def of_processor(line: bytes, level: str, now_ms: int) -> bytes:
+    """Return a line of the daemon's stderr as the log takes it; nothing where it is below the log's level."""
+    try:
+        ours = _OUR_DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return _printed(line, "warning", now_ms)
+    return line if _rank(ours.level) >= _rank(level) else b""
+
+
+def of_daemon(line: bytes, now_ms: int) -> bytes:
+    """Return a line of the daemon's stdout as the log takes it; nothing for what KCL repeats all the time."""
+    try:
+        kcl = _KCL_DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return _printed(line, "info", now_ms)
+    if (kcl.level, kcl.loggerName, kcl.message) in _NOISE:
+        return b""
+    entry: dict[str, object] = {
+        "timestamp": iso(kcl.timestamp),
+        "level": _LEVELS.get(kcl.level, kcl.level.lower()),
+        "event": KCL,
+        "logger": kcl.loggerName,
+        "message": format_message(kcl.message, kcl.arguments),
+        "thread": kcl.threadName,
+    }
+    if kcl.mdc:
+        entry["mdc"] = kcl.mdc
+    if kcl.throwable is not None:
+        entry["error"] = _said(kcl.throwable)
+        entry["stack"] = "\n".join(_stack(kcl.throwable))
+    return msgspec.json.encode(entry) + b"\n"
+
+
+def format_message(message: str, arguments: list[str]) -> str:
+    """Put the arguments where the braces are, as SLF4J does; what is too many or too few stays as it is."""
+    parts = message.split("{}")
+    pairs = zip(parts[1:], arguments, strict=False)
+    filled = parts[0] + "".join(argument + part for part, argument in pairs)
+    return "{}".join([filled, *parts[1 + len(arguments) :]])
+
+
+def iso(ms: int) -> str:
+    """Return epoch milliseconds as the log says them."""
+    text = dt.datetime.fromtimestamp(ms / 1000, dt.UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def _rank(level: str) -> int:
+    return _NUMBERS.get(level.upper(), logging.ERROR)
+
+
+def _printed(line: bytes, level: str, now_ms: int) -> bytes:
+    text = line.decode(errors="replace").rstrip("\r\n")
+    if not text:
+        return b""
+    entry = {"timestamp": iso(now_ms), "level": level, "event": PRINTED, "message": text}
+    return msgspec.json.encode(entry) + b"\n"
+
+
+def _said(throwable: _Throwable) -> str:
+    return f"{throwable.className}: {throwable.message}" if throwable.message else throwable.className
+
+
+def _stack(throwable: _Throwable) -> Iterator[str]:
+    yield _said(throwable)
+    for frame in throwable.stepArray:
+        yield f"\tat {frame.className}.{frame.methodName}({frame.fileName or '?'}:{frame.lineNumber})"
+    if throwable.cause is not None:
+        first, *rest = _stack(throwable.cause)
+        yield f"Caused by: {first}"
+        yield from rest

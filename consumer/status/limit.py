@@ -1,0 +1,46 @@
+"""How far behind a shard may be before a script is told: `--max-behind`. Pure."""
+
+import re
+from typing import Final, NamedTuple
+
+from archive.errors import SettingsError
+from consumer.status.report import StatusReport
+
+BEHIND: Final = 7
+UNKNOWN: Final = 4
+_UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+_SPAN: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)")
+
+
+class Judged(NamedTuple):
+    """The exit code, and the sentence that goes with it."""
+
+    exit_code: int
+    sentence: str
+
+
+def parse_span(text: str) -> float:
+    """Return the seconds of a span such as 5m, 300s, 1.5h or 90.
+
+    Raises:
+        SettingsError: it is none.
+    """
+    found = _SPAN.fullmatch(text)
+    if found is None:
+        raise SettingsError(f"not a span of time: {text!r}", next_step="write it as --max-behind 5m, 300s or 2h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def judge(report: StatusReport, limit: str) -> Judged:
+    """Return 7 when a shard is farther behind than the limit, else 4 when it is not known of one, else 0.
+
+    Where nothing is known at all, that is not known either.
+    """
+    seconds = parse_span(limit)
+    late = [shard.shard for shard in report.shards if (shard.behind_seconds or 0) > seconds]
+    if late:
+        return Judged(BEHIND, f"more than {limit} behind: {', '.join(late)}")
+    unknown = [shard.shard for shard in report.shards if shard.behind_seconds is None]
+    if unknown or not report.shards:
+        return Judged(UNKNOWN, f"not known how far behind: {', '.join(unknown) or 'no shard was found'}")
+    return Judged(0, f"no shard is more than {limit} behind")

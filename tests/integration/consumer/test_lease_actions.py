@@ -1,0 +1,46 @@
+"""KCL's DynamoDB actions as doctor tries them, before a real server that refuses one of them."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from archive.aws import make_dynamodb_client
+from archive.clock import new_id
+from consumer.preflight.check import Outcome
+from consumer.preflight.lease_actions import check_actions
+from tests.fakes.denying_dynamodb import deny
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from demo.embedded import EmbeddedAws
+
+TABLES = {"app": "leaseKey", "app-CoordinatorState": "key", "app-WorkerMetricStats": "wid"}
+
+
+@pytest.mark.parametrize("exist", [False, True])
+@pytest.mark.parametrize(
+    "action", ["DescribeTable", "GetItem", "PutItem", "UpdateItem", "DeleteItem", "Scan", "Query"]
+)
+def test_a_dynamodb_action_that_is_missing(
+    embedded_aws: "EmbeddedAws", dynamodb_client: "DynamoDBClient", action: str, *, exist: bool
+) -> None:
+    """Each is tried on its own, changes nothing, and is named, whether KCL's tables are there or not."""
+    tables = {f"{name}-{new_id()[:8]}": key for name, key in TABLES.items()}
+    if exist:
+        for name, key in tables.items():
+            dynamodb_client.create_table(
+                TableName=name,
+                AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
+                KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
+                BillingMode="PAY_PER_REQUEST",
+            )
+    with deny(embedded_aws.dynamodb_endpoint, action) as endpoint:
+        (check,) = check_actions(make_dynamodb_client("us-east-1", endpoint), tables, "nobody")
+
+    assert (check.outcome, check.exit_code) == (Outcome.FAIL, 2)
+    assert f"{action} on app-" in check.sentence
+    assert f"dynamodb:{action}" in check.next_step
+    allowed = check_actions(make_dynamodb_client("us-east-1", embedded_aws.dynamodb_endpoint), tables, "nobody")
+    assert [check.outcome for check in allowed] == [Outcome.OK] + [Outcome.UNKNOWN] * (not exist)
+    assert not exist or all(dynamodb_client.scan(TableName=name)["Count"] == 0 for name in tables)

@@ -1,0 +1,247 @@
+"""Every request of every command, as it leaves this process, against the command's policy in `deploy/iam`.
+
+Nothing may be missing, and nothing be there that no command asks for. What KCL asks for beside the processors is in
+`tests/data/kcl-requests.json`, which the end-to-end ring compares with a real daemon.
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from archive.aws import make_kinesis_client, make_s3_client
+from archive.clock import Clock, SystemClock, new_id, new_random
+from archive.format.day import Day, day_of_ms
+from archive.format.minute import MINUTE_MS, minute_of, minute_path
+from archive.format.record import Record
+from archive.retry import Backoff
+from archive.store.places import StorePrefix, open_storage
+from archive.store.s3 import S3Store
+from compaction.audit.audit import audit_day
+from compaction.command import _checkpoints, _stream, audit
+from compaction.job.context import AuditOptions, JobContext
+from compaction.job.request import AuditRequest
+from compaction.job.settings import JobSettings, load_job_settings
+from compaction.rewrite import CompactOptions, compact_day
+from compaction.stream.kinesis import StreamReader
+from consumer.daemon.start import settle_start, stream_of
+from consumer.dedupe.table import Claim, DynamoDedupeTable, make_claims_client
+from consumer.expire.command import expire
+from consumer.preflight.doctor import doctor
+from consumer.preflight.preflight import preflight, settled
+from consumer.processor.processor import ShardProcessor
+from consumer.restore.command import restore
+from consumer.settings.settings import load_with_kcl
+from consumer.status.command import status
+from demo.embedded import REGION, EmbeddedAws
+from tests.corpus.auditing import answer_later, job_context
+from tests.corpus.model import PREFIX
+from tests.fakes.archive_scene import ArchiveScene
+from tests.fakes.clock import ManualClock
+from tests.fakes.daemon_double import DaemonDouble, Lease
+from tests.fakes.published_day import published_objects
+from tests.fakes.shard import FakeShard
+from tests.fakes.stream import DAY_MS
+from tests.integration.asking import SHARD, TODAY, Home, check
+from tests.witness.policies import (
+    Names,
+    Request,
+    bucket_policy,
+    command_names,
+    is_allowed,
+    kcl_requests,
+)
+from tests.witness.requests import hearing
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_kinesis import KinesisClient
+
+_CLOCK: Final = SystemClock()
+
+
+@pytest.fixture
+def home(
+    embedded_aws: EmbeddedAws, kinesis_client: "KinesisClient", bucket: str, tmp_path: Path, s3_store: S3Store
+) -> Home:
+    """Return an application whose stream is there."""
+    kinesis_client.create_stream(StreamName=bucket, ShardCount=1)
+    kinesis_client.get_waiter("stream_exists").wait(StreamName=bucket, WaiterConfig={"Delay": 1})
+    return Home(embedded_aws, tmp_path, bucket, s3_store)
+
+
+def test_consume(home: Home) -> None:
+    """The pre-flight, the start, and a processor's life; what KCL asks for is recorded."""
+    with hearing(home.names) as heard:
+        loaded = load_with_kcl(home.file, {})
+        checks = preflight(loaded, os.environ, whole=False, clock=_CLOCK, rng=new_random(), new_id=new_id)
+        assert {each.exit_code for each in checks} == {0}
+        settle_start(loaded.settings, stream_of(loaded.settings, _CLOCK), _CLOCK)
+        assert settled(loaded, _CLOCK, new_random(), new_id).exit_code == 0
+        shard, settings = FakeShard(), loaded.settings
+        shard.put(b"x", _CLOCK.now_ms() - 5 * MINUTE_MS)
+        store = S3Store(make_s3_client(REGION, settings.s3_endpoint), settings.bucket)
+        rng = new_random()
+        processor = ShardProcessor(settings, store, stream_of(settings, _CLOCK), _CLOCK, rng, new_id)
+        daemon = DaemonDouble(Lease(shard), processor)
+        daemon.start()
+        daemon.deliver()
+        daemon.request_shutdown()
+    check("consume", heard, beside=kcl_requests(home.names))
+
+
+def test_dedupe(home: Home) -> None:
+    """The table of the claims: made, given its time to live, written and read."""
+    with hearing(home.names) as heard:
+        table = DynamoDedupeTable(
+            make_claims_client(REGION, home.aws.dynamodb_endpoint), f"{home.names.application}-dedupe"
+        )
+        while not table.ensure():
+            _CLOCK.sleep(0.05)
+        table.claim(Claim("event", "me", "digest"), expires=1, now=0)
+        table.read_tail(f"{home.bucket}/{SHARD}")
+    check("dedupe", heard)
+
+
+def test_doctor(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    """On an archive with a segment, at which it looks for replicas."""
+    home.begin().segment(SHARD, (TODAY - 1) * 1440)
+    with hearing(home.names) as heard:
+        assert doctor(home.file, os.environ, as_json=True) == 0, capsys.readouterr().out
+    check("doctor", heard)
+
+
+def test_status(home: Home) -> None:
+    """Of a shard with a record behind the archive's end."""
+    home.begin().segment(SHARD, (TODAY - 1) * 1440)
+    with hearing(home.names) as heard:
+        assert status(home.file, {}, as_json=True, every_seconds=None, days=7, hours=2) == 0
+    check("status", heard)
+
+
+def test_restore(home: Home, dynamodb_client: "DynamoDBClient") -> None:
+    """Without any table; then with a leader's lock that is left in a table of its own."""
+    home.begin().segment(SHARD, (TODAY - 1) * 1440)
+    coordinator = f"{home.names.application}-CoordinatorState"
+    with hearing(home.names) as heard:
+        assert restore(home.file, {}, dry_run=False, shard_ids=[], as_of=None) == 0
+        dynamodb_client.create_table(
+            TableName=coordinator,
+            AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        lock = {"key": {"S": "Leader"}, "ownerName": {"S": "w"}, "recordVersionNumber": {"S": "v"}}
+        dynamodb_client.put_item(TableName=coordinator, Item=lock)
+        assert restore(home.file, {}, dry_run=False, shard_ids=[], as_of=None) == 0
+    check("restore", heard)
+
+
+def test_audit(home: Home) -> None:
+    """Names and metadata by the command; lines are read with GETs of the same keys."""
+    home.begin().segment(SHARD, (TODAY - 2) * 1440)
+    day = str(Day(TODAY - 2))
+    with hearing(home.names) as heard:
+        audit(AuditRequest(file=home.file, date=day, level="inventory"), {})
+    check("audit", heard)
+
+
+def test_audit_against_the_stream(home: Home, kinesis_client: "KinesisClient") -> None:
+    """Level stream reads Kinesis, two minutes later by the service's time, and writes down what it proved."""
+    kinesis_client.put_record(StreamName=home.bucket, Data=b"x", PartitionKey="p")
+    found = kinesis_client.get_shard_iterator(StreamName=home.bucket, ShardId=SHARD, ShardIteratorType="TRIM_HORIZON")
+    [row] = kinesis_client.get_records(ShardIterator=found["ShardIterator"])["Records"]
+    arrival_ms = round(row["ApproximateArrivalTimestamp"].timestamp() * 1000)
+    record = Record(row["SequenceNumber"], 0, row["PartitionKey"], arrival_ms, row["Data"])
+    minute, settings = minute_of(arrival_ms), load_job_settings(home.file, {})
+    scene = ArchiveScene(home.store)
+    scene.settle(stream_of(load_with_kcl(home.file, {}).settings, _CLOCK).describe())
+    scene.segment(SHARD, minute, [record])
+    scene.begin(SHARD, first=str(record.position))
+    with hearing(home.names) as heard:
+        client = make_kinesis_client(REGION, home.aws.kinesis_endpoint)
+        answer_later(client)
+        reader = StreamReader(client, home.bucket, _CLOCK, new_random())
+        context = _context(home, settings, _CLOCK)._replace(stream=lambda: reader, shards=reader.listed)
+        options = AuditOptions(level="stream", so_far_ms=(minute + 1) * MINUTE_MS)
+        assert audit_day(context, day_of_ms(arrival_ms), options).audit.verdict == "clean"
+    check("audit-stream", heard)
+
+
+def test_compact(home: Home) -> None:
+    """A day is published, replaced and swept; a large file goes in pieces, and one is given up."""
+    day = Day(TODAY - 2)
+    scene = home.begin()
+    scene.segment(SHARD, day.first_minute)
+    with hearing(home.names) as heard:
+        for number, days in enumerate((0, 10, 20)):
+            _compact(home, day, ManualClock(_CLOCK.now_ms() + days * DAY_MS))
+            if number == 0:
+                scene.segment(SHARD, day.first_minute + 1)
+        storage = open_storage(home.address)
+        for number, finish in enumerate(("close", "abort")):
+            key = f"{PREFIX}_parquet/dt={day}/_gen-1/part-{number}.parquet"
+            sink = storage.open_write(key, "x/y", lambda: Backoff(_CLOCK, new_random(), budget_seconds=10))
+            sink.write(bytes(6 << 20))
+            getattr(sink, finish)()
+    check("compact", heard)
+
+
+def _compact(home: Home, day: Day, clock: Clock) -> None:
+    """Do what the command does, with its tasks in this process."""
+    settings = load_job_settings(home.file, {})
+    context = _context(home, settings, clock)
+    out = StorePrefix(home.address, f"{PREFIX}_parquet/")
+    options = AuditOptions(stream=settings.stream_name, application=settings.application_name, published=out)
+    compact_day(context, context.open(out.address), day, CompactOptions(options, out, accept_defects=True))
+
+
+def _context(home: Home, settings: JobSettings, clock: Clock) -> JobContext:
+    """Return what the commands work on, on real servers, but for Spark."""
+    return job_context(home.address, clock=clock)._replace(
+        owner=settings.owner,
+        checkpoints=lambda: _checkpoints(settings),
+        shards=lambda: _stream(settings, clock, new_random()).listed(),
+    )
+
+
+def test_expire(home: Home) -> None:
+    """A day of 40 days ago that was published beside the archive."""
+    scene, first = home.begin(), (TODAY - 40) * 1440
+    for number in range(3):
+        scene.segment(SHARD, first + number)
+    scene.read_on(SHARD, (TODAY - 39) * DAY_MS)
+    raw = [(row.key, row.etag, row.size) for row in home.store.list_objects(f"{PREFIX}{minute_path(first)[:10]}/")]
+    for key, body in published_objects(f"{PREFIX}_parquet/", str(Day(TODAY - 40)), raw, "g1", "clean").items():
+        home.store.put_if_absent(key, body, {}, "x/y")
+    published = f"s3://{home.bucket}/{PREFIX}_parquet/"
+    with hearing(home.names) as heard:
+        assert expire(home.file, {}, older_than="30d", published=published, apply=True, rate=500) == 0
+    assert len(list(home.store.list_objects(f"{PREFIX}2"))) == 1
+    check("expire", heard)
+
+
+def test_every_policy_is_tested() -> None:
+    """By the test of its command."""
+    tests = {"consume", "dedupe", "doctor", "status", "restore", "audit", "audit-stream", "compact", "expire"}
+    assert set(command_names()) == tests
+
+
+@pytest.mark.parametrize("command", ["consume", "status", "compact"])
+@pytest.mark.parametrize("action", ["s3:PutObject", "s3:DeleteObject"])
+def test_the_bucket_protects_the_archive_from_every_role(command: str, action: str) -> None:
+    """Whatever a role's own policy says: no overwriting, and no deleting but by the role of expire."""
+    names = Names()
+    caller = {"aws:PrincipalArn": f"arn:aws:iam::{names.account}:role/{command}"}
+    everything = {"Effect": "Allow", "Action": action, "Resource": "*"}
+    policy = [everything, *bucket_policy(names)]
+    segment = f"arn:aws:s3:::{names.bucket}/{names.prefix}2026/11/21/10/16/{SHARD}/1-0.jsonl.gz"
+
+    assert not is_allowed(policy, Request(action, segment, caller))
+    by_match = Request(action, segment, {**caller, "s3:if-match": "etag"})
+    assert not is_allowed(policy, by_match)
+    assert is_allowed(policy, by_match._replace(resource=f"arn:aws:s3:::{names.bucket}/{names.prefix}_parquet/x"))
+    assert is_allowed(policy, Request("s3:PutObject", segment, {**caller, "s3:if-none-match": "*"})) == (
+        action == "s3:PutObject"
+    )

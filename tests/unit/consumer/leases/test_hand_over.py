@@ -1,0 +1,154 @@
+"""A worker that has stopped gives its leases to those who live, and never fails over it."""
+
+import pytest
+from structlog.testing import capture_logs
+
+from archive.errors import TableRefused, TableUnavailable
+from archive.format.position import Position
+from consumer.leases.hand_over import LONGEST_SECONDS, Leaving
+from consumer.leases.heirs import HandOver, living, plan_hand_over
+from consumer.leases.rows import Lease
+from tests.fakes.clock import ManualClock
+from tests.fakes.lease_table import MemoryLeaseTable
+
+
+def _lease(number: int, owner: str | None = "w1") -> Lease:
+    return Lease(f"shardId-{number:012d}", Position(100 + number), 7, owner)
+
+
+def _leaving(table: MemoryLeaseTable, clock: ManualClock) -> Leaving:
+    return Leaving(table, "w1", clock)
+
+
+def _owners(table: MemoryLeaseTable) -> dict[str, str | None]:
+    rows = table.read()
+    assert rows is not None
+    return {shard[-1]: lease.owner for shard, lease in rows.leases.items()}
+
+
+@pytest.mark.parametrize(("age", "is_living"), [(0, True), (60, True), (61, False)])
+def test_a_worker_lives_whose_last_report_is_at_most_the_second_last_due(age: int, is_living: bool) -> None:  # noqa: FBT001 - cases
+    """As KCL's leader has it; we do not count."""
+    assert living({"w1": 1000, "w2": 1000 - age}, "w1", 1000) == (["w2"] if is_living else [])
+
+
+def test_leases_go_to_whoever_has_the_fewest() -> None:
+    """Each one counts at once."""
+    leases = {lease.shard_id: lease for lease in (_lease(0), _lease(1), _lease(2), _lease(3, "w2"), _lease(4, "w2"))}
+    plan = plan_hand_over(leases, "w1", ["w2", "w3"])
+    assert [each.heir for each in plan] == ["w3", "w3", "w2"]
+
+
+def test_nobody_gets_more_than_one_may_hold() -> None:
+    """What is left belongs to nobody."""
+    leases = {lease.shard_id: lease for lease in (_lease(0), _lease(1), _lease(2, "w2"))}
+    assert [each.heir for each in plan_hand_over(leases, "w1", ["w2"], most=2)] == ["w2", None]
+
+
+def test_finished_shards_and_other_workers_leases_stay() -> None:
+    """Nobody has to read the one, and the others are read."""
+    leases = [_lease(0)._replace(checkpoint="SHARD_END"), _lease(1, "w2"), _lease(2, None)]
+    assert plan_hand_over({lease.shard_id: lease for lease in leases}, "w1", ["w2"]) == []
+
+
+def test_the_leases_the_report_and_the_lock_are_given_up() -> None:
+    """All that the others would have to wait for."""
+    clock = ManualClock()
+    table = MemoryLeaseTable(_lease(0), _lease(1, "w2"))
+    table.reported = {"w1": clock.now_ms() // 1000, "w2": clock.now_ms() // 1000}
+    table.leader_owner = "w1"
+    with capture_logs() as logs:
+        _leaving(table, clock).finish()
+    assert _owners(table) == {"0": "w2", "1": "w2"}
+    assert (table.reported.keys(), table.leader_owner) == ({"w2"}, None)
+    assert [log["event"] for log in logs] == ["leases_released", "leader_lock_released"]
+    assert logs[0]["heirs"] == {"shardId-000000000000": "w2"}
+
+
+def test_the_report_is_withdrawn_when_the_stop_begins() -> None:
+    """Workers that are stopped together do not name each other."""
+    table = MemoryLeaseTable(_lease(0))
+    table.reported = {"w1": 1}
+    leaving = _leaving(table, ManualClock())
+    leaving.begin()
+    leaving.finish()
+    assert table.reported == {}
+
+
+def test_without_another_worker_nobody_owns_the_lease() -> None:
+    """The next leader gives it away in its first run, instead of waiting until it has expired."""
+    table = MemoryLeaseTable(_lease(0))
+    _leaving(table, ManualClock()).finish()
+    assert _owners(table) == {"0": None}
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        _lease(0, "w2")._replace(counter=8),
+        _lease(0)._replace(counter=8),
+        _lease(0, "w2"),
+        _lease(0)._replace(checkpoint=Position(200)),
+    ],
+)
+def test_a_lease_that_moves_meanwhile_is_left_alone(theirs: Lease) -> None:
+    """The leader gave it away, or a daemon of the same name renewed it, or checkpointed."""
+    table = MemoryLeaseTable(_lease(0))
+    table.before_put = lambda _: table.seed(theirs)
+    with capture_logs() as logs:
+        _leaving(table, ManualClock()).finish()
+    rows = table.read()
+    assert rows is not None
+    assert rows.leases[theirs.shard_id] == theirs
+    assert [(log["event"], log["kept"]) for log in logs] == [("leases_released", 1)]
+
+
+@pytest.mark.parametrize("error", [TableUnavailable("the answer was lost"), TableRefused("not allowed")])
+def test_a_hand_over_without_an_answer_is_left_and_told(error: TableUnavailable | TableRefused) -> None:
+    """It is not asked again, nor is anything after it: the leases expire."""
+    table = MemoryLeaseTable(_lease(0), _lease(1))
+    asked: list[str] = []
+
+    def fail(shard: str) -> None:
+        asked.append(shard)
+        raise error
+
+    table.before_put = fail
+    with capture_logs() as logs:
+        _leaving(table, ManualClock()).finish()
+    assert asked == ["shardId-000000000000"]
+    assert [log["event"] for log in logs] == ["leases_kept", "leases_released"]
+    assert logs[0]["next_step"]
+
+
+def test_an_unreachable_table_is_told_once() -> None:
+    """And raises nothing, neither at the beginning nor at the end."""
+    table = MemoryLeaseTable(_lease(0))
+    table.unavailable = True
+    leaving = _leaving(table, ManualClock())
+    leaving.begin()
+    with capture_logs() as logs:
+        leaving.finish()
+    assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["leases_kept", "leader_lock_kept"]
+
+
+def test_whoever_stops_us_does_not_wait_for_long() -> None:
+    """A table that answers slowly keeps what is left."""
+    clock = ManualClock()
+    table = MemoryLeaseTable(*(_lease(number) for number in range(5)))
+    table.before_put = lambda _: clock.sleep(LONGEST_SECONDS / 2)
+    _leaving(table, clock).finish()
+    assert list(_owners(table).values()).count(None) == 2
+
+
+def test_no_table_is_nothing_to_leave() -> None:
+    """The daemon ended before it had made one."""
+    with capture_logs() as logs:
+        _leaving(MemoryLeaseTable(), ManualClock()).finish()
+    assert logs == []
+
+
+def test_a_hand_over_names_the_lease_as_it_was_seen() -> None:
+    """Its counter and its checkpoint are the condition."""
+    (each,) = plan_hand_over({"s": _lease(0)}, "w1", [])
+    assert each == HandOver(_lease(0), None)

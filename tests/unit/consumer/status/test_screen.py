@@ -1,0 +1,113 @@
+"""How `status` looks where most terminals end: at 80 columns, with everything on it that a shard can have."""
+
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from archive.errors import SettingsError
+from consumer.status.coverage import Coverage
+from consumer.status.limit import judge, parse_span
+from consumer.status.report import ShardStatus, StatusReport
+from consumer.status.screen import render
+
+_POSITION = "49680458451850689392835739103872079364584924912174497810:0"
+_OWNER = "1f0c2b3a4d5e6f708192a3b4c5d6e7f8"
+_GAP = f"missing after {_POSITION}"
+_NOTE = "the checkpoint lies beyond the archive: objects were deleted, or the prefix is another; see restore"
+
+
+def _shard(number: int, **changes: Any) -> ShardStatus:  # noqa: ANN401 - any field
+    values: dict[str, Any] = {
+        "shard": f"shardId-{number:012d}",
+        "state": "open",
+        "parents": [],
+        "children": [],
+        "owner": _OWNER,
+        "lease": "held",
+        "lease_age_seconds": 3.2,
+        "checkpoint": _POSITION,
+        "tail": _POSITION,
+        "tail_minute": "2026-11-21T10:16Z",
+        "behind_seconds": 41.2,
+        "behind_source": "record",
+        "gaps": [],
+        "notes": [],
+    }
+    return ShardStatus(**values | changes)
+
+
+def _report(*shards: ShardStatus) -> StatusReport:
+    proven: dict[str, str | None] = {shards[0].shard: "2026-11-21T10:14:00Z"} if shards else {}
+    since, until = "2026-11-21T08:17:00Z", "2026-11-21T10:14:00Z"
+    return StatusReport(
+        at_ms=0,
+        application="flights-archive",
+        stream="flights",
+        bucket="archive",
+        prefix="raw/",
+        problems=[],
+        coverage=Coverage(since=since, until=until, shards=proven, unproven=[]),
+        shards=list(shards),
+    )
+
+
+def _lines(report: StatusReport, width: int) -> list[str]:
+    console = Console(width=width, record=True, file=None, quiet=False, force_terminal=False)
+    with console.capture() as captured:
+        console.print(render(report))
+    return captured.get().splitlines()
+
+
+def test_a_shard_is_two_lines_of_80_columns() -> None:
+    """One with the times, whole, one with the lease; nothing is folded inside of a word."""
+    lines = _lines(_report(_shard(0), _shard(7, state="closed", behind_seconds=0, behind_source="end")), 80)
+    assert all(len(line.rstrip()) <= 80 for line in lines)
+    rows = {line.split()[0]: line for line in lines if line.startswith("shardId-")}
+    assert rows["shardId-000000000000"].split() == [
+        *("shardId-000000000000", "open", "2026-11-21", "10:16", "2026-11-21", "10:14", "41.2", "s")
+    ]
+    assert rows["shardId-000000000007"].endswith("at its end")
+    assert any(f"lease held by {_OWNER} (renewed within 3.2 s)" in line for line in lines)
+
+
+def test_remarks_are_whole_at_80_columns() -> None:
+    """A position is one word: it can be copied."""
+    lines = _lines(_report(_shard(0, gaps=[_GAP], notes=[_NOTE])), 80)
+    assert all(len(line.rstrip()) <= 80 for line in lines)
+    assert any(_POSITION in line for line in lines)
+    assert _NOTE in " ".join(line.strip() for line in lines)
+
+
+def test_a_wide_terminal_has_a_table() -> None:
+    """With the same words."""
+    lines = _lines(_report(_shard(0)), 160)
+    assert any(line.split()[:3] == ["shard", "state", "lease"] for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("5m", 300), ("300s", 300), ("300", 300), ("1.5h", 5400), ("1d", 86_400), ("0", 0)]
+)
+def test_a_span_of_time(text: str, seconds: float) -> None:
+    """As people write it."""
+    assert parse_span(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "5 m", "-5m", "5w", "five", "1e3"])
+def test_what_is_no_span(text: str) -> None:
+    """Is refused before anybody is asked."""
+    with pytest.raises(SettingsError, match="not a span of time"):
+        parse_span(text)
+
+
+def test_a_shard_beyond_the_limit_is_7() -> None:
+    """Whatever is not known of others; the shards are named."""
+    late, unknown = _shard(1, behind_seconds=301), _shard(2, behind_seconds=None)
+    assert judge(_report(_shard(0), late, unknown), "5m") == (7, "more than 5m behind: shardId-000000000001")
+    assert judge(_report(_shard(0, behind_seconds=300)), "5m").exit_code == 0
+
+
+def test_what_is_not_known_is_4() -> None:
+    """A shard whose lag was not told, or no shard at all: nobody may take that for well."""
+    assert judge(_report(_shard(0), _shard(2, behind_seconds=None)), "5m").exit_code == 4
+    assert judge(_report(), "5m").exit_code == 4

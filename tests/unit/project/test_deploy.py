@@ -1,0 +1,198 @@
+"""The template of `deploy/`: its policies are those of the commands, its settings are valid.
+
+That it fits the schemas of CloudFormation is asked by `make lint`.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from ruamel.yaml import YAML
+from ruamel.yaml.nodes import Node, ScalarNode, SequenceNode
+
+from compaction.job.settings import load_job_settings
+from consumer.settings.settings import load_with_kcl
+from tests.witness.policies import (
+    BUCKET_POLICY,
+    CHECKOUT,
+    IAM,
+    Names,
+    Statement,
+    bucket_policy,
+    command_names,
+    command_policy,
+)
+
+NAMES: Final = Names(account="111122223333", region="eu-west-1")
+_VALUES: Final = {
+    "AWS::Partition": "aws",
+    "AWS::Region": NAMES.region,
+    "AWS::AccountId": NAMES.account,
+    "StreamName": NAMES.stream,
+    "ApplicationName": NAMES.application,
+    "ArchiveBucket": NAMES.bucket,
+    "Prefix": NAMES.prefix,
+    "ExtraProperties": "minutebook.dedupe = claims\nminutebook.eventId = id",
+    "ExpireRole.Arn": f"arn:aws:iam::{NAMES.account}:role/expire",
+    "NightlyCodeBucket": "code",
+    "NightlyCodePrefix": "minutebook/",
+}
+
+
+def _resolved(loader: Any, suffix: str, node: Node) -> object:  # noqa: ANN401 - ruamel's constructor
+    """Return what a function of CloudFormation stands for, with the values of this test."""
+    if isinstance(node, ScalarNode):
+        text = str(node.value)
+        if suffix == "Sub":
+            return re.sub(r"\$\{([^}]+)\}", lambda found: _VALUES.get(found[1], f"<{found[1]}>"), text)
+        return _VALUES.get(text, f"<{text}>")
+    if isinstance(node, SequenceNode):
+        return {suffix: loader.construct_sequence(node, deep=True)}
+    raise AssertionError(node)
+
+
+@pytest.fixture(scope="module")
+def template() -> dict[str, Any]:
+    """Read the template, its functions resolved."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.constructor.add_multi_constructor("!", _resolved)
+    loaded: dict[str, Any] = yaml.load(CHECKOUT / "deploy" / "cloudformation" / "minutebook.yaml")
+    return loaded
+
+
+def _same(found: list[Statement], wanted: list[Statement]) -> bool:
+    return [_plain(each) for each in found] == [_plain(each) for each in wanted]
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Write a list of one text as IAM also takes it."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return value[0] if len(value) == 1 else [_plain(each) for each in value]
+    return value
+
+
+@pytest.mark.parametrize("command", command_names())
+def test_a_policy_is_that_of_its_command(template: dict[str, Any], command: str) -> None:
+    """Statement by statement."""
+    name = "".join(part.title() for part in command.split("-")) + "Policy"
+    document = template["Resources"][name]["Properties"]["PolicyDocument"]
+    assert _same(document["Statement"], command_policy(command, NAMES))
+
+
+def test_no_role_has_other_policies(template: dict[str, Any]) -> None:
+    """Beside who runs Spark, starts it, or fetches the image."""
+    roles = {name: each for name, each in template["Resources"].items() if each["Type"] == "AWS::IAM::Role"}
+    given = {
+        name: sorted(text for text in _texts(role["Properties"].get("ManagedPolicyArns", [])) if "Policy>" in text)
+        for name, role in roles.items()
+    }
+    assert given == {
+        "WorkerRole": ["<ConsumePolicy>", "<DedupePolicy>"],
+        "OperatorRole": ["<DoctorPolicy>", "<RestorePolicy>", "<StatusPolicy>"],
+        "ExpireRole": ["<ExpirePolicy>"],
+        "NightlyRole": ["<AuditStreamPolicy>", "<CompactPolicy>"],
+        "ExecutionRole": [],
+        "SchedulerRole": [],
+    }
+    assert {name for name, role in roles.items() if "Policies" in role["Properties"]} == {
+        "NightlyRole",
+        "SchedulerRole",
+    }
+
+
+def test_the_bucket_is_protected_by_the_policy_of_the_pages(template: dict[str, Any]) -> None:
+    """And by one statement more: no request without TLS."""
+    statements = template["Resources"]["ArchiveBucketPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    assert _same(statements[:-1], bucket_policy(NAMES))
+    assert statements[-1]["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_nothing_current_expires(template: dict[str, Any]) -> None:
+    """A rule that deletes raw objects re-opens their slots."""
+    rules = template["Resources"]["ArchiveBucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert {name for rule in rules for name in rule} == {
+        "Id",
+        "Status",
+        "NoncurrentVersionExpiration",
+        "ExpiredObjectDeleteMarker",
+        "AbortIncompleteMultipartUpload",
+    }
+
+
+def test_consume_accepts_the_settings_of_the_task(template: dict[str, Any]) -> None:
+    """With lines that a person added; and the task waits as long as Fargate can."""
+    [container] = template["Resources"]["TaskDefinition"]["Properties"]["ContainerDefinitions"]
+    environment = {row["Name"]: row["Value"] for row in container["Environment"]}
+    loaded = load_with_kcl(None, environment)
+    settings = loaded.settings
+
+    assert (settings.stream_name, settings.bucket, settings.prefix) == (NAMES.stream, NAMES.bucket, NAMES.prefix)
+    assert (settings.dedupe, loaded.kcl["metricsLevel"]) == ("claims", "NONE")
+    assert "workerId" not in loaded.kcl, "two tasks would share one"
+    assert container["StopTimeout"] == 120
+
+
+@pytest.mark.parametrize("name", ["CompactSchedule", "AuditSchedule"])
+def test_the_night_starts_a_command_that_is_there(template: dict[str, Any], name: str) -> None:
+    """With settings from the environment, at a time at which the day can be judged."""
+    properties = template["Resources"][name]["Properties"]
+    job = json.loads(properties["Target"]["Input"])["JobDriver"]["SparkSubmit"]
+    minute, hour = properties["ScheduleExpression"].removeprefix("cron(").split()[:2]
+    words = job["SparkSubmitParameters"].split()
+
+    assert job["EntryPointArguments"][:3] == [name.removesuffix("Schedule").lower(), "--date", "yesterday"]
+    assert int(hour) * 60 + int(minute) >= 20
+    driver = "spark.emr-serverless.driverEnv.MINUTEBOOK_"
+    given = dict(word.removeprefix(driver).split("=", 1) for word in words if word.startswith(driver))
+    settings = load_job_settings(None, {f"MINUTEBOOK_{variable}": value for variable, value in given.items()})
+    assert (settings.stream_name, settings.application_name, settings.region) == (
+        NAMES.stream,
+        NAMES.application,
+        NAMES.region,
+    )
+    assert (settings.bucket, settings.prefix) == (NAMES.bucket, NAMES.prefix)
+
+
+def _row(command: str) -> str:
+    """Return what a command may do, as the page on deploying shows it."""
+    columns: dict[str, list[str]] = {"kinesis": [], "s3": [], "dynamodb": []}
+    for statement in json.loads((IAM / f"{command}.json").read_text())["Statement"]:
+        service = statement["Action"][0].partition(":")[0]
+        actions = ", ".join(action.partition(":")[2] for action in statement["Action"])
+        resources = [statement["Resource"]] if isinstance(statement["Resource"], str) else statement["Resource"]
+        wanted = statement.get("Condition", {}).get("StringLike", {}).get("s3:prefix")
+        names = [wanted] if wanted else [re.split("BUCKET/|table/|:::", each)[-1] for each in resources]
+        where = ", ".join(f"`{name}`" for name in names)
+        how = " with `If-None-Match`" if "Null" in statement.get("Condition", {}) else ""
+        columns[service].append(actions if service == "kinesis" else f"{actions}{how} on {where}")
+    return f"| `{command}` | " + " | ".join("; ".join(texts) or "-" for texts in columns.values()) + " |"
+
+
+@pytest.mark.parametrize("command", command_names())
+def test_the_page_shows_what_a_command_may_do(command: str) -> None:
+    """Row by row."""
+    assert _row(command) in (CHECKOUT / "docs" / "deploy.md").read_text().splitlines()
+
+
+def test_the_page_on_operations_has_the_policies_as_they_are() -> None:
+    """Of the workers, and of the bucket."""
+    blocks = re.findall(r"```json\n(.*?)```", (CHECKOUT / "docs" / "operations.md").read_text(), re.DOTALL)
+    documents = [json.loads(block) for block in blocks]
+
+    assert json.loads((IAM / "consume.json").read_text()) in documents
+    assert json.loads(BUCKET_POLICY.read_text()) in documents
+
+
+def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - YAML
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)

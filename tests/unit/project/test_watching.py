@@ -1,0 +1,99 @@
+"""What a team puts on its screens: each metric that is named somewhere exists, and each that exists is explained."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from consumer.daemon.processor_log import ProcessorEvent
+from consumer.daemon.watching.emf import COUNTED, GAUGES, LATENCY
+from consumer.daemon.watching.watch import Watch
+from consumer.settings.settings import OUR_PROPERTIES
+from tests.fakes.clock import ManualClock
+
+CHECKOUT: Final = Path(__file__).resolve().parents[3]
+GRAFANA: Final = CHECKOUT / "deploy" / "grafana"
+WATCHING: Final = (
+    (CHECKOUT / "docs" / "operations.md").read_text().partition("\n## Watching\n")[2].partition("\n## ")[0]
+)
+_NAME: Final = re.compile(r"\bminutebook_[a-z0-9_]+")
+
+
+def _samples() -> dict[str, set[str]]:
+    """Return the labels of every sample that a task with a shard shows, by its name."""
+    watch = Watch(ManualClock(), with_metrics=True)
+    watch.note(ProcessorEvent(event="shard_opened", shard="s"))
+    assert watch.metrics is not None
+    found: dict[str, set[str]] = {}
+    for family in watch.metrics.registry.collect():
+        for sample in family.samples:
+            if not sample.name.endswith("_created"):
+                found.setdefault(sample.name, set()).update(sample.labels)
+    return found
+
+
+def _expressions() -> list[str]:
+    dashboard = json.loads((GRAFANA / "minutebook.json").read_text())
+    rules = re.findall(r"^ +expr: (.+)$", (GRAFANA / "alarms.yaml").read_text(), re.MULTILINE)
+    return [*(target["expr"] for panel in dashboard["panels"] for target in panel["targets"]), *rules]
+
+
+def test_screens_and_alarms_name_metrics_that_exist() -> None:
+    """A panel of a metric that was renamed is empty, and an alarm on it never rings."""
+    samples = _samples()
+    expressions = _expressions()
+    assert len(expressions) > 25
+    named = {name for expression in expressions for name in _NAME.findall(expression)}
+    assert named - samples.keys() == set()
+    variable = re.search(r"label_values\((\w+)", (GRAFANA / "minutebook.json").read_text())
+    assert variable is not None
+    assert variable[1] in samples
+
+
+def test_screens_and_alarms_group_by_labels_that_exist() -> None:
+    """Of the very metric: `by (shard)` of one without it would be a single line without a name."""
+    samples = _samples()
+    for expression in _expressions():
+        for labels in re.findall(r"by \(([a-z_, ]+)\)", expression):
+            known = set.union(*(samples[name] for name in _NAME.findall(expression)))
+            assert set(labels.split(", ")) <= known, expression
+
+
+def test_every_metric_is_on_the_screen() -> None:
+    """What nobody looks at need not be counted."""
+    shown = {name for expression in _expressions() for name in _NAME.findall(expression)}
+    bare = {re.sub(r"_(bucket|count|sum)$", "", name) for name in shown}
+    assert {re.sub(r"_(bucket|count|sum)$", "", name) for name in _samples()} - bare == set()
+
+
+def test_panels_do_not_overlap() -> None:
+    """Each has its place, of 24 columns."""
+    panels: list[dict[str, Any]] = json.loads((GRAFANA / "minutebook.json").read_text())["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    cells = [
+        (x, y)
+        for place in (panel["gridPos"] for panel in panels)
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(set(cells)) == len(cells)
+    assert max(x for x, _ in cells) < 24
+
+
+def test_the_chapter_on_watching_explains_every_metric() -> None:
+    """Of Prometheus with its labels, of CloudWatch with its unit; and no other."""
+    rows = re.findall(r"^\| `(minutebook_\w+)` \| [^|]+ \| ([^|]*)\|", WATCHING, re.MULTILINE)
+    told = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
+    real: dict[str, set[str]] = {}
+    for name, labels in _samples().items():
+        real.setdefault(re.sub(r"_(bucket|count|sum)$", "", name), set()).update(labels - {"le"})
+    assert told == real
+    emf = dict(re.findall(r"^\| `([A-Z]\w+)` \| (\w+) \|", WATCHING, re.MULTILINE))
+    assert emf == {**GAUGES, **{counted.name: counted.unit for counted in COUNTED}, LATENCY: "Seconds"}
+
+
+def test_the_chapter_on_watching_names_settings_that_exist() -> None:
+    """And all of those that are about it."""
+    named = set(re.findall(r"minutebook\.([a-zA-Z]+)", WATCHING))
+    assert named <= OUR_PROPERTIES.keys()
+    assert named >= {"metricsPort", "metricsHost", "metrics", "metricsIntervalSeconds", "maxUncommittedSeconds"}
