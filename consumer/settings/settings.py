@@ -4,8 +4,6 @@ The file holds KCL's own names and `minutebook.*` (KCL ignores names that it doe
 with it is reported at once.
 """
 
-import difflib
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -13,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from archive.access import ACCESS_PROPERTIES, PLAIN, Access
-from archive.errors import SettingsError
 from archive.properties_file import FILE_VARIABLE, KCL_VARIABLES, SUPERVISED_VARIABLE, TEXT_VARIABLE, read_settings
 from consumer.settings.access import reached_by
+from consumer.settings.contradictions import contradictions
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
 from consumer.settings.values import (
     Parse,
@@ -31,12 +29,12 @@ from consumer.settings.values import (
     whole,
     word,
 )
+from consumer.settings.wording import settings_error, suggestion
 
 _OURS: Final = "minutebook."
 _ENVIRONMENT: Final = "MINUTEBOOK_"
 _GIB: Final = 1 << 30
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):([0-9]+):stream/([a-zA-Z0-9_.-]+)")
-_IDLE_SECONDS: Final = 60
 _NO_OVERRIDES: Final = frozenset({FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIABLE, *KCL_VARIABLES})
 
 
@@ -149,10 +147,10 @@ def load_with_kcl(path: Path | None, environ: Mapping[str, str]) -> LoadedSettin
     values = _parse(texts, errors)
     _take_kcl(kcl, values, environ, errors)
     values["access"] = Access(**{name: values.pop(name) for name in Access._fields if name in values})
-    errors += _missing(values, texts) + _contradictions(values, kcl) + _dedupe(values)
+    errors += _missing(values, texts) + contradictions(values, kcl)
     errors += reached_by(values, kcl, account=_account(kcl))
     if errors:
-        raise _settings_error(source.source, errors)
+        raise settings_error(source.source, errors)
     ours = {name: text for name, (_, text) in texts.items()}
     return LoadedSettings(Settings(**values), kcl, ours, source.path)
 
@@ -176,7 +174,8 @@ def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], 
             continue
         if variable not in known:
             errors.append(
-                f"environment variable {variable} is not a setting" + _suggestion(variable, [*known, *_NO_OVERRIDES])
+                f"environment variable {variable} is not a setting"
+                + suggestion(variable, [*known, *_NO_OVERRIDES], _OURS)
             )
         elif text != text.strip():
             errors.append(f"environment variable {variable} begins or ends in blanks: remove them")
@@ -238,73 +237,14 @@ def _missing(values: Mapping[str, Any], texts: Mapping[str, tuple[str, str]]) ->
     return missing if "bucket" in texts else [*missing, "minutebook.bucket is missing"]
 
 
-def _contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[str]:
-    age = values.get("max_segment_age_seconds", 900)
-    errors = []
-    if age <= _IDLE_SECONDS + values.get("linger_seconds", 5):
-        errors.append("minutebook.maxSegmentAgeSeconds must exceed 60 s + minutebook.lingerSeconds")
-    if age <= (values.get("flush_seconds") or 0):
-        errors.append("minutebook.maxSegmentAgeSeconds must exceed minutebook.flushSeconds")
-    held = min(values.get("flush_seconds") or math.inf, _IDLE_SECONDS + values.get("linger_seconds", 5))
-    if values.get("max_uncommitted_seconds", math.inf) <= held:
-        errors.append(f"minutebook.maxUncommittedSeconds must exceed {held:g} s, for which a buffer is held anyway")
-    silence = kcl.get("timeoutInSeconds", "")
-    if silence.isdecimal() and int(silence) < values.get("store_timeout_seconds", 300) + _IDLE_SECONDS:
-        errors.append(
-            "timeoutInSeconds must exceed minutebook.storeTimeoutSeconds by 60 s: "
-            "the daemon would halt while a processor waits for S3"
-        )
-    return errors
-
-
 def _account(kcl: Mapping[str, str]) -> str:
     """Return the stream's account, where the file names it; else nothing."""
     arn = _ARN.fullmatch(kcl.get("streamArn", ""))
     return arn[2] if arn else ""
 
 
-def _dedupe(values: Mapping[str, Any]) -> list[str]:
-    """Return what the mode of producer deduplication lacks, and what it would not use."""
-    mode = values.get("dedupe")
-    needs = {"claims": {"event_id"}, "watermark": {"producer_sequence"}}.get(mode or "", set())
-    takes = {"claims": {"event_id", "dedupe_table"}}.get(mode or "", set())
-    if mode == "watermark":
-        takes = {"producer_sequence", "producer_key", "producer_ordered", "dedupe_table"}
-    names = {"event_id": "eventId", "producer_sequence": "producerSequence", "producer_key": "producerKey"}
-    names |= {"producer_ordered": "producerOrdered", "dedupe_table": "dedupeTable"}
-    missing = [
-        f"minutebook.{names[name]} is missing: minutebook.dedupe={mode} needs it"
-        for name in sorted(needs)
-        if values.get(name) is None
-    ]
-    idle = [
-        f"minutebook.{names[name]} has no effect "
-        + (f"with minutebook.dedupe={mode}" if mode else "without minutebook.dedupe")
-        for name in sorted(names.keys() - takes)
-        if values.get(name)
-    ]
-    return missing + idle
-
-
 def _unknown(name: str) -> str:
     if "." in name and not name.startswith(_OURS):
         return f"{name} is refused: nested names reach past the checks of this file; use the flat KCL names"
     known = [*(_OURS + ours for ours in OUR_PROPERTIES), *KCL_PROPERTIES]
-    return f"{name} is not a setting of KCL or Minutebook" + _suggestion(name, known)
-
-
-def _suggestion(name: str, known: Mapping[str, object] | list[str]) -> str:
-    by_fold = {candidate.lower(): candidate for candidate in known}
-    by_fold |= {
-        candidate.lower().removeprefix(_OURS): candidate for candidate in known if candidate.startswith(_OURS)
-    }
-    close = difflib.get_close_matches(name.lower(), list(by_fold), n=1, cutoff=0.75)
-    return f": did you mean {by_fold[close[0]]}?" if close else ": remove it"
-
-
-def _settings_error(path: str, errors: list[str]) -> SettingsError:
-    count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
-    return SettingsError(
-        "\n  - ".join([f"{path}: {count} in the settings", *errors]),
-        next_step="correct the lines named; `minutebook init` prints a file that explains every name",
-    )
+    return f"{name} is not a setting of KCL or Minutebook" + suggestion(name, known, _OURS)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from archive.access import PLAIN
 from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, SystemClock, new_id, new_random
 from archive.format.day import Day, day_of_ms
@@ -81,7 +82,7 @@ def test_consume(home: Home) -> None:
         assert settled(loaded, _CLOCK, new_random(), new_id).exit_code == 0
         shard, settings = FakeShard(), loaded.settings
         shard.put(b"x", _CLOCK.now_ms() - 5 * MINUTE_MS)
-        store = S3Store(make_s3_client(REGION, settings.s3_endpoint), settings.bucket)
+        store = S3Store(make_s3_client(REGION, settings.s3_endpoint, PLAIN), settings.bucket)
         rng = new_random()
         processor = ShardProcessor(settings, store, stream_of(settings, _CLOCK), _CLOCK, rng, new_id)
         daemon = DaemonDouble(Lease(shard), processor)
@@ -95,7 +96,7 @@ def test_dedupe(home: Home) -> None:
     """The table of the claims: made, given its time to live, written and read."""
     with hearing(home.names) as heard:
         table = DynamoDedupeTable(
-            make_claims_client(REGION, home.aws.dynamodb_endpoint), f"{home.names.application}-dedupe"
+            make_claims_client(REGION, home.aws.dynamodb_endpoint, PLAIN), f"{home.names.application}-dedupe"
         )
         while not table.ensure():
             _CLOCK.sleep(0.05)
@@ -160,7 +161,7 @@ def test_audit_against_the_stream(home: Home, kinesis_client: "KinesisClient") -
     scene.segment(SHARD, minute, [record])
     scene.begin(SHARD, first=str(record.position))
     with hearing(home.names) as heard:
-        client = make_kinesis_client(REGION, home.aws.kinesis_endpoint)
+        client = make_kinesis_client(REGION, home.aws.kinesis_endpoint, PLAIN)
         answer_later(client)
         reader = StreamReader(client, home.bucket, _CLOCK, new_random())
         context = _context(home, settings, _CLOCK)._replace(stream=lambda: reader, shards=reader.listed)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from archive.access import PLAIN
 from archive.aws import make_dynamodb_client
 from archive.clock import new_id
 from consumer.preflight.check import Outcome
@@ -36,11 +37,13 @@ def test_a_dynamodb_action_that_is_missing(
                 BillingMode="PAY_PER_REQUEST",
             )
     with deny(embedded_aws.dynamodb_endpoint, action) as endpoint:
-        (check,) = check_actions(make_dynamodb_client("us-east-1", endpoint), tables, "nobody")
+        (check,) = check_actions(make_dynamodb_client("us-east-1", endpoint, PLAIN), tables, "nobody")
 
     assert (check.outcome, check.exit_code) == (Outcome.FAIL, 2)
     assert f"{action} on app-" in check.sentence
     assert f"dynamodb:{action}" in check.next_step
-    allowed = check_actions(make_dynamodb_client("us-east-1", embedded_aws.dynamodb_endpoint), tables, "nobody")
+    allowed = check_actions(
+        make_dynamodb_client("us-east-1", embedded_aws.dynamodb_endpoint, PLAIN), tables, "nobody"
+    )
     assert [check.outcome for check in allowed] == [Outcome.OK] + [Outcome.UNKNOWN] * (not exist)
     assert not exist or all(dynamodb_client.scan(TableName=name)["Count"] == 0 for name in tables)

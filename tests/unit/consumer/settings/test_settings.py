@@ -173,6 +173,8 @@ NO_SETTING = "is not a setting of KCL or Minutebook"
         ("minutebook.maxSegmentAgeSeconds=100\nminutebook.flushSeconds=200", "must exceed minutebook.flushSeconds"),
         ("minutebook.maxUncommittedSeconds=65", "maxUncommittedSeconds must exceed 65 s, for which a buffer is held"),
         ("minutebook.flushSeconds=20\nminutebook.maxUncommittedSeconds=20", "must exceed 20 s, for which a buffer"),
+        ("minutebook.metricsHost=0.0.0.0", "minutebook.metricsHost has no effect without minutebook.metricsPort"),
+        ("minutebook.metricsIntervalSeconds=5", "has no effect without minutebook.metrics"),
         ("minutebook.metrics=statsd", "minutebook.metrics must be one of emf, not 'statsd'"),
         ("timeoutInSeconds=300", "timeoutInSeconds must exceed minutebook.storeTimeoutSeconds by 60 s"),
         ("minutebook.dedupe=claims", "minutebook.eventId is missing: minutebook.dedupe=claims needs it"),

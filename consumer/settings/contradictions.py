@@ -1,0 +1,63 @@
+"""Settings that are right by themselves, and not together. Pure."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+_IDLE_SECONDS: Final = 60
+
+
+def contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each. `values` are what is set, by the names in `Settings`; `kcl` KCL's own texts."""
+    age = values.get("max_segment_age_seconds", 900)
+    errors = []
+    if age <= _IDLE_SECONDS + values.get("linger_seconds", 5):
+        errors.append("minutebook.maxSegmentAgeSeconds must exceed 60 s + minutebook.lingerSeconds")
+    if age <= (values.get("flush_seconds") or 0):
+        errors.append("minutebook.maxSegmentAgeSeconds must exceed minutebook.flushSeconds")
+    held = min(values.get("flush_seconds") or math.inf, _IDLE_SECONDS + values.get("linger_seconds", 5))
+    if values.get("max_uncommitted_seconds", math.inf) <= held:
+        errors.append(f"minutebook.maxUncommittedSeconds must exceed {held:g} s, for which a buffer is held anyway")
+    silence = kcl.get("timeoutInSeconds", "")
+    if silence.isdecimal() and int(silence) < values.get("store_timeout_seconds", 300) + _IDLE_SECONDS:
+        errors.append(
+            "timeoutInSeconds must exceed minutebook.storeTimeoutSeconds by 60 s: "
+            "the daemon would halt while a processor waits for S3"
+        )
+    return errors + _dedupe(values) + _watching(values)
+
+
+def _dedupe(values: Mapping[str, Any]) -> list[str]:
+    """Return what the mode of producer deduplication lacks, and what it would not use."""
+    mode = values.get("dedupe")
+    needs = {"claims": {"event_id"}, "watermark": {"producer_sequence"}}.get(mode or "", set())
+    takes = {"claims": {"event_id", "dedupe_table"}}.get(mode or "", set())
+    if mode == "watermark":
+        takes = {"producer_sequence", "producer_key", "producer_ordered", "dedupe_table"}
+    names = {"event_id": "eventId", "producer_sequence": "producerSequence", "producer_key": "producerKey"}
+    names |= {"producer_ordered": "producerOrdered", "dedupe_table": "dedupeTable"}
+    missing = [
+        f"minutebook.{names[name]} is missing: minutebook.dedupe={mode} needs it"
+        for name in sorted(needs)
+        if values.get(name) is None
+    ]
+    idle = [
+        f"minutebook.{names[name]} has no effect "
+        + (f"with minutebook.dedupe={mode}" if mode else "without minutebook.dedupe")
+        for name in sorted(names.keys() - takes)
+        if values.get(name)
+    ]
+    return missing + idle
+
+
+def _watching(values: Mapping[str, Any]) -> list[str]:
+    """Return what is set of outputs that nothing asks for."""
+    pairs = {
+        ("metrics_host", "metricsHost"): ("metrics_port", "metricsPort"),
+        ("metrics_interval_seconds", "metricsIntervalSeconds"): ("metrics", "metrics"),
+    }
+    return [
+        f"minutebook.{idle} has no effect without minutebook.{wanted}"
+        for (name, idle), (needed, wanted) in pairs.items()
+        if name in values and needed not in values
+    ]
