@@ -21,8 +21,9 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; d
 # More than twice what a small machine has of cores: the tests of the real daemon mostly wait.
 WORKERS ?= 5
 
-# Where `make dist` puts what it builds.
+# Where `make dist` and `make docs` put what they build.
 DIST ?= dist
+SITE ?= site
 
 export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -32,7 +33,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
-.PHONY: help setup demo test test-fast e2e chaos hostloss malformed model simulate fuzz sparks catalogs kcl classes lint type format bench dist lock clean
+.PHONY: help setup demo aws test test-fast e2e chaos hostloss malformed model simulate fuzz sparks catalogs kcl classes docs lint type format bench dist lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +43,9 @@ setup: $(READY) ## create .venv with the commands `minutebook` and `minutebook-p
 
 demo: $(READY) ## archive real flights on an embedded AWS, with crashes on the way, and prove nothing is lost
 	@$(BIN)/minutebook demo $(ARGS)
+
+aws: $(READY) ## embedded AWS with an empty stream and bucket until Ctrl-C: the tutorial's (docs/tutorial.md)
+	@$(BIN)/python -m demo.serve .demo/aws
 
 test: $(READY) ## run every test; `make test ARGS="-k name"` runs some
 	@command -v spin >/dev/null || echo "test: without tests/model, because spin is missing (Debian: apt-get install spin)"
@@ -71,6 +75,9 @@ malformed: $(READY) ## send RECORDS=1000 malformed aggregates of SEED=1 among go
 
 fuzz: $(READY) ## throw fresh hostile input at every reader, thirty times as long as the tests do (minutes)
 	@MINUTEBOOK_SEARCH=deep $(BIN)/python -m pytest tests/fuzz --timeout 3600 $(ARGS)
+
+docs: $(READY) ## build the documentation's site into SITE=site: open site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean --site-dir "$(abspath $(SITE))" $(ARGS)
 
 lint: $(READY) ## check style, and the template in deploy/
 	@$(BIN)/ruff check .
@@ -139,7 +146,7 @@ lock: $(UV) ## pin the newest allowed versions in requirements/*.lock
 		--overrides requirements/overrides.txt --output-file requirements/dev.lock
 
 clean: ## remove everything that was downloaded or produced
-	rm -rf .venv .cache .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .cache .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site
 
 $(UV): requirements/tools.lock
 	@test -n "$(PYTHON)" || { echo "Minutebook needs Python 3.11, 3.12 or 3.13 with its venv module" \

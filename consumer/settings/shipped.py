@@ -12,6 +12,7 @@ from archive.errors import SettingsError
 
 _INSTALLED: Final = Path(__file__).resolve().parents[1] / "shipped"
 _CHECKOUT: Final = Path(__file__).resolve().parents[2]
+_PAGES: Final = ("*.md", "how-to/*.md", "explanation/*.md")
 
 
 def logback() -> Path:
@@ -25,9 +26,10 @@ def production_properties() -> str:
 
 
 def page_names() -> list[str]:
-    """Return the names of the documentation's pages."""
+    """Return the names of the documentation's pages: `operations`, `how-to/restore`."""
     folder = _INSTALLED / "docs" if _INSTALLED.is_dir() else _CHECKOUT / "docs"
-    return sorted(path.stem for path in folder.glob("*.md"))
+    found = [path for pattern in _PAGES for path in folder.glob(pattern)]
+    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in found)
 
 
 def page(name: str, section: str | None = None) -> str:

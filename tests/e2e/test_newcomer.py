@@ -1,7 +1,8 @@
 """A newcomer's first hour, outside of any checkout: build, install, init, doctor, consume, status, compact, audit.
 
-The wheel is what `make dist` makes, and everything else comes from the hashed lock, with the very commands of the
-README but for uv in the place of pip: with its cache, which `make setup` has filled, a clean environment with PySpark
+The commands and the settings are those of docs/tutorial.md, but for names, for options that print JSON, and for the
+time up to which the day is judged. The wheel is what `make dist` makes, and everything else comes from the hashed
+lock, by uv in the place of pip: with its cache, which `make setup` has filled, a clean environment with PySpark
 takes seconds. Nothing of the checkout is importable there.
 
 Most of the time is waiting: the consumer is stopped when a record two minutes younger than the first ones is
@@ -14,6 +15,7 @@ Meanwhile it is heard what the daemon asks for: of DynamoDB by a proxy, of Kines
 import json
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,9 +26,10 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.format.minute import MINUTE_MS
-from demo.embedded import REGION
 from demo.nightly import days_so_far
 from demo.readback import compare
+from demo.serve import environment as environment_of
+from demo.serve import for_a_shell
 from tests.e2e.harness import PREFIX, Application
 from tests.e2e.worker import Worker
 from tests.fakes.denying_dynamodb import deny
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 UV: Final = CHECKOUT / ".cache" / "tools" / "bin" / "uv"
+TUTORIAL: Final = (CHECKOUT / "docs" / "tutorial.md").read_text()
 _FRAMES: Final = """
   <appender name="FRAMES" class="ch.qos.logback.core.FileAppender">
     <file>{}</file>
@@ -114,6 +118,26 @@ def _fill_in(text: str, values: Mapping[str, str]) -> str:
     return text
 
 
+def _typed(command: str, *days: str) -> list[str]:
+    """Return what the tutorial lets people type after `minutebook`; `days` stand for the day that it names."""
+    (line, *_) = re.findall(rf"(?m)^minutebook ({command}\b.*)$", TUTORIAL)
+    words = shlex.split(line)
+    if days:
+        at = words.index("--date")
+        assert words[at : at + 4] == ["--date", "today", "--so-far", "$until"]
+        words[at : at + 4] = days
+    return words
+
+
+def _settings(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Let a shell do what the tutorial says with the environment that `make aws` makes, and return what it wrote."""
+    (block,) = (text for text in re.findall(r"```sh\n(.*?)```", TUTORIAL, re.DOTALL) if "cat > my.properties" in text)
+    done = _run(["bash", "-ec", f". ./environment\n{block}"], environment, folder)
+    assert done.returncode == 0, done.stderr
+    lines = (folder / "my.properties").read_text().splitlines()
+    return dict(line.split(" = ", 1) for line in lines)
+
+
 @contextmanager
 def _heard(endpoint: str, file: Path, name: str) -> Iterator[Heard]:
     """Hear what `consume` asks for while the block runs; its file names a proxy meanwhile."""
@@ -145,23 +169,16 @@ def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
         answers[words[0]] = _run([minutebook, *words], environment, folder)
 
     run("init")
+    (folder / "environment").write_text(
+        for_a_shell(environment_of(embedded_aws, Path(home["JAVA_HOME"], "bin", "java")))
+    )
+    names = {"streamName": app.name, "applicationName": app.name, "minutebook.bucket": app.name}
+    values = {**_settings(environment, folder), **names, "minutebook.prefix": PREFIX}
     file = folder / "my.properties"
-    values = {
-        "streamName": app.name,
-        "applicationName": app.name,
-        "regionName": REGION,
-        "kinesisEndpoint": embedded_aws.kinesis_endpoint,
-        "dynamoDBEndpoint": embedded_aws.dynamodb_endpoint,
-        "minutebook.s3Endpoint": embedded_aws.s3_endpoint,
-        "minutebook.bucket": app.name,
-        "minutebook.prefix": PREFIX,
-        "minutebook.flushSeconds": "1",
-        "metricsLevel": "NONE",
-        "disableWorkerMetrics": "true",
-    }
     file.write_text(_fill_in(answers["init"].stdout, values))
-    run("doctor", str(file), "--json")
-    command = [str(minutebook), "consume", str(file), "--state-dir", str(folder / "state")]
+    run(*_typed("doctor"), "--json")
+    places = {name: str(folder / name) for name in ("my.properties", "state")}
+    command = [str(minutebook), *(places.get(word, word) for word in _typed("consume"))]
     with (
         _heard(embedded_aws.dynamodb_endpoint, file, app.name) as asked,
         Worker(command, environment, folder / "consume.log") as consumer,
@@ -170,15 +187,15 @@ def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
         wait_until(lambda: sum(len(each.records) for each in app.segments()) == _FIRST, "all are archived")
         options = days_so_far(app.segments())
         proven_ms = (max(each.metadata.minute for each in app.segments()) + 2) * MINUTE_MS
-        run("status", str(file), "--json")
+        run(*_typed("status"), "--json")
         wait_until(lambda: clock.now_ms() >= proven_ms, "what lies two minutes back is proven by what arrives now")
         mark = consumer.events.mark()
         app.producer.put_numbered(1)
         consumer.events.wait("segment_committed", since=mark)
         consumer.terminate()
         code = consumer.wait()
-    run("compact", str(file), *options, "--out", str(folder / "parquet"))
-    run("audit", str(file), *options, "--level", "inventory", "--json")
+    run(*_typed("compact", *options))
+    run(*_typed("audit", *options), "--level", "inventory", "--json")
     top_level = {path.name for path in packages.iterdir()}
     return Journey(top_level, answers, code, app, environment, folder, asked)
 

@@ -1,14 +1,19 @@
 """The container files, as far as they can be checked without an engine."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
 from ruamel.yaml import YAML
 
+from consumer.daemon.watching.health import Verdict
+from consumer.daemon.watching.server import serve
 from consumer.settings.settings import load_settings
+from demo.embedded import free_ports
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 COMPOSE = CHECKOUT / "docker-compose.yml"
@@ -66,6 +71,74 @@ def test_the_containers_do_not_run_as_root() -> None:
     text = (CHECKOUT / "Dockerfile").read_text()
     assert re.findall(r"^USER (\S+)", text, re.MULTILINE) == ["minutebook"]
     assert re.findall(r"^FROM runtime AS (\S+)", text, re.MULTILINE) == ["nightly", "consumer"]
+
+
+def test_every_service_of_ours_has_a_root_that_is_read_only() -> None:
+    """With /tmp to write to, no capability, and no way to get one."""
+    ours = {name: service for name, service in _compose()["services"].items() if "build" in service}
+    assert set(ours) == {"provision", "consumer", "nightly"}
+    for service in ours.values():
+        assert service["read_only"]
+        assert [mount.partition(":")[0] for mount in service["tmpfs"]] == ["/tmp"]  # noqa: S108 - in the container
+        assert service["cap_drop"] == ["ALL"]
+
+
+def test_nobody_waits_for_a_server_that_is_not_asked_how_it_is() -> None:
+    """Each server has a health check, and whoever needs it waits for that."""
+    services = _compose()["services"]
+    needed = [(name, how) for service in services.values() for name, how in service.get("depends_on", {}).items()]
+    assert {name for name, _ in needed} == {"kinesis", "aws", "provision"}
+    for name, how in needed:
+        ends = name == "provision"
+        assert how == {"condition": "service_completed_successfully" if ends else "service_healthy"}
+        assert ("test" in services[name]["healthcheck"]) != ends
+
+
+def test_the_files_say_which_compose_they_need() -> None:
+    """`configs: content` is an error to earlier ones."""
+    assert "content" in _compose()["configs"]["properties"]
+    for path in (COMPOSE, CHECKOUT / "docs" / "how-to" / "containers.md"):
+        assert "Docker Compose 2.23.1 or later" in " ".join(path.read_text().replace("#", " ").split())
+
+
+def test_all_that_is_imported_is_compiled_into_the_image() -> None:
+    """Ours after the last installation of each image, and Python's own library, which the official image lacks."""
+    stages = dict(
+        re.findall(
+            r"^FROM \S+ AS (\S+)\n(.*?)(?=^FROM |\Z)", (CHECKOUT / "Dockerfile").read_text(), re.MULTILINE | re.DOTALL
+        )
+    )
+    last = {name: re.findall(r"^RUN (.+?)$", text, re.MULTILINE)[-1:] for name, text in stages.items()}
+    ours = "python -m compileall -q --invalidation-mode unchecked-hash /opt/minutebook/lib \\"
+
+    assert last["build-consumer"] == last["build-nightly"] == [ours]
+    assert all("&& minutebook prepare\n" in stages[name] for name in ("build-consumer", "build-nightly"))
+    assert last["base"][0].endswith(" /usr/local/lib/python3.12")
+    assert re.findall(r"COPY --from=(\S+) /opt/minutebook ", stages["nightly"]) == ["build-nightly"]
+    assert re.findall(r"COPY --from=(\S+) /opt/minutebook ", stages["consumer"]) == ["build-consumer"]
+
+
+def test_the_health_check_asks_the_supervisor() -> None:
+    """It passes while the supervisor's server says that all is well, and not when nobody answers."""
+    joined = (CHECKOUT / "Dockerfile").read_text().replace("\\\n", "")
+    found = re.search(r"^HEALTHCHECK .* CMD (\[.+\])$", joined, re.MULTILINE)
+    port = free_ports(1)[0]
+    assert found is not None
+    assert re.search(r"^ENV MINUTEBOOK_METRICS_PORT=\d+$", joined, re.MULTILINE)
+
+    def check() -> int:
+        words = [sys.executable, *json.loads(found[1])[1:]]
+        environment = {"MINUTEBOOK_METRICS_PORT": str(port), "http_proxy": "http://127.0.0.1:1"}
+        return subprocess.run(words, env=environment, capture_output=True, check=False, timeout=60).returncode
+
+    before = check()
+    healthy, registry = True, CollectorRegistry()
+    _, stop = serve("127.0.0.1", port, registry, lambda: Verdict(healthy, "told"))
+    well = check()
+    healthy = False
+    ill = check()
+    stop()
+    assert (before, well, ill, check()) == (1, 0, 1, 1)
 
 
 def test_the_nightly_job_asks_for_a_day_that_exists() -> None:

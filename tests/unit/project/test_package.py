@@ -58,10 +58,14 @@ def test_every_page_comes_with_the_package() -> None:
     """The pages of docs/, their schema, and the two files of properties/ that production needs."""
     included = BUILD["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     pages = {f"docs/{path.name}" for path in (CHECKOUT / "docs").iterdir() if path.is_file()}
+    folders = {"docs/how-to", "docs/explanation"}
+    inside = {f"{folder}/{path.name}" for folder in folders for path in (CHECKOUT / folder).iterdir()}
 
-    assert set(included) == pages | {"properties/logback.xml", "properties/production.properties"}
+    assert set(included) == pages | folders | {"properties/logback.xml", "properties/production.properties"}
     assert all(Path(target).name == Path(source).name for source, target in included.items())
-    assert {f"docs/{name}.md" for name in shipped.page_names()} == {page for page in pages if page.endswith(".md")}
+    assert {f"docs/{name}.md" for name in shipped.page_names()} == inside | {
+        page for page in pages if page.endswith(".md")
+    }
 
 
 def test_messages_name_no_file_that_is_not_installed() -> None:

@@ -1,0 +1,104 @@
+"""The page of the log: each event of the code, with what it means."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from docsite.log_events import LogEvent, log_events
+from docsite.tables import code, table
+
+NORMAL_LIFE: Final[Mapping[str, str]] = {
+    "beside_expired": "objects of `_watermarks/` and `_duplicates/` were deleted whose segments had gone",
+    "checkpoint_adopted": "a shard begins behind another application's checkpoint, as `adoptCheckpoint` allows",
+    "checkpoint_written": "KCL was told how far a shard is archived",
+    "daemon_ended": "the daemon is gone; `asked` says whether it was told to stop",
+    "daemon_restarting": "the daemon is started again, after a pause that grows with each crash in a row",
+    "daemon_started": "KCL's MultiLangDaemon runs",
+    "day_expired": "the raw segments of a day were deleted, and its tombstone stands",
+    "day_published": "readers of the Parquet files now see this generation",
+    "day_refused": "`expire` leaves a day alone, and says why",
+    "first_start": "what the very first start of an application waits for",
+    "health_not_written": "the state folder is full or read-only; `minutebook health` says unhealthy meanwhile",
+    "first_shards_settled": "the shards that the application begins with are stored beside the archive",
+    "leader_lock_kept": "the lock of the own dead daemon could not be given back; it runs out after two minutes",
+    "leader_lock_not_remembered": "the state folder is full or read-only: a restart waits for a dead leader anew",
+    "leader_lock_released": "the lock of the own dead daemon was given back, so that another leads at once",
+    "leases_released": "a worker that stops has given its leases to the others; `kept` are those that it could not",
+    "lease_lost": "another worker has the shard now; what was not committed is dropped, and read again there",
+    "leases_unread": "the lease table could not be read; the watch for shards without a reader asks again",
+    "metrics_not_written": "nobody reads the task's stdout any more; no more metrics go to CloudWatch",
+    "metrics_served": "the server for Prometheus and for health checks answers",
+    "no_event_id": "records without an event id were kept (`minutebook.dedupe=claims`)",
+    "no_producer_sequence": "records without a producer's number were kept (`minutebook.dedupe=watermark`)",
+    "preflight_passed": "everything that the task needs is there",
+    "preflight_warning": "something is unusual, and the task starts nevertheless",
+    "processor_ended": "a processor ended in order",
+    "processor_started": "the daemon started a processor",
+    "progress": "how far a processor is, for the supervisor's metrics; shown at `logLevel=debug` only",
+    "publish_lost": "another run published the day meanwhile; the day is listed again",
+    "published_day_not_trusted": "a published day and its files disagree; it is read and published again",
+    "read_mark_written": "a quiet shard was marked as read up to a time, with nothing new in it",
+    "report_kept": "a worker that stops could not take back what it told KCL of its load; it runs out by itself",
+    "retention_unknown": "the stream's retention could not be asked; the last known one goes on being used",
+    "segment_committed": "a segment is durable in S3",
+    "shard_end_checkpointed": "KCL was told that a shard is archived to its end; its children may start",
+    "shard_end_proven": "the end of a shard was proven and stored",
+    "shard_opened": "a processor knows where its shard goes on",
+    "skip_recorded": "a batch that KCL skipped stands in the archive; its days stay unknown until level `stream`",
+    "start_settled": "where the application begins is stored beside the archive",
+    "start_settled_earlier": "`minutebook.start` differs from what the archive was begun with, and is not used",
+    "stopping": "the task was told to stop; processors commit what they hold",
+    "stored_ranges_found": "records that are delivered again will be recognised by these segments",
+    "supervisor_stopped": "`consume` ends as asked",
+    "table_commit_repeated": "the Iceberg commit did not go through; the table is looked at again",
+    "table_committed": "the published day is in the Iceberg table",
+    "table_left_to_kcl": "the lease table could not be made beforehand; KCL makes it, more slowly",
+    "tail_row_unreadable": "a row of the dedupe table is not ours; the archive is read instead",
+    "watermarks_missing": "a segment holds no watermarks: usual once, when watermark mode is switched on",
+    "watermarks_unproven": "not all that a parent shard had seen was taken over; copies may be kept for a while",
+}
+"""What the events mean that nobody need be alarmed about; the others are explained in docs/operations.md."""
+
+_HEAD: Final = """# Log events
+
+One JSON object per line: `timestamp` (UTC), `level`, `event`, and the keys below. A processor's lines carry its
+`shard`, too, and every warning or error says its `next_step`. KCL's own lines have the event
+`kcl`, and text that somebody else printed has `printed`.
+
+This page is made from the code of this version.
+
+"""
+
+
+def alarms(operations: str) -> dict[str, str]:
+    """Return what docs/operations.md says of each event that is worth an alarm."""
+    rows = re.findall(r"^\| `([a-z_]+)` \| (?:error|warning) \| (.+) \|$", operations, re.MULTILINE)
+    return {name: re.sub(r"\]\((?!\.\./|[a-z]+:)", "](../", text) for name, text in rows}
+
+
+def meaning(event: LogEvent, to_alarm_on: Mapping[str, str]) -> str:
+    """Return what an event means; a link to the runbook where somebody has to act.
+
+    Raises:
+        KeyError: nobody has said it: an event to alarm on belongs into docs/operations.md and docs/runbook.md, any
+            other into `NORMAL_LIFE`.
+    """
+    if event.name in to_alarm_on:
+        return f"{to_alarm_on[event.name]} ([what to do](../runbook.md#{event.name}))"
+    return NORMAL_LIFE[event.name]
+
+
+def events_page(checkout: Path) -> str:
+    """Return the page."""
+    to_alarm_on = alarms((checkout / "docs" / "operations.md").read_text(encoding="utf-8"))
+    rows = [
+        (
+            code(event.name),
+            event.level,
+            meaning(event, to_alarm_on),
+            ", ".join(code(key) for key in sorted(event.keys)),
+        )
+        for event in log_events(checkout)
+    ]
+    return _HEAD + table(["event", "level", "means", "keys"], rows)
