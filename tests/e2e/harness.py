@@ -11,6 +11,7 @@ from archive.clock import new_id
 from archive.format.keys import end_marker_key, start_marker_key
 from archive.format.markers import EndMarker, StartMarker, decode_marker
 from archive.store.s3 import S3Store
+from consumer.daemon.prepared.classes import find_classes
 from consumer.daemon.process import daemon_command
 from consumer.preflight.java import find_jars, find_java
 from demo.embedded import REGION, EmbeddedAws
@@ -99,7 +100,8 @@ class Application:
             file.write(
                 f"executableName = {_BIN / 'minutebook-processor'} {path}\ninitialPositionInStream = TRIM_HORIZON\n"
             )
-        command = daemon_command(find_java(os.environ).program, find_jars(), path, _LOGBACK)
+        java = find_java(os.environ).program
+        command = daemon_command(java, find_classes(java, find_jars()), path, _LOGBACK)
         return Worker(command, self.environment(environment), self._folder / f"{worker_id}.log")
 
     def consume(
