@@ -60,7 +60,7 @@ _NEXT_STEPS: Final = {
 _DENIED_SECONDS: Final = 60
 """A permission that is missing has consequences by then: no shard is open. Else KCL can do without it."""
 _LEAVING_POLL_SECONDS: Final = 0.2
-"""KCL takes four seconds more to end when its processors have."""
+"""KCL takes some seconds more to end when its processors have."""
 
 
 class Supervisor:

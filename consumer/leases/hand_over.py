@@ -8,7 +8,7 @@ asked twice, and nothing is guessed: what was refused, failed or has an unknown 
       ended in order      still ours, as it is seen then, goes to another worker or to nobody; the leader's lock is
                           given back if it is ours
 
-The daemon itself takes four seconds more to end, in which it renews and reads nothing. Safe at any moment: what a row
+The daemon itself takes some seconds more to end, in which it renews and reads nothing. Safe at any moment: what a row
 says of the archive is its checkpoint, which stays; the counter moves, so that whatever a daemon of our name would
 still send fails; and S3 fences every writer (docs/decisions/0022-hand-over.md).
 """
@@ -92,10 +92,11 @@ class Leaving:
                     given[each.lease.shard_id] = each.heir
         except (TableRefused, TableUnavailable) as exc:
             self._log.warning("leases_kept", error=str(exc), next_step=_NEXT_STEP)
+        else:
+            release_own_lock(self._table, self._worker_id)
         if plan:
             seconds = round(self._clock.monotonic() - begun, 2)
             self._log.info("leases_released", heirs=given, kept=len(plan) - len(given), seconds=seconds)
-        release_own_lock(self._table, self._worker_id)
 
     def _withdraw(self) -> None:
         try:

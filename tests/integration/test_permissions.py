@@ -89,7 +89,8 @@ def test_consume(home: Home) -> None:
         daemon.start()
         daemon.deliver()
         daemon.request_shutdown()
-    check("consume", heard, beside=kcl_requests(home.names))
+    beside = [request for seldom in (False, True) for request in kcl_requests(home.names, seldom=seldom)]
+    check("consume", heard, beside=beside)
 
 
 def test_dedupe(home: Home) -> None:

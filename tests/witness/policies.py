@@ -54,9 +54,9 @@ def bucket_policy(names: Names, *, expire_role: str = "expire") -> list[Statemen
     return statements
 
 
-def kcl_requests(names: Names) -> list[Request]:
-    """Return what a daemon was seen to ask for."""
-    rows = json.loads(_filled(KCL_REQUESTS.read_text(), names))["requests"]
+def kcl_requests(names: Names, *, seldom: bool) -> list[Request]:
+    """Return what a daemon was seen to ask for, or what it asks for at times that no test has."""
+    rows = json.loads(_filled(KCL_REQUESTS.read_text(), names))["seldom" if seldom else "requests"]
     return [Request(action, resource) for action, resource in rows]
 
 

@@ -35,7 +35,9 @@ def check_end(ledger: "Ledger", chain: list[Segment]) -> None:
         ledger.world.tally["checked: an end before the start was moved"] += 1
         return
     ended = chain[-1].metadata.last if chain else ledger.adopted
-    ends = sorted(-1 if position is None else ledger.shard.index[position] for position in (said, ended))
+    # What was put before the application began lies before the first record, and nobody asks for it.
+    none = -1 if ledger.start is None else ledger.shard.index[ledger.start.first_position()] - 1
+    ends = sorted(none if position is None else ledger.shard.index[position] for position in (said, ended))
     if ledger.withheld.are_optional(ends[0] + 1, ends[1] + 1):
         ledger.world.happened("beyond the promise: the chain ends at two records")
         return

@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.nodes import Node, ScalarNode, SequenceNode
 
 from compaction.job.settings import load_job_settings
+from consumer.daemon.watching.emf import COUNTED, GAUGES, NAMESPACE
 from consumer.settings.settings import load_with_kcl
 from tests.witness.policies import (
     BUCKET_POLICY,
@@ -133,7 +134,41 @@ def test_consume_accepts_the_settings_of_the_task(template: dict[str, Any]) -> N
     assert (settings.stream_name, settings.bucket, settings.prefix) == (NAMES.stream, NAMES.bucket, NAMES.prefix)
     assert (settings.dedupe, loaded.kcl["metricsLevel"]) == ("claims", "NONE")
     assert "workerId" not in loaded.kcl, "two tasks would share one"
+    assert settings.metrics == "emf"
     assert container["StopTimeout"] == 120
+
+
+def test_the_health_check_is_that_of_the_page_on_operations(template: dict[str, Any]) -> None:
+    """With the patience that the page advises."""
+    [container] = template["Resources"]["TaskDefinition"]["Properties"]["ContainerDefinitions"]
+    check = container["HealthCheck"]
+    advice = f'`["CMD", "minutebook", "health"]`, interval {check["Interval"]}, retries {check["Retries"]}'
+
+    assert check["Command"] == ["CMD", "minutebook", "health"]
+    assert f"{advice}, startPeriod {check['StartPeriod']}." in (CHECKOUT / "docs" / "operations.md").read_text()
+
+
+def test_the_alarms_are_those_of_the_page_on_operations(template: dict[str, Any]) -> None:
+    """About metrics that a task prints, with the limits that the page explains."""
+    page = (CHECKOUT / "docs" / "operations.md").read_text()
+    told = dict(re.findall(r"^\| `(\w+)` \| \w+ \|[^|]*\| ([^|]+) \|$", page, re.MULTILINE))
+    alarms = [
+        each["Properties"]
+        for each in template["Resources"].values()
+        if each["Type"] == "AWS::CloudWatch::Alarm" and each["Properties"]["Namespace"] == NAMESPACE
+    ]
+    own = [each for each in alarms if "Dimensions" in each]
+
+    assert len(alarms) == len(own) + 1, "the one of the error lines counts what a filter finds"
+    assert len(own) == 7
+    for alarm in own:
+        sign = {"LessThanThreshold": "<", "GreaterThanThreshold": ">"}[alarm["ComparisonOperator"]]
+        minutes = alarm["Period"] * alarm["EvaluationPeriods"] // 60
+        how = "in" if alarm["Statistic"] == "Sum" else "for"
+        sentence = f"{alarm['Statistic']} {sign} {alarm['Threshold']} {how} {minutes} minutes"
+        assert told[alarm["MetricName"]].startswith(sentence)
+        assert alarm["MetricName"] in {*GAUGES, *(row.name for row in COUNTED)}
+        assert alarm["Dimensions"] == [{"Name": "Application", "Value": NAMES.application}]
 
 
 @pytest.mark.parametrize("name", ["CompactSchedule", "AuditSchedule"])

@@ -61,8 +61,8 @@ def test_the_leases_the_report_and_the_lock_are_given_up() -> None:
         _leaving(table, clock).finish()
     assert _owners(table) == {"0": "w2", "1": "w2"}
     assert (table.reported.keys(), table.leader_owner) == ({"w2"}, None)
-    assert [log["event"] for log in logs] == ["leases_released", "leader_lock_released"]
-    assert logs[0]["heirs"] == {"shardId-000000000000": "w2"}
+    assert [log["event"] for log in logs] == ["leader_lock_released", "leases_released"]
+    assert logs[1]["heirs"] == {"shardId-000000000000": "w2"}
 
 
 def test_the_report_is_withdrawn_when_the_stop_begins() -> None:
@@ -129,7 +129,7 @@ def test_an_unreachable_table_is_told_once() -> None:
     leaving.begin()
     with capture_logs() as logs:
         leaving.finish()
-    assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["leases_kept", "leader_lock_kept"]
+    assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["leases_kept"]
 
 
 def test_whoever_stops_us_does_not_wait_for_long() -> None:
