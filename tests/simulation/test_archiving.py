@@ -13,7 +13,7 @@ from tests.simulation.search import silence
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("mode", "histories"), [("plain", 1800), ("operations", 700)])
+@pytest.mark.parametrize(("mode", "histories"), [("plain", 2000), ("operations", 700)])
 def test_no_history_breaks_a_promise(mode: Mode, histories: int) -> None:
     """Exactly once, byte for byte, chains unbroken or the break reported, checkpoints legal and never ahead.
 
