@@ -41,6 +41,8 @@ class ShardView(NamedTuple):
 @dataclass(slots=True)
 class _Shard:
     oldest_ms: int | None = None
+    lost_ms: int | None = None
+    """The oldest record that a dead processor held, until the archive has passed it."""
     waits_since: float | None = None
     heard_at: float | None = None
     buffer_bytes: int = 0
@@ -78,24 +80,30 @@ class Shards:
             elif event.event == COMMITTED:
                 shard.last_commit_ms = self._clock.now_ms()
                 shard.buffer_bytes = 0
+                shard.lost_ms = None
                 # What is held behind it is told by the next line.
                 shard.waits_since = None if shard.oldest_ms is None else shard.heard_at
 
     def _take_progress(self, shard: _Shard, event: ProcessorEvent) -> None:
-        """Records that are delivered again begin before the oldest one: that is no progress."""
+        """What comes again before the record that a dead processor held is no progress, nor is an empty call."""
+        shard.buffer_bytes = event.buffer_bytes
+        if event.behind_ms is not None:
+            shard.stream_behind_ms = event.behind_ms
+        if shard.lost_ms is not None and not _has_passed(shard.lost_ms, event):
+            return
+        shard.lost_ms = None
         if event.oldest_ms is None:
             shard.waits_since = None
         elif shard.oldest_ms is None or shard.waits_since is None or event.oldest_ms > shard.oldest_ms:
             shard.waits_since = shard.heard_at
-        shard.oldest_ms, shard.buffer_bytes = event.oldest_ms, event.buffer_bytes
-        if event.behind_ms is not None:
-            shard.stream_behind_ms = event.behind_ms
+        shard.oldest_ms = event.oldest_ms
 
     def daemon_ended(self) -> None:
         """Take that no processor lives, and that what they held is gone."""
         with self._lock:
             for shard in self._shards.values():
                 shard.heard_at, shard.buffer_bytes = None, 0
+                shard.lost_ms = shard.oldest_ms
 
     def leased(self, shards: Collection[str]) -> None:
         """Take which shards the lease table gives to this worker; all others are somebody else's.
@@ -128,3 +136,8 @@ class Shards:
                 )
                 for name, shard in sorted(self._shards.items())
             ]
+
+
+def _has_passed(lost_ms: int, event: ProcessorEvent) -> bool:
+    """Tell whether a new processor is past a record: it holds only later ones, or none at the stream's tip."""
+    return event.behind_ms == 0 if event.oldest_ms is None else event.oldest_ms > lost_ms

@@ -98,8 +98,13 @@ SUPERVISION: Final = (
     ),
     Mutation(
         "records that are delivered again are progress",
-        Change(_SHARDS, "event.oldest_ms > shard.oldest_ms", "event.oldest_ms != shard.oldest_ms"),
-        tests=(f"{_HEALTH_TESTS}::test_records_that_come_again_are_no_progress",),
+        Change(_SHARDS, "event.oldest_ms > lost_ms", "event.oldest_ms != lost_ms"),
+        tests=(f"{_HEALTH_TESTS}::test_what_comes_before_the_lost_record_is_no_progress",),
+    ),
+    Mutation(
+        "an empty call after a crash is progress",
+        Change(_SHARDS, "return event.behind_ms == 0 if event.oldest_ms", "return True if event.oldest_ms"),
+        tests=(f"{_HEALTH_TESTS}::test_what_comes_before_the_lost_record_is_no_progress",),
     ),
     Mutation(
         "what waits is forgotten with the daemon",

@@ -77,6 +77,39 @@ def test_records_that_come_again_are_no_progress(scene: Scene) -> None:
     assert scene.after(60)[0]
 
 
+@pytest.mark.parametrize("before", [None, START_MS - 5000, START_MS])
+def test_what_comes_before_the_lost_record_is_no_progress(scene: Scene, before: int | None) -> None:
+    """Crash after crash at one record: first an empty call, or what is archived already, and then that record."""
+    scene.say("progress", oldest_ms=START_MS)
+    for _ in range(2):
+        scene.after(60)
+        scene.watch.daemon_ended()
+        scene.watch.daemon_started(looks_at_leases=False)
+        scene.say("shard_opened")
+        scene.watch.note(ProcessorEvent(event="progress", shard=SHARD, oldest_ms=before, behind_ms=9000))
+        scene.say("progress", oldest_ms=START_MS)
+    assert scene.after(0)[1] == f"unhealthy: nothing committed for 120 s (limit 100 s): {SHARD}"
+
+
+@pytest.mark.parametrize(
+    "passed",
+    [
+        ProcessorEvent(event="progress", shard=SHARD, oldest_ms=START_MS + 1),
+        ProcessorEvent(event="progress", shard=SHARD, behind_ms=0),
+        ProcessorEvent(event="segment_committed", shard=SHARD),
+    ],
+)
+def test_a_lost_record_that_is_archived_after_all_is_forgotten(scene: Scene, passed: ProcessorEvent) -> None:
+    """By the new processor, or by the dead one before its last word."""
+    scene.say("progress", oldest_ms=START_MS)
+    scene.after(60)
+    scene.watch.daemon_ended()
+    scene.watch.daemon_started(looks_at_leases=False)
+    scene.say("shard_opened")
+    scene.watch.note(passed)
+    assert scene.after(60)[0]
+
+
 def test_a_shard_that_is_not_called_is_not(scene: Scene) -> None:
     """KCL hangs, or Kinesis does not answer."""
     scene.say("progress")
