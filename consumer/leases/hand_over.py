@@ -75,13 +75,33 @@ class Leaving:
         self._thread.start()
 
     def finish(self) -> None:
-        """Give the leases away, once. Call it when the daemon's processors, or the daemon, have ended in order."""
+        """Give the leases away, once. Call it when the daemon's processors, or the daemon, have ended in order.
+
+        From a thread: a table that answers slowly, page after page, holds nobody up for longer than LONGEST_SECONDS.
+        """
         if self._is_done:
             return
         self._is_done = True
+        defect: list[BaseException] = []
+        giving = threading.Thread(target=self._finish, args=(defect,), daemon=True)
+        giving.start()
+        giving.join(LONGEST_SECONDS)
+        if defect:
+            raise defect[0]
+        if giving.is_alive():
+            error = f"the tables have not answered within {LONGEST_SECONDS:g} s"
+            self._log.warning("leases_kept", error=error, next_step=_NEXT_STEP)
+
+    def _finish(self, defect: list[BaseException]) -> None:
+        try:
+            self._give()
+        except BaseException as exc:  # noqa: BLE001 - raised again by whoever waits
+            defect.append(exc)
+
+    def _give(self) -> None:
+        begun = self._clock.monotonic()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
-        begun = self._clock.monotonic()
         given: dict[str, str | None] = {}
         plan: list[HandOver] = []
         try:

@@ -1,5 +1,7 @@
 """A worker that has stopped gives its leases to those who live, and never fails over it."""
 
+import threading
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -139,6 +141,30 @@ def test_whoever_stops_us_does_not_wait_for_long() -> None:
     table.before_put = lambda _: clock.sleep(LONGEST_SECONDS / 2)
     _leaving(table, clock).finish()
     assert list(_owners(table).values()).count(None) == 2
+
+
+def test_a_table_that_answers_page_after_page_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request may take its time, and a large table takes many: the whole is bounded."""
+    monkeypatch.setattr("consumer.leases.hand_over.LONGEST_SECONDS", 0.05)
+    table, answered = MemoryLeaseTable(_lease(0)), threading.Event()
+    monkeypatch.setattr(table, "read", lambda: answered.wait(10) and None)
+    with capture_logs() as logs:
+        _leaving(table, ManualClock()).finish()
+        was_answered = answered.is_set()
+        answered.set()
+    assert (was_answered, [log["event"] for log in logs]) == (False, ["leases_kept"])
+
+
+def test_a_defect_while_leaving_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is swallowed by the thread."""
+
+    def fail() -> None:
+        raise ValueError("a report without a time")
+
+    table = MemoryLeaseTable(_lease(0))
+    monkeypatch.setattr(table, "reports", fail)
+    with pytest.raises(ValueError, match="without a time"):
+        _leaving(table, ManualClock()).finish()
 
 
 def test_no_table_is_nothing_to_leave() -> None:
