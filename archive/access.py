@@ -119,13 +119,17 @@ def role(text: str) -> str:
     """Parse the ARN of a role."""
     if not _ROLE.fullmatch(text):
         raise ValueError(f"must be the ARN of a role (arn:aws:iam::<account>:role/<name>), not {text!r}")
+    if "," in text:  # AwsCredentialsProviderPropertyValueDecoder.java
+        raise ValueError(f"must name a role without a comma: KCL takes a comma for the end of it, as in {text!r}")
     return text
 
 
 def external_id(text: str) -> str:
     """Parse what a role's trust policy may ask for."""
     if not _EXTERNAL_ID.fullmatch(text):
-        raise ValueError(f"must be 2 to 1224 of A-Z a-z 0-9 + = . @ : / _ -, not {text!r}")
+        raise ValueError("must be 2 to 1224 of A-Z a-z 0-9 + . @ : / _ -")
+    if "=" in text:  # it would ask with what stands before it, or without any (NestedPropertyKey.java)
+        raise ValueError("must be another one: KCL takes no external id with '='")
     return text
 
 

@@ -193,6 +193,8 @@ def test_keys_of_kms(text: str) -> None:
         (role, "arn:aws:iam::123456789012:user/x", "must be the ARN of a role"),
         (role, f"{ROLE}|x", "must be the ARN of a role"),
         (external_id, "a|b", "must be 2 to 1224"),
+        (role, f"{ROLE},x", "KCL takes a comma for the end"),
+        (external_id, "a9d3==", "KCL takes no external id with '='"),
     ],
 )
 def test_what_is_wrong_is_said(parse: "Callable[[str], object]", text: str, said: str) -> None:
