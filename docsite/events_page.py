@@ -19,6 +19,7 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "day_published": "readers of the Parquet files now see this generation",
     "day_refused": "`expire` leaves a day alone, and says why",
     "first_start": "what the very first start of an application waits for",
+    "health_not_removed": "the state folder has become read-only; what `minutebook health` reads there grows old",
     "health_not_written": "the state folder is full or read-only; `minutebook health` says unhealthy meanwhile",
     "first_shards_settled": "the shards that the application begins with are stored beside the archive",
     "leader_lock_kept": "the lock of the own dead daemon could not be given back; it runs out after two minutes",

@@ -15,6 +15,7 @@ from typing import Final
 from archive.clock import Clock
 from archive.errors import SettingsError
 
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _WAIT_SECONDS: Final = 35
 """A daemon whose supervisor was killed stops by itself, within its shutdown grace."""
 
@@ -22,6 +23,14 @@ _WAIT_SECONDS: Final = 35
 def default_state_folder() -> Path:
     """Return the folder for this user, under the machine's folder for temporary files."""
     return Path(tempfile.gettempdir(), f"minutebook-{os.getuid()}")
+
+
+def boot_id() -> str:
+    """Return what names this start of the host, for files that tell times counted from there; empty if unknown."""
+    try:
+        return _BOOT.read_text().strip()
+    except OSError:
+        return ""
 
 
 def file_name(text: str) -> str:

@@ -9,14 +9,13 @@ between. Seconds are those since the host's start, and count for that start alon
 
 import os
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import structlog
 
+from consumer.daemon.state_folder import boot_id
 from consumer.leases.rows import LeaderLock
-
-_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class SeenLock(NamedTuple):
@@ -77,8 +76,4 @@ class LockMemory:
 
 def lock_memory(path: Path) -> LockMemory:
     """Return the memory in a file, for the present start of this host."""
-    try:
-        boot = _BOOT.read_text().strip()
-    except OSError:
-        boot = ""
-    return LockMemory(path, boot)
+    return LockMemory(path, boot_id())

@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from archive.clock import Clock
+from consumer.daemon.state_folder import boot_id
 from consumer.daemon.watching.health import Verdict
 
 PULSE_SECONDS: Final = 5.0
@@ -20,9 +21,10 @@ _GONE: Final = "unhealthy: no daemon runs: nobody writes {}"
 
 
 class _Note(msgspec.Struct, frozen=True, kw_only=True):
-    """The file's content; `at` is on the clock that counts from the host's start."""
+    """The file's content; `at` is on the clock that counts from the host's start, which `boot` names."""
 
     at: float
+    boot: str = ""
     healthy: bool
     sentence: str
 
@@ -42,7 +44,9 @@ class HealthFile:
 
     def write(self, verdict: Verdict) -> None:
         """Write it; a reader sees the old verdict or the new one, whole."""
-        note = _Note(at=self._clock.monotonic(), healthy=verdict.is_healthy, sentence=verdict.sentence)
+        note = _Note(
+            at=self._clock.monotonic(), boot=boot_id(), healthy=verdict.is_healthy, sentence=verdict.sentence
+        )
         draft = self._path.with_name(self._path.name + ".new")
         try:
             draft.write_bytes(msgspec.json.encode(note))
@@ -59,8 +63,15 @@ class HealthFile:
         self._is_told = False
 
     def remove(self) -> None:
-        """Remove it: the task has ended."""
-        self._path.unlink(missing_ok=True)
+        """Remove it: the task has ended. Where that cannot be done it grows old."""
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as exc:
+            structlog.get_logger().warning(
+                "health_not_removed",
+                error=f"{self._path}: {exc.strerror}",
+                next_step="nothing: minutebook health says unhealthy half a minute after the end",
+            )
 
 
 def read_verdict(path: Path, now: float) -> Verdict:
@@ -71,6 +82,8 @@ def read_verdict(path: Path, now: float) -> Verdict:
         return Verdict(is_healthy=False, sentence=_GONE.format(path))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as exc:
         return Verdict(is_healthy=False, sentence=f"unhealthy: {path} cannot be read: {exc}")
+    if note.boot != boot_id():
+        return Verdict(is_healthy=False, sentence=f"{_GONE.format(path)} since the host was started")
     if not 0 <= now - note.at <= _STALE_SECONDS:
         return Verdict(is_healthy=False, sentence=f"{_GONE.format(path)} since {abs(now - note.at):.0f} s")
     return Verdict(note.healthy, note.sentence)

@@ -1,8 +1,10 @@
 """What makes a task unhealthy, what does not, and the one line that says so."""
 
+import errno
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from consumer.daemon.processor_log import ProcessorEvent
 from consumer.daemon.watching.health import BLIND_SECONDS, SILENT_SECONDS
@@ -174,3 +176,29 @@ def test_a_file_that_nobody_writes_any_more_is_unhealthy(scene: Scene, tmp_path:
     assert not read_verdict(path, now).is_healthy
     path.write_text("{")
     assert "cannot be read" in read_verdict(path, now).sentence
+
+
+def test_a_file_of_an_earlier_start_of_the_host_is_unhealthy(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time was counted anew: a host that crashes again is as old as it was at the last write."""
+    path = health_path(tmp_path, "w1")
+    monkeypatch.setattr("consumer.daemon.watching.health_file.boot_id", lambda: "before")
+    HealthFile(path, scene.clock).write(scene.watch.verdict())
+    monkeypatch.undo()
+    verdict = read_verdict(path, scene.clock.monotonic() + 5)
+    assert (verdict.is_healthy, "since the host was started" in verdict.sentence) == (False, True)
+
+
+def test_a_file_that_cannot_be_removed_does_not_fail_the_end(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that has become read-only meanwhile: a stop in order stays one."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with capture_logs() as logs:
+        HealthFile(health_path(tmp_path, "w1"), scene.clock).remove()
+    assert [log["event"] for log in logs] == ["health_not_removed"]
