@@ -34,6 +34,7 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "no_producer_sequence": "records without a producer's number were kept (`minutebook.dedupe=watermark`)",
     "preflight_passed": "everything that the task needs is there",
     "preflight_warning": "something is unusual, and the task starts nevertheless",
+    "printed": "what a library says of its own; what comes after it says whether that matters",
     "processor_ended": "a processor ended in order",
     "processor_started": "the daemon started a processor",
     "progress": "how far a processor is, for the supervisor's metrics; shown at `logLevel=debug` only",

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 
 import pytest
 import structlog
@@ -32,3 +33,14 @@ def test_lines_below_the_level_are_left_out(stream: io.StringIO) -> None:
     structlog.get_logger().debug("detail")
 
     assert stream.getvalue() == ""
+
+
+def test_a_librarys_own_warning_is_a_line_too(stream: io.StringIO) -> None:
+    """Text between the lines, and a traceback above all, would break whoever reads them."""
+    error = ValueError("denied")
+    logging.getLogger("botocore.credentials").warning("Refreshing %s failed", "credentials", exc_info=error)
+
+    line = json.loads(stream.getvalue())
+    assert (line["event"], line["level"], line["logger"]) == ("printed", "warning", "botocore.credentials")
+    assert line["message"] == "Refreshing credentials failed"
+    assert "ValueError: denied" in line["exception"]
