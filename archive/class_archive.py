@@ -31,7 +31,7 @@ def archive_folder(name: str, java: Path, parts: Iterable[bytes]) -> Path:
 
 def use_options(folder: Path) -> list[str]:
     """Return the JVM's options that use the archive in a folder: none where there is none."""
-    whole = [path for path in sorted(folder.glob("classes-*.jsa")) if path.name == _name(path.stat().st_size)]
+    whole = [path for path in sorted(folder.glob("classes-*.jsa")) if path.name == _name(_size(path))]
     return [_QUIET, f"-XX:SharedArchiveFile={whole[0]}"] if whole else []
 
 
@@ -64,8 +64,16 @@ class Making:
                 "everything runs without the archive, too",
             )
         for older in self._folder.glob("classes-*.jsa"):
-            older.unlink()
+            older.unlink(missing_ok=True)  # another `prepare` may do the same
         return self._unfinished.replace(self._folder / _name(self._unfinished.stat().st_size))
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file; -1 where a `prepare` has removed it in this moment."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1
 
 
 def _name(size: int) -> str:

@@ -39,13 +39,19 @@ def prepared_folder(java: Path, jars: Sequence[Path]) -> Path:
 
 
 def make_jar(folder: Path) -> Path:
-    """Write our classes into a jar of the folder: the same bytes at any time."""
+    """Write our classes into a jar of the folder: the same bytes at any time.
+
+    One that is there already stays as it is: an archive is good for the jar of that time alone (a rule of HotSpot's).
+    """
     jar = folder / _JAR
     unfinished = folder / f"{_JAR}.{os.getpid()}"
     with zipfile.ZipFile(unfinished, "w") as archive:
         for path in _class_files():
             archive.writestr(zipfile.ZipInfo(path.relative_to(find_shims()).as_posix(), _BEGIN), path.read_bytes())
-    unfinished.replace(jar)
+    if jar.is_file() and jar.read_bytes() == unfinished.read_bytes():
+        unfinished.unlink()
+    else:
+        unfinished.replace(jar)
     return jar
 
 

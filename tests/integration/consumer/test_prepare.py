@@ -9,7 +9,7 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.errors import MinutebookError
-from consumer.daemon.prepared.classes import MAIN_CLASS, Classes, find_classes
+from consumer.daemon.prepared.classes import MAIN_CLASS, Classes, find_classes, make_jar
 from consumer.daemon.prepared.prepare import prepare_daemon
 from consumer.preflight.java import find_jars, find_java, find_shims
 
@@ -38,6 +38,7 @@ def test_the_next_jvm_uses_the_archive_and_says_nothing_of_it(
     made = prepare_daemon(os.environ, SystemClock())
     classes = find_classes(java, jars)
     assert classes.path == (*jars, made.parent / "minutebook.jar")
+    make_jar(made.parent)  # as another `prepare` does, which then may fail
     said, loaded = _loaded(classes, tmp_path)
     assert said == plain
     assert _FROM_ARCHIVE in loaded

@@ -70,3 +70,10 @@ def test_an_archive_that_the_jvm_does_not_take_is_not_kept(java: Path, tmp_path:
     with pytest.raises(MinutebookError, match="wrote no class archive"):
         making.keep(crashing)
     assert list(folder.iterdir()) == []
+
+
+def test_an_archive_that_goes_away_in_that_moment_is_not_used(java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task starts while `prepare` exchanges it."""
+    folder = archive_folder("daemon", java, [])
+    monkeypatch.setattr(Path, "glob", lambda *_: [folder / "classes-7.jsa"])
+    assert use_options(folder) == []
