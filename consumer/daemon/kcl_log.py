@@ -81,7 +81,7 @@ def read_kcl_line(line: bytes) -> KclEvent | None:
         return None
     try:
         entry = _DECODER.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _read_head(line[:_HEAD_BYTES])
     error = _error(entry.throwable)
     if entry.loggerName == _AGGREGATES and entry.message.startswith(_MALFORMED):
@@ -102,7 +102,7 @@ def read_kcl_error(line: bytes) -> KclError | None:
         return None
     try:
         root = _DECODER.decode(line).throwable
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     while root is not None and root.cause is not None:
         root = root.cause

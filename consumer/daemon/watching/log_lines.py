@@ -69,12 +69,13 @@ def of_daemon(line: bytes, now_ms: int) -> bytes:
     """Return a line of the daemon's stdout as the log takes it; nothing for what KCL repeats all the time."""
     try:
         kcl = _KCL_DECODER.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        said_at = iso(kcl.timestamp)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError, OverflowError):
         return _printed(line, "info", now_ms)
     if (kcl.level, kcl.loggerName, kcl.message) in _NOISE:
         return b""
     entry: dict[str, object] = {
-        "timestamp": iso(kcl.timestamp),
+        "timestamp": said_at,
         "level": _LEVELS.get(kcl.level, kcl.level.lower()),
         "event": KCL,
         "logger": kcl.loggerName,

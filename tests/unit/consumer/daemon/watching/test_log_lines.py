@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from consumer.daemon.kcl_log import read_kcl_error, read_kcl_line
 from consumer.daemon.watching.log_lines import format_message, of_daemon, of_processor
 from tests.fakes.clock import START_MS
 
@@ -55,6 +56,23 @@ def test_an_exception_keeps_its_causes_and_frames() -> None:
 def test_arguments_fill_the_braces(message: str, arguments: list[str], said: str) -> None:
     """In order; braces inside of an argument are its own."""
     assert format_message(message, arguments) == said
+
+
+_ENDLESS = b'"cause":{"className":"a",' * 5000 + b'"cause":null' + b"}" * 5000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"timestamp":1000000000000000000,"level":"INFO","loggerName":"x"}',
+        b'{"timestamp":1,"level":"ERROR","loggerName":"x","throwable":{"className":"a",%b}}' % _ENDLESS,
+    ],
+)
+def test_no_line_ends_the_reading(line: bytes) -> None:
+    """Who reads the daemon's log hears of skipped batches by it."""
+    assert json.loads(of_daemon(line, START_MS))["event"] == "printed"
+    assert read_kcl_line(line) is None
+    assert read_kcl_error(line) is None
 
 
 def test_what_kcl_repeats_all_the_time_is_left_out() -> None:
