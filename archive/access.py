@@ -105,7 +105,7 @@ def object_tags(text: str) -> tuple[tuple[str, str], ...]:
     for part in text.split(","):
         name, separator, value = (piece.strip() for piece in part.partition("="))
         usable = _TAG.fullmatch(name) and _TAG.fullmatch(value) and len(value) <= _LONGEST_VALUE
-        if not (separator and name and usable and len(name) <= _LONGEST_NAME) or name.startswith("aws:"):
+        if not (separator and name and usable and len(name) <= _LONGEST_NAME) or name.lower().startswith("aws:"):
             raise ValueError(
                 f"must be tags such as team=data,class=raw (letters, digits, blanks and + - . : / _ @), not {text!r}"
             )

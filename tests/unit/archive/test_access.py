@@ -185,6 +185,7 @@ def test_keys_of_kms(text: str) -> None:
         (object_tags, "", "must be tags such as"),
         (object_tags, "a=b,,c=d", "must be tags such as"),
         (object_tags, "aws:team=data", "must be tags such as"),
+        (object_tags, "AWS:team=data", "must be tags such as"),
         (object_tags, "team=<data>", "must be tags such as"),
         (object_tags, f"team={'x' * 257}", "must be tags such as"),
         (object_tags, "a=b,a=c", "each name once"),
