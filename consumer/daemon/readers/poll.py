@@ -151,6 +151,8 @@ class ReaderPoll:
             TableUnavailable, TableRefused: nothing was seen.
         """
         lock = self._table.leader()
+        if opened():  # whoever sets KCL's levels may leave out its line
+            self._initialised.set()
         leases = self._read() if self._initialised.is_set() else None
         # The processors after the rows: one that has just opened its shard counts.
         read = opened() if leases is not None else frozenset()

@@ -92,6 +92,17 @@ def test_the_shards_of_this_worker_are_told() -> None:
     assert scene.held == [None, frozenset({SHARD})]
 
 
+def test_a_log_configuration_without_kcls_line_does_not_blind_the_watch() -> None:
+    """Else nobody would miss a reader, and a task that is well would be unhealthy: an open shard says enough."""
+    scene = Scene(initialised=False)
+    scene.opened = frozenset({SHARD})
+    scene.run(15)
+    assert scene.held == [frozenset({SHARD})]
+    scene.opened = frozenset()
+    scene.run(150)
+    assert (scene.poll.doom is not None, scene.unread[-1]) == (True, 1)
+
+
 def test_a_shard_that_is_read_is_no_matter() -> None:
     """Nothing is said, nothing is done."""
     scene = Scene()
