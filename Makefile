@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 TOOLS := .cache/tools
 UV := $(TOOLS)/bin/uv
 READY := $(VENV)/.ready
+PREPARED := $(VENV)/.prepared
 COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --no-header --no-annotate
 
@@ -47,7 +48,7 @@ demo: $(READY) ## archive real flights on an embedded AWS, with crashes on the w
 aws: $(READY) ## embedded AWS with an empty stream and bucket until Ctrl-C: the tutorial's (docs/tutorial.md)
 	@$(BIN)/python -m demo.serve .demo/aws
 
-test: $(READY) ## run every test; `make test ARGS="-k name"` runs some
+test: $(PREPARED) ## run every test; `make test ARGS="-k name"` runs some
 	@command -v spin >/dev/null || echo "test: without tests/model, because spin is missing (Debian: apt-get install spin)"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 		$$(command -v spin >/dev/null || echo --ignore=tests/model) $(ARGS)
@@ -165,4 +166,10 @@ $(READY): $(UV) pyproject.toml CHANGELOG.md requirements/dev.lock requirements/b
 		--build-constraints requirements/build.lock --requirement requirements/dev.lock
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps \
 		--build-constraints requirements/build.lock --editable .
+	@touch $@
+
+# Where they cannot be made, JVMs start as they always did.
+$(PREPARED): $(READY)
+	@echo "setup: class archives, so that the tests' JVMs start faster"
+	@$(BIN)/minutebook prepare >/dev/null || echo "setup: without them"
 	@touch $@

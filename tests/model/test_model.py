@@ -1,8 +1,14 @@
 """The model of the commit protocol, checked by spin: see docs/model/README.md."""
 
+import os
+from typing import Final
+
 import pytest
 
 from docs.model import run as model
+
+_RECORDS: Final = 3 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 2
+"""`make model` always searches three."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -12,10 +18,10 @@ def tools() -> None:
         pytest.fail(f"{sentence}; or leave this ring out: --ignore tests/model", pytrace=False)
 
 
-@pytest.mark.timeout(1200)  # half a minute of one core's time
+@pytest.mark.timeout(1200)
 def test_the_protocol_keeps_its_promises_in_every_history() -> None:
-    """Three records, two minutes, two writers: the whole space is searched."""
-    assert model.check(model.VARIANTS[0]).violated is None
+    """Two minutes, two writers: the whole space is searched. Three records take half a minute of one core's time."""
+    assert model.check(model.VARIANTS[0]._replace(records=_RECORDS)).violated is None
 
 
 @pytest.mark.parametrize(

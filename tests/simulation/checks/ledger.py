@@ -158,7 +158,8 @@ class Ledger:
             margin_ms = self.world.stamps.beyond_ms
             is_whole = mark.kind is MarkKind.END and mark.position is not None
             until_ms = self.world.now * 1000 if is_whole else mark.until_ms - margin_ms
-            self.withheld.passed(key, mark.position, mark.from_ms + margin_ms, until_ms)
+            begun_ms = self.application.start_at_ms if self.application else None
+            self.withheld.passed(key, mark.position, mark.from_ms + margin_ms, until_ms, begun_ms)
         self.withheld.named(key, mark.undelivered)
 
     def _closed_ms(self) -> float:

@@ -5,7 +5,7 @@ counted by their reasons.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from archive.coverage.chain import Reason
@@ -44,12 +44,12 @@ class Night(NamedTuple):
 
 
 class NightlyAudit:
-    """Audits one application's archive."""
+    """Audits one application's archive. `sites` may grow: shards are split and merged between two nights."""
 
-    def __init__(self, history: "History", sites: "Iterable[Site]") -> None:
+    def __init__(self, history: "History", sites: "Sequence[Site]") -> None:
         self._world = history.world
         self._bucket = history.bucket
-        self._sites = list(sites)
+        self._sites = sites
 
     def nights(self, since: Day | None = None) -> Iterator[Night]:
         """Judge each finished day since the application began, or since a day.

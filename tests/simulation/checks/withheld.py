@@ -82,10 +82,17 @@ class Withheld:
                 raise Violation(f"{key} names {sequence}, which is not kept")
             self._world.tally["checked: a record that is named as not delivered"] += 1
 
-    def passed(self, key: str, position: Position | None, from_ms: float, until_ms: float) -> None:
-        """Check that what KCL withholds behind a proven position is kept, if it was put between the two times."""
+    def passed(
+        self, key: str, position: Position | None, from_ms: float, until_ms: float, begun_ms: float | None
+    ) -> None:
+        """Check that what KCL withholds behind a proven position is kept, if it was put between the two times.
+
+        Nobody asks for what is stamped before the application began, even if it was put a moment later.
+        """
         for record in self._shard.held:
             if record.fault is None or not from_ms < record.put_at * 1000 <= until_ms:
+                continue
+            if begun_ms is not None and record.arrival_ms < begun_ms:
                 continue
             last = Position(record.sequence, max(record.good - 1, 0))
             if record.sequence not in self._kept and (position is None or last >= position):
