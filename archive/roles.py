@@ -45,6 +45,22 @@ def role_session(base: "Session", role_arn: str, access: Access, region: str) ->
     arguments = {"RoleSessionName": ROLE_SESSION}
     if access.stream_role_external_id is not None:
         arguments["ExternalId"] = access.stream_role_external_id
-    fetcher = AssumeRoleCredentialFetcher(create_client, base.get_credentials(), role_arn, extra_args=arguments)
+    fetcher = AssumeRoleCredentialFetcher(create_client, _Assuming(base), role_arn, extra_args=arguments)
     core._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")  # noqa: SLF001 - as boto3 itself does
     return Session(botocore_session=core)
+
+
+class _Assuming:
+    """Whoever assumes the role, asked for when that is due: a host without credentials may have them later."""
+
+    def __init__(self, base: "Session") -> None:
+        self._base = base
+
+    def get_frozen_credentials(self) -> object:
+        """Return the credentials as they are now; raise what botocore raises where there are none."""
+        from botocore.exceptions import NoCredentialsError  # noqa: PLC0415 - as above
+
+        credentials = self._base.get_credentials()
+        if credentials is None:
+            raise NoCredentialsError
+        return credentials.get_frozen_credentials()

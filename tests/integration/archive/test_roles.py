@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, NoCredentialsError
 
 from archive.access import Access
-from archive.aws import make_dynamodb_client, make_kinesis_client
+from archive.aws import aws_session, make_dynamodb_client, make_kinesis_client
 from archive.clock import SystemClock, new_id
 from archive.roles import role_session
 from consumer.preflight.check import Outcome
@@ -149,3 +149,16 @@ def test_doctor_says_that_a_role_cannot_be_assumed(services: _Services) -> None:
     assert (check.outcome, check.exit_code) == (Outcome.FAIL, 2)
     assert f"the role {ROLE} cannot be assumed" in check.sentence
     assert "sts:AssumeRole" in check.next_step
+
+
+def test_a_host_that_has_no_credentials_yet_may_have_them_later(
+    services: _Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said as without a role, and not for ever: the session is the process's one."""
+    with monkeypatch.context() as without:
+        without.setattr(aws_session(), "get_credentials", lambda: None)
+        kinesis = make_kinesis_client("us-east-1", services.url, Access(stream_role_arn=ROLE))
+        with pytest.raises(NoCredentialsError):
+            kinesis.list_shards(StreamName="s")
+    kinesis.list_shards(StreamName="s")
+    assert services.asked_as == ["ASIA1"]
