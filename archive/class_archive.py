@@ -10,7 +10,8 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,23 @@ def use_options(folder: Path) -> list[str]:
     """Return the JVM's options that use the archive in a folder: none where there is none."""
     whole = [path for path in sorted(folder.glob("classes-*.jsa")) if path.name == _name(_size(path))]
     return [_QUIET, f"-XX:SharedArchiveFile={whole[0]}"] if whole else []
+
+
+@contextmanager
+def filled(folder: Path) -> Iterator[None]:
+    """Make a folder of an archive, and put something into it.
+
+    Raises:
+        MinutebookError: it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as exc:
+        raise MinutebookError(
+            f"{folder} cannot be written: {exc.strerror}",
+            next_step="run it as the user who installs, at installation",
+        ) from exc
 
 
 class Making:

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from archive.class_archive import Making
-from archive.errors import MinutebookError
+from archive.class_archive import Making, filled
 from compaction.spark.session import check_java, find_java, prepared_folder, start, stop
 
 _DUMP_SECONDS: Final = 180
@@ -18,15 +17,8 @@ def prepare_spark() -> Path:
         MinutebookError: the folder cannot be written, or Spark does not start.
     """
     check_java()
-    folder = prepared_folder()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as exc:
-        raise MinutebookError(
-            f"{folder} cannot be written: {exc.strerror}",
-            next_step="run it as the user who installs, at installation",
-        ) from exc
-    making = Making(folder)
+    with filled(folder := prepared_folder()):
+        making = Making(folder)
     session, log = start("local[2]", making=making)
     try:
         session.sparkContext.parallelize(range(10), 2).mapPartitions(list).collect()

@@ -65,7 +65,7 @@ def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | 
     try:
         return _consume(path, environ, state_folder)
     except MinutebookError as exc:
-        structlog.get_logger().error(
+        log.error(  # noqa: TRY400 - the message names the thing and the next step; no stack is wanted
             _FAILED,
             kind=type(exc).__name__,
             error=str(exc),

@@ -107,3 +107,19 @@ def lock_worker(state: Path, worker_id: str, clock: Clock) -> int:
             clock.sleep(0.25)
         else:
             return descriptor
+
+
+def write_whole(path: Path, body: bytes) -> None:
+    """Write a file of the folder anew: a reader sees the old one or the new one, whole.
+
+    Raises:
+        OSError: it cannot be written; the old one stays.
+    """
+    draft = draft_of(path)
+    draft.write_bytes(body)
+    draft.replace(path)
+
+
+def draft_of(path: Path) -> Path:
+    """Return where `write_whole` prepares a file."""
+    return path.with_name(path.name + ".new")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from archive.class_archive import Making
+from archive.class_archive import Making, filled
 from archive.clock import Clock
 from archive.errors import MinutebookError
 from consumer.daemon.prepared.classes import MAIN_CLASS, make_jar, prepared_folder
@@ -51,14 +51,9 @@ def prepare_daemon(environ: Mapping[str, str], clock: Clock) -> Path:
     """
     java, jars = find_java(environ).program, find_jars()
     folder = prepared_folder(java, jars)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        making, jar = Making(folder), make_jar(folder)
-    except OSError as exc:
-        raise MinutebookError(
-            f"{folder} cannot be written: {exc.strerror}",
-            next_step="run it as the user who installs, at installation",
-        ) from exc
+    with filled(folder):
+        jar = make_jar(folder)
+    making = Making(folder)
     with tempfile.TemporaryDirectory() as scratch, socket.socket() as refusing:
         refusing.bind(("127.0.0.1", 0))  # bound, and never listening: nobody else can answer at this port
         properties = Path(scratch, "prepare.properties")

@@ -7,14 +7,13 @@ The version is drawn at random by its holder (AmazonDynamoDBLockClient), so one 
 between. Seconds are those since the host's start, and count for that start alone.
 """
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import structlog
 
-from consumer.daemon.state_folder import boot_id
+from consumer.daemon.state_folder import boot_id, draft_of, write_whole
 from consumer.leases.rows import LeaderLock
 
 
@@ -58,16 +57,14 @@ class LockMemory:
         if seen == self._written or not self._boot:
             return
         note = _Note(boot=self._boot, owner=seen.lock.owner, version=seen.lock.version, since=seen.since)
-        new = self._path.with_name(self._path.name + ".new")
         try:
-            new.write_bytes(msgspec.json.encode(note))
-            os.replace(new, self._path)  # noqa: PTH105 - whole, or not at all
+            write_whole(self._path, msgspec.json.encode(note))
         except OSError as exc:
             if not self._is_told:
                 self._is_told = True
                 structlog.get_logger().warning(
                     "leader_lock_not_remembered",
-                    error=f"{new}: {exc.strerror}",
+                    error=f"{draft_of(self._path)}: {exc.strerror}",
                     next_step="give --state-dir room: after a restart a dead leader's lock is waited for anew",
                 )
             return

@@ -4,7 +4,6 @@ It is written anew every few seconds. A verdict that has grown old, or that anot
 nobody writes it any more: the supervisor is gone, or hangs.
 """
 
-import os
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +11,7 @@ import msgspec
 import structlog
 
 from archive.clock import Clock
-from consumer.daemon.state_folder import boot_id
+from consumer.daemon.state_folder import boot_id, draft_of, write_whole
 from consumer.daemon.watching.health import Verdict
 
 PULSE_SECONDS: Final = 5.0
@@ -47,16 +46,14 @@ class HealthFile:
         note = _Note(
             at=self._clock.monotonic(), boot=boot_id(), healthy=verdict.is_healthy, sentence=verdict.sentence
         )
-        draft = self._path.with_name(self._path.name + ".new")
         try:
-            draft.write_bytes(msgspec.json.encode(note))
-            os.replace(draft, self._path)  # noqa: PTH105 - whole, or not at all
+            write_whole(self._path, msgspec.json.encode(note))
         except OSError as exc:
             if not self._is_told:
                 self._is_told = True
                 structlog.get_logger().warning(
                     "health_not_written",
-                    error=f"{draft}: {exc.strerror}",
+                    error=f"{draft_of(self._path)}: {exc.strerror}",
                     next_step="give --state-dir room: minutebook health says unhealthy while it cannot be written",
                 )
             return
