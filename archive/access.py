@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
+from archive.properties_file import flag
+
 LEAST_BYTES: Final = 128 << 10
 """What S3 bills at least for an object of another storage class than STANDARD (Amazon S3 User Guide)."""
 _MOST_TAGS: Final = 10
@@ -139,12 +141,6 @@ def account_of(role_arn: str) -> str:
     return match[1] if match else ""
 
 
-def _flag(text: str) -> bool:
-    if text not in {"true", "false"}:
-        raise ValueError(f"must be true or false, not {text!r}")
-    return text == "true"
-
-
 ACCESS_PROPERTIES: Final[Mapping[str, Callable[[str], object]]] = {
     "expectedBucketOwner": account,
     "kmsKeyId": kms_key,
@@ -152,8 +148,8 @@ ACCESS_PROPERTIES: Final[Mapping[str, Callable[[str], object]]] = {
     "objectTags": object_tags,
     "streamRoleArn": role,
     "streamRoleExternalId": external_id,
-    "useFips": _flag,
-    "useDualstack": _flag,
+    "useFips": flag,
+    "useDualstack": flag,
 }
 """The names after `minutebook.`, each with its parser; each is a field of `Access`, written in one word."""
 

@@ -143,3 +143,10 @@ def parse_properties(text: str, source: str) -> PropertiesFile:
             errors.append(f"{element.key} ends in blanks, which KCL takes as part of the value: remove them")
         values[element.key] = element.value.strip()
     return PropertiesFile(values, tuple(errors), source)
+
+
+def flag(text: str) -> bool:
+    """Parse true or false."""
+    if text not in {"true", "false"}:
+        raise ValueError(f"must be true or false, not {text!r}")
+    return text == "true"

@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from archive.access import ACCESS_PROPERTIES, PLAIN, Access
-from archive.properties_file import FILE_VARIABLE, KCL_VARIABLES, SUPERVISED_VARIABLE, TEXT_VARIABLE, read_settings
+from archive.properties_file import (
+    FILE_VARIABLE,
+    KCL_VARIABLES,
+    SUPERVISED_VARIABLE,
+    TEXT_VARIABLE,
+    flag,
+    read_settings,
+)
 from consumer.settings.access import reached_by
 from consumer.settings.contradictions import contradictions
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
@@ -20,7 +27,6 @@ from consumer.settings.values import (
     Start,
     bucket,
     endpoint,
-    flag,
     jmespath_expression,
     one_of,
     prefix,

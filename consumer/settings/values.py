@@ -63,13 +63,6 @@ def one_of(*choices: str) -> Parse:
     return parse
 
 
-def flag(text: str) -> bool:
-    """Parse true or false."""
-    if text not in {"true", "false"}:
-        raise ValueError(f"must be true or false, not {text!r}")
-    return text == "true"
-
-
 def word(text: str) -> str:
     """Parse any text that is not empty."""
     if not text:

@@ -16,6 +16,7 @@ _MOST_FILES, _MOST_LINES = 15, 300
 # import nothing. The consumer and the nightly side may import all of `archive` beside, and never each other.
 DIRECTIONS: Final = {
     "archive.properties_file": "errors",
+    "archive.access": "properties_file",
     "archive.class_archive": "errors",
     "archive.retry": "errors clock",
     "archive.roles": "access",
