@@ -21,7 +21,7 @@ from consumer.archived.application import KclStart
 from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.fork_server import ForkPlan, stub_command
 from consumer.daemon.prepared.classes import find_classes
-from consumer.daemon.process import daemon_command
+from consumer.daemon.process import allow_descriptors, daemon_command
 from consumer.daemon.properties import effective_properties, processor_command
 from consumer.daemon.readers.first_start import FirstStart
 from consumer.daemon.readers.lock_memory import lock_memory
@@ -146,6 +146,7 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
             StartChooser(record, stream, table, DaemonFile(effective, values_from), clock).prepare,
         ],
     )
+    allow_descriptors()
     limits = RestartLimits(healthy_seconds=60 + 2 * loaded.settings.store_timeout_seconds)
     with watched(watch, loaded.settings, health_path(state, file_name(worker_id)), worker_id, clock):
         return Supervisor(plan, clock, limits=limits, watch=watch).run()

@@ -1,6 +1,7 @@
 """One run of the daemon and its fork server: tied to their parent, their output passed through, reaped whole."""
 
 import os
+import resource
 import signal
 import subprocess
 import threading
@@ -14,6 +15,18 @@ from consumer.daemon.prepared.classes import MAIN_CLASS, Classes
 _LINE_LIMIT: Final = 32 << 20
 """KCL logs a malformed aggregate of 1 MiB in a line of up to 20 MB; a longer line comes in pieces."""
 _DRAIN_SECONDS: Final = 5
+_DESCRIPTORS: Final = 65_536
+
+
+def allow_descriptors() -> None:
+    """Raise this process's own limit of descriptors, and that of all it starts, as far as it may.
+
+    Two for each shard, one here and one in the fork server; many hosts begin at 1,024.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def daemon_command(java: Path, classes: Classes, properties: Path, logback: Path) -> list[str]:

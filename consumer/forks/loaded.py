@@ -2,13 +2,13 @@
 
 import gc
 import os
-import resource
 import socket
 from typing import BinaryIO
 
 import structlog
 
 from archive.clock import SystemClock
+from consumer.forks.certificates import share_certificates
 from consumer.forks.child import become_processor, find_title
 from consumer.forks.memory import Thrifty, give_back
 from consumer.forks.rehearsal import rehearse
@@ -25,10 +25,9 @@ def serve_forks(listener: socket.socket, path: str) -> None:
     """
     clock = SystemClock()
     begun = clock.monotonic()
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     gc.disable()  # what it moves between its lists, it writes to
     prepared = prepare(path, os.environ)
+    share_certificates([prepared.s3, prepared.kinesis()])
     rehearse(prepared, clock, log_level(prepared.settings, os.environ))
     gc.collect()
     give_back()

@@ -49,7 +49,7 @@ def rehearse(prepared: Prepared, clock: Clock, level: str) -> None:
     configure_logging("debug", io.StringIO())
     try:
         if "http" in getproxies():
-            raise OSError("requests to loopback would go to the proxy of http_proxy")  # noqa: TRY301 - told below
+            raise OSError("requests to loopback would go through the proxy of HTTP_PROXY")  # noqa: TRY301 - told below
         with _stage() as port, _turned(prepared, port):
             _play(prepared, clock)
     except Exception as exc:  # noqa: BLE001 - whatever it is, it is said, and the processors work without

@@ -3,8 +3,10 @@
 It lives in a process of its own for as long as the rehearsal; nothing else ever talks to it.
 """
 
+import io
 import json
 import socket
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -56,6 +58,15 @@ def play(listener: socket.socket) -> None:
     server.serve_forever()
 
 
+def _chunks(source: io.BufferedIOBase) -> Iterator[bytes]:
+    """Yield the chunks of a body (RFC 9112, 7.1), and read over the lines behind them."""
+    while size := int(source.readline().split(b";")[0] or b"0", 16):
+        yield source.read(size)
+        source.readline()
+    while source.readline().strip():
+        pass
+
+
 class _Answers(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # head and body in one packet: in two, each answer would wait for TCP's delayed acknowledgement
@@ -98,7 +109,12 @@ class _Answers(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def _body(self) -> bytes:
-        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        """Read a request's body; over TLS botocore sends it in chunks, with the checksum behind it."""
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = b"".join(_chunks(self.rfile))
+        is_double = "aws-chunked" in self.headers.get("Content-Encoding", "")
+        return b"".join(_chunks(io.BytesIO(body))) if is_double else body
 
     def _say(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)

@@ -38,6 +38,7 @@ class Site:
         self.shard = FakeShard()
         self.lease = Lease(self.shard)
         self._aws = aws
+        self.s3_endpoint = aws.s3_endpoint
         self.folder = folder
         now = SystemClock().now_ms()
         self.minutes = [(now // MINUTE_MS - back) * MINUTE_MS for back in (4, 3, 2)]

@@ -2,14 +2,18 @@
 
 import os
 import resource
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
+from benchmarks.loopback_tls import TlsFront
+from demo.processes import descendants
 from tests.fakes.daemon_double import Lease
 from tests.fakes.shard import FakeShard
 from tests.integration.archive_site import Site
+from tests.integration.consumer.test_processor_process import NOISE
 from tests.integration.fork_site import Forks
 from tests.integration.process_daemon import ProcessorEndedError
 from tests.integration.supervised import has_gone
@@ -54,6 +58,64 @@ def test_two_forked_processors_are_two_writers(site: Site) -> None:
     assert len(ours) == len({writer.rpartition("-")[0] for writer in ours}) == 2
     assert len(lost) == 1
     site.assert_exactly_once()
+
+
+def test_a_stray_print_of_a_forked_processor_does_not_reach_the_protocol(site: Site, tmp_path: Path) -> None:
+    """As in a processor that was started by itself."""
+    folder = tmp_path / "noise"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(NOISE)
+    site.put(3)
+    with site.forks(environment={"PYTHONPATH": str(folder)}) as forks, forks.processor(site.lease) as processor:
+        processor.start()
+        processor.deliver()
+        processor.request_shutdown()
+        assert processor.close() == 0
+        assert len([line for line in processor.events.lines if "responseFor" in line]) >= 4
+    site.assert_exactly_once()
+
+
+def test_lines_tell_their_own_processor_alone(site: Site) -> None:
+    """The supervisor goes by the pid: it says who is gone, and which shard has a reader."""
+    with site.forks() as forks, forks.processor(site.lease) as first, forks.processor(Lease(FakeShard())) as second:
+        for processor in (first, second):
+            processor.start()
+        pids = {process.pid for process in forks.processors()}
+        told = [
+            {line["pid"] for name in ("processor_started", "shard_opened") for line in processor.events.all(name)}
+            for processor in (first, second)
+        ]
+        assert {pid for one in told for pid in one} == pids
+        assert [len(one) for one in told] == [1, 1]
+
+
+def test_the_rehearsal_leaves_nothing_but_memory(site: Site) -> None:
+    """No thread, no connection, no child, no line; with an address of TLS as of AWS, nobody is asked meanwhile."""
+    with site.forks(s3Endpoint="https://127.0.0.1:1") as forks:
+        forks.events.wait("fork_server_ready")
+        assert forks.events.all("rehearsal_failed") == []
+        assert [event for event in forks.events.tail.splitlines() if "segment_committed" in event] == []
+        assert descendants(forks.server.pid) == []
+        assert len(list(Path(f"/proc/{forks.server.pid}/task").iterdir())) == 1
+        sockets = [link for link in links(forks.server.pid).values() if link.startswith("socket")]
+    assert len(sockets) == 1, "the one that it listens on"
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
+def test_the_processors_connect_by_what_the_fork_server_has_read(site: Site) -> None:
+    """A certificate that nobody vouches for is refused in a forked processor, too: what is shared is not less."""
+    with TlsFront(site.folder, site.s3_endpoint) as front:
+        for environment, code in ((front.environment, 0), ({}, 5)):
+            with (
+                site.forks(environment=environment, s3Endpoint=front.endpoint, storeTimeoutSeconds=1) as forks,
+                forks.processor(Lease(FakeShard())) as processor,
+            ):
+                if code:
+                    with pytest.raises(ProcessorEndedError) as ended:
+                        processor.start()
+                    assert ended.value.code == code
+                else:
+                    processor.start()
 
 
 def test_a_forked_processor_has_its_own_pipes_alone(site: Site) -> None:
