@@ -3,8 +3,8 @@
 Beside them, in the same run, processors that are started by themselves, as a daemon without our supervisor does. The
 processes are the product's own: fork server, stubs and processors; the daemon is a double on their pipes, S3 and
 Kinesis are the embedded servers (with --tls, S3 behind TLS). USS is Private_Clean + Private_Dirty of smaps_rollup,
-PSS shares what is common among all; a stub counts with its processor. What the kernel keeps for a process, as its
-page tables, is in neither: `MemAvailable` of the host tells of that.
+PSS shares what is common among all; a stub counts with its processor. What the kernel keeps for a process is in
+neither; its page tables, the largest part of that, have a row of their own.
 """
 
 import argparse
@@ -99,14 +99,13 @@ class Density:
     def idle(self, forks: Forks, count: int) -> None:
         """Measure many idle forked processors, each of which has committed some segments."""
         with ExitStack() as stack:
-            before = available_mb()
             some = []
             for number in range(count):
                 some.append(stack.enter_context(forks.processor(self.lease())))
                 self.settle(some[-1])
                 if number + 1 == min(8, count):
-                    self.found["few"] = self.fleet(forks, some, before)
-            self.found["many"] = self.fleet(forks, some, before)
+                    self.found["few"] = self.fleet(forks, some)
+            self.found["many"] = self.fleet(forks, some)
             self.large_batch(forks, some[0])
 
     def large_batch(self, forks: Forks, processor: ProcessDaemon) -> None:
@@ -124,7 +123,6 @@ class Density:
     def busy(self, forks: Forks, count: int, seconds: int) -> None:
         """Measure busy processors: each gets 100 records of 1,000 bytes a second, as they arrive."""
         with ExitStack() as stack:
-            before = available_mb()
             some = [stack.enter_context(forks.processor(self.lease())) for _ in range(count)]
             for processor in some:
                 processor.start()
@@ -137,13 +135,13 @@ class Density:
                 _CLOCK.sleep(max(0.0, begun + rounds - now))
             took = _CLOCK.monotonic() - begun
             self.found["busy"] = {
-                **self.fleet(forks, some, before),
+                **self.fleet(forks, some),
                 "kb_a_second_and_shard": rounds * 100 / took,
                 "cpu_seconds": cpu_seconds(forks.server.pid) - used,
                 "seconds": took,
             }
 
-    def fleet(self, forks: Forks, some: Sequence[ProcessDaemon], available_before: float) -> dict[str, object]:
+    def fleet(self, forks: Forks, some: Sequence[ProcessDaemon]) -> dict[str, object]:
         """Return what the processors of a fork server use, their stubs and itself included."""
         pids = [process.pid for process in forks.processors()]
         stubs = [processor.process.pid for processor in some]
@@ -154,7 +152,9 @@ class Density:
             "stub_uss_mb": [uss_mb(pid) for pid in stubs],
             "server_uss_mb": uss_mb(forks.server.pid),
             "pss_sum_mb": sum(rollup(pid)["Pss"] for pid in everyone) / _MB,
-            "available_fell_by_mb": available_before - available_mb(),
+            "page_tables_mb": [
+                page_tables_mb(pid) + page_tables_mb(stub) for pid, stub in zip(pids, stubs, strict=True)
+            ],
         }
 
 
@@ -170,10 +170,10 @@ def uss_mb(pid: int) -> float:
     return (sums["Private_Clean"] + sums["Private_Dirty"]) / _MB
 
 
-def available_mb() -> float:
-    """Return what the host could still give, in MB."""
-    (row,) = [line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable:")]
-    return int(row.split()[1]) * 1.024 / _MB
+def page_tables_mb(pid: int) -> float:
+    """Return what the kernel's tables of a process's pages take, in MB."""
+    rows = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(row.split()[1]) * 1.024 / _MB for row in rows if row.startswith("VmPTE:"))
 
 
 def main(arguments: list[str]) -> int:
@@ -221,10 +221,7 @@ def _table(found: Mapping[str, Any]) -> str:
             f"PSS of all, per additional processor ({few['processors']} to {many['processors']})",
             _mb((many["pss_sum_mb"] - few["pss_sum_mb"]) / more),
         ),
-        (
-            "the host's MemAvailable, the same way: what the kernel keeps for each counts, too",
-            _mb((many["available_fell_by_mb"] - few["available_fell_by_mb"]) / more),
-        ),
+        ("page tables of a processor and its stub, mean", _mb(statistics.fmean(many["page_tables_mb"]))),
         (f"PSS of {many['processors']} idle ones together, fork server included", _mb(many["pss_sum_mb"])),
         ("USS before a batch of 4 MB, at once after it, and up to 18 s later", _each(found["batch_of_4_mb_uss_mb"])),
         (

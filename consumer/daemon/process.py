@@ -142,6 +142,11 @@ class Run:
         return self._daemon.pid
 
     @property
+    def fork_server_pid(self) -> int | None:
+        """The fork server's process id; None without one."""
+        return None if self._fork_server is None else self._fork_server.pid
+
+    @property
     def exit_descriptors(self) -> list[int]:
         """What is readable when the daemon or the fork server has ended."""
         return [child.exit_descriptor for child in self._children()]

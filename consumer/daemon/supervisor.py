@@ -128,7 +128,8 @@ class Supervisor:
         if failure is not None or self._run is None:
             return DaemonExit(code=1, ran_seconds=0, asked=bool(signals.received), failure=failure)
         begun, run = self._clock.monotonic(), self._run
-        self._log.info("daemon_started", daemon_pid=run.daemon_pid, supervisor_pid=os.getpid())
+        pids = {"daemon_pid": run.daemon_pid, "fork_server_pid": run.fork_server_pid, "supervisor_pid": os.getpid()}
+        self._log.info("daemon_started", **pids)
         self._watching.daemon_started(looks_at_leases=self._plan.readers is not None)
         if self._plan.readers is not None:
             self._plan.readers.start(self._processors.opened)
