@@ -19,10 +19,10 @@ from typing import Any, Final
 
 from archive.clock import SystemClock
 from archive.logs import configure_logging
-from benchmarks.loopback_tls import TlsFront
 from benchmarks.processes import cpu_seconds
 from demo.embedded import EmbeddedAws
 from tests.fakes.daemon_double import Lease
+from tests.fakes.loopback_tls import TlsFront
 from tests.fakes.shard import FakeShard
 from tests.integration.archive_site import Site
 from tests.integration.fork_site import Forks

@@ -56,7 +56,8 @@ def main(arguments: list[str]) -> int:
 
 def _forks() -> ForkPlan:
     properties = Path(os.environ["TEST_FORKS"])
-    return ForkPlan(properties.with_suffix(".socket"), properties, os.environ)
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("MINUTEBOOK_")}
+    return ForkPlan(properties.with_suffix(".socket"), properties, environment)
 
 
 def _leaving(clock: SystemClock) -> Leaving:

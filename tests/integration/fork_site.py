@@ -15,6 +15,7 @@ from tests.integration.process_daemon import PROGRAM, ProcessDaemon
 from tests.witness.events import EventLog
 from tests.witness.waiting import wait_until
 
+_ROOT = Path(__file__).parents[2]
 PYTHON = PROGRAM.parent / "python"
 
 
@@ -23,7 +24,14 @@ class Forks:
 
     def __init__(self, folder: Path, properties: Path, environment: Mapping[str, str]) -> None:
         self.socket = folder / "forks.socket"
-        self._environment = {**environment, SUPERVISED_VARIABLE: "1", FORKS_VARIABLE: str(self.socket)}
+        # The code beside these tests, wherever they lie: a mutation is a copy of both.
+        path = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), str(_ROOT)]))
+        self._environment = {
+            **environment,
+            "PYTHONPATH": path,
+            SUPERVISED_VARIABLE: "1",
+            FORKS_VARIABLE: str(self.socket),
+        }
         read_end, write_end = os.pipe()
         self._log = os.fdopen(write_end, "wb", buffering=0)
         self.events = EventLog(os.fdopen(read_end, "rb"))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.loopback_tls import TlsFront
 from demo.processes import descendants
 from tests.fakes.daemon_double import Lease
+from tests.fakes.loopback_tls import TlsFront
 from tests.fakes.shard import FakeShard
 from tests.integration.archive_site import Site
 from tests.integration.consumer.test_processor_process import NOISE
