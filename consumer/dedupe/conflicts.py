@@ -5,7 +5,8 @@ from typing import Final
 import structlog
 
 from archive.clock import Clock
-from consumer.dedupe.table import Claim, Owner
+from consumer.dedupe.insertion import Claim
+from consumer.dedupe.table import Owner
 
 _TELL_SECONDS: Final = 60.0
 

@@ -5,27 +5,37 @@ with a segment, and is told when the chain's tail moved. Judging twice, on a rep
 answer; so it may happen before the commit.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import structlog
 
 from archive.clock import Clock
+from archive.errors import OutcomeUnknown
 from archive.format.metadata import SegmentMetadata
 from archive.format.payload import PayloadPath
 from archive.format.record import Record
 from archive.retry import Backoff, until_known
 from consumer.dedupe.conflicts import IdConflicts
-from consumer.dedupe.table import CLAIM_CONNECTIONS, Claim, DedupeTable, Owner
+from consumer.dedupe.insertion import MOST_STATEMENTS, Answer, Claim
+from consumer.dedupe.table import CLAIM_CONNECTIONS, DedupeTable, Owner
 from consumer.dedupe.tail_rows import ShardTail
 from consumer.dedupe.watermarks import Watermarks
 
 DAY_SECONDS = 86_400
 _DIGEST_BYTES = 16
-ClaimMap = Callable[[Callable[[Claim], Owner], Iterable[Claim]], Iterable[Owner]]
-"""A `map` that may run its calls at once; results in order."""
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class ClaimMap(Protocol):
+    """A `map` that may run its calls at once; results in order."""
+
+    def __call__(self, call: Callable[[A], B], given: Iterable[A], /) -> Iterable[B]:
+        """Return the result of each call."""
+        ...
 
 
 class Deduplicator(Protocol):
@@ -89,7 +99,7 @@ class Claims:
         for claim in claims:
             if claim is not None:
                 wanted.setdefault(claim.event_id, claim)
-        owners = dict(zip(wanted, self._map_claims(self._claim, wanted.values()), strict=True))
+        owners = self._owners(list(wanted.values()))
         missing = claims.count(None)
         if missing:
             self._log.info("no_event_id", records=missing)
@@ -125,6 +135,34 @@ class Claims:
             self._conflicts.add(claim, owner)
             return None
         return owner.position
+
+    def _owners(self, wanted: Sequence[Claim]) -> Mapping[str, Owner]:
+        """Claim each event; first all that nobody has claimed, 25 in a request, then one by one what is left."""
+        batches = [wanted[start : start + MOST_STATEMENTS] for start in range(0, len(wanted), MOST_STATEMENTS)]
+        # A claim that is alone learns its owner at once.
+        inserted = self._map_claims(self._insert, [batch for batch in batches if len(batch) > 1])
+        owners = {claim.event_id: Owner(claim.owner, claim.digest) for batch in inserted for claim in batch}
+        left = [claim for claim in wanted if claim.event_id not in owners]
+        for claim, owner in zip(left, self._map_claims(self._claim, left), strict=True):
+            owners[claim.event_id] = owner
+        return owners
+
+    def _insert(self, batch: Sequence[Claim]) -> list[Claim]:
+        """Return those claims of a batch that are known to be the first of their events."""
+        expires = self._clock.now_ms() // 1000 + self._lifetime_seconds()
+        left, ours = batch, list[Claim]()
+
+        def ask() -> None:
+            nonlocal left
+            answers = list(zip(left, self._table.claim_new(left, expires=expires), strict=True))
+            ours.extend(claim for claim, answer in answers if answer is Answer.CLAIMED)
+            left = [claim for claim, answer in answers if answer is Answer.UNKNOWN]
+            if left:
+                raise OutcomeUnknown(f"{len(left)} of {len(answers)} claims were not decided")
+
+        # Safe to repeat: what an earlier attempt claimed is there by the second, and `_claim` finds whose it is.
+        until_known(ask, self._backoff(), "claims")
+        return ours
 
     def _claim(self, wanted: Claim) -> Owner:
         now, lifetime = self._clock.now_ms() // 1000, self._lifetime_seconds()

@@ -15,9 +15,13 @@ writer. So there is no lock, no in-progress state and no window (docs/decisions/
 
 The digest is that of the owner's payload, so that a record is dropped only for one that says the same: an id alone
 would let any producer suppress the events of another. Claims written before there were digests have none.
+
+Claims are made 25 at a time first, by a statement that succeeds for an event that nobody has claimed
+(`consumer.dedupe.insertion`), and one by one, with the condition, where that did not say "ours": only there is the
+owner told (docs/decisions/0029-cheap-claims.md).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import structlog
@@ -25,8 +29,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.access import Access
 from archive.aws import client_config, error_code, make_dynamodb_client
-from archive.errors import FormatError, StoreError, StoreRefused
+from archive.errors import FormatError, OutcomeUnknown, StoreError, StoreRefused
 from archive.store.s3 import translate
+from consumer.dedupe.insertion import Answer, Claim, check_batch, insert_statements, read_insertion
 from consumer.dedupe.tail_rows import ShardTail, decode_tail, tail_item
 
 if TYPE_CHECKING:
@@ -37,14 +42,6 @@ T = TypeVar("T")
 CLAIM_CONNECTIONS = 32
 _CONDITION = "attribute_not_exists(id) OR #owner = :me OR expires < :now"
 _MISSING = "ResourceNotFoundException"
-
-
-class Claim(NamedTuple):
-    """A record's claim on its event: `owner` names its position, `digest` its payload."""
-
-    event_id: str
-    owner: str
-    digest: str
 
 
 class Owner(NamedTuple):
@@ -59,6 +56,13 @@ class DedupeTable(Protocol):
 
     def claim(self, claim: Claim, *, expires: int, now: int) -> Owner:
         """Claim an event; returns who owns it now. Times are epoch seconds."""
+        ...
+
+    def claim_new(self, claims: Sequence[Claim], *, expires: int) -> Sequence[Answer]:
+        """Claim up to 25 events, each id once, where nobody has; returns what is known of each.
+
+        Safe to repeat. Where the answer is HELD, `claim` tells who owns the event, be it this very claim.
+        """
         ...
 
     def read_tail(self, shard: str) -> ShardTail | None:
@@ -83,6 +87,7 @@ class DynamoDedupeTable:
     def __init__(self, client: "DynamoDBClient", name: str) -> None:
         self._client = client
         self._name = name
+        self._inserts = True
 
     def ensure(self) -> bool:
         """Ask for the table to be there: on-demand billing, time to live on `expires`; True once it is usable.
@@ -132,6 +137,30 @@ class DynamoDedupeTable:
             raise _translated(exc, f"claim in {self._name}") from exc
         return Owner(claim.owner, claim.digest)
 
+    def claim_new(self, claims: Sequence[Claim], *, expires: int) -> Sequence[Answer]:
+        """Send one BatchExecuteStatement; see `consumer.dedupe.insertion`.
+
+        What is refused for good is sent no more in this process: the role may lack `dynamodb:PartiQLInsert`, the
+        server may not know the operation. That says nothing of the claims: one by one they succeed, or tell why not.
+        """
+        check_batch(claims)
+        held = [Answer.HELD] * len(claims)
+        if not self._inserts:
+            return held
+        what = f"claims in {self._name}"
+        try:
+            answer = self._client.batch_execute_statement(Statements=insert_statements(self._name, claims, expires))
+        except (ClientError, BotoCoreError) as exc:
+            error = translate(exc, what)
+            if isinstance(error, OutcomeUnknown):
+                raise error from exc
+            self._stop_inserting(str(error))
+            return held
+        insertion = read_insertion(answer.get("Responses", ()), len(claims), what)
+        if insertion.refusal is not None:
+            self._stop_inserting(insertion.refusal)
+        return insertion.answers
+
     def read_tail(self, shard: str) -> ShardTail | None:
         """Send one consistent GetItem."""
         answer = self._ask(
@@ -158,6 +187,17 @@ class DynamoDedupeTable:
         self._ask(
             lambda: self._client.put_item(TableName=self._name, Item=item),
             f"PutItem {shard} of {self._name}",
+        )
+
+    def _stop_inserting(self, error: str) -> None:
+        if not self._inserts:
+            return  # another of the requests in flight has told it
+        self._inserts = False
+        structlog.get_logger().warning(
+            "claims_one_by_one",
+            table=self._name,
+            error=error,
+            next_step="grant dynamodb:PartiQLInsert on the table, and restart: a claim alone costs ten times the CPU",
         )
 
     def _status(self) -> str | None:

@@ -112,6 +112,14 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
     | _AGGREGATES
     | _STRAYS
     | {
+        *(
+            f"DynamoDB: BatchExecuteStatement {fault}"
+            for fault in ("throttled", "answer lost", "500 after", "delayed")
+        ),
+        *(f"DynamoDB: a statement {fault}" for fault in ("throttled", "500 before", "500 after", "delayed")),
+        "DynamoDB: a statement finds its item",
+        "held up: between two statements of a batch",
+        "killed: between two statements of a batch",
         "DynamoDB: condition failed",
         "DynamoDB: time to live deletes a claim",
         "checked: an original that retention took",

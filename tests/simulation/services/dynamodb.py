@@ -1,23 +1,36 @@
 """The dedupe table as boto3 shows it: the real `consumer.dedupe.table.DynamoDedupeTable` runs on this client.
 
 The conditions of DynamoDB are read as they are sent, so that a product that sends another one is judged by it. Time
-to live deletes what has expired late or at once, at the history's will.
+to live deletes what has expired late or at once, at the history's will. The statements of a batch are applied one by
+one, in any order and with others between them; each may be refused, or applied without saying so, by itself.
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
 from consumer.dedupe.deduplicator import ClaimMap
-from consumer.dedupe.table import Claim, DynamoDedupeTable, Owner
+from consumer.dedupe.insertion import MOST_STATEMENTS
+from consumer.dedupe.table import DynamoDedupeTable
 from tests.fakes.dedupe_table import ITEM_BYTES
 from tests.simulation.world import Host, World
 
 Item = Mapping[str, Any]
 _FAULTS: Final = ("throttled", "refused before", "500 before", "answer lost", "500 after")
 _PUT_FAULTS: Final = (*_FAULTS, "delayed")
+_STATEMENT_FAULTS: Final = {
+    "throttled": "ThrottlingError",
+    "500 before": "InternalServerError",
+    "500 after": "InternalServerError",
+    "delayed": "InternalServerError",
+}
+_INSERT: Final = re.compile(r'INSERT INTO "[^"]+" VALUE \{((?:\'[a-z]+\':\?,?)+)\}')
+_ABSENT: Final = "attribute_not_exists(id)"
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 class _Flying(NamedTuple):
@@ -116,6 +129,50 @@ class DynamoClient:
             raise _error(400, "ConditionalCheckFailedException", shown)
         return {}
 
+    def batch_execute_statement(self, *, Statements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:  # noqa: N803
+        """BatchExecuteStatement, of INSERTs alone. A connection may end in the middle of it."""
+        puts = [_inserted(statement) for statement in Statements]
+        for put in puts:
+            self._table.on_sent(self._host, put.item)
+        fault = self._begin("BatchExecuteStatement", _PUT_FAULTS)
+        entries: dict[int, Mapping[str, Any]] = {}
+        world = self._host.world
+        for number in world.rng.sample(range(len(puts)), len(puts)):
+            is_late = fault == "delayed" and world.chance(0.5)
+            entries[number] = self._insert(puts[number], "delayed" if is_late else self._statement_fault())
+            self._host.point("between two statements of a batch")
+        if fault == "delayed":
+            raise ReadTimeoutError(endpoint_url="dynamodb")
+        self._end(fault)
+        is_one_item_twice = len({put.item["id"]["S"] for put in puts}) < len(puts)
+        if is_one_item_twice or not 0 < len(puts) <= MOST_STATEMENTS:
+            raise _error(400, "ValidationException")  # and a part was applied: so does Amazon's own DynamoDB Local
+        return {"Responses": [entries[number] for number in range(len(puts))]}
+
+    def _statement_fault(self) -> str | None:
+        world = self._host.world
+        if not world.chance(max(self._host.fault_rate, self._host.table_fault_rate)):
+            return None
+        fault = world.rng.choice(list(_STATEMENT_FAULTS))
+        world.tally[f"DynamoDB: a statement {fault}"] += 1
+        return fault
+
+    def _insert(self, put: _Flying, fault: str | None) -> Mapping[str, Any]:
+        """Run one statement; return its entry in the answer."""
+        held = None
+        if fault == "delayed":
+            self._table.flying.append(put)
+        elif fault in {None, "500 after"}:
+            held = self._table.apply(put)
+        said = fault or ("" if held is None else f"held by {_short(held)}")
+        self._host.note(f"INSERT {put.item['id']['S']} {_short(put.item)}: {said or 'done'}")
+        if fault is not None:
+            return {"Error": {"Code": _STATEMENT_FAULTS[fault], "Message": ""}, "TableName": "dedupe"}
+        if held is not None:
+            self._host.world.tally["DynamoDB: a statement finds its item"] += 1
+            return {"Error": {"Code": "DuplicateItem", "Message": ""}, "TableName": "dedupe"}
+        return {"TableName": "dedupe"}
+
     def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool) -> dict[str, Any]:  # noqa: ARG002, N803
         """GetItem."""
         fault = self._begin("GetItem", _FAULTS)
@@ -186,9 +243,9 @@ def open_table(table: Table, host: Host) -> DynamoDedupeTable:
 def in_any_order(rng: random.Random) -> ClaimMap:
     """Return a `map` that runs its calls in an order of chance, as requests in flight arrive."""
 
-    def map_claims(call: Callable[[Claim], Owner], wanted: Iterable[Claim]) -> Iterable[Owner]:
+    def map_claims(call: Callable[[A], B], wanted: Iterable[A], /) -> Iterable[B]:
         given = list(wanted)
-        found: dict[int, Owner] = {}
+        found: dict[int, B] = {}
         for number in rng.sample(range(len(given)), len(given)):
             found[number] = call(given[number])
         return [found[number] for number in range(len(given))]
@@ -196,8 +253,17 @@ def in_any_order(rng: random.Random) -> ClaimMap:
     return map_claims
 
 
+def _inserted(statement: Mapping[str, Any]) -> _Flying:
+    """Return what an INSERT puts, and that it does so where nothing is."""
+    match = _INSERT.fullmatch(statement["Statement"])
+    names = re.findall(r"'([a-z]+)'", match[1]) if match else []
+    if not names or len(names) != len(statement["Parameters"]):
+        raise ValueError(f"the simulated DynamoDB does not know {statement['Statement']!r}")
+    return _Flying(dict(zip(names, statement["Parameters"], strict=True)), _ABSENT, {})
+
+
 def _holds(clause: str, held: Item | None, values: Item) -> bool:
-    if clause == "attribute_not_exists(id)":
+    if clause == _ABSENT:
         return held is None
     if held is None:
         return False

@@ -1,11 +1,13 @@
 """Claims of event ids: who holds one, for how long, and what is not the same event although its id is."""
 
 import json
+from collections.abc import Sequence
 
 import pytest
 from structlog.testing import capture_logs
 
-from consumer.dedupe.table import Claim, Owner
+from consumer.dedupe.insertion import Answer, Claim
+from consumer.dedupe.table import Owner
 from tests.fakes.clock import ManualClock
 from tests.fakes.dedupe_table import MemoryDedupeTable
 from tests.fakes.dedupe_world import CLAIMS, DedupeWorld
@@ -22,6 +24,11 @@ class SlowTable(MemoryDedupeTable):
         """Claim, in its time."""
         self._clock.advance(0.02)
         return super().claim(claim, expires=expires, now=now)
+
+    def claim_new(self, claims: Sequence[Claim], *, expires: int) -> Sequence[Answer]:
+        """Claim them, in their time."""
+        self._clock.advance(0.02 * len(claims))
+        return super().claim_new(claims, expires=expires)
 
 
 @pytest.mark.parametrize("max_age", [90, 200])
