@@ -45,6 +45,54 @@ def test_claims_that_are_held_back_do_not_outlive_their_buffer(max_age: int) -> 
     assert len(world.chain()) >= 2
 
 
+def test_new_events_are_claimed_by_batches_alone() -> None:
+    """25 in a request; an event that comes alone is asked for with the whole condition at once."""
+    world = DedupeWorld(CLAIMS)
+    world.send(*range(51))
+    world.archive_all()
+    assert world.table.requests == {"claim_new": 2, "claim": 1}
+    assert len(world.kept()) == 51
+
+
+def test_only_what_is_there_is_asked_for_alone() -> None:
+    """Copies, and whatever a life before has claimed."""
+    world = DedupeWorld(CLAIMS)
+    world.send(1, 2, 3)
+    world.archive_all()
+    world.table.requests.clear()
+    world.send(3, *range(4, 10), 1)
+    world.archive_all()
+    assert world.table.requests == {"claim_new": 1, "claim": 2}
+    assert world.kept() == list(range(1, 10))
+
+
+def test_of_two_copies_in_one_batch_the_earlier_owns() -> None:
+    """On every delivery: the order is the shard's, not that of the requests."""
+    world = DedupeWorld(CLAIMS)
+    world.send(1, 2, 1, 3, 2, 1)
+    world.archive_all()
+    assert world.kept() == [1, 2, 3]
+    first, second = (str(world.shard.everything[number].position) for number in (0, 1))
+    owners = {event_id: owner.position.rpartition("/")[2] for event_id, (owner, _) in world.table.claims.items()}
+    assert (owners[json.dumps("a-1")], owners[json.dumps("a-2")]) == (first, second)
+
+
+@pytest.mark.parametrize("fault", ["throttle_statements", "fail_statements", "lose_answers", "refuse_before"])
+@pytest.mark.parametrize("count", [1, 3, 30])
+def test_what_a_batch_left_undecided_is_asked_again(fault: str, count: int) -> None:
+    """Throttled, or applied without saying so: each event has one owner, and it is the right one."""
+    world = DedupeWorld(CLAIMS)
+    world.send(*range(5))
+    world.archive_all()
+    setattr(world.table, fault, count)
+    world.send(*range(30))
+    world.archive_all()
+    assert getattr(world.table, fault) == 0
+    assert world.kept() == list(range(30))
+    assert world.dropped() == list(range(5))
+    assert len(world.table.claims) == 30
+
+
 def test_an_event_under_the_id_of_another_is_kept_and_told() -> None:
     """Or one producer could make the events of others disappear: a copy says the same, byte for byte."""
     world = DedupeWorld(CLAIMS)
