@@ -7,6 +7,7 @@ answer; so it may happen before the commit.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -18,9 +19,9 @@ from archive.format.metadata import SegmentMetadata
 from archive.format.payload import PayloadPath
 from archive.format.record import Record
 from archive.retry import Backoff, until_known
+from consumer.dedupe.claim_batches import MOST_STATEMENTS, VERBS, Batch, Claim, Owner, Undecided, Verb
 from consumer.dedupe.conflicts import IdConflicts
-from consumer.dedupe.insertion import MOST_STATEMENTS, Answer, Claim
-from consumer.dedupe.table import CLAIM_CONNECTIONS, DedupeTable, Owner
+from consumer.dedupe.table import CLAIM_CONNECTIONS, DedupeTable
 from consumer.dedupe.tail_rows import ShardTail
 from consumer.dedupe.watermarks import Watermarks
 
@@ -137,32 +138,37 @@ class Claims:
         return owner.position
 
     def _owners(self, wanted: Sequence[Claim]) -> Mapping[str, Owner]:
-        """Claim each event; first all that nobody has claimed, 25 in a request, then one by one what is left."""
-        batches = [wanted[start : start + MOST_STATEMENTS] for start in range(0, len(wanted), MOST_STATEMENTS)]
-        # A claim that is alone learns its owner at once.
-        inserted = self._map_claims(self._insert, [batch for batch in batches if len(batch) > 1])
-        owners = {claim.event_id: Owner(claim.owner, claim.digest) for batch in inserted for claim in batch}
-        left = [claim for claim in wanted if claim.event_id not in owners]
+        """Claim each event: what nobody has claimed, what we have, and one by one what is neither."""
+        owners: dict[str, Owner] = {}
+        left = wanted
+        for verb in VERBS:
+            batches = [left[start : start + MOST_STATEMENTS] for start in range(0, len(left), MOST_STATEMENTS)]
+            # A claim that is alone is decided at once, by the whole condition.
+            for found in self._map_claims(partial(self._decide, verb), [each for each in batches if len(each) > 1]):
+                owners |= found
+            left = [claim for claim in wanted if claim.event_id not in owners]
         for claim, owner in zip(left, self._map_claims(self._claim, left), strict=True):
             owners[claim.event_id] = owner
         return owners
 
-    def _insert(self, batch: Sequence[Claim]) -> list[Claim]:
-        """Return those claims of a batch that are known to be the first of their events."""
-        expires = self._clock.now_ms() // 1000 + self._lifetime_seconds()
-        left, ours = batch, list[Claim]()
+    def _decide(self, verb: Verb, claims: Sequence[Claim]) -> Mapping[str, Owner]:
+        """Return the owners of those events of a batch that statements of one kind decide."""
+        now = self._clock.now_ms() // 1000
+        batch = Batch(verb, claims, now + self._lifetime_seconds(), now)
+        owners: dict[str, Owner] = {}
 
         def ask() -> None:
-            nonlocal left
-            answers = list(zip(left, self._table.claim_new(left, expires=expires), strict=True))
-            ours.extend(claim for claim, answer in answers if answer is Answer.CLAIMED)
-            left = [claim for claim, answer in answers if answer is Answer.UNKNOWN]
-            if left:
-                raise OutcomeUnknown(f"{len(left)} of {len(answers)} claims were not decided")
+            nonlocal batch
+            answers = list(zip(batch.claims, self._table.claim_batch(batch), strict=True))
+            owners.update((claim.event_id, answer) for claim, answer in answers if isinstance(answer, Owner))
+            again = [claim for claim, answer in answers if answer is Undecided.AGAIN]
+            if again:
+                batch = batch._replace(claims=again)
+                raise OutcomeUnknown(f"{len(again)} of {len(answers)} claims were not decided")
 
-        # Safe to repeat: what an earlier attempt claimed is there by the second, and `_claim` finds whose it is.
+        # Safe to repeat: what an earlier attempt claimed is there by the second, under its own position.
         until_known(ask, self._backoff(), "claims")
-        return ours
+        return owners
 
     def _claim(self, wanted: Claim) -> Owner:
         now, lifetime = self._clock.now_ms() // 1000, self._lifetime_seconds()

@@ -10,8 +10,8 @@ from archive.clock import new_id
 from archive.errors import FormatError, StoreRefused
 from archive.format.position import Position
 from consumer.dedupe import tail_rows
-from consumer.dedupe.insertion import Claim
-from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, Owner, make_claims_client
+from consumer.dedupe.claim_batches import Claim, Owner
+from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
 from consumer.dedupe.tail_rows import LONGEST_STATE_BYTES, ShardTail, tail_item
 from consumer.dedupe.watermarks import Watermarks
 from demo.embedded import REGION, EmbeddedAws

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from archive.errors import FormatError, OutcomeUnknown, StoreRefused
-from consumer.dedupe.insertion import Answer, Claim, check_batch
-from consumer.dedupe.table import Owner
+from consumer.dedupe.claim_batches import Answer, Batch, Claim, Owner, Undecided
 from consumer.dedupe.tail_rows import ShardTail, decode_tail, tail_item
 
 ITEM_BYTES: Final = 400 << 10
@@ -53,25 +52,31 @@ class MemoryDedupeTable:
         self._answer()
         return held[0]
 
-    def claim_new(self, claims: Sequence[Claim], *, expires: int) -> Sequence[Answer]:
+    def claim_batch(self, batch: Batch) -> Sequence[Answer]:
         """Decide each claim by itself, as the service does."""
-        check_batch(claims)
-        self._begin("claim_new")
-        answers = [self._insert(claim, expires) for claim in claims]
+        batch.statements("fake")
+        self._begin(batch.verb)
+        answers = [self._decide(batch, claim) for claim in batch.claims]
         self._answer()
         return answers
 
-    def _insert(self, claim: Claim, expires: int) -> Answer:
+    def _decide(self, batch: Batch, claim: Claim) -> Answer:
         if self.throttle_statements:
             self.throttle_statements -= 1
-            return Answer.UNKNOWN
-        if self.is_gone or claim.event_id in self.claims or not _fits(claim):
-            return Answer.HELD
-        self.claims[claim.event_id] = (Owner(claim.owner, claim.digest), expires)
+            return Undecided.AGAIN
+        if self.is_gone or not _fits(claim):
+            return Undecided.OTHERWISE
+        held, expires = self.claims.get(claim.event_id, (None, 0))
+        is_wanted = held is None if batch.verb == "INSERT" else held is not None and held.position == claim.owner
+        if not is_wanted:
+            is_told = batch.verb == "UPDATE" and expires >= batch.now
+            return held if is_told and held is not None else Undecided.OTHERWISE
+        owner = Owner(claim.owner, claim.digest)
+        self.claims[claim.event_id] = (owner, batch.expires)
         if self.fail_statements:
             self.fail_statements -= 1
-            return Answer.UNKNOWN
-        return Answer.CLAIMED
+            return Undecided.AGAIN
+        return owner
 
     def read_tail(self, shard: str) -> ShardTail | None:
         """Return the row."""

@@ -22,7 +22,7 @@ _S3_ACTIONS: Final = {
 }
 _S3_CONTEXT: Final = {"IfNoneMatch": "s3:if-none-match", "IfMatch": "s3:if-match", "Prefix": "s3:prefix"}
 _UNCONDITIONAL: Final = frozenset({"CreateMultipartUpload", "UploadPart"})
-_PARTIQL: Final = re.compile(r'(INSERT) INTO "([a-zA-Z0-9_.-]+)" .*')
+_PARTIQL: Final = re.compile(r'(INSERT INTO|UPDATE) "([a-zA-Z0-9_.-]+)" .*')
 _EVENT: Final = "provide-client-params.*.*"
 
 
@@ -52,7 +52,9 @@ class Heard:
         elif operation == "BatchExecuteStatement":  # PartiQL: an action for each kind of statement, on its table
             for statement in params["Statements"]:
                 verb, table = _PARTIQL.fullmatch(statement["Statement"]).groups()  # type: ignore[union-attr] # else it fails
-                yield Request(f"dynamodb:PartiQL{verb.capitalize()}", f"arn:aws:dynamodb:{where}:table/{table}")
+                yield Request(
+                    f"dynamodb:PartiQL{verb.split()[0].capitalize()}", f"arn:aws:dynamodb:{where}:table/{table}"
+                )
         elif service == "dynamodb":
             index = f"/index/{params['IndexName']}" if "IndexName" in params else ""
             table = f"arn:aws:dynamodb:{where}:table/{params['TableName']}{index}"

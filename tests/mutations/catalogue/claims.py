@@ -10,7 +10,7 @@ _DEDUPE_START: Final = "consumer/processor/dedupe_start.py"
 _SEQUENCE_STORE: Final = "consumer/processor/sequence_store.py"
 _CUTTING: Final = "consumer/processor/cutting.py"
 _TABLE: Final = "consumer/dedupe/table.py"
-_INSERTION: Final = "consumer/dedupe/insertion.py"
+_BATCHES: Final = "consumer/dedupe/claim_batches.py"
 _DEDUPLICATOR: Final = "consumer/dedupe/deduplicator.py"
 
 _ARCHIVER: Final = "consumer/processor/archiver.py"
@@ -23,7 +23,6 @@ _SAME_RULE: Final = "test_an_id_is_what_the_consumer_takes_for_one"
 _FOUND: Final = "tests/simulation/found/test_found_by_producers.py"
 _DEDUPE: Final = "tests/unit/consumer/processor/test_dedupe.py"
 _CLAIMS: Final = "tests/unit/consumer/processor/test_claims.py"
-_INSERTIONS: Final = "tests/unit/consumer/dedupe/test_insertion.py"
 
 CLAIMS: Final = (
     Mutation(
@@ -92,7 +91,7 @@ CLAIMS: Final = (
         "claim without an owner",
         Change(_TABLE, " OR #owner = :me OR ", " OR "),
         Change(
-            _TABLE,
+            _BATCHES,
             'return Owner(_text(item, "owner", event_id),',
             'return Owner(_text(item, "owner", event_id) + "+",',
         ),
@@ -194,86 +193,5 @@ CLAIMS: Final = (
         "payloads of any size are looked into",
         Change(_PAYLOAD, "if len(payload) > _LONGEST_PAYLOAD_BYTES:", "if False:"),
         tests=(f"{_PAYLOADS}::test_only_payloads_of_up_to_a_mebibyte_are_looked_into",),
-    ),
-    Mutation(
-        "a statement that failed on the way is a claim",
-        Change(_INSERTION, "return Answer.UNKNOWN if", "return Answer.CLAIMED if"),
-        tests=(f"{_INSERTIONS}::test_a_statement_that_failed_claims_nothing",),
-        mode="claims",
-    ),
-    Mutation(
-        "an item that is there is ours",
-        Change(_DEDUPLICATOR, "if answer is Answer.CLAIMED)", "if answer is not Answer.UNKNOWN)"),
-        tests=(f"{_CLAIMS}::test_only_what_is_there_is_asked_for_alone",),
-        mode="claims",
-    ),
-    Mutation(
-        "what is undecided is ours",
-        Change(_DEDUPLICATOR, "if answer is Answer.CLAIMED)", "if answer is not Answer.HELD)"),
-        tests=(f"{_CLAIMS}::test_what_a_batch_left_undecided_is_asked_again",),
-        mode="claims",
-    ),
-    Mutation(
-        "an unanswered batch is ours",
-        Change(
-            _TABLE,
-            "                raise error from exc\n            self._stop",
-            "                return [Answer.CLAIMED] * len(claims)\n            self._stop",
-        ),
-        tests=(f"{_INSERTIONS}::test_a_request_that_passes_is_unknown",),
-        mode="claims",
-    ),
-    Mutation(
-        "an unanswered batch is left at that",
-        Change(_DEDUPLICATOR, '        until_known(ask, self._backoff(), "claims")\n', "        ask()\n"),
-        tests=(f"{_CLAIMS}::test_what_a_batch_left_undecided_is_asked_again",),
-        mode="claims",
-    ),
-    Mutation(
-        "an answer to a part of a batch is an answer",
-        Change(_INSERTION, "if len(entries) != count:", "if len(entries) > count:"),
-        Change(_DEDUPLICATOR, "expires=expires), strict=True))", "expires=expires)))"),
-        tests=(f"{_INSERTIONS}::test_an_answer_that_is_not_whole_is_none",),
-    ),
-    Mutation(
-        "an entry that says nothing is a claim",
-        Change(_INSERTION, "return Answer.CLAIMED if entry.get", "return Answer.CLAIMED if True or entry.get"),
-        tests=(f"{_INSERTIONS}::test_an_entry_that_says_nothing_claims_nothing",),
-    ),
-    Mutation(
-        "the later of two copies owns",
-        Change(_DEDUPLICATOR, "wanted.setdefault(claim.event_id, claim)", "wanted.update({claim.event_id: claim})"),
-        tests=(f"{_CLAIMS}::test_of_two_copies_in_one_batch_the_earlier_owns",),
-    ),
-    Mutation(
-        "a batch names an event twice",
-        Change(_INSERTION, " or len({claim.event_id for claim in claims}) < len(claims)", ""),
-        tests=(f"{_INSERTIONS}::test_a_batch_that_names_an_event_twice_is_not_sent",),
-    ),
-    Mutation(
-        "a role without the new right is refused for good",
-        Change(
-            _TABLE,
-            "if isinstance(error, OutcomeUnknown):\n                raise error from exc\n            self._stop",
-            "if error:\n                raise error from exc\n            self._stop",
-        ),
-        tests=(f"{_INSERTIONS}::test_a_refused_batch_is_sent_no_more",),
-    ),
-    Mutation(
-        "refused batches are sent on and on",
-        Change(_TABLE, "        self._inserts = False\n", ""),
-        tests=(
-            f"{_INSERTIONS}::test_a_refused_batch_is_sent_no_more",
-            f"{_INSERTIONS}::test_a_refused_statement_ends_the_batches_too",
-        ),
-    ),
-    Mutation(
-        "claims one by one are not told",
-        Change(
-            _TABLE,
-            '        structlog.get_logger().warning(\n            "claims_one',
-            '        structlog.get_logger().debug(\n            "claims_one',
-        ),
-        tests=(f"{_INSERTIONS}::test_a_refused_batch_is_sent_no_more",),
     ),
 )

@@ -6,19 +6,18 @@ one, in any order and with others between them; each may be refused, or applied 
 """
 
 import random
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
+from consumer.dedupe.claim_batches import MOST_STATEMENTS
 from consumer.dedupe.deduplicator import ClaimMap
-from consumer.dedupe.insertion import MOST_STATEMENTS
 from consumer.dedupe.table import DynamoDedupeTable
 from tests.fakes.dedupe_table import ITEM_BYTES
+from tests.simulation.services.statements import Flying, Item, holds, put_of
 from tests.simulation.world import Host, World
 
-Item = Mapping[str, Any]
 _FAULTS: Final = ("throttled", "refused before", "500 before", "answer lost", "500 after")
 _PUT_FAULTS: Final = (*_FAULTS, "delayed")
 _STATEMENT_FAULTS: Final = {
@@ -27,16 +26,8 @@ _STATEMENT_FAULTS: Final = {
     "500 after": "InternalServerError",
     "delayed": "InternalServerError",
 }
-_INSERT: Final = re.compile(r'INSERT INTO "[^"]+" VALUE \{((?:\'[a-z]+\':\?,?)+)\}')
-_ABSENT: Final = "attribute_not_exists(id)"
 A = TypeVar("A")
 B = TypeVar("B")
-
-
-class _Flying(NamedTuple):
-    item: Item
-    condition: str | None
-    values: Item
 
 
 class Table:
@@ -52,22 +43,21 @@ class Table:
         self.exists = False
         self.times_out = False
         self.items: dict[str, Item] = {}
-        self.flying: list[_Flying] = []
+        self.flying: list[Flying] = []
         self.lost_at: list[float] = []
         self._on_put = on_put
         self.on_sent = on_sent
 
-    def apply(self, put: _Flying) -> Item | None:
-        """Apply a put now; return the item that its condition forbids to replace, None when it was stored."""
+    def apply(self, put: Flying) -> Item | None:
+        """Apply a put now; return None when it was stored, else the item as it is, which is empty where none is."""
         key = put.item["id"]["S"]
         held = self.items.get(key)
         if put.condition is not None and not any(
-            _holds(clause, held, put.values) for clause in put.condition.split(" OR ")
+            holds(clause, held, put.values) for clause in put.condition.split(" OR ")
         ):
-            assert held is not None
-            return held
-        self.items[key] = put.item
-        self._on_put(key, put.item)
+            return held or {}
+        self.items[key] = {**(held or {}), **put.item} if put.is_update else put.item
+        self._on_put(key, self.items[key])
         return None
 
     def land(self, number: int) -> None:
@@ -114,7 +104,7 @@ class DynamoClient:
             raise _error(400, "ValidationException")
         self._table.on_sent(self._host, Item)
         fault = self._begin("PutItem", _PUT_FAULTS)
-        put = _Flying(Item, ConditionExpression, ExpressionAttributeValues or {})
+        put = Flying(Item, ConditionExpression, ExpressionAttributeValues or {})
         if fault == "delayed":
             self._table.flying.append(put)
             self._host.point("while a put to the table is on its way")
@@ -130,8 +120,8 @@ class DynamoClient:
         return {}
 
     def batch_execute_statement(self, *, Statements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:  # noqa: N803
-        """BatchExecuteStatement, of INSERTs alone. A connection may end in the middle of it."""
-        puts = [_inserted(statement) for statement in Statements]
+        """BatchExecuteStatement. A connection may end in the middle of it."""
+        puts = [put_of(statement) for statement in Statements]
         for put in puts:
             self._table.on_sent(self._host, put.item)
         fault = self._begin("BatchExecuteStatement", _PUT_FAULTS)
@@ -139,7 +129,7 @@ class DynamoClient:
         world = self._host.world
         for number in world.rng.sample(range(len(puts)), len(puts)):
             is_late = fault == "delayed" and world.chance(0.5)
-            entries[number] = self._insert(puts[number], "delayed" if is_late else self._statement_fault())
+            entries[number] = self._run(puts[number], "delayed" if is_late else self._statement_fault())
             self._host.point("between two statements of a batch")
         if fault == "delayed":
             raise ReadTimeoutError(endpoint_url="dynamodb")
@@ -157,21 +147,26 @@ class DynamoClient:
         world.tally[f"DynamoDB: a statement {fault}"] += 1
         return fault
 
-    def _insert(self, put: _Flying, fault: str | None) -> Mapping[str, Any]:
+    def _run(self, put: Flying, fault: str | None) -> Mapping[str, Any]:
         """Run one statement; return its entry in the answer."""
-        held = None
+        held: Item | None = None
         if fault == "delayed":
             self._table.flying.append(put)
         elif fault in {None, "500 after"}:
             held = self._table.apply(put)
-        said = fault or ("" if held is None else f"held by {_short(held)}")
-        self._host.note(f"INSERT {put.item['id']['S']} {_short(put.item)}: {said or 'done'}")
+        verb = "UPDATE" if put.is_update else "INSERT"
+        said = fault or ("done" if held is None else f"held by {_short(held)}")
+        self._host.note(f"{verb} {put.item['id']['S']} {_short(put.item)}: {said}")
         if fault is not None:
             return {"Error": {"Code": _STATEMENT_FAULTS[fault], "Message": ""}, "TableName": "dedupe"}
-        if held is not None:
-            self._host.world.tally["DynamoDB: a statement finds its item"] += 1
+        if held is None:
+            self._host.world.tally[f"DynamoDB: {verb} succeeds"] += 1
+            return {"TableName": "dedupe"}
+        self._host.world.tally[f"DynamoDB: {verb} finds another item"] += 1
+        if verb == "INSERT":
             return {"Error": {"Code": "DuplicateItem", "Message": ""}, "TableName": "dedupe"}
-        return {"TableName": "dedupe"}
+        shown = {"Item": held} if held and put.shows else {}
+        return {"Error": {"Code": "ConditionalCheckFailed", "Message": "", **shown}, "TableName": "dedupe"}
 
     def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool) -> dict[str, Any]:  # noqa: ARG002, N803
         """GetItem."""
@@ -251,27 +246,6 @@ def in_any_order(rng: random.Random) -> ClaimMap:
         return [found[number] for number in range(len(given))]
 
     return map_claims
-
-
-def _inserted(statement: Mapping[str, Any]) -> _Flying:
-    """Return what an INSERT puts, and that it does so where nothing is."""
-    match = _INSERT.fullmatch(statement["Statement"])
-    names = re.findall(r"'([a-z]+)'", match[1]) if match else []
-    if not names or len(names) != len(statement["Parameters"]):
-        raise ValueError(f"the simulated DynamoDB does not know {statement['Statement']!r}")
-    return _Flying(dict(zip(names, statement["Parameters"], strict=True)), _ABSENT, {})
-
-
-def _holds(clause: str, held: Item | None, values: Item) -> bool:
-    if clause == _ABSENT:
-        return held is None
-    if held is None:
-        return False
-    if clause == "#owner = :me":
-        return bool(held["owner"] == values[":me"])
-    if clause == "expires < :now":
-        return int(held["expires"]["N"]) < int(values[":now"]["N"])
-    raise ValueError(f"the simulated DynamoDB does not know {clause!r}")
 
 
 def _short(item: Item) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from consumer.dedupe.insertion import Answer, Claim
-from consumer.dedupe.table import Owner
+from consumer.dedupe.claim_batches import Answer, Batch, Claim, Owner
 from tests.fakes.clock import ManualClock
 from tests.fakes.dedupe_table import MemoryDedupeTable
 from tests.fakes.dedupe_world import CLAIMS, DedupeWorld
@@ -25,10 +24,10 @@ class SlowTable(MemoryDedupeTable):
         self._clock.advance(0.02)
         return super().claim(claim, expires=expires, now=now)
 
-    def claim_new(self, claims: Sequence[Claim], *, expires: int) -> Sequence[Answer]:
+    def claim_batch(self, batch: Batch) -> Sequence[Answer]:
         """Claim them, in their time."""
-        self._clock.advance(0.02 * len(claims))
-        return super().claim_new(claims, expires=expires)
+        self._clock.advance(0.02 * len(batch.claims))
+        return super().claim_batch(batch)
 
 
 @pytest.mark.parametrize("max_age", [90, 200])
@@ -50,20 +49,36 @@ def test_new_events_are_claimed_by_batches_alone() -> None:
     world = DedupeWorld(CLAIMS)
     world.send(*range(51))
     world.archive_all()
-    assert world.table.requests == {"claim_new": 2, "claim": 1}
+    assert world.table.requests == {"INSERT": 2, "claim": 1}
     assert len(world.kept()) == 51
 
 
-def test_only_what_is_there_is_asked_for_alone() -> None:
-    """Copies, and whatever a life before has claimed."""
+def test_copies_are_found_in_batches() -> None:
+    """So is what a life before has claimed: a restart costs as little as the life."""
     world = DedupeWorld(CLAIMS)
-    world.send(1, 2, 3)
+    world.send(*range(25))
+    world.started().daemon.deliver()
+    world.archive_all()
+    assert world.table.requests == {"INSERT": 2, "UPDATE": 1}
+    world.table.requests.clear()
+    world.send(3, *range(25, 34), 1)
+    world.archive_all()
+    assert world.table.requests == {"INSERT": 1, "UPDATE": 1}
+    assert world.kept() == list(range(34))
+    assert world.dropped() == [3, 1]
+
+
+def test_what_no_batch_decides_is_claimed_alone() -> None:
+    """Claims that have run out: they are taken by the condition that looks at that."""
+    world = DedupeWorld(CLAIMS)
+    world.send(*range(4))
     world.archive_all()
     world.table.requests.clear()
-    world.send(3, *range(4, 10), 1)
+    world.table.claims = {event_id: (owner, 1) for event_id, (owner, _) in world.table.claims.items()}
+    world.send(*range(6))
     world.archive_all()
-    assert world.table.requests == {"claim_new": 1, "claim": 2}
-    assert world.kept() == list(range(1, 10))
+    assert world.table.requests == {"INSERT": 1, "UPDATE": 1, "claim": 4}
+    assert world.kept() == [*range(4), *range(6)]
 
 
 def test_of_two_copies_in_one_batch_the_earlier_owns() -> None:
