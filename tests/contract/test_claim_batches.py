@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import pytest
+from structlog.testing import capture_logs
 
 from archive.access import PLAIN
 from archive.clock import new_id
@@ -15,6 +16,7 @@ from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_cl
 from demo.embedded import REGION, EmbeddedAws
 from tests.contract.dedupe_tables import ClientFaults, ready
 from tests.fakes.dedupe_table import MemoryDedupeTable
+from tests.fakes.denying_dynamodb import deny
 
 OTHERWISE = Undecided.OTHERWISE
 
@@ -239,3 +241,22 @@ def test_a_claim_without_an_end_is_decided_alone(embedded_aws: EmbeddedAws, expi
     client.put_item(TableName=name, Item=item)
     assert update(given, "me", "x") == [None]
     assert given.table.claim(Claim("x", "me", "d"), expires=100, now=1) == Owner("other", None)
+
+
+def test_a_role_without_the_rights_claims_one_by_one(embedded_aws: EmbeddedAws) -> None:
+    """AWS says so of the request; each claim is made by the request that every version has sent."""
+    asked: list[str] = []
+    with deny(
+        embedded_aws.dynamodb_endpoint, "BatchExecuteStatement", tell=lambda act, _: asked.append(act)
+    ) as endpoint:
+        client = make_claims_client(REGION, endpoint, PLAIN)
+        given = Given(ready(DynamoDedupeTable(client, f"dedupe-{new_id()[:8]}")), ClientFaults(client), lambda: None)
+        with capture_logs() as logs:
+            for verb in VERBS:
+                assert ask(given, verb, claims_of("me", "a", "b")) == [None, None]
+        assert [given.table.claim(claim, expires=9, now=1).position for claim in claims_of("me", "a", "b")] == [
+            "me"
+        ] * 2
+        client.close()
+    assert asked.count("BatchExecuteStatement") == 1
+    assert [line["event"] for line in logs] == ["claims_one_by_one"]
