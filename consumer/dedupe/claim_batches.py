@@ -31,6 +31,7 @@ Verb: TypeAlias = Literal["INSERT", "UPDATE"]
 VERBS: Final[tuple[Verb, ...]] = ("INSERT", "UPDATE")
 """In the order in which they are tried: nearly every event is new."""
 _TAKEN: Final = {"INSERT": "DuplicateItem", "UPDATE": "ConditionalCheckFailed"}
+_MISSING: Final = "ResourceNotFound"
 _PASSING: Final = frozenset(
     {
         "InternalServerError",
@@ -113,9 +114,10 @@ class Batch(NamedTuple):
         return [self._answer(claim, entry) for claim, entry in zip(self.claims, entries, strict=True)]
 
     def refusal(self, entries: Sequence[Mapping[str, Any]]) -> str | None:
-        """Return what a statement was refused with for good; None when none was."""
+        """Return why statements of this kind are refused for good; None when they are not, or the table is gone."""
+        expected = _PASSING | {_TAKEN[self.verb], _MISSING}
         for entry in entries:
-            if "Error" in entry and (code := entry["Error"].get("Code", "")) not in _PASSING | {_TAKEN[self.verb]}:
+            if "Error" in entry and (code := entry["Error"].get("Code", "")) not in expected:
                 return f"{code}: {entry['Error'].get('Message', '')}"
         return None
 

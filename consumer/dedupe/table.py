@@ -143,8 +143,8 @@ class DynamoDedupeTable:
         try:
             entries = self._client.batch_execute_statement(Statements=statements).get("Responses", ())
         except (ClientError, BotoCoreError) as exc:
-            error = translate(exc, what)
-            if isinstance(error, OutcomeUnknown):
+            error = _translated(exc, what)
+            if isinstance(error, OutcomeUnknown) or error_code(exc) == _MISSING:
                 raise error from exc
             self._refuse(batch.verb, str(error))
             return undecided

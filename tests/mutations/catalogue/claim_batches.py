@@ -98,7 +98,7 @@ CLAIM_BATCHES: Final = (
     ),
     Mutation(
         "a role without the new rights is refused for good",
-        Change(_TABLE, "            if isinstance(error, OutcomeUnknown):\n", "            if error:\n"),
+        Change(_TABLE, "if isinstance(error, OutcomeUnknown) or error_code", "if error or error_code"),
         tests=(f"{_BATCHED}::test_a_refused_batch_is_sent_no_more",),
     ),
     Mutation(

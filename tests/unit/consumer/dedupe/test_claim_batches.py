@@ -9,7 +9,7 @@ from botocore.awsrequest import AWSRequest, AWSResponse
 from structlog.testing import capture_logs
 
 from archive.access import PLAIN
-from archive.errors import OutcomeUnknown
+from archive.errors import OutcomeUnknown, StoreRefused
 from consumer.dedupe.claim_batches import VERBS, Answer, Batch, Claim, Owner, Undecided, Verb
 from consumer.dedupe.table import DynamoDedupeTable, make_claims_client
 
@@ -247,6 +247,21 @@ def test_a_refused_statement_ends_the_batches_too(
         for _ in range(2):
             assert ask(table, verb) == [OTHERWISE] * 3
     assert (len(service.sent), len(logs)) == (1, 1)
+
+
+@each_verb
+def test_a_table_that_is_gone_is_not_told_as_a_missing_right(
+    service: Service, table: DynamoDedupeTable, verb: Verb
+) -> None:
+    """Restarted, the processor makes the table again."""
+    with capture_logs() as logs:
+        service.answer(*[error("ResourceNotFound")] * 3)
+        assert ask(table, verb) == [OTHERWISE] * 3
+        service.refuse("ResourceNotFoundException")
+        with pytest.raises(StoreRefused) as caught:
+            ask(table, verb)
+    assert "restart" in caught.value.next_step
+    assert logs == []
 
 
 @each_verb
