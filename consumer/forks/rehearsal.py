@@ -41,6 +41,8 @@ _SEGMENTS: Final = 12
 """CPython 3.11 rewrites a function at its eighth call (PEP 659)."""
 _MINUTE_MS: Final = 60_000
 _BUDGET_SECONDS: Final = 2
+_NOBODYS: Final = "minutebook_rehearsal"
+"""No bucket can have this name."""
 
 
 def rehearse(prepared: Prepared, clock: Clock, level: str) -> None:
@@ -97,7 +99,7 @@ def _turned(prepared: Prepared, port: int) -> Iterator[None]:
 
     clients: list[Any] = [prepared.s3, prepared.kinesis()]
     for client in clients:
-        client.meta.events.register("before-send", turn)
+        client.meta.events.register_last("before-send", turn)
     try:
         yield
     finally:
@@ -109,6 +111,8 @@ def _turned(prepared: Prepared, port: int) -> Iterator[None]:
 def _play(prepared: Prepared, clock: Clock) -> None:
     settings = replace(
         prepared.settings,
+        bucket=_NOBODYS,  # should ever a request not be turned, it may not find the archive
+        stream_name=_NOBODYS,
         store_timeout_seconds=_BUDGET_SECONDS,
         checkpoint_interval_seconds=86_400,
         linger_seconds=0,

@@ -89,6 +89,14 @@ def test_lines_tell_their_own_processor_alone(site: Site) -> None:
         assert [len(one) for one in told] == [1, 1]
 
 
+def test_the_rehearsal_touches_no_archive(site: Site) -> None:
+    """It commits segments and markers: on its own stage alone."""
+    with site.forks() as forks:
+        forks.events.wait("rehearsed")
+        assert forks.events.all("rehearsal_failed") == []
+    assert site.objects() == {}
+
+
 def test_the_rehearsal_leaves_nothing_but_memory(site: Site) -> None:
     """No thread, no connection, no child, no line; with an address of TLS as of AWS, nobody is asked meanwhile."""
     with site.forks(s3Endpoint="https://127.0.0.1:1") as forks:
@@ -261,6 +269,19 @@ def test_a_lack_of_memory_ends_one_processor(site: Site) -> None:
     assert [line["kind"] for line in lines] == ["MemoryError"]
     site.archive_the_rest()
     site.assert_exactly_once()
+
+
+def test_a_lack_of_descriptors_is_told_and_waited_out(site: Site) -> None:
+    """A stub that cannot be admitted waits, and nobody else is harmed."""
+    with site.forks() as forks:
+        forks.events.wait("fork_server_ready")
+        most = resource.prlimit(forks.server.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(forks.server.pid, resource.RLIMIT_NOFILE, (max(links(forks.server.pid)) + 1, most[1]))
+        with forks.processor(site.lease) as processor:
+            failed = forks.events.wait("fork_failed")
+            resource.prlimit(forks.server.pid, resource.RLIMIT_NOFILE, most)
+            processor.start()
+    assert (failed["level"], bool(failed["next_step"])) == ("error", True)
 
 
 def limit_memory(pid: int, more: int) -> None:

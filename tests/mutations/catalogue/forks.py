@@ -103,6 +103,13 @@ FORKS: Final = (
         tests=(f"{_TESTS}::test_the_rehearsal_leaves_nothing_but_memory",),
     ),
     Mutation(
+        "the rehearsal is played on the archive",
+        Change("consumer/forks/rehearsal.py", "        request.url = parts", "        _ = parts"),
+        Change("consumer/forks/rehearsal.py", "        bucket=_NOBODYS, ", "        #"),
+        Change("consumer/forks/rehearsal.py", "        stream_name=_NOBODYS,\n", ""),
+        tests=(f"{_TESTS}::test_the_rehearsal_touches_no_archive",),
+    ),
+    Mutation(
         "a daemon whose fork server is gone is waited for",
         Change(_SUPERVISOR, "            if run.has_lost_its_processors():\n", "            if False:\n"),
         tests=(f"{_SUPERVISED}::test_a_daemon_whose_fork_server_is_gone_is_started_again",),
