@@ -37,8 +37,9 @@ def serve_forks(listener: socket.socket, path: str) -> None:
     def become(pipes: Pipes) -> None:
         become_processor(pipes, server, title, path, lambda stdin, protocol: _live(prepared, stdin, protocol))
 
+    forks = ForkServer(listener, become)
     structlog.get_logger().info("fork_server_ready", seconds=round(clock.monotonic() - begun, 2))
-    ForkServer(listener, become).run()
+    forks.run()
 
 
 def _live(prepared: Prepared, stdin: BinaryIO, protocol: BinaryIO) -> int:

@@ -8,6 +8,7 @@
 A processor killed at any moment is safe: commits are atomic. Processors die with this process (see `child`).
 """
 
+import errno
 import os
 import select
 import signal
@@ -111,6 +112,8 @@ class ForkServer:
             connection.close()
             return
         try:
+            if len(pipes) != PIPES:
+                raise OSError(errno.EMFILE, "descriptors are short")  # noqa: TRY301 - told as any other lack
             pid = self._fork(Pipes(*pipes))
         except OSError as exc:
             structlog.get_logger().error(
@@ -189,7 +192,7 @@ _MORE: Final = "give the task more processes, descriptors or memory: one shard t
 
 
 def _receive(connection: socket.socket) -> list[int] | None:
-    """Return the descriptors that a stub has sent; None when it has gone, or sent anything else.
+    """Return the descriptors that a stub has sent, or those of them for which there was room; None when it has gone.
 
     Raises:
         BlockingIOError: it has sent nothing yet.
@@ -200,11 +203,7 @@ def _receive(connection: socket.socket) -> list[int] | None:
         raise
     except OSError:
         return None
-    if message == REQUEST and len(descriptors) == PIPES:
-        return descriptors
-    for descriptor in descriptors:
-        os.close(descriptor)
-    return None
+    return descriptors if message == REQUEST else None
 
 
 def _tell(connection: socket.socket, code: int) -> None:

@@ -271,16 +271,23 @@ def test_a_lack_of_memory_ends_one_processor(site: Site) -> None:
     site.assert_exactly_once()
 
 
-def test_a_lack_of_descriptors_is_told_and_waited_out(site: Site) -> None:
-    """A stub that cannot be admitted waits, and nobody else is harmed."""
+@pytest.mark.parametrize("room", [0, 2])
+def test_a_lack_of_descriptors_is_told(site: Site, room: int) -> None:
+    """A stub for which there is no room waits, or ends with 1; it never gets a processor without its pipes."""
     with site.forks() as forks:
         forks.events.wait("fork_server_ready")
-        most = resource.prlimit(forks.server.pid, resource.RLIMIT_NOFILE)
-        resource.prlimit(forks.server.pid, resource.RLIMIT_NOFILE, (max(links(forks.server.pid)) + 1, most[1]))
+        pid = forks.server.pid
+        most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        taken = links(pid)
+        free = [number for number in range(max(taken) + 9) if number not in taken]
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (free[room], most[1]))
         with forks.processor(site.lease) as processor:
             failed = forks.events.wait("fork_failed")
-            resource.prlimit(forks.server.pid, resource.RLIMIT_NOFILE, most)
-            processor.start()
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, most)
+            if room:
+                assert processor.wait() == 1
+            else:
+                processor.start()
     assert (failed["level"], bool(failed["next_step"])) == ("error", True)
 
 

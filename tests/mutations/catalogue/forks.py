@@ -103,6 +103,12 @@ FORKS: Final = (
         tests=(f"{_TESTS}::test_the_rehearsal_leaves_nothing_but_memory",),
     ),
     Mutation(
+        "a processor is forked on what pipes there was room for",
+        Change(_SERVER, "            if len(pipes) != PIPES:\n", "            if not pipes:\n"),
+        Change(_SERVER, "Pipes(*pipes)", "Pipes(pipes[0], pipes[-1], pipes[-1])"),
+        tests=(f"{_TESTS}::test_a_lack_of_descriptors_is_told",),
+    ),
+    Mutation(
         "the rehearsal is played on the archive",
         Change("consumer/forks/rehearsal.py", "        request.url = parts", "        _ = parts"),
         Change("consumer/forks/rehearsal.py", "        bucket=_NOBODYS, ", "        #"),
