@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("claims", "compaction", "hand_over", "inventory", "processor", "read_marks")
+NAMES = ("claims", "compaction", "hand_over", "inventory", "processor", "read_marks", "whole_path")
 
 
 def main() -> int:
