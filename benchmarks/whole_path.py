@@ -2,7 +2,7 @@
 
 The stream is `kinesis.cjs`, which answers KCL from memory in CBOR; S3 and DynamoDB are the embedded ones. Counted is
 what `minutebook consume` and all below it have used once every record is archived and checkpointed: the JVM, the
-processors and the supervisor apart. Two sizes are run: their difference is what a further GB costs, without the start.
+processors and the supervisor apart. Two sizes are run: their difference is what a further GB costs, without a start.
 
     python -m benchmarks whole_path [--megabytes 100 300] [--payload 1000] [--max-records 10000] [--java "-Xmx512m"]
 """
@@ -44,7 +44,8 @@ def stream(shards: int, megabytes: float, payload: int) -> Iterator[tuple[str, l
         [str(ensure_node().binary), str(_SCRIPT), *map(str, words)], stdout=subprocess.PIPE
     )
     try:
-        assert server.stdout is not None
+        if server.stdout is None:  # pragma: no cover - PIPE was asked for
+            raise AssertionError("no pipe")
         yield f"http://127.0.0.1:{port}", json.loads(server.stdout.readline())
     finally:
         server.kill()
@@ -108,7 +109,7 @@ class Peak:
                 self.mib[kind] = max(mib, self.mib.get(kind, 0.0))
 
 
-def run(  # noqa: PLR0913 - the dimensions of a measurement
+def run(
     aws: EmbeddedAws, folder: Path, *, shards: int, megabytes: float, payload: int, max_records: int, java: str
 ) -> dict[str, Any]:
     """Archive a stream once; `megabytes` are those of all shards."""
