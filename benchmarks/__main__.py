@@ -3,7 +3,17 @@
 import importlib
 import sys
 
-NAMES = ("claims", "compaction", "hand_over", "inventory", "processor", "read_marks", "whole_path")
+NAMES = (
+    "claims",
+    "compaction",
+    "hand_over",
+    "idle",
+    "inventory",
+    "processor",
+    "read_marks",
+    "recovery",
+    "whole_path",
+)
 
 
 def main() -> int:
