@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
+from archive.compression import Compression
 from archive.coverage.evidence import segment_link
 from archive.format.day import Day
 from archive.format.keys import segment_key
@@ -19,7 +20,6 @@ from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
-from archive.store.commit import BODY_TYPE
 from archive.store.objects import ObjectStore
 from consumer.stream.port import StreamIdentity
 from tests.fakes.archive_scene import ArchiveScene, end_marker, stated
@@ -114,7 +114,7 @@ class Corpus:
             _write_shard(scene, shard)
         self.write_marks(store)
         for key, (body, fields) in self.objects.items():
-            store.put_if_absent(key, body, fields, BODY_TYPE)
+            store.put_if_absent(key, body, fields, Compression.GZIP.media_type)
 
     def write_marks(self, store: ObjectStore) -> None:
         """Put the read marks into a store that the shards call for as they are now."""
@@ -183,7 +183,7 @@ def body_of(shard_id: str, minute: int, records: list[Record]) -> bytes:
 
 def _write_shard(scene: ArchiveScene[ObjectStore], shard: Shard) -> None:
     for stored in shard.segments:
-        scene.store.put_if_absent(stored.key, stored.body, stored.fields, BODY_TYPE)
+        scene.store.put_if_absent(stored.key, stored.body, stored.fields, Compression.GZIP.media_type)
     if shard.has_start:
         scene.begin(shard.shard_id, first=str(chain_first(shard)), begun_at=shard.begun_at)
     if shard.end is not None:
