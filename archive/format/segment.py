@@ -77,7 +77,8 @@ class SegmentWriter:
         self._arrival_max_ms = 0
         self._lines = _LineStream(compression)
         self._duplicates = _LineStream(compression)
-        self._bodies: tuple[bytes, bytes] | None = None
+        self._body: bytes | None = None
+        self._duplicates_body: bytes | None = None
 
     def extend(self, records: Sequence[Record]) -> None:
         """Add a stretch of records and their lines; at least one."""
@@ -105,11 +106,15 @@ class SegmentWriter:
 
     def body(self) -> bytes:
         """Close the segment and return its bytes; nothing can be added afterwards."""
-        return self._close()[0]
+        if self._body is None:
+            self._body = self._lines.close()
+        return self._body
 
     def duplicates_body(self) -> bytes:
         """Close the segment and return the bytes of its dropped duplicates."""
-        return self._close()[1]
+        if self._duplicates_body is None:
+            self._duplicates_body = self._duplicates.close()
+        return self._duplicates_body
 
     def metadata(
         self,
@@ -149,11 +154,6 @@ class SegmentWriter:
             self._arrival_min_ms = min(low, self._arrival_min_ms)
             self._arrival_max_ms = max(high, self._arrival_max_ms)
         self._last = records[-1].position
-
-    def _close(self) -> tuple[bytes, bytes]:
-        if self._bodies is None:
-            self._bodies = (self._lines.close(), self._duplicates.close())
-        return self._bodies
 
 
 def inflate(
