@@ -5,6 +5,7 @@ from typing import Final
 from tests.mutations.catalogue.aggregates import AGGREGATES
 from tests.mutations.catalogue.archive import ARCHIVE
 from tests.mutations.catalogue.claims import CLAIMS
+from tests.mutations.catalogue.compression import COMPRESSION
 from tests.mutations.catalogue.coverage import COVERAGE
 from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.nightly import NIGHTLY
@@ -20,6 +21,7 @@ from tests.mutations.catalogue.watermarks import WATERMARKS
 
 MUTATIONS: Final = (
     *ARCHIVE,
+    *COMPRESSION,
     *PROCESSOR,
     *SETTINGS,
     *SHARDS,
