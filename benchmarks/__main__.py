@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("claims", "compaction", "hand_over", "inventory", "processor", "read_marks")
+NAMES = ("claims", "compaction", "compression", "hand_over", "inventory", "processor", "read_marks")
 
 
 def main() -> int:
