@@ -6,6 +6,7 @@ import sys
 NAMES = (
     "claims",
     "compaction",
+    "compression",
     "hand_over",
     "idle",
     "inventory",

@@ -35,21 +35,20 @@ _COLUMNS: Final = (
 )
 
 
-def run(  # noqa: PLR0913 - the dimensions of a measurement
+def run(
     aws: EmbeddedAws, folder: Path, *, shards: int, seconds: float, megabytes: float, java: str
 ) -> dict[str, Any]:
     """Hold the shards for a while."""
-    with stream(shards, megabytes, 1000) as (kinesis, last):
-        with consume(aws, folder, kinesis, java=java) as worker:
-            peak = Peak(worker.pid)
-            for number, sequence in enumerate(last):
-                worker.events.wait("checkpoint_written", shard=f"shardId-{number:012d}", position=f"{sequence}:0")
-            _CLOCK.sleep(_SETTLE_SECONDS)
-            before = cpu_by_kind(worker.pid)
-            _CLOCK.sleep(seconds)
-            after, memory = cpu_by_kind(worker.pid), memory_by_kind(worker.pid)
-            most = peak.stop()
-            daemons = len(worker.events.all("daemon_started"))
+    with stream(shards, megabytes, 1000) as (kinesis, last), consume(aws, folder, kinesis, java=java) as worker:
+        peak = Peak(worker.pid)
+        for number, sequence in enumerate(last):
+            worker.events.wait("checkpoint_written", shard=f"shardId-{number:012d}", position=f"{sequence}:0")
+        _CLOCK.sleep(_SETTLE_SECONDS)
+        before = cpu_by_kind(worker.pid)
+        _CLOCK.sleep(seconds)
+        after, memory = cpu_by_kind(worker.pid), memory_by_kind(worker.pid)
+        most = peak.stop()
+        daemons = len(worker.events.all("daemon_started"))
     hours = seconds / 3600 * shards
     row: dict[str, Any] = {f"{kind}_cpu": (after.get(kind, 0) - before.get(kind, 0)) / hours for kind in _KINDS}
     row |= {f"{kind}_mib": memory.get(kind, 0.0) for kind in _KINDS}

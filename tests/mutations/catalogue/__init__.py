@@ -4,7 +4,9 @@ from typing import Final
 
 from tests.mutations.catalogue.aggregates import AGGREGATES
 from tests.mutations.catalogue.archive import ARCHIVE
+from tests.mutations.catalogue.claim_batches import CLAIM_BATCHES
 from tests.mutations.catalogue.claims import CLAIMS
+from tests.mutations.catalogue.compression import COMPRESSION
 from tests.mutations.catalogue.coverage import COVERAGE
 from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.nightly import NIGHTLY
@@ -20,6 +22,7 @@ from tests.mutations.catalogue.watermarks import WATERMARKS
 
 MUTATIONS: Final = (
     *ARCHIVE,
+    *COMPRESSION,
     *PROCESSOR,
     *SETTINGS,
     *SHARDS,
@@ -27,6 +30,7 @@ MUTATIONS: Final = (
     *AGGREGATES,
     *COVERAGE,
     *CLAIMS,
+    *CLAIM_BATCHES,
     *WATERMARKS,
     *OPERATORS,
     *NIGHTLY,

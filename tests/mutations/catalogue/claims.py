@@ -10,6 +10,7 @@ _DEDUPE_START: Final = "consumer/processor/dedupe_start.py"
 _SEQUENCE_STORE: Final = "consumer/processor/sequence_store.py"
 _CUTTING: Final = "consumer/processor/cutting.py"
 _TABLE: Final = "consumer/dedupe/table.py"
+_BATCHES: Final = "consumer/dedupe/claim_batches.py"
 _DEDUPLICATOR: Final = "consumer/dedupe/deduplicator.py"
 
 _ARCHIVER: Final = "consumer/processor/archiver.py"
@@ -26,7 +27,7 @@ _CLAIMS: Final = "tests/unit/consumer/processor/test_claims.py"
 CLAIMS: Final = (
     Mutation(
         "a claim is as old as the processor's retention",
-        Change(_PROCESSOR, "lambda: retention.retention_ms, ", "lambda: start.identity.retention_ms, "),
+        Change(_PROCESSOR, "lambda: retention.retention_ms,\n", "lambda: start.identity.retention_ms,\n"),
         tests=(f"{_FOUND}::test_a_claim_lives_as_long_as_a_raised_retention_needs",),
         mode="claims",
     ),
@@ -70,8 +71,8 @@ CLAIMS: Final = (
         "dropped lines go without their segment's writer",
         Change(
             _SEQUENCE_STORE,
-            "duplicates_key(self._prefix, self._shard_id, segment.minute, first, writer)",
-            'duplicates_key(self._prefix, self._shard_id, segment.minute, first, "w")',
+            "duplicates_key(self._prefix, self._shard_id, segment.minute, first, writer, ",
+            'duplicates_key(self._prefix, self._shard_id, segment.minute, first, "w", ',
         ),
         mode="claims",
         tests=(f"{_DEDUPE}::test_a_second_copy_is_left_out_and_kept_beside",),
@@ -90,7 +91,7 @@ CLAIMS: Final = (
         "claim without an owner",
         Change(_TABLE, " OR #owner = :me OR ", " OR "),
         Change(
-            _TABLE,
+            _BATCHES,
             'return Owner(_text(item, "owner", event_id),',
             'return Owner(_text(item, "owner", event_id) + "+",',
         ),
@@ -117,7 +118,7 @@ CLAIMS: Final = (
         "claim after the segment",
         Change(
             _DEDUPLICATOR,
-            "        owners = dict(zip(wanted, self._map_claims(self._claim, wanted.values()), strict=True))\n",
+            "        owners = self._owners(list(wanted.values()))\n",
             "        owners = {each: self._peek(claim) for each, claim in wanted.items()}\n"
             "        self.pending = [*getattr(self, 'pending', []), *wanted.values()]\n",
         ),

@@ -98,10 +98,12 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
         "killed: before PUT is applied",
         "killed: before a checkpoint is written",
         "killed: the daemon alone",
+        "log: compression_settled_earlier",
         "log: near_retention",
         "log: slot_lost",
         "log: stored_ranges_found",
         "records: KPL aggregates",
+        "segments: zstd",
         "refused: consume, exit 6",
         "stream: deleted and made again under its name",
         "stream: retention trims",
@@ -112,6 +114,18 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
     | _AGGREGATES
     | _STRAYS
     | {
+        *(
+            f"DynamoDB: BatchExecuteStatement {fault}"
+            for fault in ("throttled", "answer lost", "500 after", "delayed")
+        ),
+        *(f"DynamoDB: a statement {fault}" for fault in ("throttled", "500 before", "500 after", "delayed")),
+        *(
+            f"DynamoDB: {verb} {outcome}"
+            for verb in ("INSERT", "UPDATE")
+            for outcome in ("succeeds", "finds another item")
+        ),
+        "held up: between two statements of a batch",
+        "killed: between two statements of a batch",
         "DynamoDB: condition failed",
         "DynamoDB: time to live deletes a claim",
         "checked: an original that retention took",
@@ -135,6 +149,7 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
     },
     "operations": _AGGREGATES
     | {
+        "segments: zstd",
         "strays: archived",
         "strays: passed over",
         "S3: a segment is expired",
@@ -157,6 +172,7 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
         "clock: a wall clock jumps",
         "clock: an outage",
         "clock: an outage of one shard",
+        "segments: zstd",
         "read marks: end, proven",
         "read marks: end, unproven",
         "read marks: read, proven",
