@@ -3,7 +3,19 @@
 import importlib
 import sys
 
-NAMES = ("claims", "compaction", "density", "hand_over", "inventory", "processor", "read_marks")
+NAMES = (
+    "claims",
+    "compaction",
+    "compression",
+    "density",
+    "hand_over",
+    "idle",
+    "inventory",
+    "processor",
+    "read_marks",
+    "recovery",
+    "whole_path",
+)
 
 
 def main() -> int:
