@@ -1,7 +1,8 @@
 # Minutebook as containers: Python, a Java runtime, Minutebook, and KCL's jars (they come with amazon-kclpy).
 # `docker build .` makes the consumer; `docker build --target nightly .` the nightly job with PySpark and pyiceberg.
 #
-# Both run as user 10001 on a read-only root: only /tmp is written to (the daemon's file and lock, Spark's scratch).
+# Both run as user 10001 on a read-only root: only /tmp is written to (the daemon's file and lock, the fork server's socket,
+# Spark's scratch).
 # What was run of this file, and how, without a container engine: docs/how-to/containers.md.
 
 FROM python:3.12-slim-bookworm AS base

@@ -22,6 +22,8 @@ FILE_VARIABLE: Final = "MINUTEBOOK_PROPERTIES"
 TEXT_VARIABLE: Final = "MINUTEBOOK_PROPERTIES_TEXT"
 SUPERVISED_VARIABLE: Final = "MINUTEBOOK_SUPERVISED"
 """Set for processors whose lines a supervisor reads: it gets all, and applies `minutebook.logLevel`."""
+FORKS_VARIABLE: Final = "MINUTEBOOK_FORK_SERVER"
+"""Names the fork server's socket to what the daemon starts (consumer/forks/stub.py); no setting."""
 KCL_VARIABLES: Final[Mapping[str, str]] = {
     "MINUTEBOOK_STREAM_NAME": "streamName",
     "MINUTEBOOK_STREAM_ARN": "streamArn",

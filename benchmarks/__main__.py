@@ -7,6 +7,7 @@ NAMES = (
     "claims",
     "compaction",
     "compression",
+    "density",
     "hand_over",
     "idle",
     "inventory",

@@ -13,14 +13,15 @@ from archive.aws import make_s3_client
 from archive.clock import Clock, SystemClock, new_id, new_random
 from archive.errors import MinutebookError
 from archive.logs import configure_logging
-from archive.properties_file import FILE_VARIABLE, SUPERVISED_VARIABLE, TEXT_VARIABLE
+from archive.properties_file import FILE_VARIABLE, FORKS_VARIABLE, SUPERVISED_VARIABLE, TEXT_VARIABLE
 from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
 from consumer.archived.application import KclStart
 from consumer.archived.skipped import SkippedBatches
+from consumer.daemon.fork_server import ForkPlan, stub_command
 from consumer.daemon.prepared.classes import find_classes
-from consumer.daemon.process import daemon_command
+from consumer.daemon.process import allow_descriptors, daemon_command
 from consumer.daemon.properties import effective_properties, processor_command
 from consumer.daemon.readers.first_start import FirstStart
 from consumer.daemon.readers.lock_memory import lock_memory
@@ -121,14 +122,16 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
         first_start=first_start,
     )
     effective = state / f"{file_name(worker_id)}.properties"
-    values_from = partial(
-        effective_properties, loaded, worker_id=worker_id, executable=processor_command(Path(sys.executable))
-    )
+    forks = state / f"{file_name(worker_id)}.socket" if _wants_forks(loaded) else None
+    starter = processor_command if forks is None else stub_command
+    values_from = partial(effective_properties, loaded, worker_id=worker_id, executable=starter(Path(sys.executable)))
+    environment = daemon_environment(environ, effective, loaded.settings.access, forks)
     skipped = _skipped_batches(loaded.settings, clock)
     java = find_java(environ).program
     plan = DaemonPlan(
         command=daemon_command(java, find_classes(java, find_jars()), effective, find_logback(loaded.path)),
-        environment=daemon_environment(environ, effective, loaded.settings.access),
+        environment=environment,
+        forks=None if forks is None else ForkPlan(forks, effective, environment),
         grace_seconds=int(values_from(KclStart(None))[_GRACE]) / 1000 + _KILL_MARGIN_SECONDS,
         keep_open=[lock],
         readers=readers,
@@ -144,6 +147,7 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
             StartChooser(record, stream, table, DaemonFile(effective, values_from), clock).prepare,
         ],
     )
+    allow_descriptors()
     limits = RestartLimits(healthy_seconds=60 + 2 * loaded.settings.store_timeout_seconds)
     with watched(watch, loaded.settings, health_path(state, file_name(worker_id)), worker_id, clock):
         return Supervisor(plan, clock, limits=limits, watch=watch).run()
@@ -160,16 +164,24 @@ def find_logback(properties: Path | None) -> Path:
     return shipped.logback()
 
 
-def daemon_environment(environ: Mapping[str, str], effective: Path, access: Access) -> dict[str, str]:
+def _wants_forks(loaded: LoadedSettings) -> bool:
+    """Tell whether processors are forked: a program that the file names is started as it says."""
+    return loaded.settings.fork_server and "executableName" not in loaded.kcl
+
+
+def daemon_environment(
+    environ: Mapping[str, str], effective: Path, access: Access, forks: Path | None = None
+) -> dict[str, str]:
     """Return the environment of daemon and processors: their settings are in the effective file alone.
 
-    KCL has no property for AWS's other endpoints; the AWS SDK for Java reads these variables.
+    `forks` is the fork server's socket. KCL has no property for AWS's other endpoints; the AWS SDK for Java reads
+    these variables.
     """
     kept = {name: text for name, text in environ.items() if name != TEXT_VARIABLE}
     wanted = {"AWS_USE_FIPS_ENDPOINT": access.use_fips, "AWS_USE_DUALSTACK_ENDPOINT": access.use_dualstack}
     chosen = {name: "true" for name, is_wanted in wanted.items() if is_wanted}
     ours = {"PYTHONUTF8": "1", FILE_VARIABLE: str(effective), SUPERVISED_VARIABLE: "1"}
-    return {**kept, **chosen, **ours}
+    return {**kept, **chosen, **ours, **({} if forks is None else {FORKS_VARIABLE: str(forks)})}
 
 
 def _leaving(loaded: LoadedSettings, worker_id: str, clock: Clock) -> Leaving | None:

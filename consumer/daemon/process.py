@@ -1,12 +1,13 @@
-"""One run of the MultiLangDaemon as a child process: tied to its parent, its output passed through, reaped whole."""
+"""One run of the daemon and its fork server: tied to their parent, their output passed through, reaped whole."""
 
 import os
+import resource
 import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, BinaryIO, Final
+from typing import IO, BinaryIO, Final, NamedTuple
 
 from consumer.daemon.parent_death import tied_to_parent
 from consumer.daemon.prepared.classes import MAIN_CLASS, Classes
@@ -14,6 +15,18 @@ from consumer.daemon.prepared.classes import MAIN_CLASS, Classes
 _LINE_LIMIT: Final = 32 << 20
 """KCL logs a malformed aggregate of 1 MiB in a line of up to 20 MB; a longer line comes in pieces."""
 _DRAIN_SECONDS: Final = 5
+_DESCRIPTORS: Final = 65_536
+
+
+def allow_descriptors() -> None:
+    """Raise this process's own limit of descriptors, and that of all it starts, as far as it may.
+
+    Two for each shard, one here and one in the fork server; many hosts begin at 1,024.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def daemon_command(java: Path, classes: Classes, properties: Path, logback: Path) -> list[str]:
@@ -39,27 +52,28 @@ def daemon_command(java: Path, classes: Classes, properties: Path, logback: Path
     ]
 
 
-class Daemon:
-    """A running daemon, in a session of its own: a Ctrl-C at our terminal does not reach it or its children.
+class Output(NamedTuple):
+    """Where a program's lines go; see `Child`."""
+
+    stdout: BinaryIO
+    stderr: BinaryIO
+    on_output: Callable[[bytes], bytes]
+    on_line: Callable[[bytes], bytes]
+
+
+class Child:
+    """A running program, in a session of its own: a Ctrl-C at our terminal does not reach it or its children.
 
     Each line of its stdout goes to `on_output`, and what that makes of it to `stdout`; each line of its stderr to
-    `on_line`, and what that makes of it to `stderr`. Start it from a thread that lives as long as the daemon should
+    `on_line`, and what that makes of it to `stderr`. Start it from a thread that lives as long as the program should
     (see `consumer/daemon/parent_death.py`).
     """
 
     def __init__(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        *,
-        stdout: BinaryIO,
-        stderr: BinaryIO,
-        on_output: Callable[[bytes], bytes],
-        on_line: Callable[[bytes], bytes],
-        keep_open: Sequence[int] = (),
+        self, command: Sequence[str], environment: Mapping[str, str], output: Output, *, keep_open: Sequence[int] = ()
     ) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own command line
-            # SIGTERM: the daemon then lets its processors commit.
+            # SIGTERM: the daemon then lets its processors commit, and the fork server waits for them.
             tied_to_parent(command, signal.SIGTERM),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -72,8 +86,8 @@ class Daemon:
         self._is_reaped = False
         self._reaping = threading.Lock()
         self._pumps = [
-            _pump(self._process.stdout, stdout, on_output),
-            _pump(self._process.stderr, stderr, on_line),
+            _pump(self._process.stdout, output.stdout, output.on_output),
+            _pump(self._process.stderr, output.stderr, output.on_line),
         ]
 
     @property
@@ -82,15 +96,15 @@ class Daemon:
         return self._process.pid
 
     def has_ended(self) -> bool:
-        """Tell whether the daemon has ended; it is not reaped by this."""
+        """Tell whether the program has ended; it is not reaped by this."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
     def ask_to_stop(self) -> None:
-        """Send SIGTERM to the daemon alone: it asks its children to commit, then ends with 143."""
+        """Send SIGTERM to the program alone."""
         os.kill(self.pid, signal.SIGTERM)  # not send_signal: it may reap
 
     def kill(self) -> None:
-        """Send SIGKILL to the daemon and all of its children, from any thread.
+        """Send SIGKILL to the program and all of its children, from any thread.
 
         Safe at any moment: commits are atomic.
         """
@@ -99,10 +113,10 @@ class Daemon:
                 os.killpg(self.pid, signal.SIGKILL)
 
     def reap(self) -> int:
-        """Kill what is left of the daemon's session, reap the daemon, and return its exit code.
+        """Kill what is left of the program's session, reap the program, and return its exit code.
 
-        A child that outlived a crashed daemon would only be a zombie writer. While the ended daemon is not reaped
-        its process group cannot be anybody else's.
+        A processor that outlived a crashed daemon would only be a zombie writer. While the ended program is not
+        reaped its process group cannot be anybody else's.
         """
         self.kill()
         with self._reaping:
@@ -113,6 +127,54 @@ class Daemon:
             pump.join(_DRAIN_SECONDS)
         os.close(self.exit_descriptor)
         return code
+
+
+class Run:
+    """A running daemon, and the fork server that its processors come from; None where the daemon starts each."""
+
+    def __init__(self, daemon: Child, fork_server: Child | None = None) -> None:
+        self._daemon = daemon
+        self._fork_server = fork_server
+
+    @property
+    def daemon_pid(self) -> int:
+        """The daemon's process id."""
+        return self._daemon.pid
+
+    @property
+    def fork_server_pid(self) -> int | None:
+        """The fork server's process id; None without one."""
+        return None if self._fork_server is None else self._fork_server.pid
+
+    @property
+    def exit_descriptors(self) -> list[int]:
+        """What is readable when the daemon or the fork server has ended."""
+        return [child.exit_descriptor for child in self._children()]
+
+    def has_ended(self) -> bool:
+        """Tell whether the daemon has ended."""
+        return self._daemon.has_ended()
+
+    def has_lost_its_processors(self) -> bool:
+        """Tell whether the fork server has ended, and every processor with it."""
+        return self._fork_server is not None and self._fork_server.has_ended()
+
+    def ask_to_stop(self) -> None:
+        """Send SIGTERM to the daemon alone: it asks its processors to commit, then ends with 143."""
+        self._daemon.ask_to_stop()
+
+    def kill(self) -> None:
+        """Send SIGKILL to all of them, from any thread; see `Child.kill`."""
+        for child in self._children():
+            child.kill()
+
+    def reap(self) -> int:
+        """Kill what is left, reap it, and return the daemon's exit code."""
+        code, *_ = [child.reap() for child in self._children()]
+        return code
+
+    def _children(self) -> list[Child]:
+        return [self._daemon] if self._fork_server is None else [self._daemon, self._fork_server]
 
 
 def _pump(pipe: IO[bytes] | None, sink: BinaryIO, on_line: Callable[[bytes], bytes]) -> threading.Thread:

@@ -11,6 +11,7 @@ which processors live.
 import os
 import select
 import threading
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -98,7 +99,7 @@ class ProcessorWatch:
         Ask every `POLL_SECONDS`: a processor has died when it is gone for some polls without having said good-bye.
         """
         with self._lock:
-            gone = select.select(list(self._alive.values()), [], [], 0)[0] if self._alive else []
+            gone = _ended(self._alive.values())
             for pid in [pid for pid, descriptor in self._alive.items() if descriptor in gone]:
                 os.close(self._alive.pop(pid))
                 self._silent[pid] = 0
@@ -113,7 +114,7 @@ class ProcessorWatch:
     def have_left(self) -> bool:
         """Tell whether there were processors, and all have ended in order: what they held is stored and said so."""
         with self._lock:
-            gone = select.select(list(self._alive.values()), [], [], 0)[0] if self._alive else []
+            gone = _ended(self._alive.values())
             if self._one_died or any(descriptor not in gone for descriptor in self._alive.values()):
                 return False
             return bool(self._ended_well) and self._ended_well.issuperset([*self._alive, *self._silent])
@@ -144,3 +145,11 @@ class ProcessorWatch:
         with self._lock:
             while self._alive:
                 os.close(self._alive.popitem()[1])
+
+
+def _ended(descriptors: Iterable[int]) -> frozenset[int]:
+    """Return those whose process has ended; poll(2), because select(2) knows no descriptor beyond 1023."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return frozenset(descriptor for descriptor, _ in poll.poll(0))

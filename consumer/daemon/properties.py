@@ -87,19 +87,28 @@ def processor_command(python: Path) -> str:
     """Return the daemon's `executableName`: the console script beside the running interpreter.
 
     Raises:
-        SettingsError: it is missing, or its path holds a blank (KCL splits the name at blanks, without quoting).
+        SettingsError: it is missing, or its path holds a blank.
     """
     script = python.parent / "minutebook-processor"
     if not os.access(script, os.X_OK):
         raise SettingsError(
             f"{script} is missing or not executable", next_step="install the package minutebook in this environment"
         )
-    if " " in str(script):
+    return unsplittable(script)
+
+
+def unsplittable(path: Path) -> str:
+    """Return a path as a word of the daemon's command.
+
+    Raises:
+        SettingsError: it holds a blank, at which KCL splits the command, without quoting.
+    """
+    if " " in str(path):
         raise SettingsError(
-            f"the daemon cannot start {str(script)!r}: it splits the command at blanks",
+            f"the daemon cannot start {str(path)!r}: it splits the command at blanks",
             next_step="install Minutebook under a path without blanks",
         )
-    return str(script)
+    return str(path)
 
 
 def write_effective(path: Path, values: Mapping[str, str]) -> None:

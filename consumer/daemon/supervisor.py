@@ -11,8 +11,9 @@ import structlog
 
 from archive.clock import Clock
 from archive.errors import MinutebookError
+from consumer.daemon.fork_server import ForkPlan, start_fork_server
 from consumer.daemon.kcl_log import KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
-from consumer.daemon.process import Daemon
+from consumer.daemon.process import Child, Output, Run
 from consumer.daemon.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
 from consumer.daemon.readers.poll import ReaderPoll
 from consumer.daemon.restart_policy import DaemonExit, RestartLimits, RestartPolicy, Stop
@@ -33,7 +34,8 @@ class DaemonPlan:
     failure. `on_skipped` is called, from another thread, when KCL's log says that it skipped a batch; where the line
     names no shard, for each that is read. `readers` looks for shards that nobody reads while the daemon runs.
     `log_level` is the lowest level of the processors' lines that are passed on.
-    `leaving` gives the leases away where the daemon has stopped as asked.
+    `leaving` gives the leases away where the daemon has stopped as asked. `forks`: processors are forked; None: the
+    daemon starts each.
     """
 
     command: Sequence[str]
@@ -46,6 +48,7 @@ class DaemonPlan:
     readers: ReaderPoll | None = None
     log_level: str = "info"
     leaving: Leaving | None = None
+    forks: ForkPlan | None = None
 
 
 _NEXT_STEPS: Final = {
@@ -57,6 +60,12 @@ _NEXT_STEPS: Final = {
 }
 
 
+_FORK_SERVER_ENDED: Final = ProcessorEvent(
+    event="fork_server_ended",
+    error="the fork server has ended, and every processor with it",
+    next_step="look at its last line, if there is one; else something killed it, mostly for want of memory: the "
+    "host's log names it; nothing is lost",
+)
 _DENIED_SECONDS: Final = 60
 """A permission that is missing has consequences by then: no shard is open. Else KCL can do without it."""
 _LEAVING_POLL_SECONDS: Final = 0.2
@@ -80,9 +89,13 @@ class Supervisor:
         self._clock = clock
         self._policy = RestartPolicy(limits)
         self._watching = Watch(clock) if watch is None else watch
-        self._daemon: Daemon | None = None
-        self._stdout = sys.stdout.buffer if stdout is None else stdout
-        self._stderr = sys.stderr.buffer if stderr is None else stderr
+        self._run: Run | None = None
+        self._output = Output(
+            sys.stdout.buffer if stdout is None else stdout,
+            sys.stderr.buffer if stderr is None else stderr,
+            self._read_output,
+            self._read_line,
+        )
         self._notes = RunNotes(clock.monotonic)
         self._processors = ProcessorWatch()
         self._log = structlog.get_logger()
@@ -111,29 +124,21 @@ class Supervisor:
     def _run_once(self, signals: StopSignals) -> DaemonExit:
         self._notes = RunNotes(self._clock.monotonic)
         self._processors = ProcessorWatch()
-        failure = _try(self._plan.before_start)
-        if failure is not None:
+        failure = _try([*self._plan.before_start, self._start])
+        if failure is not None or self._run is None:
             return DaemonExit(code=1, ran_seconds=0, asked=bool(signals.received), failure=failure)
-        begun = self._clock.monotonic()
-        daemon = self._daemon = Daemon(
-            self._plan.command,
-            self._plan.environment,
-            stdout=self._stdout,
-            stderr=self._stderr,
-            on_output=self._read_output,
-            on_line=self._read_line,
-            keep_open=self._plan.keep_open,
-        )
-        self._log.info("daemon_started", daemon_pid=daemon.pid, supervisor_pid=os.getpid())
+        begun, run = self._clock.monotonic(), self._run
+        pids = {"daemon_pid": run.daemon_pid, "fork_server_pid": run.fork_server_pid, "supervisor_pid": os.getpid()}
+        self._log.info("daemon_started", **pids)
         self._watching.daemon_started(looks_at_leases=self._plan.readers is not None)
         if self._plan.readers is not None:
             self._plan.readers.start(self._processors.opened)
         try:
-            self._watch(daemon, signals)
+            self._watch(run, signals)
         finally:
             if self._plan.readers is not None:
                 self._plan.readers.stop()
-            code = daemon.reap()
+            code = run.reap()
             self._watching.daemon_ended()
             self._report_killed(has_ended=True)
             self._processors.close()
@@ -148,35 +153,46 @@ class Supervisor:
         self._log.info("daemon_ended", code=code, ran_seconds=round(ended.ran_seconds, 1), asked=ended.asked)
         return ended
 
-    def _watch(self, daemon: Daemon, signals: StopSignals) -> None:
+    def _start(self) -> None:
+        """Start the daemon, behind the fork server that it needs."""
+        forks = self._plan.forks
+        fork_server = None if forks is None else start_fork_server(forks, self._output)
+        self._run = Run(
+            Child(self._plan.command, self._plan.environment, self._output, keep_open=self._plan.keep_open),
+            fork_server,
+        )
+
+    def _watch(self, run: Run, signals: StopSignals) -> None:
         """Return when the daemon has ended. The first signal asks it to stop; a second Ctrl-C kills it."""
         asked_at: float | None = None
-        while not daemon.has_ended():
+        while not run.has_ended():
             left = POLL_SECONDS
             doom = self._find_doom() if asked_at is None else None
+            if run.has_lost_its_processors():
+                doom = _FORK_SERVER_ENDED
             if doom is not None:
                 self._log.error(doom.event, error=doom.error, next_step=doom.next_step)
                 self._notes.killed_because = doom
-                daemon.kill()
+                run.kill()
                 return
             if signals.received and asked_at is None:
                 self._log.info("stopping", signal=signals.received[0].name, grace_seconds=self._plan.grace_seconds)
                 if self._plan.leaving is not None:
                     self._plan.leaving.begin()
-                daemon.ask_to_stop()
+                run.ask_to_stop()
                 asked_at = self._clock.monotonic()
             if asked_at is not None:
                 left = asked_at + self._plan.grace_seconds - self._clock.monotonic()
                 if left <= 0 or signals.received[1:].count(signal.SIGINT):
-                    self._kill_late(daemon, round(self._clock.monotonic() - asked_at, 1))
+                    self._kill_late(run, round(self._clock.monotonic() - asked_at, 1))
                     return
                 if self._plan.leaving is not None:
                     left = min(left, _LEAVING_POLL_SECONDS)
                     if self._processors.have_left():
                         self._plan.leaving.finish()
-            signals.wait([daemon.exit_descriptor], left)
+            signals.wait(run.exit_descriptors, left)
 
-    def _kill_late(self, daemon: Daemon, waited_seconds: float) -> None:
+    def _kill_late(self, run: Run, waited_seconds: float) -> None:
         self._log.error(
             "daemon_killed",
             waited_seconds=waited_seconds,
@@ -186,7 +202,7 @@ class Supervisor:
         self._notes.killed_because = ProcessorEvent(
             event="daemon_killed", error=f"the daemon had not stopped after {waited_seconds} s and was killed"
         )
-        daemon.kill()
+        run.kill()
 
     def _find_doom(self) -> ProcessorEvent | None:
         """Return why nothing more can come of this daemon; None while something can."""
@@ -249,8 +265,8 @@ class Supervisor:
             self._notes.blame(
                 ProcessorEvent(event=name, error=what + event.error, next_step=_NEXT_STEPS[event.skipped])
             )
-        if event.skipped is Skipped.BATCH and self._daemon is not None:
-            self._daemon.kill()
+        if event.skipped is Skipped.BATCH and self._run is not None:
+            self._run.kill()
         self._watching.skipped(event)
         if self._plan.on_skipped is not None and event.skipped is Skipped.BATCH:
             for shard in [event.shard] if event.shard else sorted(self._processors.opened()):

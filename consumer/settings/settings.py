@@ -14,6 +14,7 @@ from archive.access import ACCESS_PROPERTIES, PLAIN, Access
 from archive.compression import Compression
 from archive.properties_file import (
     FILE_VARIABLE,
+    FORKS_VARIABLE,
     KCL_VARIABLES,
     SUPERVISED_VARIABLE,
     TEXT_VARIABLE,
@@ -43,7 +44,7 @@ _OURS: Final = "minutebook."
 _ENVIRONMENT: Final = "MINUTEBOOK_"
 _GIB: Final = 1 << 30
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):([0-9]+):stream/([a-zA-Z0-9_.-]+)")
-_NO_OVERRIDES: Final = frozenset({FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIABLE, *KCL_VARIABLES})
+_NO_OVERRIDES: Final = frozenset({FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIABLE, FORKS_VARIABLE, *KCL_VARIABLES})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +80,7 @@ class Settings:
     dedupe_table: str | None = None
     adopt_checkpoint: bool = False
     release_leases: bool = True
+    fork_server: bool = True
     log_level: str = "info"
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
@@ -107,6 +109,7 @@ OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
     "dedupeTable": word,
     "adoptCheckpoint": flag,
     "releaseLeases": flag,
+    "forkServer": flag,
     "logLevel": one_of("debug", "info", "warning", "error", "critical"),
     "metricsHost": word,
     "metricsPort": whole(1, 65_535, "(a TCP port)"),

@@ -2,7 +2,7 @@
 
 One application lives through all of it, played once; each test states one thing that must be true of it.
 
-    minutebook consume   |--aggregate..X child--aggregate..X daemon--records--SIGTERM
+    minutebook consume   |--aggregate..X processor--aggregate..X daemon--aggregate..X fork server--records--SIGTERM
     the daemon alone                                  (lease table deleted)  |--------X stream deleted
     minutebook consume                                              (stream re-created)  refused
 """
@@ -50,6 +50,7 @@ class Crashes:
     app: Application
     child: Kill
     daemon: Kill
+    fork_server: Kill
     exit_code: int
     shutdown_commits: list[Event]
     left_running: list[int]
@@ -58,6 +59,11 @@ class Crashes:
     """The last record sent."""
     verdict: Verdict
     objects: dict[str, str]
+
+    @property
+    def kills(self) -> list[Kill]:
+        """In their order."""
+        return [self.child, self.daemon, self.fork_server]
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +77,17 @@ def crashes(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
     with app.consume() as worker:
         child = _kill_within_an_aggregate(app, worker, worker.processors)
         daemon = _kill_within_an_aggregate(app, worker, worker.daemons)
+        fork_server = _kill_within_an_aggregate(app, worker, worker.fork_servers)
         wait_for_an_early_second()
         places = app.producer.put_numbered(30, size=100)
         # All but the last segment's records are committed: those are held when the stop comes.
         worker.events.wait("segment_committed", where=lambda event: _last(event) >= places[-10].position)
         mark = worker.events.mark()
-        running = [process.pid for process in (*worker.daemons(), *worker.processors())]
-        assert len(running) == 2
+        running = [
+            process.pid
+            for process in (*worker.daemons(), *worker.fork_servers(), *worker.stubs(), *worker.processors())
+        ]
+        assert len(running) == 4
         worker.terminate()
         code = worker.wait()
         commits = worker.events.all("segment_committed", since=mark, reason="shutdown")
@@ -86,6 +96,7 @@ def crashes(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
         app=app,
         child=child,
         daemon=daemon,
+        fork_server=fork_server,
         exit_code=code,
         shutdown_commits=commits,
         left_running=left,
@@ -163,25 +174,25 @@ def refusal(rebirth: Rebirth, crashes: Crashes) -> Refusal:
 
 
 def test_every_record_is_archived_once(crashes: Crashes) -> None:
-    """After both kills: nothing lost, nothing twice, every byte and every partition key right, whole chains."""
+    """After all kills: nothing lost, nothing twice, every byte and every partition key right, whole chains."""
     assert_exactly_once(crashes.verdict)
 
 
 def test_a_checkpoint_inside_an_aggregate_names_its_sub_sequence(crashes: Crashes) -> None:
-    """Both kills came while the checkpoint lay between two user records of one Kinesis record."""
-    assert all(0 < kill.checkpoint.sub < _AGGREGATE - 1 for kill in (crashes.child, crashes.daemon))
+    """All kills came while the checkpoint lay between two user records of one Kinesis record."""
+    assert all(0 < kill.checkpoint.sub < _AGGREGATE - 1 for kill in crashes.kills)
 
 
 def test_the_next_processor_goes_on_after_the_checkpoint(crashes: Crashes) -> None:
     """`shard_opened` names the checkpoint, sub-sequence number included."""
-    for crash in (crashes.child, crashes.daemon):
+    for crash in crashes.kills:
         assert crash.reopened["after"] == str(crash.checkpoint)
 
 
 def test_recovery_takes_seconds(crashes: Crashes) -> None:
     """From SIGKILL to the next commit: nobody waited for the dead leader's lock. The figures are printed."""
-    seconds = [crashes.child.seconds_to_commit, crashes.daemon.seconds_to_commit]
-    print("seconds from SIGKILL to the next commit: processor, daemon:", [round(took, 1) for took in seconds])  # noqa: T201
+    seconds = [kill.seconds_to_commit for kill in crashes.kills]
+    print("from SIGKILL to the next commit: processor, daemon, fork server:", [round(took, 1) for took in seconds])  # noqa: T201
     assert max(seconds) < _LEADER_LOCK_SECONDS
 
 
@@ -201,7 +212,7 @@ def test_sigterm_ends_the_supervisor_with_0(crashes: Crashes) -> None:
 
 
 def test_no_process_outlives_the_supervisor(crashes: Crashes) -> None:
-    """Neither the daemon nor a processor is left."""
+    """Neither the daemon, nor the fork server, nor a stub, nor a processor is left."""
     assert crashes.left_running == []
 
 

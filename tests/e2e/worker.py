@@ -57,6 +57,14 @@ class Worker:
         """Return the living processors."""
         return self._living("minutebook-processor")
 
+    def fork_servers(self) -> list[Process]:
+        """Return the living fork servers: one under `minutebook consume`."""
+        return self._living("consumer.forks.program")
+
+    def stubs(self) -> list[Process]:
+        """Return what the daemon started for its shards."""
+        return self._living("minutebook-stub")
+
     def is_initialised(self) -> bool:
         """Tell whether KCL takes leases by now: its log says so, and nothing else does."""
         return b"Initialization complete. Starting worker loop." in self.log.read_bytes()

@@ -2,7 +2,7 @@
 
 Markers of skipped batches go to the bucket TEST_BUCKET at TEST_S3, if these are given. With TEST_METRICS the last
 line tells the counters. With TEST_LEASE, a lease of ours is given to another worker where the supervisor gives leases
-away.
+away. With TEST_FORKS, a fork server runs beside, with the settings in that file.
 """
 
 import os
@@ -19,6 +19,7 @@ from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
 from consumer.archived.skipped import SkippedBatches
+from consumer.daemon.fork_server import ForkPlan
 from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
 from consumer.daemon.watching.watch import Watch
@@ -42,6 +43,7 @@ def main(arguments: list[str]) -> int:
         after_end=[skipped.store],
         on_skipped=lambda event: skipped.note(event.shard, event.error),
         leaving=_leaving(clock) if "TEST_LEASE" in os.environ else None,
+        forks=_forks() if "TEST_FORKS" in os.environ else None,
         grace_seconds=float(os.environ.get("TEST_GRACE_SECONDS", "30")),
     )
     limits = RestartLimits(first_wait_seconds=float(os.environ.get("TEST_WAIT_SECONDS", "0.01")), crashes_in_a_row=3)
@@ -50,6 +52,12 @@ def main(arguments: list[str]) -> int:
     if "TEST_METRICS" in os.environ and watch.metrics is not None:
         structlog.get_logger().info("watched", totals=watch.metrics.totals(), verdict=watch.verdict().sentence)
     return code
+
+
+def _forks() -> ForkPlan:
+    properties = Path(os.environ["TEST_FORKS"])
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("MINUTEBOOK_")}
+    return ForkPlan(properties.with_suffix(".socket"), properties, environment)
 
 
 def _leaving(clock: SystemClock) -> Leaving:

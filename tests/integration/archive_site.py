@@ -2,6 +2,7 @@
 
 import os
 import random
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from demo.embedded import REGION, EmbeddedAws
 from demo.readback import StoredSegment, compare, read_archive
 from tests.fakes.daemon_double import DaemonDouble, Lease
 from tests.fakes.shard import FakeShard, UserRecord
+from tests.integration.fork_site import Forks
 from tests.integration.process_daemon import ProcessDaemon
 from tests.witness.readback import assert_exactly_once, fingerprints
 from tests.witness.waiting import wait_until
@@ -36,7 +38,8 @@ class Site:
         self.shard = FakeShard()
         self.lease = Lease(self.shard)
         self._aws = aws
-        self._folder = folder
+        self.s3_endpoint = aws.s3_endpoint
+        self.folder = folder
         now = SystemClock().now_ms()
         self.minutes = [(now // MINUTE_MS - back) * MINUTE_MS for back in (4, 3, 2)]
         """The beginnings of three minutes that are over, oldest first, in epoch milliseconds."""
@@ -68,6 +71,17 @@ class Site:
         **ours: Any,  # noqa: ANN401 - any setting
     ) -> ProcessDaemon:
         """Start a processor; `ours` are settings without `minutebook.`, `path` is put first on PYTHONPATH."""
+        environment = self.environment()
+        if path is not None:
+            environment["PYTHONPATH"] = path
+        return ProcessDaemon(lease or self.lease, self.properties(**ours), environment)
+
+    def forks(self, *, environment: Mapping[str, str] | None = None, **ours: object) -> Forks:
+        """Start a fork server; `ours` are settings without `minutebook.`."""
+        return Forks(self.folder, self.properties(**ours), {**self.environment(), **(environment or {})})
+
+    def properties(self, **ours: object) -> Path:
+        """Write a file; `ours` are settings without `minutebook.`."""
         values = {
             "streamName": self.name,
             "applicationName": self.name,
@@ -86,12 +100,13 @@ class Site:
             },
         }
         values["streamName"] = values.pop("minutebook.streamName", values["streamName"])
-        file = self._folder / f"{new_id()[:8]}.properties"
+        file = self.folder / f"{new_id()[:8]}.properties"
         file.write_text("".join(f"{name} = {value}\n" for name, value in values.items()))
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | self._aws.environment
-        if path is not None:
-            environment["PYTHONPATH"] = path
-        return ProcessDaemon(lease or self.lease, file, environment)
+        return file
+
+    def environment(self) -> dict[str, str]:
+        """Return what processors see of this machine."""
+        return {name: os.environ[name] for name in _KEPT if name in os.environ} | self._aws.environment
 
     def archive_the_rest(self) -> None:
         """Let a fresh processor, in this process, start from the checkpoint, take everything, and stop in order."""

@@ -7,7 +7,7 @@ any position and arrival time; the stream that the processor asks for its identi
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
@@ -35,14 +35,16 @@ class ProcessDaemon(DaemonDouble):
     """One processor process on one shard. Leaving the `with` block kills and reaps it.
 
     `kill_at_checkpoint` SIGKILLs it when it next asks for a checkpoint: "before" the lease row is written, or
-    "after" it, with the answer lost.
+    "after" it, with the answer lost. `command` is what the daemon starts: the program, unless told.
     """
 
-    def __init__(self, lease: Lease, properties: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, lease: Lease, properties: Path, environment: Mapping[str, str], command: Sequence[str] | None = None
+    ) -> None:
         super().__init__(lease, cast("Processor", None))  # it lives in the other process
         self.kill_at_checkpoint: Literal["before", "after"] | None = None
         self.process = subprocess.Popen(
-            [PROGRAM, properties],
+            [PROGRAM, properties] if command is None else command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -21,7 +21,10 @@ _PARTS: Final = (
     "pyproject.toml",
     "minutebook.py",
     "properties",
+    "requirements",
 )
+_CACHE: Final = ".cache"
+"""Where the embedded servers are installed: not of the product, so the copy has the same."""
 
 
 class Tree:
@@ -35,6 +38,7 @@ class Tree:
                 shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__", ".*"))
             else:
                 shutil.copy2(source, folder / part)
+        (folder / _CACHE).symlink_to(ROOT / _CACHE)
 
     @contextmanager
     def broken_by(self, mutation: Mutation) -> Iterator[None]:

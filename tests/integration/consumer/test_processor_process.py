@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.archive_site import Site
 
-_NOISE = """
+NOISE = """
 import os, sys
 
 def shout(event, args):
@@ -26,7 +26,7 @@ def test_a_stray_print_does_not_reach_the_protocol(site: Site, tmp_path: Path) -
     """Neither `print` nor a write to fd 1 from inside a library is taken for an answer; both land on stderr."""
     folder = tmp_path / "noise"
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text(_NOISE)
+    (folder / "sitecustomize.py").write_text(NOISE)
     site.put(3)
     with site.processor(path=str(folder)) as processor:
         processor.start()

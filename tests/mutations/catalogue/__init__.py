@@ -9,6 +9,7 @@ from tests.mutations.catalogue.claims import CLAIMS
 from tests.mutations.catalogue.compression import COMPRESSION
 from tests.mutations.catalogue.coverage import COVERAGE
 from tests.mutations.catalogue.evidence import EVIDENCE
+from tests.mutations.catalogue.forks import FORKS
 from tests.mutations.catalogue.nightly import NIGHTLY
 from tests.mutations.catalogue.once_clean import ONCE_CLEAN
 from tests.mutations.catalogue.operators import OPERATORS
@@ -36,6 +37,7 @@ MUTATIONS: Final = (
     *NIGHTLY,
     *PUBLISHING,
     *SUPERVISION,
+    *FORKS,
     *SCOPES,
     *ONCE_CLEAN,
 )

@@ -29,7 +29,7 @@ DIRECTIONS: Final = {
     "consumer.archived": "stream",
     "consumer.leases": "settings",
     "consumer.preflight": "archived settings stream",
-    "consumer.daemon": "archived leases preflight settings stream",
+    "consumer.daemon": "archived forks leases preflight settings stream",
     "consumer.status": "archived leases settings stream",
     "consumer.restore": "archived leases settings stream",
     "consumer.expire": "archived settings stream",
@@ -37,7 +37,9 @@ DIRECTIONS: Final = {
     "consumer.evidence": "archived services settings stream",
     "consumer.processor": "archived dedupe evidence services settings stream",
     "consumer.command_line": "daemon preflight status restore expire settings",
-    "consumer.main": "evidence processor services settings stream",
+    "consumer.serving": "dedupe evidence processor services settings stream",
+    "consumer.main": "last_word serving",
+    "consumer.forks": "last_word processor serving settings stream",
 }
 _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
     "command_line",

@@ -1,0 +1,70 @@
+"""The fork server as the supervisor starts it: its socket, its command line, and what the daemon starts for a shard.
+
+The socket lies in the application's state folder, which is its owner's alone. It is there before the daemon is: a
+stub that comes early waits in its queue.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from archive.errors import SettingsError
+from consumer.daemon.process import Child, Output
+from consumer.daemon.properties import unsplittable
+from consumer.forks import memory, stub
+
+_PROGRAM: Final = "consumer.forks.program"
+_WAITING: Final = 4096
+"""Stubs in the queue; all of a daemon's shards may come at once."""
+
+
+def stub_command(python: Path) -> str:
+    """Return the daemon's `executableName` where processors are forked.
+
+    Raises:
+        SettingsError: a path in it holds a blank.
+    """
+    return f"{unsplittable(python)} -I -S {unsplittable(Path(stub.__file__))}"
+
+
+class ForkPlan(NamedTuple):
+    """What to start: the socket's path, the processors' settings and environment."""
+
+    socket: Path
+    properties: Path
+    environment: Mapping[str, str]
+
+
+def start_fork_server(plan: ForkPlan, output: Output) -> Child:
+    """Start the fork server; whoever connects from now on waits until it answers.
+
+    Raises:
+        SettingsError: the folder takes no socket.
+    """
+    with _open_door(plan.socket) as door:
+        command = [sys.executable, "-P", "-m", _PROGRAM, str(door.fileno()), str(plan.properties)]
+        environment = {**memory.ENVIRONMENT, **plan.environment}
+        return Child(command, environment, output, keep_open=[door.fileno()])
+
+
+def _open_door(path: Path) -> socket.socket:
+    # An address holds 107 bytes (unix(7)), and a state folder may lie deeper.
+    try:
+        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+        try:
+            path.unlink(missing_ok=True)
+            door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            door.bind(f"/proc/self/fd/{folder}/{path.name}")
+            path.chmod(0o600)
+            door.listen(_WAITING)
+        finally:
+            os.close(folder)
+    except OSError as exc:
+        raise SettingsError(
+            f"{path} cannot be made: {exc.strerror}",
+            next_step="name a folder on another disk with --state-dir, or set minutebook.forkServer=false",
+        ) from exc
+    return door

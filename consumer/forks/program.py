@@ -1,0 +1,39 @@
+"""The fork server as a program: `python -P -m consumer.forks.program LISTENER PROPERTIES`.
+
+LISTENER is the descriptor of a listening socket, made by whoever starts it (consumer/daemon/fork_server.py). What
+prevents its start ends it as it would end a processor: with the same last line and the same exit code.
+"""
+
+import os
+import signal
+import socket
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Serve until nobody needs it. Exit codes: 0 after SIGTERM and the last processor's end, else the error's own."""
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    listener.set_inheritable(False)
+    # structlog renders tracebacks with rich where it finds it; in these processes that is memory for nothing.
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type] # None makes the import fail (importlib)
+    from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
+    from consumer.last_word import last_word  # noqa: PLC0415 - after the guard
+
+    configure_logging()
+    code = last_word(lambda: _serve(listener))
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _serve(listener: socket.socket) -> None:
+    from consumer.forks.loaded import serve_forks  # noqa: PLC0415 - after the guard; half a second
+
+    serve_forks(listener, sys.argv[2])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""The fork server's loop: one thread. It forks a processor for each stub that asks, and tells it how that one ended.
+
+    a stub connects, sends its stdin, stdout and stderr ..... a processor is forked on them
+    a processor ends ........................................ its stub gets the exit code: 128 + n for signal n
+    a stub is gone .......................................... its processor is killed: nobody listens to it any more
+    SIGTERM (who started us is gone) ........................ nobody new; the end comes with the last processor's
+
+A processor killed at any moment is safe: commits are atomic. Processors die with this process (see `child`).
+"""
+
+import errno
+import os
+import select
+import signal
+import socket
+import struct
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from consumer.forks.stub import REQUEST
+
+PIPES: Final = 3
+_SIGNALLED: Final = 128
+_PAUSE_SECONDS: Final = 0.5
+_CREDENTIALS: Final = struct.Struct("3i")
+"""struct ucred (unix(7)): pid, uid, gid."""
+_CAUGHT: Final = frozenset({signal.SIGCHLD, signal.SIGTERM})
+
+
+@dataclass(frozen=True, slots=True)
+class Pipes:
+    """A stub's stdin, stdout and stderr, as descriptors of this process."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+
+
+class ForkServer:
+    """Serves a listening socket. `become` is called in each new process, and never returns.
+
+    The main thread's only: it owns SIGCHLD and SIGTERM.
+    """
+
+    def __init__(self, listener: socket.socket, become: Callable[[Pipes], None]) -> None:
+        self._listener: socket.socket | None = listener
+        self._become = become
+        self._asking: dict[int, socket.socket] = {}
+        self._stubs: dict[int, socket.socket] = {}
+        """By its descriptor, the stub of each processor."""
+        self._processors: dict[int, int] = {}
+        """By its pid, the descriptor of each processor's stub."""
+        self._poll = select.poll()
+        self._wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._is_asked_to_stop = False
+
+    def run(self) -> None:
+        """Serve until SIGTERM and the last processor's end."""
+        for number in _CAUGHT:
+            signal.signal(number, self._note)
+        signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
+        for descriptor in (self._wake, self._open_listener().fileno()):
+            self._poll.register(descriptor, select.POLLIN)
+        while self._listener is not None or self._processors:
+            for descriptor, _ in self._poll.poll():
+                self._serve(descriptor)
+            if self._is_asked_to_stop and self._listener is not None:
+                self._close_door()
+
+    def _serve(self, descriptor: int) -> None:
+        if descriptor == self._wake:
+            with suppress(BlockingIOError):
+                os.read(self._wake, 4096)
+            self._reap()
+        elif descriptor in self._stubs:
+            self._drop_stub(descriptor)
+        elif descriptor in self._asking:
+            self._answer(descriptor)
+        elif self._listener is not None and descriptor == self._listener.fileno():
+            self._admit(self._listener)
+
+    def _admit(self, listener: socket.socket) -> None:
+        """Take a connection, of our own user alone."""
+        try:
+            connection = listener.accept()[0]
+        except OSError as exc:  # descriptors or memory are short: the ends of others free some
+            structlog.get_logger().error("fork_failed", error=f"a stub waits: {exc}", next_step=_MORE)
+            select.select([self._wake], [], [], _PAUSE_SECONDS)
+            return
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        if _CREDENTIALS.unpack(credentials)[1] != os.getuid():
+            connection.close()
+            return
+        connection.setblocking(False)
+        self._asking[connection.fileno()] = connection
+        self._poll.register(connection, select.POLLIN)
+
+    def _answer(self, descriptor: int) -> None:
+        """Fork a processor on the pipes that a stub sends; a stub that sends anything else is gone."""
+        try:
+            pipes = _receive(self._asking[descriptor])
+        except BlockingIOError:  # the event was an earlier connection's of this number
+            return
+        connection = self._asking.pop(descriptor)
+        if pipes is None:
+            self._poll.unregister(connection)
+            connection.close()
+            return
+        try:
+            if len(pipes) != PIPES:
+                raise OSError(errno.EMFILE, "descriptors are short")  # noqa: TRY301 - told as any other lack
+            pid = self._fork(Pipes(*pipes))
+        except OSError as exc:
+            structlog.get_logger().error(
+                "fork_failed", error=f"no process could be made: {exc.strerror}", next_step=_MORE, exit_code=1
+            )
+            self._poll.unregister(connection)
+            _tell(connection, 1)
+        else:
+            self._stubs[connection.fileno()] = connection
+            self._processors[pid] = connection.fileno()
+        finally:
+            for pipe in pipes:
+                os.close(pipe)
+
+    def _fork(self, pipes: Pipes) -> int:
+        """Return the pid of a new processor; in the new process, become it."""
+        # Between the fork and the child's own dispositions, a signal would run our handlers in the child.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _CAUGHT)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    self._become(pipes)
+                except BaseException:  # noqa: BLE001 - nothing may come back from here: it would be a second server
+                    traceback.print_exc()
+                finally:
+                    os._exit(1)  # whatever happened: there is one fork server
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _CAUGHT)
+        return pid
+
+    def _reap(self) -> None:
+        """Tell the stubs of processors that have ended."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            code = os.waitstatus_to_exitcode(status)
+            connection = self._stubs.pop(self._processors.pop(pid, -1), None)
+            if connection is not None:
+                with suppress(KeyError):  # `_drop_stub` was faster
+                    self._poll.unregister(connection)
+                _tell(connection, code if code >= 0 else _SIGNALLED - code)
+
+    def _drop_stub(self, descriptor: int) -> None:
+        """Kill the processor of a stub that is gone; it is reaped as any other."""
+        self._poll.unregister(descriptor)
+        for pid, stub in self._processors.items():
+            if stub == descriptor:
+                os.kill(pid, signal.SIGKILL)
+
+    def _close_door(self) -> None:
+        """Admit nobody any more."""
+        listener = self._open_listener()
+        self._poll.unregister(listener)
+        listener.close()
+        self._listener = None
+        while self._asking:
+            connection = self._asking.popitem()[1]
+            self._poll.unregister(connection)
+            connection.close()
+
+    def _open_listener(self) -> socket.socket:
+        if self._listener is None:
+            raise AssertionError("the door is closed")
+        return self._listener
+
+    def _note(self, number: int, _frame: object) -> None:
+        self._is_asked_to_stop = self._is_asked_to_stop or number == signal.SIGTERM
+
+
+_MORE: Final = "give the task more processes, descriptors or memory: one shard takes two processes"
+
+
+def _receive(connection: socket.socket) -> list[int] | None:
+    """Return the descriptors that a stub has sent, or those of them for which there was room; None when it has gone.
+
+    Raises:
+        BlockingIOError: it has sent nothing yet.
+    """
+    try:
+        message, descriptors, _, _ = socket.recv_fds(connection, len(REQUEST), PIPES)
+    except BlockingIOError:
+        raise
+    except OSError:
+        return None
+    return descriptors if message == REQUEST else None
+
+
+def _tell(connection: socket.socket, code: int) -> None:
+    """Give a stub its exit code; it may be gone."""
+    with suppress(OSError):
+        connection.send(b"%d\n" % code)
+    connection.close()

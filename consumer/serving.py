@@ -1,0 +1,92 @@
+"""What makes a process serve one shard: settings, clients, and its own ids.
+
+`prepare` makes what the processors of a worker may share; a fork server calls it once (consumer/forks). `serve` makes
+what tells one writer from another, and belongs into the processor's own process: two writers of one id would each
+take the other's segment for its own retried PUT.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from archive.aws import make_kinesis_client, make_s3_client
+from archive.clock import SystemClock, new_id, new_random
+from archive.errors import SettingsError
+from archive.logs import configure_logging
+from archive.properties_file import FILE_VARIABLE, SUPERVISED_VARIABLE
+from archive.store.s3 import S3Store
+from consumer.dedupe.table import DynamoDedupeTable
+from consumer.evidence.turn import FileTurn
+from consumer.processor.dedupe_start import await_table, open_table
+from consumer.processor.processor import ShardProcessor
+from consumer.processor.protocol import Processor, run_process
+from consumer.services import Services
+from consumer.settings.settings import Settings, load_settings
+from consumer.stream.kinesis import KinesisStream
+
+if TYPE_CHECKING:
+    from mypy_boto3_kinesis import KinesisClient
+    from mypy_boto3_s3 import S3Client
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """What the processors of one worker share: settings, and clients that have no connection yet."""
+
+    path: str
+    settings: Settings
+    s3: "S3Client"
+    kinesis: Callable[[], "KinesisClient"]
+    table: DynamoDedupeTable | None
+
+
+def prepare(argument: str | None, environ: Mapping[str, str]) -> Prepared:
+    """Read the settings and make the clients; nothing is asked yet.
+
+    Raises:
+        SettingsError: no file, or a wrong one.
+    """
+    path = argument or environ.get(FILE_VARIABLE)
+    if not path:
+        raise SettingsError(
+            "no properties file was named",
+            next_step=f"give it as the argument of minutebook-processor, or in {FILE_VARIABLE}",
+        )
+    settings = load_settings(Path(path), environ)
+    configure_logging(log_level(settings, environ))
+    return Prepared(
+        path=path,
+        settings=settings,
+        s3=make_s3_client(settings.region, settings.s3_endpoint, settings.access),
+        kinesis=functools.cache(
+            functools.partial(make_kinesis_client, settings.region, settings.kinesis_endpoint, settings.access)
+        ),
+        table=open_table(settings),
+    )
+
+
+def log_level(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Return the level of a processor's lines: a supervisor gets all, and applies `minutebook.logLevel`."""
+    return "debug" if SUPERVISED_VARIABLE in environ else settings.log_level
+
+
+def serve(
+    prepared: Prepared,
+    stdin: BinaryIO,
+    protocol: BinaryIO,
+    *,
+    wrap: Callable[[ShardProcessor], Processor] = lambda processor: processor,
+) -> None:
+    """Serve one shard until the input ends. Whatever goes wrong comes out of here."""
+    settings, clock, rng = prepared.settings, SystemClock(), new_random()
+    store = S3Store(prepared.s3, settings.bucket)
+    stream = KinesisStream(
+        prepared.kinesis, settings.stream_name, clock, rng, budget_seconds=settings.store_timeout_seconds
+    )
+    if prepared.table is not None:
+        await_table(prepared.table, Services(settings, store, stream, clock, rng, new_id))
+    turn = FileTurn(prepared.path)
+    processor = ShardProcessor(settings, store, stream, clock, rng, new_id, prepared.table, turn=turn)
+    run_process(wrap(processor), stdin, protocol)

@@ -1,0 +1,93 @@
+"""The supervisor and its fork server: each run has one of its own, and none is left behind."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.supervised import Supervised, end, has_gone
+
+Start = Callable[..., Supervised]
+_ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true"}
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Return what starts a supervisor with a fork server and behaviours for its daemon."""
+    running: list[Supervised] = []
+    folder = tmp_path / "starts"
+    folder.mkdir()
+
+    def begin(*behaviours: str, **more: str) -> Supervised:
+        values = {
+            "streamName": "s",
+            "applicationName": "app",
+            "regionName": "us-east-1",
+            "kinesisEndpoint": "http://127.0.0.1:1",
+            "minutebook.bucket": "archive",
+            "minutebook.s3Endpoint": "http://127.0.0.1:1",
+            **more,
+        }
+        file = tmp_path / "forks.properties"
+        file.write_text("".join(f"{name} = {value}\n" for name, value in values.items()))
+        running.append(Supervised(folder, behaviours, TEST_FORKS=str(file), **_ENVIRONMENT))
+        return running[-1]
+
+    yield begin
+    for supervised in running:
+        with supervised.process as process:
+            process.kill()
+        for path in folder.iterdir():
+            end(int(path.read_text()))
+
+
+def test_a_daemon_whose_fork_server_is_gone_is_started_again(start: Start) -> None:
+    """With a fork server of its own: nothing can come of a daemon whose processors are dead."""
+    supervised = start("run")
+    first = supervised.wait_for("daemon_started")["fork_server_pid"]
+    supervised.wait_for("fork_server_ready")
+    os.kill(first, signal.SIGKILL)
+    ended = supervised.wait_for("fork_server_ended")
+    restarting = supervised.wait_for("daemon_restarting")
+    second = supervised.wait_for("daemon_started")["fork_server_pid"]
+    supervised.wait_for("fork_server_ready")
+    supervised.process.terminate()
+
+    assert supervised.finish() == 0
+    assert (ended["level"], restarting["error"], supervised.starts()) == ("error", ended["error"], 2)
+    assert first != second
+    assert has_gone(second)
+
+
+def test_forked_processors_do_not_outlive_their_daemon(start: Start) -> None:
+    """The fork server of a daemon that crashed is ended, and what it forked with it, before the next one starts."""
+    supervised = start("exit:1", "run")
+    first = supervised.wait_for("daemon_started")["fork_server_pid"]
+    second = supervised.wait_for("daemon_started")["fork_server_pid"]
+
+    assert first != second
+    assert not Path(f"/proc/{first}").exists()
+    supervised.process.terminate()
+    assert supervised.finish() == 0
+
+
+def test_settings_that_a_processor_refuses_end_it_with_2(start: Start) -> None:
+    """As if the processor had said so: with its error and its next step, and after two tries."""
+    supervised = start("run", **{"minutebook.lingerSeconds": "soon"})
+
+    assert supervised.finish() == 2
+    assert supervised.starts() == 2
+    assert "lingerSeconds must be a number of seconds" in supervised.events[-1]["error"]
+    assert supervised.events[-1]["next_step"].startswith("correct the lines named")
+
+
+def test_the_fork_server_ends_when_the_supervisor_is_killed(start: Start) -> None:
+    """By itself: when no processor is left."""
+    supervised = start("run")
+    server = supervised.wait_for("daemon_started")["fork_server_pid"]
+    supervised.wait_for("fork_server_ready")
+    supervised.process.kill()
+
+    assert has_gone(server)

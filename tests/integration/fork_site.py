@@ -1,0 +1,70 @@
+"""Processors from a fork server: the server as the supervisor starts it, and daemon doubles on its stubs."""
+
+import io
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from archive.properties_file import FORKS_VARIABLE, SUPERVISED_VARIABLE
+from consumer.daemon.fork_server import ForkPlan, start_fork_server, stub_command
+from consumer.daemon.process import Child, Output
+from demo.processes import Process, descendants
+from tests.fakes.daemon_double import Lease
+from tests.integration.process_daemon import PROGRAM, ProcessDaemon
+from tests.witness.events import EventLog
+from tests.witness.waiting import wait_until
+
+_ROOT = Path(__file__).parents[2]
+PYTHON = PROGRAM.parent / "python"
+
+
+class Forks:
+    """One fork server on a properties file; leaving the block ends it and its processors."""
+
+    def __init__(self, folder: Path, properties: Path, environment: Mapping[str, str]) -> None:
+        self.socket = folder / "forks.socket"
+        # The code beside these tests, wherever they lie: a mutation is a copy of both.
+        path = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), str(_ROOT)]))
+        self._environment = {
+            **environment,
+            "PYTHONPATH": path,
+            SUPERVISED_VARIABLE: "1",
+            FORKS_VARIABLE: str(self.socket),
+        }
+        read_end, write_end = os.pipe()
+        self._log = os.fdopen(write_end, "wb", buffering=0)
+        self.events = EventLog(os.fdopen(read_end, "rb"))
+        output = Output(io.BytesIO(), self._log, bytes, bytes)
+        self.server: Child = start_fork_server(ForkPlan(self.socket, properties, self._environment), output)
+        self._is_reaped = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.reap()
+
+    def reap(self) -> int:
+        """End it, and return its exit code."""
+        if self._is_reaped:
+            return 0
+        self._is_reaped = True
+        code = self.server.reap()
+        self._log.close()
+        self.events.join()
+        return code
+
+    def processor(self, lease: Lease) -> ProcessDaemon:
+        """Start a processor as the daemon does."""
+        return ProcessDaemon(lease, self.socket, self._environment, stub_command(PYTHON).split())
+
+    def processors(self) -> list[Process]:
+        """Return the living processors, in the order of their starts."""
+        found = [process for process in descendants(self.server.pid) if process.command[0] == PROGRAM.name]
+        return sorted(found, key=lambda process: process.pid)
+
+    def wait_for(self, count: int) -> list[Process]:
+        """Return the processors as soon as there are so many."""
+        wait_until(lambda: len(self.processors()) == count, f"{count} processors")
+        return self.processors()

@@ -1,0 +1,132 @@
+"""Mutations of forked processors: what each must have of its own, and who lives as long as whom."""
+
+from typing import Final
+
+from tests.mutations.mutation import Change, Mutation
+
+_CHILD: Final = "consumer/forks/child.py"
+_SERVER: Final = "consumer/forks/server.py"
+_SERVING: Final = "consumer/serving.py"
+_STUB: Final = "consumer/forks/stub.py"
+_PROCESS: Final = "consumer/daemon/process.py"
+_SUPERVISOR: Final = "consumer/daemon/supervisor.py"
+
+_TESTS: Final = "tests/integration/consumer/test_forks.py"
+_SUPERVISED: Final = "tests/integration/consumer/test_supervisor_forks.py"
+
+FORKS: Final = (
+    Mutation(
+        "ids are made before the fork",
+        Change(
+            _SERVING,
+            "    table: DynamoDedupeTable | None\n",
+            "    table: DynamoDedupeTable | None\n    writer: str\n",
+        ),
+        Change(
+            _SERVING,
+            "        table=open_table(settings),\n",
+            "        table=open_table(settings),\n        writer=new_id(),\n",
+        ),
+        Change(_SERVING, "rng, new_id, prepared.table, turn", "rng, lambda: prepared.writer, prepared.table, turn"),
+        tests=(f"{_TESTS}::test_two_forked_processors_are_two_writers",),
+    ),
+    Mutation(
+        "forked processors share the open file of their turn",
+        Change(_SERVING, "    turn = FileTurn(prepared.path)\n", "    turn = prepared.turn\n"),
+        Change(
+            _SERVING,
+            "    table: DynamoDedupeTable | None\n",
+            "    table: DynamoDedupeTable | None\n    turn: FileTurn\n",
+        ),
+        Change(
+            _SERVING,
+            "        table=open_table(settings),\n",
+            "        table=open_table(settings),\n        turn=FileTurn(path),\n",
+        ),
+        tests=(f"{_TESTS}::test_a_forked_processor_takes_turns_with_the_others",),
+    ),
+    Mutation(
+        "forked processors outlive the fork server",
+        Change(_CHILD, "    die_with(parent)\n", "    pass\n"),
+        tests=(f"{_TESTS}::test_processors_die_with_the_fork_server",),
+    ),
+    Mutation(
+        "a processor outlives its stub",
+        Change(_SERVER, "                os.kill(pid, signal.SIGKILL)\n", "                pass\n"),
+        tests=(f"{_TESTS}::test_a_killed_stub_ends_its_processor",),
+    ),
+    Mutation(
+        "a stub does not learn how its processor ended",
+        Change(_SERVER, "code if code >= 0 else _SIGNALLED - code", "0"),
+        tests=(f"{_TESTS}::test_a_killed_processor_ends_its_stub_and_nobody_else",),
+    ),
+    Mutation(
+        "a stub whose fork server is gone ends well",
+        Change(_STUB, "read -r code || exit {GONE};", "read -r code || exit 0;"),
+        tests=(f"{_TESTS}::test_processors_die_with_the_fork_server",),
+    ),
+    Mutation(
+        "a forked processor keeps what the fork server had open",
+        Change(
+            _CHILD,
+            "    os.closerange(3, protocol)\n    os.closerange(protocol + 1, max(others) + 1)\n",
+            "    _ = others\n",
+        ),
+        tests=(f"{_TESTS}::test_a_forked_processor_has_its_own_pipes_alone",),
+    ),
+    Mutation(
+        "a forked processor's stdout is the protocol",
+        Change(_CHILD, "    os.dup2(2, 1)\n", "    os.dup2(pipes.stdout, 1)\n"),
+        tests=(f"{_TESTS}::test_a_stray_print_of_a_forked_processor_does_not_reach_the_protocol",),
+    ),
+    Mutation(
+        "a signal ends a forked processor",
+        Change(
+            _CHILD,
+            "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n",
+            "    signal.signal(signal.SIGTERM, signal.SIG_DFL)\n",
+        ),
+        tests=(f"{_TESTS}::test_signals_do_not_cut_it_short",),
+    ),
+    Mutation(
+        "a fork server that is asked to stop leaves its processors",
+        Change(
+            _SERVER,
+            "        while self._listener is not None or self._processors:\n",
+            "        while self._listener is not None:\n",
+        ),
+        tests=(f"{_TESTS}::test_a_fork_server_that_is_asked_to_stop_waits_for_its_processors",),
+    ),
+    Mutation(
+        "the rehearsal leaves its connections open",
+        Change("consumer/forks/rehearsal.py", "            client.close()\n", "            pass\n"),
+        tests=(f"{_TESTS}::test_the_rehearsal_leaves_nothing_but_memory",),
+    ),
+    Mutation(
+        "a processor is forked on what pipes there was room for",
+        Change(_SERVER, "            if len(pipes) != PIPES:\n", "            if not pipes:\n"),
+        Change(_SERVER, "Pipes(*pipes)", "Pipes(pipes[0], pipes[-1], pipes[-1])"),
+        tests=(f"{_TESTS}::test_a_lack_of_descriptors_is_told",),
+    ),
+    Mutation(
+        "the rehearsal is played on the archive",
+        Change("consumer/forks/rehearsal.py", "        request.url = parts", "        _ = parts"),
+        Change("consumer/forks/rehearsal.py", "        bucket=_NOBODYS, ", "        #"),
+        Change("consumer/forks/rehearsal.py", "        stream_name=_NOBODYS,\n", ""),
+        tests=(f"{_TESTS}::test_the_rehearsal_touches_no_archive",),
+    ),
+    Mutation(
+        "a daemon whose fork server is gone is waited for",
+        Change(_SUPERVISOR, "            if run.has_lost_its_processors():\n", "            if False:\n"),
+        tests=(f"{_SUPERVISED}::test_a_daemon_whose_fork_server_is_gone_is_started_again",),
+    ),
+    Mutation(
+        "forked processors outlive their daemon",
+        Change(
+            _PROCESS,
+            "        code, *_ = [child.reap() for child in self._children()]\n",
+            "        code = self._daemon.reap()\n",
+        ),
+        tests=(f"{_SUPERVISED}::test_forked_processors_do_not_outlive_their_daemon",),
+    ),
+)
