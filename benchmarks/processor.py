@@ -69,9 +69,10 @@ def _row(name: str, side: str, found: Mapping[str, Any], ratio: str) -> str:
     seconds = statistics.median(run["seconds"] for run in found[side])
     start = statistics.median(run["start_seconds"] for run in found[side])
     peak = max(run["peak_rss_mib"] for run in found[side])
+    speed = found["payload_bytes"] / seconds / 1e6
+    records = f"{found['records'] / seconds:,.0f}"
     return (
-        f"| {name} | {side} | {seconds / found['payload_bytes'] * 1e9:.2f} | {found['payload_bytes'] / seconds / 1e6:.1f} "
-        f"| {found['records'] / seconds:,.0f} | {ratio} | {start:.2f} | {peak:.0f} |\n"
+        f"| {name} | {side} | {1000 / speed:.2f} | {speed:.1f} | {records} | {ratio} | {start:.2f} | {peak:.0f} |\n"
     )
 
 
@@ -116,18 +117,20 @@ def main(argv: list[str]) -> int:
     with tempfile.TemporaryDirectory() as name, s3_server(Path(name), tls=options.tls) as server:
         bench = Bench(server, Path(name))
         if options.memory:
-            sys.stdout.write("| payload | side | idle USS MiB | peak | peak over idle | after |\n|---|---|---|---|---|---|\n")
+            sys.stdout.write(
+                "| payload | side | idle USS MiB | peak | peak over idle | after |\n|---|---|---|---|---|---|\n"
+            )
             for shape in options.shapes:
                 for side in options.sides:
                     memory = weigh(bench, SHAPES[shape], side, _BATCH_BYTES)
                     found.setdefault(shape, {})[side] = memory._asdict()
-                    sys.stdout.write(
-                        f"| {shape} | {side} | {memory.idle:.1f} | {memory.peak:.1f} | {memory.peak - memory.idle:.1f} "
-                        f"| {memory.after:.1f} |\n"
-                    )
+                    figures = memory.idle, memory.peak, memory.peak - memory.idle, memory.after
+                    sys.stdout.write(f"| {shape} | {side} | {' | '.join(f'{mib:.1f}' for mib in figures)} |\n")
         else:
-            sys.stdout.write("| payload | side | CPU s per GB | MB per CPU s | records per CPU s | CPU, ours = 1 | start CPU s "
-                             "| peak RSS MiB |\n|---|---|---|---|---|---|---|---|\n")
+            sys.stdout.write(
+                "| payload | side | CPU s per GB | MB per CPU s | records per CPU s | CPU, ours = 1 | start CPU s "
+                "| peak RSS MiB |\n|---|---|---|---|---|---|---|---|\n"
+            )
             if options.growth:
                 found = _growth(bench, options)
             for shape in () if options.growth else options.shapes:

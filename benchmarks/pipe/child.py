@@ -33,7 +33,7 @@ class Used(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """MiB that are nobody else's (USS): after the start, at most, and after a second of silence and an empty batch."""
+    """MiB that are nobody else's (USS): after the start, at most, and after a second's silence and an empty batch."""
 
     idle: float
     peak: float

@@ -96,7 +96,7 @@ def _batches(shape: Shape, pace: Pace) -> Iterator[list[Record]]:
 
 
 def _message(batch: list[Record]) -> bytes:
-    """Return what the daemon's JSON library makes of a batch (ProcessRecordsMessage.java, JsonFriendlyRecord.java)."""
+    """Return what the daemon makes of a batch (ProcessRecordsMessage.java, JsonFriendlyRecord.java)."""
     records = [
         {
             "action": "record",

@@ -65,7 +65,9 @@ class Consumer(processor.RecordProcessorBase):  # type: ignore[misc] # kclpy is 
     def _put(self) -> None:
         self._gzip.close()
         if self._minute >= 0:
-            self._s3.put_object(Bucket="bench", Key=f"plain/{self._minute}-{id(self._out)}", Body=self._out.getvalue())
+            self._s3.put_object(
+                Bucket="bench", Key=f"plain/{self._minute}-{id(self._out)}", Body=self._out.getvalue()
+            )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     objects: Final[dict[str, tuple[dict[str, str], bytes]]] = {}
 
-    def do_PUT(self) -> None:  # noqa: N802 - http.server's name
+    def do_PUT(self) -> None:
         """Store an object unless there is one."""
         body = self._drain_chunked() if "Transfer-Encoding" in self.headers else self._drain()
         if self.path in self.objects:
@@ -36,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
         self.objects[self.path] = (kept, body if len(body) <= _KEPT_BYTES else b"")
         self._answer(HTTPStatus.OK, {"ETag": f'"{hashlib.md5(self.path.encode()).hexdigest()}"'}, b"")  # noqa: S324
 
-    def do_GET(self) -> None:  # noqa: N802 - http.server's name
+    def do_GET(self) -> None:
         """Return an object, or an empty list."""
         if "list-type=2" in self.path:
             self._answer(HTTPStatus.OK, {"Content-Type": "application/xml"}, _EMPTY_LIST)

@@ -21,9 +21,9 @@ PROCESSOR: Final = (
         "swallow an exception in process_records",
         Change(
             _PROTOCOL,
-            "                self.processor.process_records(Batch(records, behind, self.checkpointer))\n",
+            "                self.processor.process_records(Batch(action, self.checkpointer))\n",
             "                try:\n"
-            "                    self.processor.process_records(Batch(records, behind, self.checkpointer))\n"
+            "                    self.processor.process_records(Batch(action, self.checkpointer))\n"
             "                except Exception as exc:\n"
             "                    print(exc)\n",
         ),
@@ -31,7 +31,11 @@ PROCESSOR: Final = (
     ),
     Mutation(
         "sort by arrival time",
-        Change(_PROCESSOR, "take(records, ", "take(sorted(records, key=lambda record: record.arrival_ms), "),
+        Change(
+            _ARCHIVER,
+            "self._take_piece(records)",
+            "self._take_piece(sorted(records, key=lambda record: record.arrival_ms))",
+        ),
         tests=(f"{_BUFFER}::test_arrival_times_that_step_back_only_make_buffers_shorter",),
         mode="plain",
     ),

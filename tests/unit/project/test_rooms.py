@@ -32,9 +32,10 @@ DIRECTIONS: Final = {
     "consumer.status": "archived leases settings stream",
     "consumer.restore": "archived leases settings stream",
     "consumer.expire": "archived settings stream",
+    "consumer.pipe": "",
     "consumer.services": "settings stream",
     "consumer.evidence": "archived services settings stream",
-    "consumer.processor": "archived dedupe evidence services settings stream",
+    "consumer.processor": "archived dedupe pipe evidence services settings stream",
     "consumer.command_line": "daemon preflight status restore expire settings",
     "consumer.main": "evidence processor services settings stream",
 }
