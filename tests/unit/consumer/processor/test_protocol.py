@@ -1,5 +1,6 @@
 """The process loop: strict turns, typed decoding, nothing swallowed."""
 
+import base64
 import json
 
 import pytest
@@ -83,6 +84,28 @@ def test_a_malformed_line_ends_the_process(world: World, message: bytes) -> None
         worker.daemon.send(message)
     assert caught.value.exit_code == 1
     assert caught.value.next_step
+    assert world.chain() == []
+    assert worker.daemon.requests == []
+
+
+def test_nothing_of_a_message_is_committed_whose_end_is_malformed(world: World) -> None:
+    """Long enough to be decoded in pieces, and its first minute would end in the first of them."""
+    worker = world.started()
+    start_ms = world.clock.now_ms() // 60_000 * 60_000
+    records = [
+        {
+            "action": "record",
+            "data": base64.b64encode(b"x" * 1000).decode(),
+            "partitionKey": "p" if n < 2999 else None,
+            "sequenceNumber": str(10**55 + n),
+            "subSequenceNumber": 0,
+            "approximateArrivalTimestamp": start_ms - (n < 3) * 60_000,
+        }
+        for n in range(3000)
+    ]
+    message = {"action": "processRecords", "records": records, "millisBehindLatest": 0}
+    with pytest.raises(DeliveryDoubt, match=r"records\[2999\].partitionKey"):
+        worker.daemon.send(json.dumps(message, separators=(",", ":")).encode() + b"\n")
     assert world.chain() == []
     assert worker.daemon.requests == []
 
