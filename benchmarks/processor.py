@@ -48,7 +48,9 @@ class Bench:
 
 def measure(bench: Bench, shape: Shape, options: argparse.Namespace) -> dict[str, Any]:
     """Return the raw figures of one shape: runs of each side, in turns."""
-    given = make_input(shape, options.megabytes * 1_000_000, Pace(options.batch_records, options.batches_per_minute))
+    # What a shard takes in a second: 1,000 records, or 1 MB.
+    batch = options.batch_records or min(1000, 1_000_000 // shape.payload_bytes)
+    given = make_input(shape, options.megabytes * 1_000_000, Pace(batch, options.batches_per_minute))
     runs: dict[str, list[Used]] = {side: [] for side in options.sides}
     for _ in range(options.runs):
         for side, used in runs.items():
@@ -99,8 +101,8 @@ def _options(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks processor", description=__doc__)
     parser.add_argument("--megabytes", type=int, default=60, help="payload per run (default 60)")
     parser.add_argument("--runs", type=int, default=5, help="runs of each side, in turns (default 5)")
-    parser.add_argument("--batch-records", type=int, default=1000, help="records in a batch (default 1000)")
-    parser.add_argument("--batches-per-minute", type=int, default=6, help="batches in a minute (default 6)")
+    parser.add_argument("--batch-records", type=int, help="records in a batch (a second of a full shard)")
+    parser.add_argument("--batches-per-minute", type=int, default=60, help="batches in a minute (default 60)")
     parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES), help="payloads (all)")
     parser.add_argument("--sides", nargs="*", default=list(_SIDES), choices=_SIDES, help="who runs (all)")
     parser.add_argument("--tls", action="store_true", help="PUT by HTTPS")

@@ -95,6 +95,7 @@ class Child:
             self._turn(message)
         time.sleep(1)  # noqa: TID251 - as above
         self._turn(b'{"action":"processRecords","records":[],"millisBehindLatest":0}\n')
+        time.sleep(0.2)  # noqa: TID251 - as above
         after = self._private()
         self._turn(_LAST)
         done.set()

@@ -21,7 +21,7 @@ class Pace(NamedTuple):
     """How a shard's records come: so many a batch, and so many batches a minute."""
 
     batch_records: int = 1000
-    batches_per_minute: int = 6
+    batches_per_minute: int = 60
 
 
 class Shape(NamedTuple):

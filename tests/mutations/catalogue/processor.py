@@ -38,11 +38,6 @@ PROCESSOR: Final = (
         tests=(f"{_LINES}::test_nothing_of_a_message_is_committed_whose_end_is_malformed",),
     ),
     Mutation(
-        "cut a message wherever an object ends",
-        Change(_MESSAGES, """b'},{"action":"record",'""", """b'},{'"""),
-        tests=(f"{_PIECES}::test_a_partition_key_that_looks_like_the_protocol_is_a_partition_key",),
-    ),
-    Mutation(
         "take whichever list of records comes last",
         Change(_MESSAGES, "        if place.decoded and records[", "        if not place.decoded and records["),
         tests=(f"{_PIECES}::test_two_lists_of_records_are_refused_where_the_first_was_read",),
