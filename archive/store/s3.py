@@ -142,8 +142,8 @@ def _crc32(body: bytes) -> str:
 def _hash_once(request: "AWSRequest", **_: object) -> None:
     """Leave a body's SHA-256 out of the signature where S3 compares its CRC32, and TLS keeps it as it is.
 
-    botocore does so itself where it computes the checksum, and then wraps the body, which costs as much again. It looks
-    for how it did (`S3SigV4Auth`): one that looks elsewhere hashes the body as well. Without TLS it is always hashed.
+    botocore does so itself where it computes the checksum, and then wraps the body, which costs as much again. It
+    looks for how it did (`S3SigV4Auth`): one that looks elsewhere hashes the body too. Without TLS it always does.
     """
     if _CHECKSUM in request.headers:
         request.context["checksum"] = {"request_algorithm": {"algorithm": "crc32", "in": "header", "name": _CHECKSUM}}
