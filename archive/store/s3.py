@@ -1,18 +1,16 @@
 """The S3 side of the object store port: every request of the protocol is sent here, once (see `archive.aws`)."""
 
-from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from isal import isal_zlib
 
 from archive.aws import error_code, http_status, is_passing
+from archive.checksum import crc32_text
 from archive.errors import OutcomeUnknown, StoreError, StoreRefused
 from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
 
 if TYPE_CHECKING:
-    from botocore.awsrequest import AWSRequest
     from mypy_boto3_s3 import S3Client
 
 _ABSENT_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
@@ -29,7 +27,6 @@ _NEXT_STEPS = {
     "InvalidAccessKeyId": "look at the credentials of this process",
     "SignatureDoesNotMatch": "look at the credentials and the clock of this machine",
 }
-_CHECKSUM = "x-amz-checksum-crc32"
 _FORBIDDEN, _NOT_FOUND, _PRECONDITION_FAILED = 403, 404, 412
 
 
@@ -51,7 +48,6 @@ class S3Store:
     def __init__(self, client: "S3Client", bucket: str) -> None:
         self._client = client
         self.bucket = bucket
-        client.meta.events.register("before-sign.s3.PutObject", _hash_once, unique_id="hash once")
 
     def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:
         """Send one PUT with `If-None-Match: *`; see `ObjectStore`."""
@@ -63,7 +59,7 @@ class S3Store:
                 Metadata=dict(metadata),
                 ContentType=content_type,
                 IfNoneMatch="*",
-                ChecksumCRC32=_crc32(body),
+                ChecksumCRC32=crc32_text(body),
             )
         except ClientError as exc:
             if http_status(exc) == _PRECONDITION_FAILED:
@@ -132,21 +128,6 @@ class S3Store:
                     yield ListedObject(row["Key"], row["Size"], row["ETag"], _epoch_ms(row["LastModified"]))
         except (ClientError, BotoCoreError) as exc:
             raise translate(exc, f"LIST {prefix}") from exc
-
-
-def _crc32(body: bytes) -> str:
-    """Return the checksum that S3 compares with what arrived; it costs a tenth of botocore's own."""
-    return b64encode(isal_zlib.crc32(body).to_bytes(4, "big")).decode()
-
-
-def _hash_once(request: "AWSRequest", **_: object) -> None:
-    """Leave a body's SHA-256 out of the signature where S3 compares its CRC32, and TLS keeps it as it is.
-
-    botocore does so itself where it computes the checksum, and then wraps the body, which costs as much again. It
-    looks for how it did (`S3SigV4Auth`): one that looks elsewhere hashes the body too. Without TLS it always does.
-    """
-    if _CHECKSUM in request.headers:
-        request.context["checksum"] = {"request_algorithm": {"algorithm": "crc32", "in": "header", "name": _CHECKSUM}}
 
 
 def _check_whole(answer: Mapping[str, Any], field: str, what: str) -> None:

@@ -24,7 +24,7 @@ ARCHIVE: Final = (
     ),
     Mutation(
         "send a segment without a checksum",
-        Change(_S3, "                ChecksumCRC32=_crc32(body),\n", ""),
+        Change(_S3, "                ChecksumCRC32=crc32_text(body),\n", ""),
         tests=(f"{_REQUESTS}::test_a_body_is_sent_once_whole_with_a_checksum_that_s3_compares",),
     ),
     Mutation(
