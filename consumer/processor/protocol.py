@@ -102,7 +102,7 @@ class _Channel:
         Raises:
             DeliveryDoubt: the line is not a message of the protocol; the error names the field.
         """
-        if line[-1] != _LINE_BREAK:
+        if not line or line[-1] != _LINE_BREAK:
             if len(line) >= MAX_MESSAGE_BYTES:
                 raise DeliveryDoubt(
                     f"the daemon sent a message longer than {MAX_MESSAGE_BYTES} bytes",

@@ -142,6 +142,16 @@ def test_unknown_fields_of_a_newer_daemon_are_ignored(world: World) -> None:
     assert len(world.bucket.keys("raw/20")) == 1
 
 
+def test_a_daemon_that_is_gone_while_a_checkpoint_is_asked_for_ends_the_process(world: World) -> None:
+    """The input ends where the answer was due: whether the checkpoint was written nobody knows."""
+    worker = world.started()
+    worker.daemon.deliver()
+    daemon = worker.daemon
+    setattr(daemon, "_answer_checkpoint", lambda _action, _message: b"")  # noqa: B010 - KCL is gone
+    with pytest.raises(DeliveryDoubt, match="ended in the middle"):
+        daemon.request_shutdown()
+
+
 def test_work_before_initialize_ends_the_process(world: World) -> None:
     """The shard is not known."""
     with pytest.raises(DeliveryDoubt):
