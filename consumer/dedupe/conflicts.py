@@ -5,7 +5,7 @@ from typing import Final
 import structlog
 
 from archive.clock import Clock
-from consumer.dedupe.table import Claim, Owner
+from consumer.dedupe.claim_batches import Claim, Owner
 
 _TELL_SECONDS: Final = 60.0
 

@@ -5,27 +5,38 @@ with a segment, and is told when the chain's tail moved. Judging twice, on a rep
 answer; so it may happen before the commit.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import structlog
 
 from archive.clock import Clock
+from archive.errors import OutcomeUnknown
 from archive.format.metadata import SegmentMetadata
 from archive.format.payload import PayloadPath
 from archive.format.record import Record
 from archive.retry import Backoff, until_known
+from consumer.dedupe.claim_batches import MOST_STATEMENTS, VERBS, Batch, Claim, Owner, Undecided, Verb
 from consumer.dedupe.conflicts import IdConflicts
-from consumer.dedupe.table import CLAIM_CONNECTIONS, Claim, DedupeTable, Owner
+from consumer.dedupe.table import CLAIM_CONNECTIONS, DedupeTable
 from consumer.dedupe.tail_rows import ShardTail
 from consumer.dedupe.watermarks import Watermarks
 
 DAY_SECONDS = 86_400
 _DIGEST_BYTES = 16
-ClaimMap = Callable[[Callable[[Claim], Owner], Iterable[Claim]], Iterable[Owner]]
-"""A `map` that may run its calls at once; results in order."""
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class ClaimMap(Protocol):
+    """A `map` that may run its calls at once; results in order."""
+
+    def __call__(self, call: Callable[[A], B], given: Iterable[A], /) -> Iterable[B]:
+        """Return the result of each call."""
+        ...
 
 
 class Deduplicator(Protocol):
@@ -89,7 +100,7 @@ class Claims:
         for claim in claims:
             if claim is not None:
                 wanted.setdefault(claim.event_id, claim)
-        owners = dict(zip(wanted, self._map_claims(self._claim, wanted.values()), strict=True))
+        owners = self._owners(list(wanted.values()))
         missing = claims.count(None)
         if missing:
             self._log.info("no_event_id", records=missing)
@@ -125,6 +136,39 @@ class Claims:
             self._conflicts.add(claim, owner)
             return None
         return owner.position
+
+    def _owners(self, wanted: Sequence[Claim]) -> Mapping[str, Owner]:
+        """Claim each event: what nobody has claimed, what we have, and one by one what is neither."""
+        owners: dict[str, Owner] = {}
+        left = wanted
+        for verb in VERBS:
+            batches = [left[start : start + MOST_STATEMENTS] for start in range(0, len(left), MOST_STATEMENTS)]
+            # A claim that is alone is decided at once, by the whole condition.
+            for found in self._map_claims(partial(self._decide, verb), [each for each in batches if len(each) > 1]):
+                owners |= found
+            left = [claim for claim in wanted if claim.event_id not in owners]
+        for claim, owner in zip(left, self._map_claims(self._claim, left), strict=True):
+            owners[claim.event_id] = owner
+        return owners
+
+    def _decide(self, verb: Verb, claims: Sequence[Claim]) -> Mapping[str, Owner]:
+        """Return the owners of those events of a batch that statements of one kind decide."""
+        now = self._clock.now_ms() // 1000
+        batch = Batch(verb, claims, now + self._lifetime_seconds(), now)
+        owners: dict[str, Owner] = {}
+
+        def ask() -> None:
+            nonlocal batch
+            answers = list(zip(batch.claims, self._table.claim_batch(batch), strict=True))
+            owners.update((claim.event_id, answer) for claim, answer in answers if isinstance(answer, Owner))
+            again = [claim for claim, answer in answers if answer is Undecided.AGAIN]
+            if again:
+                batch = batch._replace(claims=again)
+                raise OutcomeUnknown(f"{len(again)} of {len(answers)} claims were not decided")
+
+        # Safe to repeat: what an earlier attempt claimed is there by the second, under its own position.
+        until_known(ask, self._backoff(), "claims")
+        return owners
 
     def _claim(self, wanted: Claim) -> Owner:
         now, lifetime = self._clock.now_ms() // 1000, self._lifetime_seconds()

@@ -15,18 +15,22 @@ writer. So there is no lock, no in-progress state and no window (docs/decisions/
 
 The digest is that of the owner's payload, so that a record is dropped only for one that says the same: an id alone
 would let any producer suppress the events of another. Claims written before there were digests have none.
+
+Claims are made 25 at a time where that decides them, clause by clause (`consumer.dedupe.claim_batches`); the few that
+are left are made one by one with the whole condition (docs/decisions/0029-cheap-claims.md).
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import structlog
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.access import Access
 from archive.aws import client_config, error_code, make_dynamodb_client
-from archive.errors import FormatError, StoreError, StoreRefused
+from archive.errors import FormatError, OutcomeUnknown, StoreError, StoreRefused
 from archive.store.s3 import translate
+from consumer.dedupe.claim_batches import Answer, Batch, Claim, Owner, Undecided, Verb, owner_in
 from consumer.dedupe.tail_rows import ShardTail, decode_tail, tail_item
 
 if TYPE_CHECKING:
@@ -34,24 +38,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CLAIM_CONNECTIONS = 32
+CLAIM_CONNECTIONS = 16
 _CONDITION = "attribute_not_exists(id) OR #owner = :me OR expires < :now"
 _MISSING = "ResourceNotFoundException"
-
-
-class Claim(NamedTuple):
-    """A record's claim on its event: `owner` names its position, `digest` its payload."""
-
-    event_id: str
-    owner: str
-    digest: str
-
-
-class Owner(NamedTuple):
-    """Who keeps an event; `digest` is None where the claim was written without one."""
-
-    position: str
-    digest: str | None
 
 
 class DedupeTable(Protocol):
@@ -59,6 +48,13 @@ class DedupeTable(Protocol):
 
     def claim(self, claim: Claim, *, expires: int, now: int) -> Owner:
         """Claim an event; returns who owns it now. Times are epoch seconds."""
+        ...
+
+    def claim_batch(self, batch: Batch) -> Sequence[Answer]:
+        """Make up to 25 claims by statements of one kind; returns, in their order, what is known of each.
+
+        Safe to repeat: ours stay ours. `claim` decides what is left.
+        """
         ...
 
     def read_tail(self, shard: str) -> ShardTail | None:
@@ -83,6 +79,7 @@ class DynamoDedupeTable:
     def __init__(self, client: "DynamoDBClient", name: str) -> None:
         self._client = client
         self._name = name
+        self._refused: set[Verb] = set()
 
     def ensure(self) -> bool:
         """Ask for the table to be there: on-demand billing, time to live on `expires`; True once it is usable.
@@ -127,10 +124,35 @@ class DynamoDedupeTable:
         except ClientError as exc:
             if error_code(exc) != "ConditionalCheckFailedException":
                 raise _translated(exc, f"claim in {self._name}") from exc
-            return _owner(exc.response.get("Item"), claim.event_id)
+            return owner_in(exc.response.get("Item"), claim.event_id)
         except BotoCoreError as exc:
             raise _translated(exc, f"claim in {self._name}") from exc
         return Owner(claim.owner, claim.digest)
+
+    def claim_batch(self, batch: Batch) -> Sequence[Answer]:
+        """Send one BatchExecuteStatement; see `consumer.dedupe.claim_batches`.
+
+        What is refused for good is sent no more in this process: the role may lack the right to such statements, the
+        server may not know them. That says nothing of the claims: one by one they succeed, or tell why not.
+        """
+        statements = batch.statements(self._name)
+        undecided = [Undecided.OTHERWISE] * len(statements)
+        if self._refused & {"INSERT", batch.verb}:
+            return undecided
+        what = f"claims in {self._name} by {batch.verb}"
+        try:
+            entries = self._client.batch_execute_statement(Statements=statements).get("Responses", ())
+        except (ClientError, BotoCoreError) as exc:
+            error = _translated(exc, what)
+            if isinstance(error, OutcomeUnknown) or error_code(exc) == _MISSING:
+                raise error from exc
+            self._refuse(batch.verb, str(error))
+            return undecided
+        answers = batch.read(entries)
+        refusal = batch.refusal(entries)
+        if refusal is not None:
+            self._refuse(batch.verb, refusal)
+        return answers
 
     def read_tail(self, shard: str) -> ShardTail | None:
         """Send one consistent GetItem."""
@@ -158,6 +180,19 @@ class DynamoDedupeTable:
         self._ask(
             lambda: self._client.put_item(TableName=self._name, Item=item),
             f"PutItem {shard} of {self._name}",
+        )
+
+    def _refuse(self, verb: Verb, error: str) -> None:
+        if verb in self._refused:
+            return  # another of the requests in flight has told it
+        self._refused.add(verb)
+        structlog.get_logger().warning(
+            "claims_one_by_one",
+            table=self._name,
+            statement=verb,
+            error=error,
+            next_step="grant dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate on the table, and restart: nothing is "
+            "lost, but a claim alone costs ten times the CPU",
         )
 
     def _status(self) -> str | None:
@@ -192,18 +227,3 @@ def _translated(error: ClientError | BotoCoreError, what: str) -> StoreError:
     if error_code(error) == _MISSING:
         return StoreRefused(f"{what}: {error}", next_step="the table was deleted: restart to have it made again")
     return translate(error, what)
-
-
-def _owner(item: object, event_id: str) -> Owner:
-    has_digest = isinstance(item, dict) and "digest" in item
-    return Owner(_text(item, "owner", event_id), _text(item, "digest", event_id) if has_digest else None)
-
-
-def _text(item: object, name: str, what: str) -> str:
-    value = item.get(name, {}).get("S") if isinstance(item, dict) else None
-    if not isinstance(value, str) or not value:
-        raise FormatError(
-            f"the dedupe table's item of {what} has no {name!r}",
-            next_step="the table holds items of somebody else: set minutebook.dedupeTable to a table of its own",
-        )
-    return value

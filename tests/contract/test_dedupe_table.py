@@ -1,31 +1,22 @@
 """The dedupe table: one suite for the fake and for a real server."""
 
-import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from archive.access import PLAIN
-from archive.clock import SystemClock, new_id
+from archive.clock import new_id
 from archive.errors import FormatError, StoreRefused
 from archive.format.position import Position
-from archive.retry import Backoff, until_known
 from consumer.dedupe import tail_rows
-from consumer.dedupe.table import Claim, DedupeTable, DynamoDedupeTable, Owner, make_claims_client
+from consumer.dedupe.claim_batches import Claim, Owner
+from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
 from consumer.dedupe.tail_rows import LONGEST_STATE_BYTES, ShardTail, tail_item
 from consumer.dedupe.watermarks import Watermarks
 from demo.embedded import REGION, EmbeddedAws
+from tests.contract.dedupe_tables import ready
 from tests.fakes.dedupe_table import MemoryDedupeTable
-
-
-def ready(table: DynamoDedupeTable) -> DynamoDedupeTable:
-    """Make the table and wait until it is usable."""
-    clock = SystemClock()
-    waits = Backoff(clock, random.Random(1), budget_seconds=30)
-    while not until_known(table.ensure, waits, "the table"):
-        clock.sleep(0.05)
-    return table
 
 
 @pytest.fixture(params=["memory", "dynamodb"])

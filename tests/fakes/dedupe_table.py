@@ -1,18 +1,23 @@
 """The dedupe table in memory, with faults on both sides of a request."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 from archive.errors import FormatError, OutcomeUnknown, StoreRefused
-from consumer.dedupe.table import Claim, Owner
+from consumer.dedupe.claim_batches import Answer, Batch, Claim, Owner, Undecided
 from consumer.dedupe.tail_rows import ShardTail, decode_tail, tail_item
 
 ITEM_BYTES: Final = 400 << 10
 """What an item may have, names and values together: DynamoDB's own limit."""
+_KEY_BYTES: Final = 2048
 
 
 class MemoryDedupeTable:
     """Implements `DedupeTable`. `lose_answers` applies that many requests and loses their answers.
+
+    Of the statements of a batch, so many in turn are throttled (`throttle_statements`), or applied and answered with
+    an error of the server (`fail_statements`).
 
     Rows are kept as text, as the service does: what a test changes afterwards in memory does not reach them.
     """
@@ -23,10 +28,21 @@ class MemoryDedupeTable:
         self.requests: Counter[str] = Counter()
         self.lose_answers = 0
         self.refuse_before = 0
+        self.throttle_statements = 0
+        self.fail_statements = 0
+        self.is_gone = False
+
+    def drop(self) -> None:
+        """Somebody deletes the table."""
+        self.is_gone = True
 
     def claim(self, claim: Claim, *, expires: int, now: int) -> Owner:
         """Apply the condition of the real table."""
         self._begin("claim")
+        if self.is_gone:
+            raise StoreRefused("ResourceNotFoundException", next_step="restart")
+        if not _fits(claim):
+            raise StoreRefused("ValidationException: the key or the item is too long")
         held = self.claims.get(claim.event_id)
         if held is None or held[0].position == claim.owner or held[1] < now:
             owner = Owner(claim.owner, claim.digest)
@@ -35,6 +51,32 @@ class MemoryDedupeTable:
             return owner
         self._answer()
         return held[0]
+
+    def claim_batch(self, batch: Batch) -> Sequence[Answer]:
+        """Decide each claim by itself, as the service does."""
+        batch.statements("fake")
+        self._begin(batch.verb)
+        answers = [self._decide(batch, claim) for claim in batch.claims]
+        self._answer()
+        return answers
+
+    def _decide(self, batch: Batch, claim: Claim) -> Answer:
+        if self.throttle_statements:
+            self.throttle_statements -= 1
+            return Undecided.AGAIN
+        if self.is_gone or not _fits(claim):
+            return Undecided.OTHERWISE
+        held, expires = self.claims.get(claim.event_id, (None, 0))
+        is_wanted = held is None if batch.verb == "INSERT" else held is not None and held.position == claim.owner
+        if not is_wanted:
+            is_told = batch.verb == "UPDATE" and expires >= batch.now
+            return held if is_told and held is not None else Undecided.OTHERWISE
+        owner = Owner(claim.owner, claim.digest)
+        self.claims[claim.event_id] = (owner, batch.expires)
+        if self.fail_statements:
+            self.fail_statements -= 1
+            return Undecided.AGAIN
+        return owner
 
     def read_tail(self, shard: str) -> ShardTail | None:
         """Return the row."""
@@ -65,3 +107,8 @@ class MemoryDedupeTable:
         if self.lose_answers:
             self.lose_answers -= 1
             raise OutcomeUnknown("applied, and the answer was lost")
+
+
+def _fits(claim: Claim) -> bool:
+    key = len(f"e:{claim.event_id}".encode(errors="surrogatepass"))
+    return key <= _KEY_BYTES and key + len(claim.owner) + len(claim.digest) <= ITEM_BYTES

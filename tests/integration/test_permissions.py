@@ -27,7 +27,8 @@ from compaction.job.settings import JobSettings, load_job_settings
 from compaction.rewrite import CompactOptions, compact_day
 from compaction.stream.kinesis import StreamReader
 from consumer.daemon.start import settle_start, stream_of
-from consumer.dedupe.table import Claim, DynamoDedupeTable, make_claims_client
+from consumer.dedupe.claim_batches import VERBS, Batch, Claim
+from consumer.dedupe.table import DynamoDedupeTable, make_claims_client
 from consumer.expire.command import expire
 from consumer.preflight.doctor import doctor
 from consumer.preflight.preflight import preflight, settled
@@ -102,6 +103,8 @@ def test_dedupe(home: Home) -> None:
         while not table.ensure():
             _CLOCK.sleep(0.05)
         table.claim(Claim("event", "me", "digest"), expires=1, now=0)
+        for verb in VERBS:
+            table.claim_batch(Batch(verb, [Claim("other", "me", "digest")], expires=1, now=0))
         table.read_tail(f"{home.bucket}/{SHARD}")
     check("dedupe", heard)
 

@@ -1,5 +1,6 @@
 """What is asked of AWS: requests, heard from botocore's own hook or from a server, as IAM sees them."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -21,6 +22,7 @@ _S3_ACTIONS: Final = {
 }
 _S3_CONTEXT: Final = {"IfNoneMatch": "s3:if-none-match", "IfMatch": "s3:if-match", "Prefix": "s3:prefix"}
 _UNCONDITIONAL: Final = frozenset({"CreateMultipartUpload", "UploadPart"})
+_PARTIQL: Final = re.compile(r'(INSERT INTO|UPDATE) "([a-zA-Z0-9_.-]+)" .*')
 _EVENT: Final = "provide-client-params.*.*"
 
 
@@ -47,6 +49,12 @@ class Heard:
         where = f"{names.region}:{names.account}"
         if service == "kinesis":
             yield Request(f"kinesis:{operation}", f"arn:aws:kinesis:{where}:stream/{names.stream}")
+        elif operation == "BatchExecuteStatement":  # PartiQL: an action for each kind of statement, on its table
+            for statement in params["Statements"]:
+                verb, table = _PARTIQL.fullmatch(statement["Statement"]).groups()  # type: ignore[union-attr] # else it fails
+                yield Request(
+                    f"dynamodb:PartiQL{verb.split()[0].capitalize()}", f"arn:aws:dynamodb:{where}:table/{table}"
+                )
         elif service == "dynamodb":
             index = f"/index/{params['IndexName']}" if "IndexName" in params else ""
             table = f"arn:aws:dynamodb:{where}:table/{params['TableName']}{index}"

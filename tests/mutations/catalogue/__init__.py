@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.mutations.catalogue.aggregates import AGGREGATES
 from tests.mutations.catalogue.archive import ARCHIVE
+from tests.mutations.catalogue.claim_batches import CLAIM_BATCHES
 from tests.mutations.catalogue.claims import CLAIMS
 from tests.mutations.catalogue.coverage import COVERAGE
 from tests.mutations.catalogue.evidence import EVIDENCE
@@ -27,6 +28,7 @@ MUTATIONS: Final = (
     *AGGREGATES,
     *COVERAGE,
     *CLAIMS,
+    *CLAIM_BATCHES,
     *WATERMARKS,
     *OPERATORS,
     *NIGHTLY,

@@ -10,6 +10,7 @@ _DEDUPE_START: Final = "consumer/processor/dedupe_start.py"
 _SEQUENCE_STORE: Final = "consumer/processor/sequence_store.py"
 _CUTTING: Final = "consumer/processor/cutting.py"
 _TABLE: Final = "consumer/dedupe/table.py"
+_BATCHES: Final = "consumer/dedupe/claim_batches.py"
 _DEDUPLICATOR: Final = "consumer/dedupe/deduplicator.py"
 
 _ARCHIVER: Final = "consumer/processor/archiver.py"
@@ -90,7 +91,7 @@ CLAIMS: Final = (
         "claim without an owner",
         Change(_TABLE, " OR #owner = :me OR ", " OR "),
         Change(
-            _TABLE,
+            _BATCHES,
             'return Owner(_text(item, "owner", event_id),',
             'return Owner(_text(item, "owner", event_id) + "+",',
         ),
@@ -117,7 +118,7 @@ CLAIMS: Final = (
         "claim after the segment",
         Change(
             _DEDUPLICATOR,
-            "        owners = dict(zip(wanted, self._map_claims(self._claim, wanted.values()), strict=True))\n",
+            "        owners = self._owners(list(wanted.values()))\n",
             "        owners = {each: self._peek(claim) for each, claim in wanted.items()}\n"
             "        self.pending = [*getattr(self, 'pending', []), *wanted.values()]\n",
         ),

@@ -112,6 +112,18 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
     | _AGGREGATES
     | _STRAYS
     | {
+        *(
+            f"DynamoDB: BatchExecuteStatement {fault}"
+            for fault in ("throttled", "answer lost", "500 after", "delayed")
+        ),
+        *(f"DynamoDB: a statement {fault}" for fault in ("throttled", "500 before", "500 after", "delayed")),
+        *(
+            f"DynamoDB: {verb} {outcome}"
+            for verb in ("INSERT", "UPDATE")
+            for outcome in ("succeeds", "finds another item")
+        ),
+        "held up: between two statements of a batch",
+        "killed: between two statements of a batch",
         "DynamoDB: condition failed",
         "DynamoDB: time to live deletes a claim",
         "checked: an original that retention took",

@@ -1,29 +1,33 @@
 """The dedupe table as boto3 shows it: the real `consumer.dedupe.table.DynamoDedupeTable` runs on this client.
 
 The conditions of DynamoDB are read as they are sent, so that a product that sends another one is judged by it. Time
-to live deletes what has expired late or at once, at the history's will.
+to live deletes what has expired late or at once, at the history's will. The statements of a batch are applied one by
+one, in any order and with others between them; each may be refused, or applied without saying so, by itself.
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
+from consumer.dedupe.claim_batches import MOST_STATEMENTS
 from consumer.dedupe.deduplicator import ClaimMap
-from consumer.dedupe.table import Claim, DynamoDedupeTable, Owner
+from consumer.dedupe.table import DynamoDedupeTable
 from tests.fakes.dedupe_table import ITEM_BYTES
+from tests.simulation.services.statements import Flying, Item, holds, put_of
 from tests.simulation.world import Host, World
 
-Item = Mapping[str, Any]
 _FAULTS: Final = ("throttled", "refused before", "500 before", "answer lost", "500 after")
 _PUT_FAULTS: Final = (*_FAULTS, "delayed")
-
-
-class _Flying(NamedTuple):
-    item: Item
-    condition: str | None
-    values: Item
+_STATEMENT_FAULTS: Final = {
+    "throttled": "ThrottlingError",
+    "500 before": "InternalServerError",
+    "500 after": "InternalServerError",
+    "delayed": "InternalServerError",
+}
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 class Table:
@@ -39,22 +43,21 @@ class Table:
         self.exists = False
         self.times_out = False
         self.items: dict[str, Item] = {}
-        self.flying: list[_Flying] = []
+        self.flying: list[Flying] = []
         self.lost_at: list[float] = []
         self._on_put = on_put
         self.on_sent = on_sent
 
-    def apply(self, put: _Flying) -> Item | None:
-        """Apply a put now; return the item that its condition forbids to replace, None when it was stored."""
+    def apply(self, put: Flying) -> Item | None:
+        """Apply a put now; return None when it was stored, else the item as it is, which is empty where none is."""
         key = put.item["id"]["S"]
         held = self.items.get(key)
         if put.condition is not None and not any(
-            _holds(clause, held, put.values) for clause in put.condition.split(" OR ")
+            holds(clause, held, put.values) for clause in put.condition.split(" OR ")
         ):
-            assert held is not None
-            return held
-        self.items[key] = put.item
-        self._on_put(key, put.item)
+            return held or {}
+        self.items[key] = {**(held or {}), **put.item} if put.is_update else put.item
+        self._on_put(key, self.items[key])
         return None
 
     def land(self, number: int) -> None:
@@ -101,7 +104,7 @@ class DynamoClient:
             raise _error(400, "ValidationException")
         self._table.on_sent(self._host, Item)
         fault = self._begin("PutItem", _PUT_FAULTS)
-        put = _Flying(Item, ConditionExpression, ExpressionAttributeValues or {})
+        put = Flying(Item, ConditionExpression, ExpressionAttributeValues or {})
         if fault == "delayed":
             self._table.flying.append(put)
             self._host.point("while a put to the table is on its way")
@@ -115,6 +118,55 @@ class DynamoClient:
             shown = {"Item": held} if ReturnValuesOnConditionCheckFailure == "ALL_OLD" else {}
             raise _error(400, "ConditionalCheckFailedException", shown)
         return {}
+
+    def batch_execute_statement(self, *, Statements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:  # noqa: N803
+        """BatchExecuteStatement. A connection may end in the middle of it."""
+        puts = [put_of(statement) for statement in Statements]
+        for put in puts:
+            self._table.on_sent(self._host, put.item)
+        fault = self._begin("BatchExecuteStatement", _PUT_FAULTS)
+        entries: dict[int, Mapping[str, Any]] = {}
+        world = self._host.world
+        for number in world.rng.sample(range(len(puts)), len(puts)):
+            is_late = fault == "delayed" and world.chance(0.5)
+            entries[number] = self._run(puts[number], "delayed" if is_late else self._statement_fault())
+            self._host.point("between two statements of a batch")
+        if fault == "delayed":
+            raise ReadTimeoutError(endpoint_url="dynamodb")
+        self._end(fault)
+        is_one_item_twice = len({put.item["id"]["S"] for put in puts}) < len(puts)
+        if is_one_item_twice or not 0 < len(puts) <= MOST_STATEMENTS:
+            raise _error(400, "ValidationException")  # and a part was applied: so does Amazon's own DynamoDB Local
+        return {"Responses": [entries[number] for number in range(len(puts))]}
+
+    def _statement_fault(self) -> str | None:
+        world = self._host.world
+        if not world.chance(max(self._host.fault_rate, self._host.table_fault_rate)):
+            return None
+        fault = world.rng.choice(list(_STATEMENT_FAULTS))
+        world.tally[f"DynamoDB: a statement {fault}"] += 1
+        return fault
+
+    def _run(self, put: Flying, fault: str | None) -> Mapping[str, Any]:
+        """Run one statement; return its entry in the answer."""
+        held: Item | None = None
+        if fault == "delayed":
+            self._table.flying.append(put)
+        elif fault in {None, "500 after"}:
+            held = self._table.apply(put)
+        verb = "UPDATE" if put.is_update else "INSERT"
+        said = fault or ("done" if held is None else f"held by {_short(held)}")
+        self._host.note(f"{verb} {put.item['id']['S']} {_short(put.item)}: {said}")
+        if fault is not None:
+            return {"Error": {"Code": _STATEMENT_FAULTS[fault], "Message": ""}, "TableName": "dedupe"}
+        if held is None:
+            self._host.world.tally[f"DynamoDB: {verb} succeeds"] += 1
+            return {"TableName": "dedupe"}
+        self._host.world.tally[f"DynamoDB: {verb} finds another item"] += 1
+        if verb == "INSERT":
+            return {"Error": {"Code": "DuplicateItem", "Message": ""}, "TableName": "dedupe"}
+        shown = {"Item": held} if held and put.shows else {}
+        return {"Error": {"Code": "ConditionalCheckFailed", "Message": "", **shown}, "TableName": "dedupe"}
 
     def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool) -> dict[str, Any]:  # noqa: ARG002, N803
         """GetItem."""
@@ -186,26 +238,14 @@ def open_table(table: Table, host: Host) -> DynamoDedupeTable:
 def in_any_order(rng: random.Random) -> ClaimMap:
     """Return a `map` that runs its calls in an order of chance, as requests in flight arrive."""
 
-    def map_claims(call: Callable[[Claim], Owner], wanted: Iterable[Claim]) -> Iterable[Owner]:
+    def map_claims(call: Callable[[A], B], wanted: Iterable[A], /) -> Iterable[B]:
         given = list(wanted)
-        found: dict[int, Owner] = {}
+        found: dict[int, B] = {}
         for number in rng.sample(range(len(given)), len(given)):
             found[number] = call(given[number])
         return [found[number] for number in range(len(given))]
 
     return map_claims
-
-
-def _holds(clause: str, held: Item | None, values: Item) -> bool:
-    if clause == "attribute_not_exists(id)":
-        return held is None
-    if held is None:
-        return False
-    if clause == "#owner = :me":
-        return bool(held["owner"] == values[":me"])
-    if clause == "expires < :now":
-        return int(held["expires"]["N"]) < int(values[":now"]["N"])
-    raise ValueError(f"the simulated DynamoDB does not know {clause!r}")
 
 
 def _short(item: Item) -> str:

@@ -1,11 +1,12 @@
 """Claims of event ids: who holds one, for how long, and what is not the same event although its id is."""
 
 import json
+from collections.abc import Sequence
 
 import pytest
 from structlog.testing import capture_logs
 
-from consumer.dedupe.table import Claim, Owner
+from consumer.dedupe.claim_batches import Answer, Batch, Claim, Owner
 from tests.fakes.clock import ManualClock
 from tests.fakes.dedupe_table import MemoryDedupeTable
 from tests.fakes.dedupe_world import CLAIMS, DedupeWorld
@@ -23,6 +24,11 @@ class SlowTable(MemoryDedupeTable):
         self._clock.advance(0.02)
         return super().claim(claim, expires=expires, now=now)
 
+    def claim_batch(self, batch: Batch) -> Sequence[Answer]:
+        """Claim them, in their time."""
+        self._clock.advance(0.02 * len(batch.claims))
+        return super().claim_batch(batch)
+
 
 @pytest.mark.parametrize("max_age", [90, 200])
 def test_claims_that_are_held_back_do_not_outlive_their_buffer(max_age: int) -> None:
@@ -36,6 +42,70 @@ def test_claims_that_are_held_back_do_not_outlive_their_buffer(max_age: int) -> 
     worker.daemon.request_shutdown()
     assert len(world.kept()) == count
     assert len(world.chain()) >= 2
+
+
+def test_new_events_are_claimed_by_batches_alone() -> None:
+    """25 in a request; an event that comes alone is asked for with the whole condition at once."""
+    world = DedupeWorld(CLAIMS)
+    world.send(*range(51))
+    world.archive_all()
+    assert world.table.requests == {"INSERT": 2, "claim": 1}
+    assert len(world.kept()) == 51
+
+
+def test_copies_are_found_in_batches() -> None:
+    """So is what a life before has claimed: a restart costs as little as the life."""
+    world = DedupeWorld(CLAIMS)
+    world.send(*range(25))
+    world.started().daemon.deliver()
+    world.archive_all()
+    assert world.table.requests == {"INSERT": 2, "UPDATE": 1}
+    world.table.requests.clear()
+    world.send(3, *range(25, 34), 1)
+    world.archive_all()
+    assert world.table.requests == {"INSERT": 1, "UPDATE": 1}
+    assert world.kept() == list(range(34))
+    assert world.dropped() == [3, 1]
+
+
+def test_what_no_batch_decides_is_claimed_alone() -> None:
+    """Claims that have run out: they are taken by the condition that looks at that."""
+    world = DedupeWorld(CLAIMS)
+    world.send(*range(4))
+    world.archive_all()
+    world.table.requests.clear()
+    world.table.claims = {event_id: (owner, 1) for event_id, (owner, _) in world.table.claims.items()}
+    world.send(*range(6))
+    world.archive_all()
+    assert world.table.requests == {"INSERT": 1, "UPDATE": 1, "claim": 4}
+    assert world.kept() == [*range(4), *range(6)]
+
+
+def test_of_two_copies_in_one_batch_the_earlier_owns() -> None:
+    """On every delivery: the order is the shard's, not that of the requests."""
+    world = DedupeWorld(CLAIMS)
+    world.send(1, 2, 1, 3, 2, 1)
+    world.archive_all()
+    assert world.kept() == [1, 2, 3]
+    first, second = (str(world.shard.everything[number].position) for number in (0, 1))
+    owners = {event_id: owner.position.rpartition("/")[2] for event_id, (owner, _) in world.table.claims.items()}
+    assert (owners[json.dumps("a-1")], owners[json.dumps("a-2")]) == (first, second)
+
+
+@pytest.mark.parametrize("fault", ["throttle_statements", "fail_statements", "lose_answers", "refuse_before"])
+@pytest.mark.parametrize("count", [1, 3, 20])
+def test_what_a_batch_left_undecided_is_asked_again(fault: str, count: int) -> None:
+    """Throttled, or applied without saying so: each event has one owner, and it is the right one."""
+    world = DedupeWorld(CLAIMS)
+    world.send(*range(5))
+    world.archive_all()
+    setattr(world.table, fault, count)
+    world.send(*range(30))
+    world.archive_all()
+    assert getattr(world.table, fault) == 0
+    assert world.kept() == list(range(30))
+    assert world.dropped() == list(range(5))
+    assert len(world.table.claims) == 30
 
 
 def test_an_event_under_the_id_of_another_is_kept_and_told() -> None:

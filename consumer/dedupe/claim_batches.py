@@ -1,0 +1,167 @@
+"""Claims of up to 25 events in one request: PartiQL statements, each of which succeeds or fails by itself.
+
+                        INSERT                             UPDATE ... WHERE id = me AND owner = me
+    what it claims      an event that nobody has claimed   an event that we have: an earlier delivery, a lost answer
+    no Error            ours: the item was not there       ours: the item was there, and has its new expiry
+    its own Error       DuplicateItem: OTHERWISE           ConditionalCheckFailed, and the item: its owner, unless it
+                                                           has run out or is no claim: OTHERWISE
+    throttled, 500      AGAIN                              AGAIN: it may have been applied
+    any other Error     OTHERWISE, and it is told          OTHERWISE, and it is told
+
+These are the first two clauses of the condition of a claim (`consumer.dedupe.table`): a statement that succeeds is a
+claim by the whole of it. Where neither says whose an event is, nothing is guessed: OTHERWISE ends at the conditional
+PutItem, which judges by all three clauses.
+
+Which errors a statement may have: "BatchStatementError", DynamoDB API reference. The entries are in the order of the
+statements ("BatchExecuteStatement", same place), and a success names its table: one that says nothing is no claim.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+from archive.errors import FormatError, OutcomeUnknown
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import BatchStatementRequestTypeDef
+
+MOST_STATEMENTS: Final = 25
+"""In one request ("Running batch operations with PartiQL for DynamoDB", developer guide)."""
+Verb: TypeAlias = Literal["INSERT", "UPDATE"]
+VERBS: Final[tuple[Verb, ...]] = ("INSERT", "UPDATE")
+"""In the order in which they are tried: nearly every event is new."""
+_TAKEN: Final = {"INSERT": "DuplicateItem", "UPDATE": "ConditionalCheckFailed"}
+_MISSING: Final = "ResourceNotFound"
+_PASSING: Final = frozenset(
+    {
+        "InternalServerError",
+        "ProvisionedThroughputExceeded",
+        "RequestLimitExceeded",
+        "ThrottlingError",
+        "TransactionConflict",
+    }
+)
+
+
+class Claim(NamedTuple):
+    """A record's claim on its event: `owner` names its position, `digest` its payload."""
+
+    event_id: str
+    owner: str
+    digest: str
+
+
+class Owner(NamedTuple):
+    """Who keeps an event; `digest` is None where the claim was written without one."""
+
+    position: str
+    digest: str | None
+
+
+class Undecided(Enum):
+    """What to do about a claim that a batch did not decide."""
+
+    AGAIN = "the same request"
+    OTHERWISE = "another one"
+
+
+Answer: TypeAlias = Owner | Undecided
+
+
+class Batch(NamedTuple):
+    """Statements of one kind. Times are epoch seconds."""
+
+    verb: Verb
+    claims: Sequence[Claim]
+    expires: int
+    now: int
+
+    def statements(self, table: str) -> "list[BatchStatementRequestTypeDef]":
+        """Return what is sent; values travel as parameters, so an id needs no quotes.
+
+        Raises:
+            ValueError: these are not 1 to 25 claims, each on another event. DynamoDB refuses a request that names an
+                item twice, and may have applied a part of it by then.
+        """
+        claims = self.claims
+        if not 0 < len(claims) <= MOST_STATEMENTS or len({claim.event_id for claim in claims}) < len(claims):
+            raise ValueError(f"not a batch of 1 to {MOST_STATEMENTS} claims on different events: {claims}")
+        until = {"N": str(self.expires)}
+        if self.verb == "INSERT":
+            insert = f"INSERT INTO \"{table}\" VALUE {{'id':?,'owner':?,'digest':?,'expires':?}}"
+            return [
+                {"Statement": insert, "Parameters": [_key(claim), {"S": claim.owner}, {"S": claim.digest}, until]}
+                for claim in claims
+            ]
+        update = f'UPDATE "{table}" SET "digest"=? SET "expires"=? WHERE "id"=? AND "owner"=?'  # noqa: S608 - our own name
+        return [
+            {
+                "Statement": update,
+                "Parameters": [{"S": claim.digest}, until, _key(claim), {"S": claim.owner}],
+                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            }
+            for claim in claims
+        ]
+
+    def read(self, entries: Sequence[Mapping[str, Any]]) -> list[Answer]:
+        """Return the answers, in the order of the claims.
+
+        Raises:
+            OutcomeUnknown: there is not an entry for each of them.
+        """
+        if len(entries) != len(self.claims):
+            raise OutcomeUnknown(f"{len(entries)} answers to {len(self.claims)} claims")
+        return [self._answer(claim, entry) for claim, entry in zip(self.claims, entries, strict=True)]
+
+    def refusal(self, entries: Sequence[Mapping[str, Any]]) -> str | None:
+        """Return why statements of this kind are refused for good; None when they are not, or the table is gone."""
+        expected = _PASSING | {_TAKEN[self.verb], _MISSING}
+        for entry in entries:
+            if "Error" in entry and (code := entry["Error"].get("Code", "")) not in expected:
+                return f"{code}: {entry['Error'].get('Message', '')}"
+        return None
+
+    def _answer(self, claim: Claim, entry: Mapping[str, Any]) -> Answer:
+        if "Error" not in entry:
+            return Owner(claim.owner, claim.digest) if entry.get("TableName") else Undecided.OTHERWISE
+        code = entry["Error"].get("Code")
+        if code in _PASSING:
+            return Undecided.AGAIN
+        item = entry["Error"].get("Item")
+        if code != "ConditionalCheckFailed" or self._has_run_out(item):
+            return Undecided.OTHERWISE
+        try:
+            return owner_in(item, claim.event_id)
+        except FormatError:
+            return Undecided.OTHERWISE  # the claim alone names it
+
+    def _has_run_out(self, item: Any) -> bool:  # noqa: ANN401 - what the service says
+        """Tell whether an item may be taken over, or is none."""
+        try:
+            return int(item["expires"]["N"]) < self.now
+        except (KeyError, TypeError, ValueError):
+            return True
+
+
+def owner_in(item: object, event_id: str) -> Owner:
+    """Return the owner that an item names.
+
+    Raises:
+        FormatError: it is not a claim's.
+    """
+    has_digest = isinstance(item, dict) and "digest" in item
+    return Owner(_text(item, "owner", event_id), _text(item, "digest", event_id) if has_digest else None)
+
+
+def _text(item: object, name: str, what: str) -> str:
+    value = item.get(name, {}).get("S") if isinstance(item, dict) else None
+    if not isinstance(value, str) or not value:
+        raise FormatError(
+            f"the dedupe table's item of {what} has no {name!r}",
+            next_step="the table holds items of somebody else: set minutebook.dedupeTable to a table of its own",
+        )
+    return value
+
+
+def _key(claim: Claim) -> dict[str, str]:
+    return {"S": f"e:{claim.event_id}"}
