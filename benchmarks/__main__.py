@@ -3,7 +3,18 @@
 import importlib
 import sys
 
-NAMES = ("claims", "compaction", "hand_over", "inventory", "processor", "read_marks")
+NAMES = (
+    "claims",
+    "compaction",
+    "compression",
+    "hand_over",
+    "idle",
+    "inventory",
+    "processor",
+    "read_marks",
+    "recovery",
+    "whole_path",
+)
 
 
 def main() -> int:

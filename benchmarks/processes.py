@@ -22,6 +22,37 @@ def cpu_seconds(root: int) -> float:
     return sum(_cpu(process) for process in _descendants(root))
 
 
+def cpu_by_kind(root: int) -> dict[str, float]:
+    """Return the CPU seconds of a `consume` so far: its JVM, its processors with what starts them, and itself."""
+    found: dict[str, float] = {}
+    for process in _descendants(root):
+        kind = _kind(process, root)
+        found[kind] = found.get(kind, 0.0) + _cpu(process)
+    return found
+
+
+def memory_by_kind(root: int) -> dict[str, float]:
+    """Return the MiB of a `consume` now, each page counted in proportion to its users (PSS)."""
+    found: dict[str, float] = {}
+    for process in _descendants(root):
+        try:
+            pages = Path(f"/proc/{process}/smaps_rollup").read_text()
+        except OSError:
+            continue  # it has just ended
+        kind = _kind(process, root)
+        found[kind] = found.get(kind, 0.0) + _mib(pages, "Pss:")
+    return found
+
+
+def _kind(process: int, root: int) -> str:
+    if process == root:
+        return "supervisor"
+    try:
+        return "java" if Path(f"/proc/{process}/comm").read_text().strip() == "java" else "processors"
+    except OSError:
+        return "processors"  # it has just ended
+
+
 class Watch:
     """Samples the descendants of a process until `stop`."""
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from archive.compression import Compression
 from archive.errors import FormatError, ObjectVanished
 from archive.format.keys import duplicates_key, parse_segment_key
 from archive.format.metadata import ChainStart, SegmentMetadata
@@ -144,8 +145,8 @@ def _read_segment(store: ObjectStore, prefix: str, row: ListedObject) -> StoredS
     metadata = segment_metadata(ObjectHead(key, len(stored.body), stored.etag, stored.metadata, 0))
     if (parsed.shard_id, parsed.minute, parsed.first) != (metadata.shard_id, metadata.minute, metadata.first):
         raise FormatError(f"{key}: key and metadata disagree")
-    records = list(read_records(stored.body, parsed.shard_id))
-    dropped = _read_dropped(store, prefix, metadata)
+    records = list(read_records(stored.body, parsed.shard_id, parsed.compression))
+    dropped = _read_dropped(store, prefix, metadata, parsed.compression)
     _check_bodies(key, metadata, records, dropped)
     return StoredSegment(
         key,
@@ -161,13 +162,16 @@ def _record(shard_id: str, record: Record, duplicate_of: str = "") -> StoredReco
     return StoredRecord(RecordRef(shard_id, record.position), digest, record.arrival_ms, duplicate_of)
 
 
-def _read_dropped(store: ObjectStore, prefix: str, metadata: SegmentMetadata) -> list[tuple[Position, Record, str]]:
+def _read_dropped(
+    store: ObjectStore, prefix: str, metadata: SegmentMetadata, compression: Compression
+) -> list[tuple[Position, Record, str]]:
     """Read what the segment's own writer left out; objects of writers that lost the slot do not count."""
-    key = duplicates_key(prefix, metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
+    slot = (metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
+    key = duplicates_key(prefix, *slot, compression)
     stored = store.get(key)
     if stored is None:
         return []
-    return list(read_dropped(stored.body, metadata.shard_id))
+    return list(read_dropped(stored.body, metadata.shard_id, compression))
 
 
 def _check_bodies(

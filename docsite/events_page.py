@@ -12,6 +12,7 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "beside_expired": "objects of `_watermarks/` and `_duplicates/` were deleted whose segments had gone",
     "checkpoint_adopted": "a shard begins behind another application's checkpoint, as `adoptCheckpoint` allows",
     "checkpoint_written": "KCL was told how far a shard is archived",
+    "compression_settled_earlier": "`minutebook.compression` differs from what the archive was begun with: not used",
     "daemon_ended": "the daemon is gone; `asked` says whether it was told to stop",
     "daemon_restarting": "the daemon is started again, after a pause that grows with each crash in a row",
     "daemon_started": "KCL's MultiLangDaemon runs",

@@ -1,1 +1,1 @@
-"""What lies on S3, as values and bytes: no I/O. Imports `archive.errors` alone; everybody may import it."""
+"""What lies on S3, as values and bytes: no I/O. Imports errors and compression of `archive`; all may import it."""

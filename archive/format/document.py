@@ -4,6 +4,7 @@ Every document has a field `format`. A field of the wrong type, and a field that
 forbids it, is an error that names the object.
 """
 
+from collections.abc import Collection
 from typing import Final, Protocol, TypeVar
 
 import msgspec
@@ -22,17 +23,28 @@ class _Document(Protocol):
 D = TypeVar("D", bound=_Document)
 
 
+class _Numbered(msgspec.Struct):
+    format: int
+
+
 def encode_document(document: object) -> bytes:
     """Return the object's body."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def decode_document(body: bytes, kind: type[D], key: str, *, next_step: str = RESTORE) -> D:
-    """Read an object's body; raises FormatError that names `key`, and `next_step` where it does not parse."""
+def decode_document(
+    body: bytes, kind: type[D], key: str, *, next_step: str = RESTORE, formats: Collection[int] = (FORMAT,)
+) -> D:
+    """Read an object's body, in one of `formats`.
+
+    Raises:
+        FormatError: it does not parse, or its format is of a later version; `key` is named.
+    """
     try:
-        document = msgspec.json.decode(body, type=kind)
+        # First of all: what a later format means by the other fields is not known here.
+        number = msgspec.json.decode(body, type=_Numbered).format
+        if number not in formats:
+            raise FormatError(f"{key}: format {number} is not known here", next_step="upgrade Minutebook")
+        return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
         raise FormatError(f"{key} does not parse: {exc}", next_step=next_step) from exc
-    if document.format != FORMAT:
-        raise FormatError(f"{key}: format {document.format} is not known here", next_step="upgrade Minutebook")
-    return document

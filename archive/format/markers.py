@@ -5,22 +5,29 @@ missing or of the wrong type is an error that names the object. Unknown fields a
 add some, and older processors go on.
 """
 
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, Self, TypeVar
 
 import msgspec
 
-from archive.format.document import decode_document, encode_document
+from archive.compression import Compression
+from archive.format.document import FORMAT, decode_document, encode_document
 from archive.format.metadata import ChainStart
 from archive.format.position import Position
 
 JSON_TYPE: Final = "application/json"
 
 
-class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True):
+_COMPRESSED: Final = 2
+"""The format of an application record that names a compression: versions that write gzip alone refuse it."""
+
+
+class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`<prefix>_application.json`: the stream that owns the prefix, and where its shards start.
 
     `start` is the setting as the user wrote it; `start_at_ms` what it was resolved to, in epoch milliseconds,
-    None for TRIM_HORIZON. `stream_created_ms` tells a stream from one re-created under its name.
+    None for TRIM_HORIZON. `stream_created_ms` tells a stream from one re-created under its name. `compression` is
+    that of every segment below the prefix: it is a part of their names, so writers that differed would each have a
+    slot of their own for the same records. The field is left out where it is gzip, as in archives from before it.
     """
 
     format: int
@@ -31,6 +38,17 @@ class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True):
     start_at_ms: int | None
     writer: str
     written_at_ms: int
+    compression: Compression = Compression.GZIP
+
+    def __post_init__(self) -> None:
+        """Refuse a compression under the format that versions without it read, and none under that which names it."""
+        if (self.format == FORMAT) != (self.compression is Compression.GZIP):
+            raise ValueError(f"compression {self.compression} in format {self.format}")
+
+    def compressed(self, compression: Compression) -> Self:
+        """Return the same record with this compression, in the format that it needs."""
+        number = FORMAT if compression is Compression.GZIP else _COMPRESSED
+        return msgspec.structs.replace(self, format=number, compression=compression)
 
     @property
     def begin_ms(self) -> int:
@@ -97,4 +115,5 @@ def encode_marker(marker: ApplicationRecord | StartMarker | EndMarker) -> bytes:
 
 def decode_marker(body: bytes, kind: type[M], key: str) -> M:
     """Read an object's body; raises FormatError that names `key`."""
-    return decode_document(body, kind, key)
+    formats = (FORMAT, _COMPRESSED) if kind is ApplicationRecord else (FORMAT,)
+    return decode_document(body, kind, key, formats=formats)

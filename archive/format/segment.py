@@ -1,55 +1,59 @@
-"""A segment's body: gzip over JSON lines, written and read as a stream.
+"""A segment's body: gzip or zstd over JSON lines, written and read as a stream.
 
-The same records give the same bytes, however they were delivered: the gzip header carries no time, and the
-compressor is fed at boundaries that depend on the lines alone (ISA-L's output depends on where its input is cut).
+The same records give the same bytes, however they were delivered: no header carries a time, and the compressor is fed
+at boundaries that depend on the lines alone (its output depends on where its input is cut).
 """
 
 import io
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
-from isal import isal_zlib
-
+from archive.compression import Compression, Compressor, decompress, new_compressor
 from archive.errors import FormatError
 from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
 from archive.format.position import Position, SequenceRange
 from archive.format.record import Record, decode_dropped_line, decode_line, encode_dropped_line, encode_lines
 
-COMPRESSION_LEVEL = 1
-_GZIP_WBITS = 31
 _FEED_BYTES = 128 * 1024
 _READ_BYTES = 256 * 1024
-_PIECE_BYTES = 64 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Longest line a reader accepts: Kinesis' largest record (10 MiB) with every byte escaped to six."""
 
 
 class _LineStream:
-    """Lines that become a gzip stream. Compresses in blocks that the byte stream alone decides."""
+    """Lines that become a compressed stream. Compresses in blocks that the byte stream alone decides.
 
-    def __init__(self) -> None:
-        self._compressor = isal_zlib.compressobj(COMPRESSION_LEVEL, wbits=_GZIP_WBITS)
+    Nothing is held for a compressor before the first block is full, and nothing after `close`.
+    """
+
+    def __init__(self, compression: Compression) -> None:
+        self._compression = compression
+        self._compressor: Compressor | None = None
         self._compressed = io.BytesIO()
         self._pending = bytearray()
 
     def write(self, lines: bytes) -> None:
         """Add whole lines."""
         self._pending += lines
-        if len(self._pending) >= _FEED_BYTES:
-            self._feed(len(self._pending) // _FEED_BYTES * _FEED_BYTES)
+        if len(self._pending) > _FEED_BYTES:
+            self._feed((len(self._pending) - 1) // _FEED_BYTES * _FEED_BYTES)
 
     def close(self) -> bytes:
-        """Return the gzip bytes."""
-        self._feed(len(self._pending))
-        self._compressed.write(self._compressor.flush())
+        """Return the compressed bytes."""
+        compressor = self._compressor or new_compressor(self._compression)
+        with memoryview(self._pending) as rest:
+            self._compressed.write(compressor.finish(rest))
         # Gives its own memory away, without a copy (Modules/_io/bytesio.c): a minute may be 40 MB.
-        return self._compressed.getvalue()
+        body = self._compressed.getvalue()
+        self._pending.clear()
+        self._compressed.close()
+        self._compressor = None
+        return body
 
     def _feed(self, size: int) -> None:
-        view = memoryview(self._pending)
-        for start in range(0, size, _FEED_BYTES):
-            self._compressed.write(self._compressor.compress(view[start : min(start + _FEED_BYTES, size)]))
-        view.release()
+        self._compressor = self._compressor or new_compressor(self._compression)
+        with memoryview(self._pending) as view:
+            for start in range(0, size, _FEED_BYTES):
+                self._compressed.write(self._compressor.compress(view[start : start + _FEED_BYTES]))
         del self._pending[:size]
 
 
@@ -61,9 +65,10 @@ class SegmentWriter:
     the span and are written to a stream of their own.
     """
 
-    def __init__(self, shard_id: str, minute: int) -> None:
+    def __init__(self, shard_id: str, minute: int, compression: Compression = Compression.GZIP) -> None:
         self.shard_id = shard_id
         self.minute = minute
+        self.compression = compression
         self.records = 0
         self.dropped = 0
         self.payload_bytes = 0
@@ -72,9 +77,10 @@ class SegmentWriter:
         self._last: Position | None = None
         self._arrival_min_ms = 0
         self._arrival_max_ms = 0
-        self._lines = _LineStream()
-        self._duplicates = _LineStream()
-        self._bodies: tuple[bytes, bytes] | None = None
+        self._lines = _LineStream(compression)
+        self._duplicates = _LineStream(compression)
+        self._body: bytes | None = None
+        self._duplicates_body: bytes | None = None
 
     def extend(self, records: Sequence[Record]) -> None:
         """Add a stretch of records and their lines; at least one."""
@@ -101,12 +107,16 @@ class SegmentWriter:
         return SequenceRange(self._first, self._last)
 
     def body(self) -> bytes:
-        """Close the segment and return its gzip bytes; nothing can be added afterwards."""
-        return self._close()[0]
+        """Close the segment and return its bytes; nothing can be added afterwards."""
+        if self._body is None:
+            self._body = self._lines.close()
+        return self._body
 
     def duplicates_body(self) -> bytes:
-        """Close the segment and return the gzip bytes of its dropped duplicates."""
-        return self._close()[1]
+        """Close the segment and return the bytes of its dropped duplicates."""
+        if self._duplicates_body is None:
+            self._duplicates_body = self._duplicates.close()
+        return self._duplicates_body
 
     def metadata(
         self,
@@ -147,23 +157,23 @@ class SegmentWriter:
             self._arrival_max_ms = max(high, self._arrival_max_ms)
         self._last = records[-1].position
 
-    def _close(self) -> tuple[bytes, bytes]:
-        if self._bodies is None:
-            self._bodies = (self._lines.close(), self._duplicates.close())
-        return self._bodies
 
+def inflate(
+    chunks: Iterable[bytes],
+    compression: Compression = Compression.GZIP,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> Iterator[bytes]:
+    """Yield the lines of a body that arrives in chunks; memory is bounded by the longest line.
 
-def inflate(chunks: Iterable[bytes], *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[bytes]:
-    """Yield the lines of a gzip body that arrives in chunks; memory is bounded by the longest line.
-
-    Checks the CRC and length of the gzip trailer. Other writers' bodies of several gzip members are read too.
+    Checks the content's checksum. Other writers' bodies of several gzip members or zstd frames are read too.
 
     Raises:
-        FormatError: damaged, cut short, followed by something that is not a gzip member, or a line without end.
+        FormatError: damaged, cut short, followed by something else, or a line without end.
     """
     partial: list[bytes] = []
     partial_bytes = 0
-    for block in inflate_blocks(chunks):
+    for block in inflate_blocks(chunks, compression):
         *lines, tail = block.split(b"\n")
         if lines and partial:
             lines[0] = b"".join([*partial, lines[0]])
@@ -179,51 +189,37 @@ def inflate(chunks: Iterable[bytes], *, max_line_bytes: int = MAX_LINE_BYTES) ->
         raise FormatError("the last line has no line break")
 
 
-def inflate_blocks(chunks: Iterable[bytes], block_bytes: int = _READ_BYTES) -> Iterator[bytes]:
+def inflate_blocks(
+    chunks: Iterable[bytes], compression: Compression = Compression.GZIP, block_bytes: int = _READ_BYTES
+) -> Iterator[bytes]:
     """Yield the decompressed bytes in blocks of at most `block_bytes`, however well they were compressed.
 
     Raises:
-        FormatError: damaged, cut short, or followed by something that is not a gzip member.
+        FormatError: damaged, cut short, or followed by something else.
     """
-    decoder = isal_zlib.decompressobj(wbits=_GZIP_WBITS)
-    for piece in _pieces(chunks):
-        rest = piece
-        while rest:
-            if decoder.eof:
-                decoder = isal_zlib.decompressobj(wbits=_GZIP_WBITS)
-            try:
-                block = decoder.decompress(rest, block_bytes)
-            except (isal_zlib.error, zlib.error) as exc:  # type: ignore[misc]  # isal's stubs call it an instance
-                raise FormatError(f"damaged gzip stream: {exc}") from exc
-            rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
-            yield block
-    if not decoder.eof:
-        raise FormatError("the gzip stream is cut short")
+    return decompress(compression, chunks, block_bytes)
 
 
-def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Cut the chunks small: for each block the decoder copies all that it has not consumed yet."""
-    for chunk in chunks:
-        for start in range(0, len(chunk), _PIECE_BYTES):
-            yield chunk[start : start + _PIECE_BYTES]
-
-
-def read_records(body: bytes, shard_id: str) -> Iterator[tuple[Position, Record]]:
+def read_records(
+    body: bytes, shard_id: str, compression: Compression = Compression.GZIP
+) -> Iterator[tuple[Position, Record]]:
     """Yield the records of a body in their order, with positions.
 
     Raises:
         FormatError: damage, a line of another shard, or positions that do not ascend.
     """
     check = _LineCheck(shard_id)
-    for line in inflate([body]):
+    for line in inflate([body], compression):
         line_shard, record = decode_line(line)
         yield check.position(line_shard, record), record
 
 
-def read_dropped(body: bytes, shard_id: str) -> Iterator[tuple[Position, Record, str]]:
+def read_dropped(
+    body: bytes, shard_id: str, compression: Compression = Compression.GZIP
+) -> Iterator[tuple[Position, Record, str]]:
     """Yield the dropped duplicates of a `_duplicates` body: position, record, duplicate_of. Raises FormatError."""
     check = _LineCheck(shard_id)
-    for line in inflate([body]):
+    for line in inflate([body], compression):
         line_shard, record, duplicate_of = decode_dropped_line(line)
         yield check.position(line_shard, record), record, duplicate_of
 

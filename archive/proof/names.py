@@ -89,5 +89,5 @@ class SegmentNames:
                 parsed = parse_segment_key(self._prefix, row.key)
             except FormatError:
                 continue
-            found.append(Named(row.key, *parsed, row.last_modified_ms))
+            found.append(Named(row.key, parsed.minute, parsed.shard_id, parsed.first, row.last_modified_ms))
         return found

@@ -15,14 +15,13 @@ exists, 409 when a delete raced with the write.
 
 from typing import NamedTuple
 
+from archive.compression import compression_of
 from archive.errors import ForeignObject, FormatError, ObjectVanished
 from archive.format.keys import parse_segment_key
 from archive.format.metadata import SegmentMetadata, is_ours
 from archive.retry import Backoff, until_known
 from archive.store.objects import ObjectHead, ObjectStore, PutOutcome
 from archive.store.retrying import RetryingStore
-
-BODY_TYPE = "application/gzip"
 
 
 class Committed(NamedTuple):
@@ -50,13 +49,13 @@ def commit_segment(
         StoreRefused: permissions, bucket or arguments.
         ForeignObject, ObjectVanished, FormatError: doubt; the caller stops.
     """
-    fields = metadata.encode()
+    fields, content_type = metadata.encode(), compression_of(key).media_type
     attempts = 0
 
     def put() -> PutOutcome:
         nonlocal attempts
         attempts += 1
-        return store.put_if_absent(key, body, fields, BODY_TYPE)
+        return store.put_if_absent(key, body, fields, content_type)
 
     if until_known(put, backoff, f"PUT {key}") is PutOutcome.CREATED:
         return Committed(attempts)

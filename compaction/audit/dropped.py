@@ -10,6 +10,7 @@ day. The others stay dropped, or the event would be there twice.
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from archive.compression import compression_of
 from archive.errors import FormatError
 from archive.format.keys import duplicates_key
 from archive.format.position import Position
@@ -94,7 +95,8 @@ def _is_chosen(copy: Dropped, segment: Segment, chosen: Mapping[Original | None,
 
 def _key(prefix: str, segment: Segment) -> str:
     metadata = segment.metadata
-    return duplicates_key(prefix, metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
+    slot = (metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
+    return duplicates_key(prefix, *slot, compression_of(segment.key))
 
 
 def _read(storage: RetryingStorage, prefix: str, segment: Segment) -> list[Dropped] | Finding:
@@ -108,7 +110,7 @@ def _read(storage: RetryingStorage, prefix: str, segment: Segment) -> list[Dropp
     if stored is None:
         return lacking(f"the {metadata.dropped} records that were dropped are not kept: {key} is missing")
     try:
-        dropped = [_dropped(line) for line in inflate([stored.body])]
+        dropped = [_dropped(line) for line in inflate([stored.body], compression_of(key))]
     except FormatError as exc:
         message = f"{key} cannot be read: {exc}"
         return segment_finding(Code.UNREADABLE_OBJECT, segment, message, count=metadata.dropped)

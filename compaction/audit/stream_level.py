@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from archive.compression import compression_of
 from archive.errors import FormatError, StreamRefused, StreamUnavailable
 from archive.format.keys import duplicates_key
 from archive.format.markers import ApplicationRecord, StartMarker
@@ -173,7 +174,7 @@ class _Work:
         metadata = segment.metadata
         if not metadata.dropped:
             return
-        slot = (metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
+        slot = (metadata.shard_id, metadata.minute, metadata.first, metadata.writer, compression_of(segment.key))
         for line in self._lines(duplicates_key(self._inventory.prefix, *slot), None):
             record = decode_dropped_line(line)[1]
             if record.position in metadata.span:
@@ -183,7 +184,7 @@ class _Work:
         def body() -> bytes:
             return b"".join(self._storage.storage.open_read(key, etag).chunks)
 
-        yield from inflate([until_known(body, self._storage.new_backoff(), f"GET {key}")])
+        yield from inflate([until_known(body, self._storage.new_backoff(), f"GET {key}")], compression_of(key))
 
 
 def _archived(record: Record) -> Archived:

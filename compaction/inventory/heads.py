@@ -27,4 +27,4 @@ def sort_out(storage: RetryingStorage, inventory: Inventory, metadata: Mapping[s
         for key, fields in head_rows(storage, rows).items()
         if (parsed := decode_if_ours(fields)) is not None
     }
-    return describe(inventory.prefix, objects, elsewhere)
+    return describe(inventory.prefix, objects, elsewhere, inventory.compression)

@@ -7,6 +7,7 @@ the same objects give the same name, an object more gives another.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from archive.compression import Compression
 from archive.errors import FormatError
 from archive.format.day import Day
 from archive.format.keys import SegmentKey, parse_segment_key
@@ -36,6 +37,7 @@ class Inventory(NamedTuple):
     """What is stored of one day, sorted by key.
 
     `until_ms` ends it within the day (None: the whole day); `later` are the segments of the day from then on.
+    `compression` is that of the prefix, as its application record says; None: nobody says it.
     """
 
     day: Day
@@ -43,6 +45,7 @@ class Inventory(NamedTuple):
     rows: tuple[Row, ...]
     until_ms: int | None = None
     later: tuple[Row, ...] = ()
+    compression: Compression | None = None
 
     @property
     def end_ms(self) -> int:

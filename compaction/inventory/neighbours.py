@@ -161,7 +161,7 @@ def _link(storage: RetryingStorage, prefix: str, row: Row) -> Link | None:
     """Return the neighbour as a link; None when it is not a segment in its place: its own day's audit says so."""
     head = storage.head(row.key)
     metadata = decode_if_ours(None if head is None else head.metadata)
-    if metadata is None or expected_key(prefix, metadata) != row.key:
+    if metadata is None or expected_key(prefix, row, metadata) != row.key:
         return None
     return Link(row.key, metadata)
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from archive.compression import Compression
 from archive.errors import FormatError
 from archive.format.keys import segment_key
 from archive.format.metadata import SegmentMetadata, is_ours
@@ -54,15 +55,18 @@ def parse(objects: Iterable[tuple[Row, Fields]]) -> list[Parsed]:
 
 
 def describe(
-    prefix: str, objects: Sequence[Parsed], elsewhere: Mapping[str, SegmentMetadata] | None = None
+    prefix: str,
+    objects: Sequence[Parsed],
+    elsewhere: Mapping[str, SegmentMetadata] | None = None,
+    compression: Compression | None = None,
 ) -> Described:
-    """Sort out a day's objects.
+    """Sort out a day's objects, of a prefix whose segments are compressed in this way (None: nobody says how).
 
     `elsewhere` holds the metadata of objects outside the day, by key: of those that `misplaced` named.
     """
     findings = [outcome for _, outcome in objects if isinstance(outcome, Finding)]
     segments = [Segment(row, outcome) for row, outcome in objects if isinstance(outcome, SegmentMetadata)]
-    copies = _copies(prefix, segments, elsewhere or {})
+    copies = _copies(prefix, segments, elsewhere or {}, compression)
     kept = []
     for segment in segments:
         original = copies.get(segment.key)
@@ -72,7 +76,7 @@ def describe(
             findings.append(_foreign(segment.row, "its key is not a segment's key"))
         else:
             kept.append(segment)
-            findings += _disagreement(prefix, segment)
+            findings += [*_disagreement(prefix, segment), *_other_compression(segment, compression)]
     members = {segment.key for segment in kept}
     left_out = frozenset(row.key for row, _ in objects if row.key not in members and row.key not in copies)
     return Described(tuple(kept), copies, left_out, tuple(findings))
@@ -81,7 +85,7 @@ def describe(
 def misplaced(prefix: str, objects: Sequence[Parsed]) -> list[str]:
     """Return the keys of the originals of misplaced objects, if these are copies."""
     expected = {
-        expected_key(prefix, outcome)
+        expected_key(prefix, row, outcome)
         for row, outcome in objects
         if isinstance(outcome, SegmentMetadata) and not is_in_place(row, outcome)
     }
@@ -90,12 +94,13 @@ def misplaced(prefix: str, objects: Sequence[Parsed]) -> list[str]:
 
 def is_in_place(row: Row, metadata: SegmentMetadata) -> bool:
     """Tell whether the key is the slot that the metadata names. Keys are canonical, so their parts are compared."""
-    return row.parsed == (metadata.minute, metadata.shard_id, metadata.first)
+    return row.parsed is not None and row.parsed[:3] == (metadata.minute, metadata.shard_id, metadata.first)
 
 
-def expected_key(prefix: str, metadata: SegmentMetadata) -> str:
-    """Return the key of the slot that the metadata names."""
-    return segment_key(prefix, metadata.shard_id, metadata.minute, metadata.first)
+def expected_key(prefix: str, row: Row, metadata: SegmentMetadata) -> str:
+    """Return the key of the slot that the metadata names; only the object's own name tells how it is compressed."""
+    compression = Compression.ZSTD if row.key.endswith(Compression.ZSTD.extension) else Compression.GZIP
+    return segment_key(prefix, metadata.shard_id, metadata.minute, metadata.first, compression)
 
 
 def decode_if_ours(fields: Fields) -> SegmentMetadata | None:
@@ -120,10 +125,16 @@ def _parse(row: Row, fields: Fields) -> SegmentMetadata | Finding:
         return _row_finding(Code.METADATA_MISMATCH, row, str(exc))
 
 
-def _copies(prefix: str, parsed: Sequence[Segment], elsewhere: Mapping[str, SegmentMetadata]) -> dict[str, str]:
+def _copies(
+    prefix: str,
+    parsed: Sequence[Segment],
+    elsewhere: Mapping[str, SegmentMetadata],
+    compression: Compression | None,
+) -> dict[str, str]:
     """Find objects that carry another one's `writer`: it is unique per commit, so one of them was copied.
 
-    The original is the one whose key is the slot that its metadata names; where none is, the lowest key.
+    The original is the one whose key is the slot that its metadata names, in the archive's compression before the
+    other; where none is, the lowest key.
     """
     groups: dict[tuple[str, int], list[Segment]] = defaultdict(list)
     for segment in parsed:
@@ -132,10 +143,11 @@ def _copies(prefix: str, parsed: Sequence[Segment], elsewhere: Mapping[str, Segm
     for group in groups.values():
         if len(group) == 1 and is_in_place(*group[0]):
             continue
-        inside = sorted(segment.key for segment in group if is_in_place(*segment))
-        expected = sorted({expected_key(prefix, segment.metadata) for segment in group})
+        inside = [segment for segment in group if is_in_place(*segment)]
+        slots = [segment.key for segment in sorted(inside, key=lambda one: (_is_other(one, compression), one.key))]
+        expected = sorted({expected_key(prefix, *segment) for segment in group})
         outside = [key for key in expected if elsewhere.get(key) == group[0].metadata]
-        original = (inside or outside or sorted(segment.key for segment in group))[0]
+        original = (slots or outside or sorted(segment.key for segment in group))[0]
         copies |= {segment.key: original for segment in group if segment.key != original}
     return copies
 
@@ -168,8 +180,23 @@ def segment_finding(
 def _disagreement(prefix: str, segment: Segment) -> list[Finding]:
     if is_in_place(*segment):
         return []
-    message = f"the metadata belongs at {expected_key(prefix, segment.metadata)}"
+    message = f"the metadata belongs at {expected_key(prefix, *segment)}"
     return [segment_finding(Code.METADATA_MISMATCH, segment, message, positions=[segment.metadata.first])]
+
+
+def _other_compression(segment: Segment, compression: Compression | None) -> list[Finding]:
+    """Report a segment that lies beside its slot: whoever wrote the slot itself never met it, and both are stored."""
+    if not _is_other(segment, compression):
+        return []
+    message = (
+        f"the archive is of {compression}: this is beside the slot, and the slot itself may hold its records too"
+    )
+    return [segment_finding(Code.METADATA_MISMATCH, segment, message, positions=[segment.metadata.first])]
+
+
+def _is_other(segment: Segment, compression: Compression | None) -> bool:
+    parsed = segment.row.parsed
+    return parsed is not None and compression not in {None, parsed.compression}
 
 
 def _copy_finding(segment: Segment, original: str) -> Finding:

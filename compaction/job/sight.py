@@ -44,6 +44,8 @@ def look(context: JobContext, day: Day, until_ms: int | None, shard: str | None 
         checkpoints = checkpoints.believed(markers.application.application)
     stream, checks = _stream(context, checkpoints, markers)
     inventory = list_day(context.archive, day, prefix).until(until_ms).only(shard)
+    if markers.application is not None:
+        inventory = inventory._replace(compression=markers.application.compression)
     return Sight(checkpoints, markers.only(shard), inventory, stream, checks)
 
 

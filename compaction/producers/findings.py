@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from archive.compression import compression_of
 from archive.format.minute import minute_text
 from archive.format.position import Position
 from archive.format.record import decode_line
@@ -72,7 +73,8 @@ def _positions(context: JobContext, raw_object: RawObject, lines: list[int]) -> 
     """Read the positions of some lines of an object; none when it is gone meanwhile."""
     stored = context.archive.get(raw_object.key)
     found = []
-    for number, line in enumerate(() if stored is None else inflate([stored.body])):
+    lines_of = () if stored is None else inflate([stored.body], compression_of(raw_object.key))
+    for number, line in enumerate(lines_of):
         if number in lines:
             found.append(decode_line(line)[1].position)
         if number >= lines[-1]:

@@ -1,4 +1,4 @@
-"""Reading a segment: gzip to blocks of whole lines to Arrow tables, and what they show."""
+"""Reading a segment: its body to blocks of whole lines to Arrow tables, and what they show."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -7,6 +7,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from archive.compression import compression_of
 from archive.errors import FormatError
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
@@ -41,9 +42,10 @@ class SegmentReader:
         self._problem = ""
 
     def tables(self, chunks: Iterable[bytes]) -> Iterator[pa.Table]:
-        """Yield the lines of a gzip body that arrives in chunks."""
+        """Yield the lines of a body that arrives in chunks."""
         try:
-            for block in _whole_lines(inflate_blocks(chunks, self._block_bytes), self._block_bytes):
+            blocks = inflate_blocks(chunks, compression_of(self._object.key), self._block_bytes)
+            for block in _whole_lines(blocks, self._block_bytes):
                 table = table_of_block(block, self._lines)
                 self._look_at(table, block.size)
                 yield table

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from archive.compression import compression_of
 from archive.errors import FormatError, ObjectVanished
 from archive.format.record import decode_dropped_line
 from archive.format.segment import inflate
@@ -33,7 +34,7 @@ def _lines(storage: RetryingStorage, restored: RestoredLines) -> pa.Table:
     wanted = set(restored.positions)
     found = {
         record.position: (shard_id, record)
-        for shard_id, record, _ in map(decode_dropped_line, inflate([stored.body]))
+        for shard_id, record, _ in map(decode_dropped_line, inflate([stored.body], compression_of(restored.key)))
         if record.position in wanted
     }
     if len(found) != len(wanted):

@@ -4,12 +4,17 @@ Every writer must start a shard at the same record, else two of them hold differ
 (docs/decisions/0004-deterministic-start.md). So the start is resolved once, stored beside the archive with
 `If-None-Match: *`, and the stored value is what everybody uses.
 
+So is the compression, which is a part of the segments' names (docs/decisions/0028-zstd.md).
+
 The record also ties the prefix to one stream: shard ids repeat between streams, and another stream's ranges
 would swallow records.
 """
 
 from typing import Final, NamedTuple
 
+import structlog
+
+from archive.compression import Compression
 from archive.errors import SafetyRefusal
 from archive.format.keys import application_key
 from archive.format.markers import ApplicationRecord, decode_marker, encode_marker
@@ -86,6 +91,17 @@ def settle_application(
         stored = proposal if other is None else decode_marker(other.body, ApplicationRecord, key)
     check_stream(stored, identity, prefix)
     return stored
+
+
+def warn_of_compression(record: ApplicationRecord, setting: Compression | None) -> None:
+    """Report a setting that counts for nothing, because the archive was begun with the other compression."""
+    if setting not in {None, record.compression}:
+        structlog.get_logger().warning(
+            "compression_settled_earlier",
+            setting=setting,
+            stored=record.compression,
+            next_step="the archive keeps the compression it was begun with; use a new prefix for another one",
+        )
 
 
 def read_application(store: RetryingStore, prefix: str) -> ApplicationRecord | None:

@@ -115,7 +115,7 @@ def _is_settled(kept: list[SegmentKey] | None, walked: int, oldest: int, beyond_
 
 def read_end(store: RetryingStore, prefix: str, keys: list[SegmentKey]) -> ChainEnd:
     """Read the segments of one chain's end and check their links; raises as `find_ends` does."""
-    names = tuple(segment_key(prefix, key.shard_id, key.minute, key.first) for key in keys)
+    names = tuple(segment_key(prefix, key.shard_id, key.minute, key.first, key.compression) for key in keys)
     segments = tuple(stored_segment(store, prefix, name) for name in names)
     holes, unread = [], set()
     for before, after in itertools.pairwise(segments):

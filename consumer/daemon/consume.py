@@ -27,7 +27,7 @@ from consumer.daemon.readers.lock_memory import lock_memory
 from consumer.daemon.readers.poll import ReaderPoll
 from consumer.daemon.readers.rules import ReaderWatch
 from consumer.daemon.restart_policy import RestartLimits
-from consumer.daemon.start import DaemonFile, StartChooser, settle_start, stream_of
+from consumer.daemon.start import DaemonFile, StartChooser, as_settled, settle_start, stream_of
 from consumer.daemon.state_folder import default_state_folder, file_name, lock_worker, prepare_state
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
 from consumer.daemon.watching.health_file import health_path
@@ -93,6 +93,7 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
         return code
     stream = stream_of(loaded.settings, clock)
     record = settle_start(loaded.settings, stream, clock)
+    loaded = as_settled(loaded, record)
     code = _report([settled(loaded, clock, new_random(), new_id)])
     if code:
         return code

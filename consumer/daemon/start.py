@@ -11,16 +11,17 @@ import structlog
 
 from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, new_id, new_random
+from archive.compression import Compression
 from archive.format.document import FORMAT
 from archive.format.markers import ApplicationRecord
 from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
-from consumer.archived.application import KclStart, kcl_start, propose_start, settle_application
+from consumer.archived.application import KclStart, kcl_start, propose_start, settle_application, warn_of_compression
 from consumer.archived.first_shards import settle_first_shards
 from consumer.daemon.properties import write_effective
 from consumer.leases.rows import LeaseTable
-from consumer.settings.settings import Settings
+from consumer.settings.settings import LoadedSettings, Settings
 from consumer.settings.values import start_text
 from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import Stream
@@ -50,11 +51,12 @@ def settle_start(settings: Settings, stream: Stream, clock: Clock) -> Applicatio
         start_at_ms=propose_start(settings.start, identity, settings.max_segment_age_seconds, now_ms),
         writer=new_id(),
         written_at_ms=now_ms,
-    )
+    ).compressed(settings.compression or Compression.GZIP)
     backoff = Backoff(clock, new_random(), budget_seconds=settings.store_timeout_seconds)
     retrying = RetryingStore(store, lambda: backoff)
     record = settle_application(retrying, settings.prefix, identity, proposal)
     settle_first_shards(retrying, settings.prefix, stream, record, clock, new_id, service_ms=stream.service_ms())
+    warn_of_compression(record, settings.compression)
     if record.start != proposal.start:
         structlog.get_logger().warning(
             "start_settled_earlier",
@@ -63,6 +65,13 @@ def settle_start(settings: Settings, stream: Stream, clock: Clock) -> Applicatio
             next_step="the archive keeps the start it was begun with; use a new prefix for another one",
         )
     return record
+
+
+def as_settled(loaded: LoadedSettings, record: ApplicationRecord) -> LoadedSettings:
+    """Return what processors are told: what is stored, for none of them to report the difference again."""
+    if "compression" not in loaded.ours:
+        return loaded
+    return loaded._replace(ours={**loaded.ours, "compression": record.compression.value})
 
 
 class DaemonFile:

@@ -13,8 +13,9 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from archive.compression import compression_of
 from archive.errors import FormatError
-from archive.format.keys import DUPLICATES, WATERMARKS, slot_beside
+from archive.format.keys import DUPLICATES, WATERMARKS, slot_beside, slot_of
 from archive.format.record import decode_dropped_line, original_of
 from archive.format.segment import inflate
 from archive.format.tombstone import tombstone_key
@@ -48,7 +49,7 @@ class SideObjects(NamedTuple):
         except FormatError:
             return
         path = f"{day:%Y/%m/%d/}"
-        left = set(self.store.keys(f"{self.prefix}{path}"))
+        left = {slot_of(key) for key in self.store.keys(f"{self.prefix}{path}")}
         for key in self.store.keys(f"{self.prefix}{folder}{path}"):
             slot = slot_beside(self.prefix, folder, key)
             if slot is not None and slot not in left and (folder == WATERMARKS or self._names_positions(key)):
@@ -59,6 +60,7 @@ class SideObjects(NamedTuple):
         if stored is None:
             return False
         try:
-            return all(original_of(decode_dropped_line(line)[2]) is not None for line in inflate([stored.body]))
+            lines = inflate([stored.body], compression_of(key))
+            return all(original_of(decode_dropped_line(line)[2]) is not None for line in lines)
         except FormatError:
             return False

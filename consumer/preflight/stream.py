@@ -97,6 +97,12 @@ def check_owner(probe: Probe) -> Check:
             f"begun by the application {record.application}, not {settings.application_name}",
             next_step="two applications may archive into one prefix without harm, and without use",
         )
+    if settings.compression not in {None, record.compression}:
+        return Check.warn(
+            "prefix",
+            f"holds an archive of {record.compression}: minutebook.compression={settings.compression} is not used",
+            next_step="remove the line, or use a new prefix",
+        )
     return Check.ok("prefix", "holds the archive of this stream")
 
 

@@ -153,8 +153,9 @@ class Archiver:
 
     def _append(self, records: Sequence[Record], minute: int) -> None:
         if self._buffer is None:
-            oldest_ms = records[0].arrival_ms
-            self._buffer = Buffer(self.shard_id, minute, self._services.settings, self._fresh_at, oldest_ms)
+            oldest_ms, compression = records[0].arrival_ms, self._sequences.compression
+            settings = self._services.settings
+            self._buffer = Buffer(self.shard_id, minute, settings, self._fresh_at, oldest_ms, compression)
         self._hold(self._buffer, records)
 
     def _hold(self, buffer: Buffer, records: Sequence[Record]) -> None:

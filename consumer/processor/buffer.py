@@ -7,6 +7,7 @@ first record and that it follows the chain's tail (docs/decisions/0003).
 from collections.abc import Sequence
 from typing import Literal
 
+from archive.compression import Compression
 from archive.errors import BufferTooOld
 from archive.format.minute import MINUTE_MS
 from archive.format.record import Record
@@ -23,8 +24,10 @@ class Buffer:
     `oldest_ms` is when the first of them arrived at the stream.
     """
 
-    def __init__(self, shard_id: str, minute: int, settings: Settings, since: float, oldest_ms: int) -> None:
-        self.segment = SegmentWriter(shard_id, minute)
+    def __init__(
+        self, shard_id: str, minute: int, settings: Settings, since: float, oldest_ms: int, compression: Compression
+    ) -> None:
+        self.segment = SegmentWriter(shard_id, minute, compression)
         self.since = self.last_arrival = since
         self.oldest_ms = oldest_ms
         self._settings = settings
@@ -48,7 +51,10 @@ class Buffer:
 
     def rest(self) -> "Buffer":
         """Return an empty buffer of the same minute and age."""
-        return Buffer(self.segment.shard_id, self.segment.minute, self._settings, self.since, self.oldest_ms)
+        segment = self.segment
+        return Buffer(
+            segment.shard_id, segment.minute, self._settings, self.since, self.oldest_ms, segment.compression
+        )
 
     def ends_before(self, minute: int, payload_bytes: int) -> Reason | None:
         """Return why a record of this minute and payload cannot be added; None when it can."""

@@ -97,8 +97,9 @@ def slices_behind(segment: SegmentWriter, position: Position) -> Iterator[list[R
     Raises:
         FormatError: the segment cannot be read back; never seen.
     """
-    kept = read_records(segment.body(), segment.shard_id)
-    dropped = ((at, record) for at, record, _ in read_dropped(segment.duplicates_body(), segment.shard_id))
+    how = segment.shard_id, segment.compression
+    kept = read_records(segment.body(), *how)
+    dropped = ((at, record) for at, record, _ in read_dropped(segment.duplicates_body(), *how))
     left = (record for at, record in merge(kept, dropped, key=itemgetter(0)) if at > position)
     while part := list(islice(left, _SLICE_RECORDS)):
         yield part

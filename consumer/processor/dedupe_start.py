@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import structlog
 
+from archive.compression import Compression
 from archive.errors import FormatError, ObjectVanished, SettingsError, StoreUnavailable
 from archive.format.keys import end_marker_key, segment_key
 from archive.format.markers import EndMarker, decode_marker
@@ -59,7 +60,7 @@ class DedupeStarter:
     """Opens the deduplicator of one shard.
 
     `retention_ms` tells the stream's retention as it is now: an operator may raise it while a processor lives.
-    `map_claims` runs the claims, in threads unless told.
+    `map_claims` runs the claims, in threads unless told. `compression` is that of the prefix.
     """
 
     def __init__(
@@ -69,8 +70,11 @@ class DedupeStarter:
         shard_id: str,
         retention_ms: Callable[[], int],
         map_claims: ClaimMap | None = None,
+        *,
+        compression: Compression = Compression.GZIP,
     ) -> None:
         self._services = services
+        self._compression = compression
         self._retention_ms = retention_ms
         self._table = table
         self._shard_id = shard_id
@@ -146,7 +150,7 @@ class DedupeStarter:
             return None
         services = self._services
         try:
-            key = segment_key(services.settings.prefix, shard_id, *row.slot)
+            key = segment_key(services.settings.prefix, shard_id, *row.slot, self._compression)
             found = stored_segment(services.store, services.settings.prefix, key)
         except (FormatError, ObjectVanished, OverflowError):
             return None

@@ -76,14 +76,19 @@ class ShardProcessor:
         starter = ShardStarter(services, shard_id)
         asked_at = services.clock.monotonic()
         start = starter.start(initialize_input.sequence_number, initialize_input.sub_sequence_number or 0)
-        sequences = SequenceStore(services, shard_id)
+        sequences = SequenceStore(services, shard_id, start.compression)
         retention = RetentionGuard(
             services, shard_id, start.identity, asked_at=asked_at, is_young=start.evidence.is_young
         )
         dedupe = None
         if self._dedupe_table is not None:
             opener = DedupeStarter(
-                services, self._dedupe_table, shard_id, lambda: retention.retention_ms, self._map_claims
+                services,
+                self._dedupe_table,
+                shard_id,
+                lambda: retention.retention_ms,
+                self._map_claims,
+                compression=start.compression,
             )
             dedupe = opener.open(start.chain.tail)
         self._shard = _Shard(

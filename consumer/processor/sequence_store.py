@@ -8,13 +8,14 @@ from bisect import insort
 
 import structlog
 
-from archive.errors import StoreUnavailable
-from archive.format.keys import duplicates_key, minute_prefix, segment_key, watermarks_key
+from archive.compression import Compression, compression_of
+from archive.errors import SafetyRefusal, StoreUnavailable
+from archive.format.keys import application_key, duplicates_key, minute_prefix, segment_key, watermarks_key
 from archive.format.metadata import Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS, minute_text
 from archive.format.position import Position
 from archive.format.segment import SegmentWriter
-from archive.store.commit import BODY_TYPE, AlreadyStored, Committed, commit_segment, stored_segment
+from archive.store.commit import AlreadyStored, Committed, commit_segment, stored_segment
 from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE, load_watermarks, store_watermarks
 from consumer.dedupe.watermarks import Watermarks
 from consumer.evidence.shard_evidence import Claim
@@ -30,12 +31,14 @@ class SequenceStore:
     `started_ms` is the wall clock at the processor's start: a minute that began more than five minutes after it
     can only have been written by a writer that contends for the same slots as we do. Only for the first minute
     is this more than thrift: a span lies within one minute, and behind it this processor is on the chain.
+    `compression` is that of the prefix: a writer with another one would contend for other slots.
     """
 
-    def __init__(self, services: Services, shard_id: str) -> None:
+    def __init__(self, services: Services, shard_id: str, compression: Compression) -> None:
         self._services = services
         self._prefix = services.settings.prefix
         self._shard_id = shard_id
+        self.compression = compression
         self._clock = services.clock
         self._started_ms = self._clock.now_ms()
         self._loaded: set[int] = set()
@@ -59,11 +62,20 @@ class SequenceStore:
         keys = store.keys(prefix)
         for key in keys:
             stored = stored_segment(store, self._prefix, key)
+            self._check_compression(key)
             if archived_through is None or stored.last > archived_through:
                 insort(self._ahead, stored, key=lambda segment: segment.span)
         self._loaded.add(minute)
         if keys:
             self._log.info("stored_ranges_found", minute=minute_text(minute), segments=len(keys))
+
+    def _check_compression(self, key: str) -> None:
+        if compression_of(key) is not self.compression:
+            raise SafetyRefusal(
+                f"{key} is not of the archive's compression, {self.compression}: its writer has slots of its own",
+                next_step=f"stop the other writer, or restore {application_key(self._prefix)} from a version of it; "
+                "then run minutebook audit",
+            )
 
     @property
     def next_first(self) -> Position | None:
@@ -95,10 +107,10 @@ class SequenceStore:
         backoff = store.new_backoff()
         first = segment.span.first
         if segment.dropped:
-            key = duplicates_key(self._prefix, self._shard_id, segment.minute, first, writer)
+            key = duplicates_key(self._prefix, self._shard_id, segment.minute, first, writer, segment.compression)
             body = segment.duplicates_body()
             # The key is ours alone: when it exists already, an earlier attempt of this very request was applied.
-            store.put_if_absent(key, body, content_type=BODY_TYPE)
+            store.put_if_absent(key, body, content_type=segment.compression.media_type)
         text = None
         if watermarks is not None:
             beside = watermarks_key(self._prefix, self._shard_id, segment.minute, first, writer)
@@ -115,7 +127,7 @@ class SequenceStore:
             evidence_ms=claim.evidence_ms,
             watermarks=text,
         )
-        slot = segment_key(self._prefix, self._shard_id, metadata.minute, metadata.first)
+        slot = segment_key(self._prefix, self._shard_id, segment.minute, first, segment.compression)
         return slot, metadata, commit_segment(store.raw, slot, segment.body(), metadata, backoff)
 
     def watermarks_of(self, metadata: SegmentMetadata) -> Watermarks | None:

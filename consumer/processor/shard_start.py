@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import structlog
 
+from archive.compression import Compression
 from archive.errors import DeliveryDoubt, FormatError, SafetyRefusal, SettingsError
 from archive.format.document import FORMAT
 from archive.format.keys import start_marker_key
@@ -20,7 +21,7 @@ from archive.format.markers import ApplicationRecord, StartMarker, decode_marker
 from archive.format.metadata import ChainStart, Continuity, Predecessor
 from archive.format.minute import iso_time
 from archive.format.position import Position, is_sequence_number
-from consumer.archived.application import read_application, settle_application
+from consumer.archived.application import read_application, settle_application, warn_of_compression
 from consumer.evidence.birth import ShardOrigin
 from consumer.evidence.held_back import held_back
 from consumer.evidence.opening import is_adopted, mark_adopted, mark_opened
@@ -32,9 +33,13 @@ from consumer.stream.port import ShardInfo, StreamIdentity
 
 
 class ShardStart(NamedTuple):
-    """The stream, the end of the chain when the processor takes over, and the evidence that it stands on."""
+    """The stream, the end of the chain when the processor takes over, and the evidence that it stands on.
+
+    `compression` is that of the prefix, whatever this processor's settings say.
+    """
 
     identity: StreamIdentity
+    compression: Compression
     chain: ChainTail
     evidence: ShardEvidence
 
@@ -74,11 +79,12 @@ class ShardStarter:
                     next_step="look at the shard's row in the lease table",
                 ) from exc
             mark_opened(self._services, self._shard_id, self._info, chain.tail)
-            return ShardStart(identity, chain, evidence)
+            return ShardStart(identity, application.compression, chain, evidence)
         checkpoint = Position(int(sequence_number), sub_sequence_number)
         tail = self._resumed_tail(checkpoint)
         mark_opened(self._services, self._shard_id, self._info, tail)
-        return ShardStart(identity, ChainTail(tail, self._continuity(identity, tail, evidence)), evidence)
+        chain = ChainTail(tail, self._continuity(identity, tail, evidence))
+        return ShardStart(identity, application.compression, chain, evidence)
 
     def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity:
         """Write start.json before the shard's first segment, within the budget; compare when one is there.
@@ -142,18 +148,20 @@ class ShardStarter:
                 "KCL starts at a timestamp that is not stored beside the archive, so another start may differ",
                 next_step="start with minutebook consume, which stores it",
             )
+        settings = self._services.settings
         proposal = ApplicationRecord(
             format=FORMAT,
             stream_arn=identity.arn,
             stream_created_ms=identity.created_ms,
-            application=self._services.settings.application_name,
+            application=settings.application_name,
             start="oldest",
             start_at_ms=None,
             writer=self._services.new_id(),
             written_at_ms=self._services.clock.now_ms(),
-        )
-        store = self._services.store_within()
-        return settle_application(store, self._services.settings.prefix, identity, proposal)
+        ).compressed(settings.compression or Compression.GZIP)
+        record = settle_application(self._services.store_within(), settings.prefix, identity, proposal)
+        warn_of_compression(record, settings.compression)
+        return record
 
     def _application(self) -> ApplicationRecord | None:
         return read_application(self._services.store, self._services.settings.prefix)

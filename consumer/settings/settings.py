@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from archive.access import ACCESS_PROPERTIES, PLAIN, Access
+from archive.compression import Compression
 from archive.properties_file import (
     FILE_VARIABLE,
     KCL_VARIABLES,
@@ -26,6 +27,7 @@ from consumer.settings.values import (
     Parse,
     Start,
     bucket,
+    compression,
     endpoint,
     jmespath_expression,
     one_of,
@@ -48,7 +50,8 @@ _NO_OVERRIDES: Final = frozenset({FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIA
 class Settings:
     """What a run is told. The names carry the units; `flush_seconds` None means: by minute only.
 
-    `prefix` is empty or ends in a slash. `start` is `oldest`, `now` or epoch milliseconds.
+    `prefix` is empty or ends in a slash. `start` is `oldest`, `now` or epoch milliseconds. `compression` None means:
+    as the archive was begun, and gzip for a new one.
     """
 
     stream_name: str
@@ -65,6 +68,7 @@ class Settings:
     flush_seconds: float | None = None
     max_segment_bytes: int = 134_217_728
     max_segment_age_seconds: float = 900
+    compression: Compression | None = None
     start: Start = "oldest"
     store_timeout_seconds: float = 300
     dedupe: Literal["claims", "watermark"] | None = None
@@ -92,6 +96,7 @@ OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
     "flushSeconds": seconds(0.1, 3600),
     "maxSegmentBytes": whole(1, _GIB, "bytes"),
     "maxSegmentAgeSeconds": seconds(90, 21_600),
+    "compression": compression,
     "start": start,
     "storeTimeoutSeconds": seconds(1, 3600),
     "dedupe": one_of("claims", "watermark"),

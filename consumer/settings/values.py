@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Literal
 from urllib.parse import urlsplit
 
+from archive.compression import Compression
+
 Parse = Callable[[str], object]
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -61,6 +63,12 @@ def one_of(*choices: str) -> Parse:
         return text
 
     return parse
+
+
+def compression(text: str) -> Compression:
+    """Parse the name of a compression."""
+    one_of(*Compression)(text)
+    return Compression(text)
 
 
 def word(text: str) -> str:

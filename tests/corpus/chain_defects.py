@@ -2,6 +2,7 @@
 
 import msgspec
 
+from archive.compression import compression_of
 from archive.format.keys import end_marker_key, start_marker_key
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
@@ -47,6 +48,7 @@ def overlapping_segments(corpus: Corpus, shard: Shard, index: int) -> list[Expec
         segment.records + shared,
         segment.metadata.after,
         segment.metadata.writer,
+        compression=compression_of(segment.key),
     )
     shard.segments[index] = made
     keys = (made.key, following.key)
@@ -63,7 +65,12 @@ def forked_chain(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     half = len(segment.records) // 2
     halves = [
         make_segment(
-            shard.shard_id, segment.metadata.minute, records, segment.metadata.after, f"fork-{number}-{segment.key}"
+            shard.shard_id,
+            segment.metadata.minute,
+            records,
+            segment.metadata.after,
+            f"fork-{number}-{segment.key}",
+            compression=compression_of(segment.key),
         )
         for number, records in enumerate((segment.records[:half], segment.records[half:]))
     ]

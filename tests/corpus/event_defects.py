@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from archive.compression import compression_of
 from archive.coverage.evidence import run_of
 from archive.format.keys import duplicates_key
 from archive.format.segment import SegmentWriter
@@ -68,7 +69,8 @@ def drop_records(corpus: Corpus, shard: Shard, index: int, originals: Mapping[in
     """Drop records of a segment; `originals` maps the number of each to what it is called a duplicate of."""
     chosen = shard.segments[index]
     by_place = {place % len(chosen.records): original for place, original in originals.items()}
-    made = SegmentWriter(shard.shard_id, chosen.metadata.minute)
+    compression = compression_of(chosen.key)
+    made = SegmentWriter(shard.shard_id, chosen.metadata.minute, compression)
     for place, record in enumerate(chosen.records):
         if place in by_place:
             made.drop(record, by_place[place])
@@ -80,6 +82,6 @@ def drop_records(corpus: Corpus, shard: Shard, index: int, originals: Mapping[in
     chosen.records = [record for place, record in enumerate(chosen.records) if place not in by_place]
     chosen.body, chosen.fields = made.body(), chosen.metadata.encode()
     key = duplicates_key(
-        PREFIX, shard.shard_id, chosen.metadata.minute, chosen.metadata.first, chosen.metadata.writer
+        PREFIX, shard.shard_id, chosen.metadata.minute, chosen.metadata.first, chosen.metadata.writer, compression
     )
     corpus.objects[key] = (made.duplicates_body(), {})

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
+from archive.compression import Compression, compression_of
 from archive.coverage.evidence import segment_link
 from archive.format.day import Day
 from archive.format.keys import segment_key
@@ -19,7 +20,6 @@ from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
-from archive.store.commit import BODY_TYPE
 from archive.store.objects import ObjectStore
 from consumer.stream.port import StreamIdentity
 from tests.fakes.archive_scene import ArchiveScene, end_marker, stated
@@ -44,8 +44,12 @@ class Stored:
 
     def seal(self) -> None:
         """Make body and fields from records and metadata."""
-        self.body = body_of(self.metadata.shard_id, self.metadata.minute, self.records)
+        self.pack()
         self.fields = self.metadata.encode()
+
+    def pack(self) -> None:
+        """Make the body from the records, compressed as the key says."""
+        self.body = body_of(self.metadata.shard_id, self.metadata.minute, self.records, compression_of(self.key))
 
 
 @dataclass
@@ -68,12 +72,16 @@ class Shard:
 
 
 class Shape(NamedTuple):
-    """How large a day is. `minutes` are offsets from the day's first minute, negative for the day before."""
+    """How large a day is, and how its segments are compressed.
+
+    `minutes` are offsets from the day's first minute, negative for the day before.
+    """
 
     shards: int = 3
     minutes: tuple[int, ...] = (-700, 0, 1, 2, 600, 601, 1439, 1441)
     records: int = 6
     payload_bytes: int = 40
+    compression: Compression = Compression.GZIP
 
 
 class Corpus:
@@ -107,14 +115,14 @@ class Corpus:
 
     def write(self, store: ObjectStore) -> None:
         """Put everything into a store."""
-        scene = ArchiveScene(store, PREFIX)
+        scene = ArchiveScene(store, PREFIX, self.shape.compression)
         scene.settle(StreamIdentity(STREAM_ARN, BEGIN_MS, DAY_MS))
         scene.first(*self.first)
         for shard in self.shards:
             _write_shard(scene, shard)
         self.write_marks(store)
         for key, (body, fields) in self.objects.items():
-            store.put_if_absent(key, body, fields, BODY_TYPE)
+            store.put_if_absent(key, body, fields, Compression.GZIP.media_type)
 
     def write_marks(self, store: ObjectStore) -> None:
         """Put the read marks into a store that the shards call for as they are now."""
@@ -136,7 +144,9 @@ class Corpus:
                 sequence += self.rng.randrange(1, 10**6)
                 records.append(self._record(sequence, minute * MINUTE_MS + index * 7))
             before = segments[-1].metadata if segments else None
-            stored = make_segment(shard_id, minute, records, after, f"writer{number}-{len(segments)}", before)
+            stored = make_segment(
+                shard_id, minute, records, after, f"writer{number}-{len(segments)}", before, self.shape.compression
+            )
             after = stored.metadata.last
             segments.append(stored)
         shard = Shard(shard_id, segments)
@@ -161,6 +171,7 @@ def make_segment(
     after: Predecessor,
     writer: str,
     before: SegmentMetadata | None = None,
+    compression: Compression = Compression.GZIP,
 ) -> Stored:
     """Return a whole segment; it says what it stands on, where it comes long after the one before it."""
     made = SegmentWriter(shard_id, minute)
@@ -169,21 +180,21 @@ def make_segment(
     metadata = made.metadata(after=after, writer=writer)
     if before is not None or isinstance(after, ChainStart):
         metadata = stated(metadata, until_ms, BEGIN_MS)
-    stored = Stored(list(records), metadata, segment_key(PREFIX, shard_id, minute, metadata.first))
+    stored = Stored(list(records), metadata, segment_key(PREFIX, shard_id, minute, metadata.first, compression))
     stored.seal()
     return stored
 
 
-def body_of(shard_id: str, minute: int, records: list[Record]) -> bytes:
-    """Return the gzip of the records' lines, whatever their order."""
-    writer = SegmentWriter(shard_id, minute)
+def body_of(shard_id: str, minute: int, records: list[Record], compression: Compression = Compression.GZIP) -> bytes:
+    """Return the body of the records' lines, whatever their order."""
+    writer = SegmentWriter(shard_id, minute, compression)
     writer.extend(records)
     return writer.body()
 
 
 def _write_shard(scene: ArchiveScene[ObjectStore], shard: Shard) -> None:
     for stored in shard.segments:
-        scene.store.put_if_absent(stored.key, stored.body, stored.fields, BODY_TYPE)
+        scene.store.put_if_absent(stored.key, stored.body, stored.fields, Compression.GZIP.media_type)
     if shard.has_start:
         scene.begin(shard.shard_id, first=str(chain_first(shard)), begun_at=shard.begun_at)
     if shard.end is not None:

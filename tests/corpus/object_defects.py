@@ -2,18 +2,19 @@
 
 import msgspec
 
-from archive.format.keys import segment_key
+from archive.compression import Compression, compression_of
+from archive.format.keys import segment_key, slot_of
 from archive.format.minute import MINUTE_MS
 from compaction.verdict.findings import Code
 from tests.corpus.expected import Expected, Seen
-from tests.corpus.model import PREFIX, Corpus, Shard, body_of
+from tests.corpus.model import PREFIX, Corpus, Shard, body_of, copy_of
 
 
 def copied_object(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Copy a segment to another minute's folder of the same day."""
     segment = shard.segments[index]
     minute = corpus.day.first_minute + 300 + corpus.rng.randrange(100)
-    key = segment_key(PREFIX, shard.shard_id, minute, segment.metadata.first)
+    key = segment_key(PREFIX, shard.shard_id, minute, segment.metadata.first, compression_of(segment.key))
     corpus.objects[key] = (segment.body, segment.fields)
     return [Expected(Code.IDENTICAL_SEGMENT, shard.shard_id, (key, segment.key), len(segment.records))]
 
@@ -21,7 +22,7 @@ def copied_object(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
 def copied_to_a_foreign_name(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Copy a segment to a key that is none of ours."""
     segment = shard.segments[index]
-    key = segment.key.replace(".jsonl.gz", "-copy.jsonl.gz")
+    key = segment.key.replace(".jsonl", "-copy.jsonl")
     corpus.objects[key] = (segment.body, segment.fields)
     return [Expected(Code.IDENTICAL_SEGMENT, shard.shard_id, (key, segment.key), len(segment.records))]
 
@@ -31,7 +32,8 @@ def copied_from_another_day(corpus: Corpus, shard: Shard, index: int) -> list[Ex
     del index
     segment = shard.segments[0]
     assert segment.metadata.minute not in corpus.day
-    key = segment_key(PREFIX, shard.shard_id, corpus.day.first_minute + 1000, segment.metadata.first)
+    minute = corpus.day.first_minute + 1000
+    key = segment_key(PREFIX, shard.shard_id, minute, segment.metadata.first, compression_of(segment.key))
     corpus.objects[key] = (segment.body, segment.fields)
     return [Expected(Code.IDENTICAL_SEGMENT, shard.shard_id, (key, segment.key), len(segment.records))]
 
@@ -45,10 +47,11 @@ def truncated_object(corpus: Corpus, shard: Shard, index: int) -> list[Expected]
 
 
 def flipped_bit(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
-    """Change the CRC in a gzip trailer."""
+    """Change the checksum behind the content."""
     del corpus
     segment = shard.segments[index]
-    segment.body = segment.body[:-8] + bytes([segment.body[-8] ^ 1]) + segment.body[-7:]
+    at = 8 if compression_of(segment.key) is Compression.GZIP else 4
+    segment.body = segment.body[:-at] + bytes([segment.body[-at] ^ 1]) + segment.body[1 - at :]
     return [Expected(Code.UNREADABLE_OBJECT, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
 
 
@@ -57,7 +60,7 @@ def swapped_lines(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     segment = shard.segments[index]
     place = corpus.rng.randrange(len(segment.records) - 1)
     segment.records[place], segment.records[place + 1] = segment.records[place + 1], segment.records[place]
-    segment.body = body_of(shard.shard_id, segment.metadata.minute, segment.records)
+    segment.pack()
     return [Expected(Code.OUT_OF_ORDER, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
 
 
@@ -81,7 +84,7 @@ def lost_line(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Leave a line out of a body."""
     segment = shard.segments[index]
     del segment.records[corpus.rng.randrange(len(segment.records))]
-    segment.body = body_of(shard.shard_id, segment.metadata.minute, segment.records)
+    segment.pack()
     return [Expected(Code.COUNT_MISMATCH, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
 
 
@@ -154,5 +157,46 @@ def other_shards_line(corpus: Corpus, shard: Shard, index: int) -> list[Expected
     """Let the lines of a segment name another shard."""
     del corpus
     segment = shard.segments[index]
-    segment.body = body_of("shardId-000000000999", segment.metadata.minute, segment.records)
+    segment.body = body_of(
+        "shardId-000000000999", segment.metadata.minute, segment.records, compression_of(segment.key)
+    )
     return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (segment.key,), len(segment.records), seen=Seen.KEYS)]
+
+
+def other_compression(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Store a segment in the compression that the archive is not of, as a writer with a setting of its own would."""
+    del corpus
+    segment = shard.segments[index]
+    segment.key = other_name(segment.key)
+    segment.pack()
+    return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (segment.key,))]
+
+
+def slot_held_twice(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Store the records of a segment in the other compression, too: both conditional writes succeeded."""
+    segment = shard.segments[index]
+    other = copy_of(segment, key=other_name(segment.key))
+    other.metadata = msgspec.structs.replace(segment.metadata, writer="zombie-1")
+    other.seal()
+    corpus.objects[other.key] = (other.body, other.fields)
+    keys = (segment.key, other.key)
+    return [
+        Expected(Code.METADATA_MISMATCH, shard.shard_id, (other.key,)),
+        Expected(Code.OVERLAPPING_SEGMENTS, shard.shard_id, keys),
+        Expected(Code.FORKED_CHAIN, shard.shard_id, (max(keys),)),
+        Expected(Code.DUPLICATE_RECORD, shard.shard_id, keys, len(segment.records), seen=Seen.KEYS),
+    ]
+
+
+def copied_to_the_other_name(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Copy a segment, byte for byte, to the name that it would have in the other compression."""
+    segment = shard.segments[index]
+    key = other_name(segment.key)
+    corpus.objects[key] = (segment.body, segment.fields)
+    return [Expected(Code.IDENTICAL_SEGMENT, shard.shard_id, (key, segment.key), len(segment.records))]
+
+
+def other_name(key: str) -> str:
+    """Return the name of a slot in the other compression."""
+    (other,) = set(Compression) - {compression_of(key)}
+    return f"{slot_of(key)}.jsonl{other.extension}"

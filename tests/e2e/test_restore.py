@@ -62,7 +62,7 @@ class Story:
 def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory) -> Story:
     """Play it."""
     folder = tmp_path_factory.mktemp("restore")
-    app = Application(embedded_aws, folder, shards=2, flushSeconds=1, checkpointIntervalSeconds=0)
+    app = Application(embedded_aws, folder, shards=2, flushSeconds=1, checkpointIntervalSeconds=0, compression="zstd")
     s0, s1 = app.open_shards()
     app.seed_leases(dict.fromkeys((s0, s1), "w1"))
     with app.consume() as worker:

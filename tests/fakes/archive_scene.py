@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from archive.compression import Compression
 from archive.coverage.evidence import SURELY_HELD_MS, segment_link
 from archive.format.aggregate import LAST_HASH_KEY
 from archive.format.coverage_markers import (
@@ -30,7 +31,6 @@ from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter
 from archive.retry import Backoff
-from archive.store.commit import BODY_TYPE
 from archive.store.objects import ObjectStore, PutOutcome
 from archive.store.retrying import RetryingStore
 from consumer.stream.port import StreamIdentity
@@ -56,9 +56,10 @@ class Stored(NamedTuple):
 class ArchiveScene(Generic[Store]):
     """Writes an archive into `store`, below `prefix`."""
 
-    def __init__(self, store: Store, prefix: str = PREFIX) -> None:
+    def __init__(self, store: Store, prefix: str = PREFIX, compression: Compression = Compression.GZIP) -> None:
         self.store = store
         self.prefix = prefix
+        self.compression = compression
         self._tails: dict[str, Position] = {}
         self._untils: dict[str, int] = {}
         self._marked: set[str] = set()
@@ -77,7 +78,7 @@ class ArchiveScene(Generic[Store]):
             start_at_ms=start_at_ms,
             writer="w",
             written_at_ms=START_MS,
-        )
+        ).compressed(self.compression)
         self._put(application_key(self.prefix), encode_marker(record), JSON_TYPE)
 
     def first(self, *shard_ids: str) -> None:
@@ -169,7 +170,7 @@ class ArchiveScene(Generic[Store]):
         predecessor: Predecessor = self._tails.get(shard_id, CHAIN_START) if after is None else after
         writer = writer or f"run-{shard_id}.{minute}"
         dropped = duplicate_of or {}
-        made = SegmentWriter(shard_id, minute)
+        made = SegmentWriter(shard_id, minute, self.compression)
         for record in records or two_records(predecessor, minute):
             if record.position in dropped:
                 made.drop(record, dropped[record.position])
@@ -179,12 +180,12 @@ class ArchiveScene(Generic[Store]):
         if continuity is None:
             stands_on_mark = shard_id in self._marked
             metadata = stated(metadata, self._untils.get(shard_id), self.begin_ms, stands_on_mark=stands_on_mark)
-        key = segment_key(self.prefix, shard_id, minute, metadata.first)
+        key = segment_key(self.prefix, shard_id, minute, metadata.first, self.compression)
         if is_stored:
             if dropped:
-                beside = duplicates_key(self.prefix, shard_id, minute, metadata.first, writer)
-                self._put(beside, made.duplicates_body(), BODY_TYPE)
-            self._put(key, made.body(), BODY_TYPE, metadata.encode())
+                beside = duplicates_key(self.prefix, shard_id, minute, metadata.first, writer, self.compression)
+                self._put(beside, made.duplicates_body(), self.compression.media_type)
+            self._put(key, made.body(), self.compression.media_type, metadata.encode())
         self._tails[shard_id] = metadata.last
         self._marked.discard(shard_id)
         self._untils[shard_id] = max(segment_link(metadata).until_ms, metadata.evidence_ms or 0)
@@ -224,11 +225,17 @@ class ArchiveScene(Generic[Store]):
 class MemoryScene(ArchiveScene[MemoryStore]):
     """An archive in memory, of a fake stream with these shards; `retrying` repeats what passes, and costs no time."""
 
-    def __init__(self, *shard_ids: str, prefix: str = PREFIX, stream: FakeStream | None = None) -> None:
+    def __init__(
+        self,
+        *shard_ids: str,
+        prefix: str = PREFIX,
+        stream: FakeStream | None = None,
+        compression: Compression = Compression.GZIP,
+    ) -> None:
         self.clock = ManualClock()
         self.bucket = MemoryBucket(self.clock)
         self.stream = stream or FakeStream(*(FakeShard(shard_id) for shard_id in shard_ids))
-        super().__init__(MemoryStore(self.bucket), prefix)
+        super().__init__(MemoryStore(self.bucket), prefix, compression)
         self.retrying = RetryingStore(self.store, self.waits)
 
     def waits(self) -> Backoff:

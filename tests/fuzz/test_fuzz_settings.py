@@ -47,7 +47,7 @@ NAMES = st.sampled_from(
         *("initialPositionInStreamExtended", "executableName", "AwsCredentialsProvider", "workerMetricsEMAAlpha"),
         *("minutebook.bucket", "minutebook.prefix", "minutebook.start", "minutebook.lingerSeconds"),
         *("minutebook.eventId", "minutebook.s3Endpoint", "minutebook.maxSegmentBytes", "minutebook.dedupeTable"),
-        *("minutebook.logLevel", "minutebook.producerOrdered", "minutebook.metricsPort"),
+        *("minutebook.logLevel", "minutebook.producerOrdered", "minutebook.metricsPort", "minutebook.compression"),
     ]
 )
 VALUES = st.one_of(

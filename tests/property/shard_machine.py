@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
+from archive.compression import Compression
 from archive.errors import BufferTooOld, ShardEndUnproven, StoreUnavailable
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
@@ -44,12 +45,13 @@ class ShardMachine(RuleBasedStateMachine):
             self.busy.remove(worker)
 
     def new_worker(self, *, rate: float = 0, skew_ms: int = 0, **changes: Any) -> Worker:  # noqa: ANN401 - settings
-        """Start a worker that takes the lease."""
+        """Start a worker that takes the lease; one that comes later is told another compression, or none."""
         self.seed += 1
         worker = self.world.worker(
             faults=RandomFaults(random.Random(self.seed), rate),
             clock=SkewedClock(self.world.clock, skew_ms),
             seed=self.seed,
+            compression=(Compression.ZSTD, Compression.GZIP, None)[self.seed % 3],
             **changes,
         )
         self.workers.append(worker)
@@ -71,7 +73,7 @@ class ShardMachine(RuleBasedStateMachine):
     def spans(self) -> list[tuple[Position, Position]]:
         """Return the spans that the metadata claim."""
         bucket = self.world.bucket
-        keys = [key for key in bucket.keys(PREFIX) if key.endswith(".gz")]
+        keys = [key for key in bucket.keys(PREFIX) if key.endswith((".gz", ".zst"))]
         return [SegmentMetadata.decode(bucket.metadata(key)).span for key in keys]
 
     def archived(self) -> list[Position]:

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-untyped]
 
+from tests.simulation.histories.compressions import compressions_of
+
 if TYPE_CHECKING:
+    from archive.compression import Compression
     from tests.simulation.services.aggregates import Troubles
 
 REQUEST_SECONDS: Final = 0.02
@@ -52,11 +55,14 @@ def name(number: int | None) -> str:
 class World:
     """What all machines share. `now` is true time in epoch seconds; `trace` collects the timeline of a replay.
 
-    `troubles` are the careless producers of the history, if it has any.
+    `troubles` are the careless producers of the history, if it has any. `next_compression` tells the setting of the
+    next writer; the seed decides it apart from all else. `compression` is that of the archive, once it is begun.
     """
 
-    def __init__(self, rng: random.Random, now: float, tally: Counter[str], *, traced: bool) -> None:
+    def __init__(self, rng: random.Random, now: float, tally: Counter[str], *, traced: bool, seed: int = 2) -> None:
         self.rng = rng
+        self.next_compression = compressions_of(seed)
+        self.compression: Compression | None = None
         self.now = now
         self.began = now
         self.tally = tally

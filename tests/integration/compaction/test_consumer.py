@@ -4,6 +4,7 @@ import random
 from typing import TYPE_CHECKING, NamedTuple
 
 from archive.clock import SystemClock
+from archive.compression import Compression
 from archive.format.day import Day, day_of_ms
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
@@ -44,11 +45,11 @@ def so_far(site: Site, minutes: int = 3) -> AuditOptions:
     return AuditOptions(so_far_ms=site.minutes[minutes - 1] + MINUTE_MS)
 
 
-def begin_early(site: Site, clients: Clients) -> None:
+def begin_early(site: Site, clients: Clients, compression: Compression = Compression.GZIP) -> None:
     """Let the application have begun before the records arrived; the stream is younger than they are."""
     stream = KinesisStream(lambda: clients.kinesis, site.name, SystemClock(), random.Random(1))
     storage = open_storage(Address(site.name, "", REGION, clients.s3_endpoint))
-    ArchiveScene(storage, PREFIX).settle(stream.describe(), start_at_ms=site.minutes[0] - MINUTE_MS)
+    ArchiveScene(storage, PREFIX, compression).settle(stream.describe(), start_at_ms=site.minutes[0] - MINUTE_MS)
 
 
 def days(site: Site) -> list[Day]:
@@ -105,8 +106,8 @@ def test_a_deleted_segment_of_the_consumer_is_a_broken_chain(
 def test_the_consumers_day_is_published_once(
     site: Site, embedded_aws: EmbeddedAws, kinesis_client: "KinesisClient"
 ) -> None:
-    """Its objects are compacted to as many rows as there were records."""
-    begin_early(site, Clients(kinesis_client, embedded_aws.s3_endpoint))
+    """Its objects, here of zstd, are compacted to as many rows as there were records."""
+    begin_early(site, Clients(kinesis_client, embedded_aws.s3_endpoint), Compression.ZSTD)
     site.put(50, minute=0)
     site.put(50, minute=1)
     site.archive_the_rest()
@@ -118,3 +119,4 @@ def test_the_consumers_day_is_published_once(
         assert done.manifest is not None
         rows += done.manifest.rows
     assert rows == 100
+    assert {segment.key.rpartition(".")[2] for segment in site.segments()} == {"zst"}

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from archive.clock import SystemClock
+from archive.compression import Compression
 from archive.errors import FormatError
 from archive.format.day import Day
 from archive.format.position import Position
@@ -116,8 +117,8 @@ def test_a_clean_day_goes_from_s3_to_s3(bench: Bench) -> None:
 
 
 def test_seeded_defects_are_reported_by_their_names(bench: Bench) -> None:
-    """One defect in each shard, all read by Spark tasks: exactly their findings."""
-    corpus = Corpus(DAY, seed=5, shape=Shape(shards=len(SEEDED) + 1))
+    """One defect in each shard of an archive of zstd, all read by Spark tasks: exactly their findings."""
+    corpus = Corpus(DAY, seed=5, shape=Shape(shards=len(SEEDED) + 1, compression=Compression.ZSTD))
     expected = [
         wanted
         for number, defect in enumerate(SEEDED)

@@ -4,14 +4,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from archive.access import PLAIN, Access
 from archive.clock import SystemClock, new_id
+from archive.compression import Compression
 from archive.errors import SafetyRefusal
 from archive.format.markers import ApplicationRecord
 from consumer.daemon.consume import daemon_environment, find_logback
-from consumer.daemon.start import settle_start, stream_of
-from consumer.settings.settings import Settings
+from consumer.daemon.start import as_settled, settle_start, stream_of
+from consumer.settings.settings import LoadedSettings, Settings
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
@@ -31,7 +33,9 @@ def stream_name(kinesis_client: "KinesisClient") -> str:
     return name
 
 
-def settings(aws: "EmbeddedAws", bucket: str, stream_name: str, start: "Start") -> Settings:
+def settings(
+    aws: "EmbeddedAws", bucket: str, stream_name: str, start: "Start", compression: Compression | None = None
+) -> Settings:
     """Return the settings of a run on the embedded servers."""
     return Settings(
         stream_name=stream_name,
@@ -42,6 +46,7 @@ def settings(aws: "EmbeddedAws", bucket: str, stream_name: str, start: "Start") 
         dynamodb_endpoint=aws.dynamodb_endpoint,
         s3_endpoint=aws.s3_endpoint,
         start=start,
+        compression=compression,
     )
 
 
@@ -57,6 +62,20 @@ def test_the_first_start_is_everybodys(embedded_aws: "EmbeddedAws", bucket: str,
     later = settle(settings(embedded_aws, bucket, stream_name, "now"))
 
     assert (first.start_at_ms, later) == (None, first)
+
+
+def test_the_first_compression_is_everybodys(embedded_aws: "EmbeddedAws", bucket: str, stream_name: str) -> None:
+    """Another setting is reported, with what to do; the daemon's processors are told what is stored."""
+    first = settle(settings(embedded_aws, bucket, stream_name, "oldest", Compression.ZSTD))
+    with capture_logs() as logs:
+        later = settle(settings(embedded_aws, bucket, stream_name, "oldest", Compression.GZIP))
+
+    assert (first.compression, later) == (Compression.ZSTD, first)
+    told = [line for line in logs if line["event"] == "compression_settled_earlier"]
+    assert [(line["setting"], line["stored"]) for line in told] == [("gzip", "zstd")]
+    loaded = LoadedSettings(settings(embedded_aws, bucket, stream_name, "oldest"), {}, {"compression": "gzip"})
+    assert as_settled(loaded, later).ours == {"compression": "zstd"}
+    assert as_settled(loaded._replace(ours={}), later).ours == {}
 
 
 def test_now_is_resolved_once(embedded_aws: "EmbeddedAws", bucket: str, stream_name: str) -> None:

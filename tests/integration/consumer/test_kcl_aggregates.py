@@ -98,7 +98,7 @@ def test_base64_and_slices(classes: Path, tmp_path: Path) -> None:
     path = os.pathsep.join([str(classes), str(tmp_path), *map(str, find_jars())])
     subprocess.run(["javac", "-cp", path, "-d", str(tmp_path), str(tmp_path / "Caller.java")], check=True)
     mib = 1 << 20
-    sizes = [20 * mib, 10, 8 * mib - 600, 8 * mib - 600, 8 * mib, 17 * mib, 1]
+    sizes = [2 * mib, 10, mib // 2 - 600, mib // 2 - 600, mib // 2, 3 * mib, 1]
     java = find_java(os.environ).program
     told = subprocess.run(
         [java, "-cp", path, "minutebook.Caller", *map(str, sizes)], check=True, capture_output=True, text=True

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from archive.clock import SystemClock, new_id, new_random
+from archive.compression import Compression
 from archive.store.objects import PutOutcome
 from consumer.daemon.start import settle_start, stream_of
 from consumer.preflight.check import Check, Outcome
@@ -179,6 +180,16 @@ def test_a_worker_needs_no_right_to_delete_and_leaves_nothing(prepare: Prepare) 
     assert checks[-1].name == "If-None-Match"
     assert bucket.objects == begun
     assert set(begun) == {"a/_application.json", "a/_shards/first.json"}
+
+
+def test_a_compression_that_is_not_used_is_a_warning(prepare: Prepare, bucket: str) -> None:
+    """The archive was begun with another one: nothing fails for that."""
+    loaded, clock = prepare(bucket=bucket, compression=Compression.ZSTD), SystemClock()
+    settle_start(loaded.settings, stream_of(loaded.settings, clock), clock)
+    assert {check.outcome for check in run(loaded)} == {Outcome.OK}
+    told = [check for check in run(prepare(bucket=bucket, compression=Compression.GZIP)) if check.name == "prefix"]
+
+    assert [(check.outcome, "holds an archive of zstd" in check.sentence) for check in told] == [(Outcome.WARN, True)]
 
 
 def test_a_record_that_is_gone_is_no_proof(prepare: Prepare, bucket: str) -> None:

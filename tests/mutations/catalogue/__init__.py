@@ -6,6 +6,7 @@ from tests.mutations.catalogue.aggregates import AGGREGATES
 from tests.mutations.catalogue.archive import ARCHIVE
 from tests.mutations.catalogue.claim_batches import CLAIM_BATCHES
 from tests.mutations.catalogue.claims import CLAIMS
+from tests.mutations.catalogue.compression import COMPRESSION
 from tests.mutations.catalogue.coverage import COVERAGE
 from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.nightly import NIGHTLY
@@ -21,6 +22,7 @@ from tests.mutations.catalogue.watermarks import WATERMARKS
 
 MUTATIONS: Final = (
     *ARCHIVE,
+    *COMPRESSION,
     *PROCESSOR,
     *SETTINGS,
     *SHARDS,

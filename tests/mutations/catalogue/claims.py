@@ -27,7 +27,7 @@ _CLAIMS: Final = "tests/unit/consumer/processor/test_claims.py"
 CLAIMS: Final = (
     Mutation(
         "a claim is as old as the processor's retention",
-        Change(_PROCESSOR, "lambda: retention.retention_ms, ", "lambda: start.identity.retention_ms, "),
+        Change(_PROCESSOR, "lambda: retention.retention_ms,\n", "lambda: start.identity.retention_ms,\n"),
         tests=(f"{_FOUND}::test_a_claim_lives_as_long_as_a_raised_retention_needs",),
         mode="claims",
     ),
@@ -71,8 +71,8 @@ CLAIMS: Final = (
         "dropped lines go without their segment's writer",
         Change(
             _SEQUENCE_STORE,
-            "duplicates_key(self._prefix, self._shard_id, segment.minute, first, writer)",
-            'duplicates_key(self._prefix, self._shard_id, segment.minute, first, "w")',
+            "duplicates_key(self._prefix, self._shard_id, segment.minute, first, writer, ",
+            'duplicates_key(self._prefix, self._shard_id, segment.minute, first, "w", ',
         ),
         mode="claims",
         tests=(f"{_DEDUPE}::test_a_second_copy_is_left_out_and_kept_beside",),

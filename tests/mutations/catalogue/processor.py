@@ -150,8 +150,8 @@ PROCESSOR: Final = (
         "key from first and last",
         Change(
             _SEQUENCE_STORE,
-            "metadata.minute, metadata.first)\n",
-            "metadata.minute, metadata.first)\n"
+            "segment.minute, first, segment.compression)\n",
+            "segment.minute, first, segment.compression)\n"
             '        slot = slot.replace(".jsonl", f"-L{metadata.last.sequence}_{metadata.last.sub}.jsonl")\n',
         ),
         Change(

@@ -61,6 +61,7 @@ class Ledger:
         """Look at a new object."""
         if key.endswith("_application.json"):
             self.application = decode_marker(stored.body, ApplicationRecord, key)
+            self.world.compression = self.application.compression
         elif key.endswith("start.json"):
             self.start = decode_marker(stored.body, StartMarker, key)
         elif key.endswith("end.json"):
@@ -106,6 +107,9 @@ class Ledger:
         parsed = parse_segment_key(PREFIX, key)
         if (parsed.minute, parsed.first) != (metadata.minute, metadata.first):
             raise Violation(f"{key} and its metadata name different segments")
+        if parsed.compression is not self.world.compression:
+            raise Violation(f"{key} is not of the archive's compression: another writer has a slot of its own")
+        self.world.tally[f"segments: {parsed.compression}"] += 1
         first, last = self.shard.index.get(metadata.first), self.shard.index.get(metadata.last)
         if first is None or last is None:
             raise Violation(f"{key} holds records of another stream")
@@ -120,7 +124,7 @@ class Ledger:
             self.given_up.update(range(max((end for end in self.ends if end < first), default=-1) + 1, first))
             self.world.happened("checked: a gap that the operator accepted")
         self.ends.add(last)
-        self.segments[key] = Segment(first, last, metadata, stored.body)
+        self.segments[key] = Segment(first, last, metadata, stored.body, parsed.compression)
         if metadata.continuity is not None:
             self.world.tally[f"segments: {metadata.continuity}"] += 1
         if metadata.continuity is Continuity.PROVEN:
@@ -236,7 +240,7 @@ class Ledger:
         return sorted(self.segments.values(), key=lambda segment: segment.first)
 
     def _check_body(self, segment: Segment) -> None:
-        records = list(read_records(segment.body, self.shard.shard_id))
+        records = list(read_records(segment.body, self.shard.shard_id, segment.compression))
         expected = self.withheld.expected(segment.first, segment.last, {position for position, _ in records})
         metadata = segment.metadata
         if len(records) != len(expected) or metadata.records != len(expected):

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from archive.compression import Compression
 from archive.format.metadata import ChainStart, SegmentMetadata
 from tests.simulation.services.bucket import Stored
 from tests.simulation.services.kinesis import SimShard
@@ -17,6 +18,7 @@ class Segment(NamedTuple):
     last: int
     metadata: SegmentMetadata
     body: bytes
+    compression: Compression
 
 
 def describe_object(shard: SimShard, key: str, stored: Stored) -> str:

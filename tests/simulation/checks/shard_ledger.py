@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from archive.compression import compression_of
 from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.record import Record
@@ -38,7 +39,7 @@ class ShardLedger(Ledger):
         """Yield every line of every `_duplicates` object."""
         for key, stored in self.side_objects.items():
             if key.startswith(SIDE_OBJECTS[0]):
-                for position, _, duplicate_of in read_dropped(stored.body, self.shard.shard_id):
+                for position, _, duplicate_of in read_dropped(stored.body, self.shard.shard_id, compression_of(key)):
                     yield self.shard.index[position], duplicate_of
 
     def state_of(self, segment: Segment) -> str | None:
@@ -50,7 +51,7 @@ class ShardLedger(Ledger):
     def _check_body(self, segment: Segment) -> None:
         metadata = segment.metadata
         where = f"{name(segment.first)}..{name(segment.last)} of {self.shard.shard_id}"
-        kept = dict(read_records(segment.body, self.shard.shard_id))
+        kept = dict(read_records(segment.body, self.shard.shard_id, segment.compression))
         dropped = self._dropped(segment)
         if (metadata.records, metadata.dropped) != (len(kept), len(dropped)):
             raise Violation(f"{where}: {len(kept)} lines and {len(dropped)} dropped ones, metadata says otherwise")
@@ -82,7 +83,7 @@ class ShardLedger(Ledger):
         body = self._side_object(SIDE_OBJECTS[0], segment).body
         return {
             position: (record, duplicate_of)
-            for position, record, duplicate_of in read_dropped(body, self.shard.shard_id)
+            for position, record, duplicate_of in read_dropped(body, self.shard.shard_id, segment.compression)
         }
 
     def _side_object(self, folder: str, segment: Segment) -> Stored:

@@ -42,7 +42,7 @@ class History:
         self.scenario = scenario or scenario_of(seed)
         self.rng = rng = self._chance()
         now = DAY_MS + rng.choice(_BEGINNINGS)
-        self.world = World(rng, now, tally, traced=traced)
+        self.world = World(rng, now, tally, traced=traced, seed=seed)
         self.world.troubles = Troubles.draw(self._chance(" of aggregates"), may_differ=not self.scenario.is_calm)
         self.world.stamps = self.choices_of_stamps[seed // 7 % len(self.choices_of_stamps)]
         self.bucket = Bucket(self.world, self._created, self._deleted)
@@ -173,7 +173,7 @@ class History:
 
     def settings(self, *, adopt: bool) -> Settings:
         """Return the settings of the next processor."""
-        return new_settings(self.rng, adopt=adopt)
+        return new_settings(self.rng, adopt=adopt, compression=self.world.next_compression())
 
     def _consumer(self, host: Host, site: Site, settings: Settings) -> Consumer:
         return Consumer(host, site.lease, site.stream, self.bucket, settings)

@@ -98,10 +98,12 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
         "killed: before PUT is applied",
         "killed: before a checkpoint is written",
         "killed: the daemon alone",
+        "log: compression_settled_earlier",
         "log: near_retention",
         "log: slot_lost",
         "log: stored_ranges_found",
         "records: KPL aggregates",
+        "segments: zstd",
         "refused: consume, exit 6",
         "stream: deleted and made again under its name",
         "stream: retention trims",
@@ -147,6 +149,7 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
     },
     "operations": _AGGREGATES
     | {
+        "segments: zstd",
         "strays: archived",
         "strays: passed over",
         "S3: a segment is expired",
@@ -169,6 +172,7 @@ _EXPECTED: Final[Mapping[Mode, set[str]]] = {
         "clock: a wall clock jumps",
         "clock: an outage",
         "clock: an outage of one shard",
+        "segments: zstd",
         "read marks: end, proven",
         "read marks: end, unproven",
         "read marks: read, proven",

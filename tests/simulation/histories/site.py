@@ -3,6 +3,7 @@
 import random
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from archive.compression import Compression
 from archive.format.document import FORMAT
 from archive.format.markers import ApplicationRecord
 from archive.format.metadata import ChainStart
@@ -116,7 +117,7 @@ class Site:
                 start_at_ms=propose_start(chosen, identity, 900, host.now_ms()),
                 writer=world.new_id(),
                 written_at_ms=host.now_ms(),
-            )
+            ).compressed(world.next_compression() or Compression.GZIP)
             store = S3Store(S3Client(self.bucket, host), "archive")  # type: ignore[arg-type] # the part of it that is used
             backoff = Backoff(host, world.rng, budget_seconds=1)
             retrying = RetryingStore(store, lambda: backoff)
@@ -158,7 +159,7 @@ class Site:
         return None if self.ledger.start is None else self.ledger.start.chain_start()
 
 
-def new_settings(rng: random.Random, *, adopt: bool) -> Settings:
+def new_settings(rng: random.Random, *, adopt: bool, compression: Compression | None = None) -> Settings:
     """Return the settings of one processor: every one may cut differently."""
     return Settings(
         stream_name="flights",
@@ -171,13 +172,14 @@ def new_settings(rng: random.Random, *, adopt: bool) -> Settings:
         flush_seconds=rng.choice((None, None, 5)),
         store_timeout_seconds=rng.choice((10, 60, 300)),
         adopt_checkpoint=adopt,
+        compression=compression,
     )
 
 
 def describe_settings(settings: Settings) -> str:
     """Return what differs from processor to processor, for the timeline."""
     return (
-        f"segments <= {settings.max_segment_bytes} B, flush {settings.flush_seconds}, "
+        f"{settings.compression or ''} segments <= {settings.max_segment_bytes} B, flush {settings.flush_seconds}, "
         f"checkpoints every {settings.checkpoint_interval_seconds} s, "
         f"gives up after {settings.store_timeout_seconds} s"
     )

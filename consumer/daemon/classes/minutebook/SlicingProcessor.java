@@ -11,12 +11,13 @@ import software.amazon.kinesis.processor.ShardRecordProcessor;
 import software.amazon.kinesis.retrieval.KinesisClientRecord;
 
 /**
- * Hands a batch on in slices, when its aggregates made it larger than GetRecords ever answers.
+ * Hands a batch on in slices of a MiB: docs/decisions/0030-the-daemons-share.md.
  *
- * <p>The multilang processor makes one string of a batch. Every checkpoint inside the batch is allowed in each slice.
+ * <p>A slice is one line of the pipe, and the processor holds a line whole; a few aggregates can make a batch larger
+ * than GetRecords ever answers. Every checkpoint inside the batch is allowed in each slice.
  */
 public final class SlicingProcessor implements ShardRecordProcessor {
-    static final long MAX_COST = 16L << 20;
+    static final long MAX_COST = 1L << 20;
 
     private final ShardRecordProcessor processor;
 

@@ -8,7 +8,9 @@ import subprocess
 import tracemalloc
 
 import pytest
+from backports import zstd
 
+from archive.compression import Compression
 from archive.errors import FormatError
 from archive.format.position import Position
 from archive.format.record import Record, encode_lines
@@ -28,11 +30,29 @@ def records(count: int, seed: int = 1) -> list[Record]:
     ]
 
 
-def written(batch: list[Record]) -> SegmentWriter:
+@pytest.fixture(params=list(Compression))
+def compression(request: pytest.FixtureRequest) -> Compression:
+    """Return either compression: what holds for one holds for the other."""
+    return Compression(request.param)
+
+
+def written(batch: list[Record], compression: Compression = Compression.GZIP) -> SegmentWriter:
     """Return a writer that took the batch."""
-    writer = SegmentWriter(SHARD, MINUTE)
+    writer = SegmentWriter(SHARD, MINUTE, compression)
     writer.extend(batch)
     return writer
+
+
+def packed(content: bytes, compression: Compression) -> bytes:
+    """Compress as another tool does."""
+    if compression is Compression.GZIP:
+        return gzip.compress(content, 1, mtime=0)
+    return zstd.compress(content, options={zstd.CompressionParameter.checksum_flag: 1})
+
+
+def unpacked(body: bytes, compression: Compression) -> bytes:
+    """Decompress as another tool does."""
+    return gzip.decompress(body) if compression is Compression.GZIP else zstd.decompress(body)
 
 
 def pieces(body: bytes, size: int) -> list[bytes]:
@@ -40,22 +60,23 @@ def pieces(body: bytes, size: int) -> list[bytes]:
     return [body[n : n + size] for n in range(0, len(body), size)]
 
 
-def test_what_was_written_is_read_back() -> None:
+def test_what_was_written_is_read_back(compression: Compression) -> None:
     """Thousands of records, in order, with positions."""
     batch = records(3000)
-    assert list(read_records(written(batch).body(), SHARD)) == [(record.position, record) for record in batch]
+    body = written(batch, compression).body()
+    assert list(read_records(body, SHARD, compression)) == [(record.position, record) for record in batch]
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_same_records_give_the_same_bytes(seed: int) -> None:
+def test_the_same_records_give_the_same_bytes(seed: int, compression: Compression) -> None:
     """Two writers that hold the same records make the same object, in whatever batches they got them."""
     batch, rng = records(4000), random.Random(seed)
-    writer, start = SegmentWriter(SHARD, MINUTE), 0
+    writer, start = SegmentWriter(SHARD, MINUTE, compression), 0
     while start < len(batch):
         size = rng.choice([1, 2, 50, 1500])
         writer.extend(batch[start : start + size])
         start += size
-    assert writer.body() == written(batch).body()
+    assert writer.body() == written(batch, compression).body()
     assert writer.metadata(after=Position(0), writer="w") == written(batch).metadata(after=Position(0), writer="w")
 
 
@@ -64,10 +85,22 @@ def test_the_gzip_header_holds_no_time() -> None:
     assert written(records(3)).body()[4:8] == bytes(4)
 
 
-def test_python_gzip_reads_the_body() -> None:
-    """Lines end in a line feed, the last one too."""
-    batch = records(50)
-    assert gzip.decompress(written(batch).body()) == encode_lines(SHARD, batch)
+@pytest.mark.parametrize("count", [0, 1, 50, 3000])
+def test_python_reads_the_body(count: int, compression: Compression) -> None:
+    """Lines end in a line feed, the last one too; a segment whose records were all dropped has none."""
+    batch = records(count)
+    writer = SegmentWriter(SHARD, MINUTE, compression)
+    if batch:
+        writer.extend(batch)
+    assert unpacked(writer.body(), compression) == encode_lines(SHARD, batch)
+
+
+@pytest.mark.parametrize("size", [131_071, 131_072, 131_073, 262_144, 262_145])
+def test_a_body_may_end_with_a_block(size: int, compression: Compression) -> None:
+    """The compressor is fed in blocks of 128 KiB: one line fewer, as many, and one more."""
+    line = len(encode_lines(SHARD, [Record("1", 0, "p", START_MS, b"")]))
+    batch = [Record("1", 0, "p", START_MS, b"x" * (size - line))]
+    assert len(unpacked(written(batch, compression).body(), compression)) == size
 
 
 @pytest.mark.skipif(shutil.which("zcat") is None, reason="no zcat on this machine")
@@ -76,6 +109,15 @@ def test_zcat_reads_the_body() -> None:
     body = written(records(50)).body()
     done = subprocess.run(["zcat"], input=body, capture_output=True, check=True, timeout=30)
     assert done.stdout == gzip.decompress(body)
+
+
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="no zstd on this machine")
+@pytest.mark.parametrize("count", [50, 3000])
+def test_zstd_reads_the_body(count: int) -> None:
+    """Nor do they for the other compression; the tool checks the checksum."""
+    body = written(records(count), Compression.ZSTD).body()
+    done = subprocess.run(["zstd", "-dc"], input=body, capture_output=True, check=True, timeout=30)
+    assert done.stdout == zstd.decompress(body)
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="no jq on this machine")
@@ -107,71 +149,92 @@ def test_an_empty_segment_has_no_metadata() -> None:
         SegmentWriter(SHARD, MINUTE).metadata(after=Position(1), writer="w")
 
 
-def test_the_body_may_be_asked_for_twice() -> None:
+def test_the_body_may_be_asked_for_twice(compression: Compression) -> None:
     """A retry sends the same bytes."""
-    writer = written(records(10))
+    writer = written(records(10), compression)
     assert writer.body() == writer.body()
 
 
 @pytest.mark.parametrize("size", [1, 7, 4096, 1 << 30])
 @pytest.mark.parametrize("line_bytes", [0, 1, 262_143, 262_144, 262_145, 1_000_000])
-def test_lines_do_not_depend_on_how_the_body_arrives(size: int, line_bytes: int) -> None:
+def test_lines_do_not_depend_on_how_the_body_arrives(size: int, line_bytes: int, compression: Compression) -> None:
     """Lines shorter and longer than a block, in pieces of any size."""
     lines = [b"x" * line_bytes, b"", b"y"]
-    body = gzip.compress(b"".join(line + b"\n" for line in lines), mtime=0)
-    assert list(inflate(pieces(body, size))) == lines
+    body = packed(b"".join(line + b"\n" for line in lines), compression)
+    assert list(inflate(pieces(body, size), compression)) == lines
 
 
-def test_several_gzip_members_are_one_body() -> None:
+@pytest.mark.parametrize("size", [1, 5, 1 << 30])
+def test_bodies_in_a_row_are_one_body(size: int, compression: Compression) -> None:
     """Bodies joined with cat are read, a line across the joint included."""
-    body = gzip.compress(b"a\nb") + gzip.compress(b"") + gzip.compress(b"c\n")
-    assert list(inflate(pieces(body, 5))) == [b"a", b"bc"]
+    body = packed(b"a\nb", compression) + packed(b"", compression) + packed(b"c\n", compression)
+    assert list(inflate(pieces(body, size), compression)) == [b"a", b"bc"]
 
 
-@pytest.mark.parametrize("cut", [0, 1, 9, 10, 100, -9, -8, -4, -1])
-def test_a_truncated_body_is_an_error(cut: int) -> None:
-    """In the header, in the data, in the trailer: nothing short is taken for whole."""
+@pytest.mark.parametrize("cut", [0, 1, 4, 5, 9, 10, 100, -9, -8, -4, -1])
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_truncated_body_is_an_error(cut: int, before: int, compression: Compression) -> None:
+    """In the header, in the data, in the trailer, of the second of two: nothing short is taken for whole."""
+    body = written(records(100), compression).body()
+    if before and not cut:
+        return
     with pytest.raises(FormatError):
-        list(inflate([written(records(100)).body()[:cut]]))
+        list(inflate([body * before + body[:cut]], compression))
 
 
-def test_any_damaged_byte_is_an_error() -> None:
-    """Behind the header every flipped bit is found, by the format or by the CRC."""
-    body = written(records(4)).body()
-    for at in range(10, len(body)):
+@pytest.mark.parametrize("count", [4, 400])
+def test_any_damaged_byte_is_an_error(count: int, compression: Compression) -> None:
+    """By the format or by the checksum; but for the few of the header that say nothing of the content."""
+    batch = records(count)
+    body = written(batch, compression).body()
+    missed = 0
+    for at in range(0, len(body), 1 + len(body) // 700):
         damaged = bytearray(body)
         damaged[at] ^= 0x10
-        with pytest.raises(FormatError):
-            list(inflate([bytes(damaged)]))
+        try:
+            assert b"\n".join(inflate([bytes(damaged)], compression)) + b"\n" == encode_lines(SHARD, batch)
+            missed += 1
+        except FormatError:
+            continue
+    assert missed <= (6 if compression is Compression.GZIP else 2)
 
 
 @pytest.mark.parametrize("garbage", [b"x", b"\0\0", b"garbage that is longer than any gzip header", b"\x1f\x8b"])
 @pytest.mark.parametrize("size", [1, 1 << 30])
-def test_garbage_behind_the_body_is_an_error(garbage: bytes, size: int) -> None:
-    """What follows a member is another member or damage."""
+def test_garbage_behind_the_body_is_an_error(garbage: bytes, size: int, compression: Compression) -> None:
+    """What follows a gzip member or a zstd frame is another one or damage."""
     with pytest.raises(FormatError):
-        list(inflate(pieces(written(records(4)).body() + garbage, size)))
+        list(inflate(pieces(written(records(4), compression).body() + garbage, size), compression))
 
 
-def test_a_last_line_without_a_line_break_is_an_error() -> None:
+def test_a_body_of_the_other_compression_is_an_error(compression: Compression) -> None:
+    """Alone or behind one of the right compression: the name says what other tools will take it for."""
+    (other,) = set(Compression) - {compression}
+    body = written(records(4), other).body()
+    for found in (body, written(records(4), compression).body() + body):
+        with pytest.raises(FormatError, match="damaged"):
+            list(inflate([found], compression))
+
+
+def test_a_last_line_without_a_line_break_is_an_error(compression: Compression) -> None:
     """A torn last line is never taken for a whole one."""
     with pytest.raises(FormatError):
-        list(inflate([gzip.compress(b"a\nb")]))
+        list(inflate([packed(b"a\nb", compression)], compression))
 
 
-def test_a_line_without_end_is_stopped_at_the_limit() -> None:
+def test_a_line_without_end_is_stopped_at_the_limit(compression: Compression) -> None:
     """One line of 200 MB of zeros fits into no memory limit."""
-    bomb = gzip.compress(bytes(200_000_000), 1)
+    bomb = packed(bytes(200_000_000), compression)
     with pytest.raises(FormatError, match="longer than"):
-        list(inflate([bomb], max_line_bytes=1_000_000))
+        list(inflate([bomb], compression, max_line_bytes=1_000_000))
 
 
-def test_memory_is_bounded_by_the_longest_line() -> None:
+def test_memory_is_bounded_by_the_longest_line(compression: Compression) -> None:
     """A body of 64 MB of short lines is read within a few MB."""
-    body = gzip.compress((b"0" * 1023 + b"\n") * 65_536, 1)
+    body = packed((b"0" * 1023 + b"\n") * 65_536, compression)
     tracemalloc.start()
     try:
-        count = sum(1 for _ in inflate([body]))
+        count = sum(1 for _ in inflate([body], compression))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -191,3 +254,25 @@ def test_positions_that_do_not_ascend_are_an_error(order: tuple[int, int]) -> No
     batch = records(2)
     with pytest.raises(FormatError, match="does not lie after"):
         list(read_records(written([batch[n - 1] for n in order]).body(), SHARD))
+
+
+def test_a_zstd_frame_without_a_checksum_is_an_error() -> None:
+    """Nothing would show that a byte of it is another one."""
+    with pytest.raises(FormatError, match="no checksum"):
+        list(inflate([zstd.compress(b"a\n")], Compression.ZSTD))
+
+
+def test_a_zstd_frame_that_asks_for_much_memory_is_an_error() -> None:
+    """Eight MiB are what every reader has; a frame may ask for two GiB."""
+    option = zstd.CompressionParameter
+    maker = zstd.ZstdCompressor(options={option.checksum_flag: 1, option.window_log: 24})
+    body = maker.compress(b"a\n" * 1_000_000) + maker.compress(b"b\n") + maker.flush()
+    with pytest.raises(FormatError, match="damaged zstd"):
+        list(inflate([body], Compression.ZSTD))
+
+
+def test_a_zstd_frame_that_is_skipped_is_an_error() -> None:
+    """A skippable frame holds no line, and nothing checks what it holds."""
+    body = written(records(4), Compression.ZSTD).body()
+    with pytest.raises(FormatError, match="no frame begins here"):
+        list(inflate([body + b"\x50\x2a\x4d\x18\x01\0\0\0x"], Compression.ZSTD))

@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+from archive.compression import Compression
 from archive.format.day import Day
 from archive.store.places import open_storage
 from archive.store.storage import Address
@@ -29,9 +30,10 @@ def audit(corpus: Corpus, folder: Path, level: AuditLevel) -> Audit:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_whole_archive_is_clean(tmp_path: Path, level: AuditLevel) -> None:
+@pytest.mark.parametrize("compression", Compression)
+def test_a_whole_archive_is_clean(tmp_path: Path, level: AuditLevel, compression: Compression) -> None:
     """Nothing is reported, every shard's start and end is proven, and the numbers balance."""
-    corpus = Corpus(DAY)
+    corpus = Corpus(DAY, shape=Shape(compression=compression))
     found = audit(corpus, tmp_path, level)
     assert (found.verdict, found.findings) == ("clean", ())
     assert (found.equation.raw, found.equation.unique) == (corpus.records, corpus.records)
@@ -43,10 +45,10 @@ def test_a_whole_archive_is_clean(tmp_path: Path, level: AuditLevel) -> None:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
 def test_each_defect_alone(tmp_path: Path, defect: Defect, level: AuditLevel, number: int) -> None:
-    """One defect in one shard: exactly its findings, and the verdict that they call for."""
+    """One defect in one shard: exactly its findings, and the verdict that they call for. Each compression in turn."""
     if not suits(defect, number):
         pytest.skip("this shard's end is proven in another way")
-    corpus = Corpus(DAY, seed=number + 1)
+    corpus = Corpus(DAY, number + 1, Shape(compression=list(Compression)[number % 2]))
     expected = break_shard(corpus, defect, number)
     found = audit(corpus, tmp_path, level)
     compare(found.findings, expected, LEVELS[level])
@@ -58,7 +60,7 @@ def test_each_defect_alone(tmp_path: Path, defect: Defect, level: AuditLevel, nu
 def test_defects_mixed(tmp_path: Path, level: AuditLevel, seed: int) -> None:
     """A defect in every shard but one: the union of their findings."""
     rng = random.Random(seed)
-    corpus = Corpus(DAY, seed, Shape(shards=7))
+    corpus = Corpus(DAY, seed, Shape(shards=7, compression=list(Compression)[seed % 2]))
     expected: list[Expected] = []
     for number in range(6):
         expected += break_shard(

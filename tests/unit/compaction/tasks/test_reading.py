@@ -17,7 +17,7 @@ from compaction.tasks.reading import BLOCK_BYTES, SegmentReader
 
 MINUTE = 29_920_000
 SHARD = "shardId-000000000000"
-OBJECT = RawObject("key", "etag", 1, SHARD, MINUTE, Position(1))
+OBJECT = RawObject("key.gz", "etag", 1, SHARD, MINUTE, Position(1))
 
 payloads = st.one_of(st.binary(max_size=60), st.text(max_size=40).map(str.encode))
 records = st.lists(

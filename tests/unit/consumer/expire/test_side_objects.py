@@ -4,8 +4,18 @@ import gzip
 
 import pytest
 
+from archive.compression import Compression
 from archive.errors import FormatError
-from archive.format.keys import DUPLICATES, WATERMARKS, duplicates_key, parse_segment_key, slot_beside, watermarks_key
+from archive.format.keys import (
+    DUPLICATES,
+    WATERMARKS,
+    duplicates_key,
+    parse_segment_key,
+    segment_key,
+    slot_beside,
+    slot_of,
+    watermarks_key,
+)
 from archive.format.metadata import SegmentMetadata
 from archive.format.record import Record, encode_dropped_line
 from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE, load_watermarks
@@ -170,11 +180,14 @@ def test_without_apply_nothing_beside_is_deleted() -> None:
 
 
 def test_the_key_of_what_lies_beside_names_its_slot() -> None:
-    """Both kinds, and nothing else."""
+    """Both kinds, whatever the compression, and nothing else."""
     key = ExpireScene().add(40)
     parsed = parse_segment_key(PREFIX, key)
     place = (PREFIX, parsed.shard_id, parsed.minute, parsed.first, "w-1")
-    assert slot_beside(PREFIX, DUPLICATES, duplicates_key(*place)) == key
-    assert slot_beside(PREFIX, WATERMARKS, watermarks_key(*place)) == key
+    slot = slot_of(key)
+    assert slot == slot_of(segment_key(PREFIX, parsed.shard_id, parsed.minute, parsed.first, Compression.ZSTD))
+    assert slot_beside(PREFIX, DUPLICATES, duplicates_key(*place)) == slot
+    assert slot_beside(PREFIX, DUPLICATES, duplicates_key(*place, Compression.ZSTD)) == slot
+    assert slot_beside(PREFIX, WATERMARKS, watermarks_key(*place)) == slot
     assert slot_beside(PREFIX, DUPLICATES, watermarks_key(*place)) is None
     assert slot_beside(PREFIX, DUPLICATES, f"{PREFIX}{DUPLICATES}x") is None

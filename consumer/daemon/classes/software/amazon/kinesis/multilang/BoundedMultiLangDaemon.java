@@ -11,7 +11,7 @@ import software.amazon.kinesis.multilang.config.BoundedScheduler;
 public final class BoundedMultiLangDaemon extends MultiLangDaemon {
     @Override
     Scheduler buildScheduler(MultiLangDaemonConfig config) {
-        return BoundedScheduler.build(config.getMultiLangDaemonConfiguration(), config.getRecordProcessorFactory());
+        return BoundedScheduler.build(config.getMultiLangDaemonConfiguration(), new StreamingProcessorFactory(config));
     }
 
     public static void main(String[] args) {
