@@ -26,6 +26,7 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 
 from archive.access import Access
+from archive.checksum import hash_once
 from archive.errors import (
     MinutebookError,
     SettingsError,
@@ -153,7 +154,9 @@ def _client(service: str, region: str, endpoint: str | None, access: Access, con
     client = session.client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
     if service != "s3":  # whose answers are judged where they are read
         client.meta.events.register("after-call", _check_whole)
-    elif access.says_of_s3:
+        return client
+    client.meta.events.register("before-sign.s3.PutObject", hash_once)
+    if access.says_of_s3:
         client.meta.events.register("provide-client-params.s3", functools.partial(_add_parameters, access))
     return client
 

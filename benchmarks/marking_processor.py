@@ -63,8 +63,9 @@ def _meter(notes: Path, window_seconds: int, every_seconds: int) -> None:
     from archive.aws import aws_session  # noqa: PLC0415 - as `consumer.main`
     from archive.clock import SystemClock  # noqa: PLC0415
     from consumer.evidence import read_marks  # noqa: PLC0415
+    from consumer.pipe.messages import Initialize  # noqa: PLC0415
     from consumer.processor import processor  # noqa: PLC0415
-    from consumer.processor.protocol import Batch, Initialize  # noqa: PLC0415
+    from consumer.processor.protocol import Batch  # noqa: PLC0415
 
     clock, requests = SystemClock(), _Requests()
     events = aws_session().events
@@ -93,8 +94,8 @@ def _meter(notes: Path, window_seconds: int, every_seconds: int) -> None:
             began = clock.monotonic()
             super().process_records(process_records_input)
             sent, refused = requests.taken()
-            records = len(process_records_input.records)
-            call = Call(clock.now_ms(), clock.monotonic() - began, records, sent, refused)
+            delivery = process_records_input.delivery
+            call = Call(clock.now_ms(), clock.monotonic() - began, delivery.decoded, sent, refused)
             if self._file is not None:
                 self._file.write(msgspec.json.encode(call).decode() + "\n")
 

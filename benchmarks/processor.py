@@ -1,191 +1,151 @@
-"""The processor's own cost: the daemon's lines in, gzip segments out, one core, no network.
+"""A processor's own cost, as a process: the daemon's lines in through a pipe, gzip segments out by HTTP.
 
-Beside it, in turns in the same run, the way a kclpy program does it by hand: kclpy's decoder (an object per
-record), `json.dumps` per line and zlib's default level. Both read the same bytes.
+Beside it, in turns in the same run: the way a kclpy program does it by hand (kclpy's decoder, `json`, base64, zlib,
+a PUT a minute), and the floor (read the pipe, compress what must come out, once). CPU seconds are the process's own,
+user and system, without its start; neither the daemon's double nor the server counts.
 """
 
 import argparse
-import base64
-import gzip
-import io
 import json
-import random
-import resource
 import statistics
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Self, TypeVar
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from amazon_kclpy import dispatch
+from benchmarks.pipe.child import Child, Memory, Used
+from benchmarks.pipe.inputs import SHAPES, Input, Pace, Shape, make_input
+from benchmarks.pipe.services import Server, s3_server
 
-from archive.clock import SystemClock, new_id
-from archive.format.position import Position
-from archive.logs import configure_logging
-from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
-from consumer.processor.processor import ShardProcessor
-from consumer.processor.protocol import run_process
-from consumer.settings.settings import Settings
-from consumer.stream.port import Answer, Beginning, ShardInfo, StreamIdentity
-
-SHARD = "shardId-000000000000"
-FIRST = 49680430009993180326445188721472315949130085524050018306
-START_MS = 1_795_256_160_000
-BATCH_RECORDS = 1000
-Input = TypeVar("Input")
+_SIDES = ("minutebook", "plain", "floor")
+_BATCH_BYTES = 10_000_000
 
 
-class _NullStore:
-    """Takes every object and forgets it: what is measured is the processor."""
+class Bench:
+    """What is started, and against which server."""
 
-    def __init__(self) -> None:
-        self.bytes = 0
-        self.segments = 0
+    def __init__(self, server: Server, folder: Path) -> None:
+        self._server = server
+        self._folder = folder
+        self._properties = server.properties(folder)
+        self._runs = 0
 
-    def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:  # noqa: ARG002 - the port's shape
-        self.bytes += len(body)
-        self.segments += 1
-        return PutOutcome.CREATED
-
-    def head(self, key: str) -> ObjectHead | None:  # noqa: ARG002 - the port's shape
-        return None
-
-    def get(self, key: str) -> StoredObject | None:  # noqa: ARG002 - the port's shape
-        return None
-
-    def list_objects(self, prefix: str) -> Iterator[ListedObject]:  # noqa: ARG002 - the port's shape
-        return iter(())
-
-
-class _NullStream:
-    def describe(self) -> StreamIdentity:
-        return StreamIdentity("arn:aws:kinesis:us-east-1:000000000000:stream/bench", START_MS, 86_400_000 * 36500)
-
-    def shard(self, shard_id: str) -> ShardInfo | None:
-        return ShardInfo(shard_id, "0", "1", (), (), closed=False)
-
-    def holds(self, shard_id: str, position: Position) -> bool:  # noqa: ARG002 - the port's shape
-        return True
-
-    def all_shards(self, *, at_ms: int | None = None, since_ms: int | None = None) -> Mapping[str, ShardInfo]:  # noqa: ARG002 - the port's shape
-        return {}
-
-    def open(self, shard_id: str, beginning: Beginning) -> Answer | None:  # noqa: ARG002 - the port's shape
-        return None
-
-    def read(self, shard_id: str, iterator: str) -> Answer:  # noqa: ARG002 - the port's shape
-        return Answer(None, None)
-
-    def service_ms(self) -> int | None:
-        return None
-
-    def within(self, budget_seconds: float) -> Self:  # noqa: ARG002 - the port's shape
-        return self
+    def start(self, side: str, given: Input) -> Child:
+        """Start one side on a shard that nobody has archived before."""
+        self._runs += 1
+        environment = {**self._server.environment, "MINUTEBOOK_PREFIX": f"run{self._runs}/"}
+        lines = self._folder / "lines"
+        if side == "floor" and (not lines.exists() or lines.stat().st_size != len(given.lines)):
+            lines.write_bytes(given.lines)
+        arguments = {
+            "minutebook": ["benchmarks.pipe.product", str(self._properties)],
+            "plain": ["benchmarks.pipe.plain", self._server.address],
+            "floor": ["benchmarks.pipe.floor", str(lines), str(len(given.messages))],
+        }[side]
+        return Child([sys.executable, "-m", *arguments], environment)
 
 
-def make_lines(payload_bytes: int, total_bytes: int) -> list[bytes]:
-    """Return the daemon's lines: JSON events of about `payload_bytes`, six batches a minute."""
-    rng = random.Random(1)  # noqa: S311 - the same input on every run
-    lines, made, number = [], 0, 0
-    while made < total_bytes:
-        records = []
-        for _ in range(BATCH_RECORDS):
-            event = {"id": number, "carrier": rng.choice(("UA", "AA", "DL", "B6")), "distance": rng.randrange(5000)}
-            pad = max(0, payload_bytes - len(json.dumps(event)) - 12)
-            event["note"] = "".join(rng.choices("etaoin shrdlu 0123456789", k=pad))
-            data = json.dumps(event).encode()
-            made += len(data)
-            records.append(
-                {
-                    "action": "record",
-                    "data": base64.b64encode(data).decode(),
-                    "partitionKey": f"N{number % 997}",
-                    "sequenceNumber": str(FIRST + number),
-                    "subSequenceNumber": 0,
-                    "approximateArrivalTimestamp": START_MS + len(lines) * 10_000,
-                }
-            )
-            number += 1
-        message = {"action": "processRecords", "records": records, "millisBehindLatest": 0}
-        lines.append(json.dumps(message, separators=(",", ":")).encode() + b"\n")
-    return lines
+def measure(bench: Bench, shape: Shape, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the raw figures of one shape: runs of each side, in turns."""
+    # What a shard takes in a second: 1,000 records, or 1 MB.
+    batch = options.batch_records or min(1000, 1_000_000 // shape.payload_bytes)
+    given = make_input(shape, options.megabytes * 1_000_000, Pace(batch, options.batches_per_minute))
+    runs: dict[str, list[Used]] = {side: [] for side in options.sides}
+    for _ in range(options.runs):
+        for side, used in runs.items():
+            with bench.start(side, given) as child:
+                used.append(child.run(given.messages))
+    figures = {side: [use._asdict() for use in used] for side, used in runs.items()}
+    return {"records": given.records, "payload_bytes": given.payload_bytes, **figures}
 
 
-def as_daemon_sends(lines: Iterable[bytes]) -> io.BytesIO:
-    """Return what comes down the pipe in a processor's life."""
-    first = {"action": "initialize", "shardId": SHARD, "sequenceNumber": "TRIM_HORIZON", "subSequenceNumber": 0}
-    return io.BytesIO(b"".join([json.dumps(first).encode() + b"\n", *lines, b'{"action":"shutdownRequested"}\n']))
+def weigh(bench: Bench, shape: Shape, side: str, batch_bytes: int) -> Memory:
+    """Return the memory that one large batch takes."""
+    given = make_input(shape, batch_bytes, Pace(batch_bytes // shape.payload_bytes))
+    with bench.start(side, given) as child:
+        return child.weigh(given.messages[:1])
 
 
-def ours(source: io.BytesIO) -> int:
-    """Archive what the daemon sends; returns the compressed bytes."""
-    store = _NullStore()
-    settings = Settings(
-        stream_name="bench", application_name="bench", region="us-east-1", bucket="b", checkpoint_interval_seconds=1e9
+def _row(name: str, side: str, found: Mapping[str, Any], ratio: str) -> str:
+    seconds = statistics.median(run["seconds"] for run in found[side])
+    start = statistics.median(run["start_seconds"] for run in found[side])
+    peak = max(run["peak_rss_mib"] for run in found[side])
+    speed = found["payload_bytes"] / seconds / 1e6
+    records = f"{found['records'] / seconds:,.0f}"
+    return (
+        f"| {name} | {side} | {1000 / speed:.2f} | {speed:.1f} | {records} | {ratio} | {start:.2f} | {peak:.0f} |\n"
     )
-    processor = ShardProcessor(settings, store, _NullStream(), SystemClock(), random.Random(1), new_id)  # noqa: S311
-    # The protocol answers go nowhere; a checkpoint would wait for an answer, so none may be due.
-    try:
-        run_process(processor, source, io.BytesIO(), sys.stderr)
-    except Exception as exc:
-        if "ended in the middle" not in str(exc):  # the last checkpoint meets the end of the input: expected
-            raise
-    return store.bytes
 
 
-def by_hand(lines: Iterable[bytes]) -> int:
-    """Do the same with kclpy's decoder, json and zlib, as a program written on the samples does."""
-    size, minute, out = 0, -1, io.BytesIO()
-    stream = gzip.GzipFile(fileobj=out, mode="wb", compresslevel=6)
-    for line in lines:
-        action = json.loads(line, object_hook=dispatch.message_decode)
-        for record in action.records:
-            if record.timestamp_millis // 60_000 != minute:
-                stream.close()
-                size += len(out.getvalue())
-                minute, out = record.timestamp_millis // 60_000, io.BytesIO()
-                stream = gzip.GzipFile(fileobj=out, mode="wb", compresslevel=6)
-            entry = {
-                "shard_id": SHARD,
-                "sequence_number": record.sequence_number,
-                "sub_sequence_number": record.sub_sequence_number,
-                "partition_key": record.partition_key,
-                "arrival_ms": record.timestamp_millis,
-                "data": record.binary_data.decode(),
-            }
-            stream.write(json.dumps(entry).encode() + b"\n")
-    stream.close()
-    return size + len(out.getvalue())
+def _ratio(found: Mapping[str, Any], side: str) -> str:
+    """Return how many times the CPU of the product a side takes: the median over the rounds."""
+    if side == "minutebook" or "minutebook" not in found:
+        return ""
+    pairs = zip(found[side], found["minutebook"], strict=True)
+    return f"{statistics.median(other['seconds'] / own['seconds'] for other, own in pairs):.2f}"
 
 
-def _timed(work: Callable[[Input], int], given: Input) -> tuple[float, int]:
-    began = time.process_time()
-    size = work(given)
-    return time.process_time() - began, size
+def _growth(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
+    """Ten times the records in a batch, and ten times the minutes: CPU per record, and peak memory."""
+    found = {}
+    # Three minutes of six batches, and ten times that in either way.
+    for name, megabytes, batch in (
+        ("as it is", 18, 1000),
+        ("batches x 10", 180, 10_000),
+        ("minutes x 10", 180, 1000),
+    ):
+        changes = {"megabytes": megabytes, "batch_records": batch, "batches_per_minute": 6}
+        scaled = argparse.Namespace(**{**vars(options), **changes})
+        found[name] = measure(bench, SHAPES["1 KB"], scaled)
+        for side in options.sides:
+            sys.stdout.write(_row(f"1 KB, {name}", side, found[name], _ratio(found[name], side)))
+    return found
 
 
-def main(argv: list[str]) -> int:
-    """Print CPU seconds per run, MB/s of payload, records/s and the ratio of the medians."""
-    configure_logging("warning")
+def _options(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks processor", description=__doc__)
     parser.add_argument("--megabytes", type=int, default=60, help="payload per run (default 60)")
     parser.add_argument("--runs", type=int, default=5, help="runs of each side, in turns (default 5)")
-    options = parser.parse_args(argv)
-    for payload_bytes in (1000, 200):
-        lines = make_lines(payload_bytes, options.megabytes * 1_000_000)
-        records = len(lines) * BATCH_RECORDS
-        mine, theirs = [], []
-        for _ in range(options.runs):
-            mine.append(_timed(ours, as_daemon_sends(lines)))
-            theirs.append(_timed(by_hand, lines))
-        for name, runs in (("minutebook", mine), ("kclpy + json + zlib", theirs)):
-            seconds = statistics.median(cpu for cpu, _ in runs)
+    parser.add_argument("--batch-records", type=int, help="records in a batch (a second of a full shard)")
+    parser.add_argument("--batches-per-minute", type=int, default=60, help="batches in a minute (default 60)")
+    parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES), help="payloads (all)")
+    parser.add_argument("--sides", nargs="*", default=list(_SIDES), choices=_SIDES, help="who runs (all)")
+    parser.add_argument("--tls", action="store_true", help="PUT by HTTPS")
+    parser.add_argument("--growth", action="store_true", help="larger batches and more minutes instead of shapes")
+    parser.add_argument("--memory", action="store_true", help="the memory of one batch of 10 MB instead of CPU")
+    parser.add_argument("--json", type=Path, help="write the raw figures to this file")
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str]) -> int:
+    """Print a table: CPU seconds per GB of payload, MB and records per CPU second, and ratios of the CPU seconds."""
+    options = _options(argv)
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as name, s3_server(Path(name), tls=options.tls) as server:
+        bench = Bench(server, Path(name))
+        if options.memory:
             sys.stdout.write(
-                f"{payload_bytes:5d} B  {name:20s} {options.megabytes / seconds:7.1f} MB/s of payload per core  "
-                f"{records / seconds:9,.0f} records/s  {runs[0][1] / 1e6:6.1f} MB out\n"
+                "| payload | side | idle USS MiB | peak | peak over idle | after |\n|---|---|---|---|---|---|\n"
             )
-        ratios = [other / own for (own, _), (other, _) in zip(mine, theirs, strict=True)]
-        sys.stdout.write(f"{payload_bytes:5d} B  ratio, run by run: median {statistics.median(ratios):.1f}\n")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    sys.stdout.write(f"peak memory of this process, inputs included: {peak} MB\n")
+            for shape in options.shapes:
+                for side in options.sides:
+                    memory = weigh(bench, SHAPES[shape], side, _BATCH_BYTES)
+                    found.setdefault(shape, {})[side] = memory._asdict()
+                    figures = memory.idle, memory.peak, memory.peak - memory.idle, memory.after
+                    sys.stdout.write(f"| {shape} | {side} | {' | '.join(f'{mib:.1f}' for mib in figures)} |\n")
+        else:
+            sys.stdout.write(
+                "| payload | side | CPU s per GB | MB per CPU s | records per CPU s | CPU, ours = 1 | start CPU s "
+                "| peak RSS MiB |\n|---|---|---|---|---|---|---|---|\n"
+            )
+            if options.growth:
+                found = _growth(bench, options)
+            for shape in () if options.growth else options.shapes:
+                found[shape] = measure(bench, SHAPES[shape], options)
+                for side in options.sides:
+                    sys.stdout.write(_row(shape, side, found[shape], _ratio(found[shape], side)))
+                sys.stdout.flush()
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
     return 0

@@ -2,8 +2,9 @@
 
 `minutebook consume` archives a stream under load on the embedded AWS; one of its processes is killed, and counted is
 the time until each shard has committed its next segment. KCL's settings are the product's own presets, segments are
-cut each second. At the end everything that was sent must be archived once. python -m benchmarks recovery [--runs
-10] [--json FILE]
+cut each second. At the end everything that was sent must be archived once.
+
+    python -m benchmarks recovery [--runs 10] [--json FILE]
 """
 
 import argparse

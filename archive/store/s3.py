@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.aws import error_code, http_status, is_passing
+from archive.checksum import crc32_text
 from archive.errors import OutcomeUnknown, StoreError, StoreRefused
 from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
 
@@ -58,6 +59,7 @@ class S3Store:
                 Metadata=dict(metadata),
                 ContentType=content_type,
                 IfNoneMatch="*",
+                ChecksumCRC32=crc32_text(body),
             )
         except ClientError as exc:
             if http_status(exc) == _PRECONDITION_FAILED:

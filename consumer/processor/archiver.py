@@ -17,6 +17,7 @@ from archive.format.record import Record
 from archive.store.commit import Committed
 from consumer.dedupe.deduplicator import Deduplicator
 from consumer.evidence.shard_evidence import Claim, ShardEvidence
+from consumer.pipe.messages import Delivery
 from consumer.processor.buffer import Buffer, Reason
 from consumer.processor.chain_tail import ChainTail
 from consumer.processor.cutting import Slice, find_slice, slices_behind
@@ -57,6 +58,7 @@ class Archiver:
         self._on_chain_start = on_chain_start
         self._dedupe = dedupe
         self._buffer: Buffer | None = None
+        self._unread: Delivery | None = None
         self._fresh_at = 0.0
         self._minute: int | None = None
         self._log = structlog.get_logger().bind(shard=shard_id)
@@ -76,18 +78,24 @@ class Archiver:
         """When the oldest record that is held arrived, in epoch milliseconds, and how many bytes are held."""
         return (None, 0) if self._buffer is None else (self._buffer.oldest_ms, self._buffer.segment.raw_bytes)
 
-    def take(self, records: Sequence[Record], received_at: float) -> None:
-        """Take a batch in the shard's order; commits the buffers that end in it.
+    def take(self, delivery: Delivery, received_at: float) -> None:
+        """Take a batch in the shard's order; commits the buffers that end in it, once all of it could be read.
 
         `received_at` is when the daemon's message came, on the monotonic clock. The age of a buffer counts from
         there: any request between may take hours of somebody's suspended machine.
 
         Raises:
-            DeliveryDoubt: a record does not lie after the one before it.
+            DeliveryDoubt: a record does not lie after the one before it, or the message is malformed.
             BufferTooOld: the buffer outlived its guarantee.
             StoreError, FormatError: see `archive.store.commit`.
         """
         self._fresh_at = received_at
+        self._unread = delivery
+        for records in delivery:
+            self._take_piece(records)
+        self._unread = None
+
+    def _take_piece(self, records: Sequence[Record]) -> None:
         start = 0
         while start < len(records):
             position, minute = records[start].position, minute_of(records[start].arrival_ms)
@@ -182,8 +190,8 @@ class Archiver:
         if self._dedupe is not None:
             self._dedupe.adopt(other, self._sequences.watermarks_of(other))
 
-    def tick(self, *, records: int, near_retention: bool) -> None:
-        """End a callback that brought `records` records: commit what has waited long enough.
+    def tick(self, *, is_fed: bool, near_retention: bool) -> None:
+        """End a callback, which brought records where `is_fed`: commit what has waited long enough.
 
         Raises:
             BufferTooOld, StoreError, FormatError: as `take`.
@@ -192,7 +200,7 @@ class Archiver:
         if self._buffer is None:
             return
         now = self._services.clock.monotonic()
-        if records:
+        if is_fed:
             self._buffer.last_arrival = now
         self._buffer.check_age(now)
         reason = self._buffer.due(now, self._services.clock.now_ms(), near_retention=near_retention)
@@ -208,6 +216,8 @@ class Archiver:
         budget = self._services.settings.store_timeout_seconds if budget_seconds is None else budget_seconds
         deadline = self._services.clock.monotonic() + budget
         buffer, self._buffer = self._buffer, None
+        if buffer is not None and self._unread is not None:
+            self._unread.check_rest()
         while buffer is not None:
             now = self._services.clock.monotonic()
             buffer.check_age(now)

@@ -7,7 +7,7 @@ among them. Where it ends for want of room never matters for correctness; the ca
 from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import islice
-from operator import itemgetter
+from operator import itemgetter, lt
 from typing import NamedTuple
 
 from archive.format.minute import MINUTE_MS
@@ -42,8 +42,11 @@ def find_slice(
     They end before the position `bound`, and where their payload would exceed `room` bytes or one MiB, or where they
     would be more than `most`.
     """
-    opens, closes = minute * MINUTE_MS, (minute + 1) * MINUTE_MS
     room = min(room, _SLICE_BYTES)
+    part = records[start:] if most is None else records[start : start + most]
+    if _go_together(part, minute, bound, room):
+        return Slice(start + len(part), part[-1].position)
+    opens, closes = minute * MINUTE_MS, (minute + 1) * MINUTE_MS
     last_sequence, last_sub = records[start].position
     end = start + 1
     size = len(records[start].data)
@@ -63,6 +66,29 @@ def find_slice(
         last_sequence, last_sub = sequence, sub
         end = index + 1
     return Slice(end, Position(last_sequence, last_sub))
+
+
+def _go_together(records: Sequence[Record], minute: int, bound: tuple[int, int] | None, room: int) -> bool:
+    """Tell whether all of the records plainly go in one piece, as nearly always; False decides nothing.
+
+    A few passes in C, a quarter of the time of the loop. Sequence numbers have no leading zeros: where all are of one
+    length, their order is that of their texts.
+    """
+    arrivals = [record.arrival_ms for record in records]
+    if (
+        min(arrivals) < minute * MINUTE_MS
+        or max(arrivals) >= (minute + 1) * MINUTE_MS
+        or sum([len(record.data) for record in records]) > room
+        or (bound is not None and records[-1].position >= bound)
+    ):
+        return False
+    numbers = [record.sequence_number for record in records]
+    if len(set(map(len, numbers))) > 1:
+        return False
+    if all(map(lt, numbers, islice(numbers, 1, None))):
+        return True
+    places = [(record.sequence_number, record.sub_sequence_number) for record in records]
+    return all(map(lt, places, islice(places, 1, None)))
 
 
 def slices_behind(segment: SegmentWriter, position: Position) -> Iterator[list[Record]]:

@@ -23,12 +23,13 @@ from consumer.dedupe.deduplicator import ClaimMap
 from consumer.dedupe.table import DedupeTable
 from consumer.evidence.read_marks import ReadMarks
 from consumer.evidence.turn import FreeTurn, Turn
+from consumer.pipe.messages import Initialize
+from consumer.pipe.messages import LeaseLost as LeaseLostMessage
 from consumer.processor.archiver import Archiver
 from consumer.processor.checkpoints import IntervalCheckpoints
 from consumer.processor.dedupe_start import DedupeStarter
 from consumer.processor.progress import Progress
-from consumer.processor.protocol import Batch, Initialize, ShutdownInput
-from consumer.processor.protocol import LeaseLost as LeaseLostMessage
+from consumer.processor.protocol import Batch, ShutdownInput
 from consumer.processor.retention import RetentionGuard, TimeLeft
 from consumer.processor.sequence_store import SequenceStore
 from consumer.processor.shard_end import ShardEndProof
@@ -121,29 +122,30 @@ class ShardProcessor:
             return
         shard = self._opened()
         archiver = shard.archiver
-        records = process_records_input.records
+        delivery = process_records_input.delivery
+        first, behind_ms = delivery.first, delivery.millis_behind_latest
         received_at = self._services.clock.monotonic()
-        if records:
-            shard.progress.received(records[0].arrival_ms)
+        if first is not None:
+            shard.progress.received(first.arrival_ms)
         # At every call: one without records that says "caught up" is no proof after an outage longer than retention.
         if archiver.chain.is_unbroken or archiver.delivered is not None:
             shard.retention.check_unbroken(archiver.reached)
         left = None
-        if records:
-            shard.retention.check_delivery(records[0])
+        if first is not None:
+            shard.retention.check_delivery(first)
             shard.retention.refresh()
-            left = shard.retention.time_left(records[0].arrival_ms)
+            left = shard.retention.time_left(first.arrival_ms)
             shard.warn(left, self._services.clock.monotonic())
-            archiver.take(records, received_at)
-        shard.retention.caught_up(process_records_input.millis_behind_latest, received_at, left)
-        archiver.tick(records=len(records), near_retention=left is not None and left.is_near)
-        shard.progress.settled(*archiver.held, process_records_input.millis_behind_latest)
+            archiver.take(delivery, received_at)
+        shard.retention.caught_up(behind_ms, received_at, left)
+        archiver.tick(is_fed=first is not None, near_retention=left is not None and left.is_near)
+        shard.progress.settled(*archiver.held, behind_ms)
         try:
             shard.checkpoints.offer(process_records_input.checkpointer, archiver.chain.tail, archiver.delivered)
         except LeaseLost as exc:
             self._fall_silent(str(exc))
             return
-        if records or not archiver.is_empty:
+        if first is not None or not archiver.is_empty:
             shard.read_marks.stop()
         else:
             shard.read_marks.tick(archiver.chain.tail)

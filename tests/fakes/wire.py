@@ -13,7 +13,7 @@ class ProtocolViolationError(Exception):
 
 
 class Wire:
-    """Both ends of the pipe: `readline` is the processor's stdin, `write` its stdout."""
+    """Both ends of the pipe: `readinto1` is the processor's stdin, `write` its stdout."""
 
     def __init__(
         self,
@@ -25,8 +25,19 @@ class Wire:
         self._action: str | None = None
         self._reply: bytes | None = None
         self._partial = b""
+        self._unread = b""
+        self._is_cut = False
 
-    def readline(self, _limit: int = -1) -> bytes:
+    def readinto1(self, free: memoryview) -> int:
+        """Give what fits of the line that is due; nothing behind a line without an end: the daemon is gone then."""
+        if not self._unread and not self._is_cut:
+            self._unread = self.readline()
+            self._is_cut = not self._unread.endswith(b"\n")
+        part, self._unread = self._unread[: len(free)], self._unread[len(free) :]
+        free[: len(part)] = part
+        return len(part)
+
+    def readline(self) -> bytes:
         """Return the answer that is waiting, else the next message, else the end of input."""
         if self._reply is not None:
             reply, self._reply = self._reply, None

@@ -23,6 +23,11 @@ ARCHIVE: Final = (
         mode="plain",
     ),
     Mutation(
+        "send a segment without a checksum",
+        Change(_S3, "                ChecksumCRC32=crc32_text(body),\n", ""),
+        tests=(f"{_REQUESTS}::test_a_body_is_sent_once_whole_with_a_checksum_that_s3_compares",),
+    ),
+    Mutation(
         "409 is 412",
         Change(
             _S3, "if http_status(exc) == _PRECONDITION_FAILED:", "if http_status(exc) in (409, _PRECONDITION_FAILED):"

@@ -13,6 +13,9 @@ _CUTTING: Final = "consumer/processor/cutting.py"
 _SEQUENCE_STORE: Final = "consumer/processor/sequence_store.py"
 _KEYS: Final = "archive/format/keys.py"
 
+_MESSAGES: Final = "consumer/pipe/messages.py"
+_LINES: Final = "tests/unit/consumer/processor/test_protocol.py"
+_PIECES: Final = "tests/unit/consumer/pipe/test_messages.py"
 _SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
 _BUFFER: Final = "tests/unit/consumer/processor/test_buffer.py"
 
@@ -21,17 +24,36 @@ PROCESSOR: Final = (
         "swallow an exception in process_records",
         Change(
             _PROTOCOL,
-            "                self.processor.process_records(Batch(records, behind, self.checkpointer))\n",
+            "                self.processor.process_records(Batch(action, self.checkpointer))\n",
             "                try:\n"
-            "                    self.processor.process_records(Batch(records, behind, self.checkpointer))\n"
+            "                    self.processor.process_records(Batch(action, self.checkpointer))\n"
             "                except Exception as exc:\n"
             "                    print(exc)\n",
         ),
         tests=(f"{_SLOTS}::test_an_outage_ends_the_process_without_a_checkpoint",),
     ),
     Mutation(
+        "commit before the rest of the message could be read",
+        Change(_ARCHIVER, "            self._unread.check_rest()\n", "            pass\n"),
+        tests=(f"{_LINES}::test_nothing_of_a_message_is_committed_whose_end_is_malformed",),
+    ),
+    Mutation(
+        "take whichever list of records comes last",
+        Change(_MESSAGES, "        if place.decoded and records[", "        if not place.decoded and records["),
+        tests=(f"{_PIECES}::test_two_lists_of_records_are_refused_where_the_first_was_read",),
+    ),
+    Mutation(
+        "miss a blank line",
+        Change("consumer/pipe/line_reader.py", "self._find_break(searched)", "self._find_break(max(searched, 1))"),
+        tests=("tests/unit/consumer/pipe/test_line_reader.py::test_lines_come_one_by_one",),
+    ),
+    Mutation(
         "sort by arrival time",
-        Change(_PROCESSOR, "take(records, ", "take(sorted(records, key=lambda record: record.arrival_ms), "),
+        Change(
+            _ARCHIVER,
+            "self._take_piece(records)",
+            "self._take_piece(sorted(records, key=lambda record: record.arrival_ms))",
+        ),
         tests=(f"{_BUFFER}::test_arrival_times_that_step_back_only_make_buffers_shorter",),
         mode="plain",
     ),

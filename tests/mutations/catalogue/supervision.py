@@ -119,7 +119,7 @@ SUPERVISION: Final = (
         "a processor says what it received when it is done",
         Change(
             "consumer/processor/processor.py",
-            "            shard.progress.received(records[0].arrival_ms)\n",
+            "            shard.progress.received(first.arrival_ms)\n",
             "            pass\n",
         ),
         tests=(f"{_METRIC_TESTS}::test_a_processor_that_hangs_has_said_what_it_holds",),

@@ -218,7 +218,7 @@ class Consumer(DaemonDouble):
 
 
 class _Wire:
-    """Both ends of the pipe: `readline` is the processor's stdin, `write` its stdout. Turns are strict."""
+    """Both ends of the pipe: `readinto1` is the processor's stdin, `write` its stdout. Turns are strict."""
 
     def __init__(
         self, messages: Iterator[bytes], answer_checkpoint: Callable[[str | None, dict[str, Any]], bytes]
@@ -227,8 +227,19 @@ class _Wire:
         self._answer_checkpoint = answer_checkpoint
         self._action: str | None = None
         self._reply: bytes | None = None
+        self._unread = b""
+        self._is_cut = False
 
-    def readline(self, _limit: int = -1) -> bytes:
+    def readinto1(self, free: memoryview) -> int:
+        """Give what fits of the line that is due; nothing behind a line without an end: the daemon is gone then."""
+        if not self._unread and not self._is_cut:
+            self._unread = self.readline()
+            self._is_cut = not self._unread.endswith(b"\n")
+        part, self._unread = self._unread[: len(free)], self._unread[len(free) :]
+        free[: len(part)] = part
+        return len(part)
+
+    def readline(self) -> bytes:
         if self._reply is not None:
             reply, self._reply = self._reply, None
             return reply

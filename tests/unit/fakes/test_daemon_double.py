@@ -6,7 +6,8 @@ import pytest
 from amazon_kclpy.kcl import CheckpointError
 
 from archive.format.position import Position
-from consumer.processor.protocol import Batch, Checkpointer, Initialize, LeaseLost, ShutdownInput
+from consumer.pipe.messages import Initialize, LeaseLost
+from consumer.processor.protocol import Batch, Checkpointer, ShutdownInput
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import SHARD_END, DaemonDouble, Lease, ProtocolViolationError
 from tests.fakes.shard import FIRST_SEQUENCE, FakeShard
@@ -33,7 +34,7 @@ class Scripted:
 
     def process_records(self, process_records_input: Batch) -> None:
         """Keep the positions, then ask."""
-        self.seen += [record.position for record in process_records_input.records]
+        self.seen += [record.position for piece in process_records_input.delivery for record in piece]
         self._checkpoint(process_records_input.checkpointer)
 
     def lease_lost(self, lease_lost_input: LeaseLost) -> None:

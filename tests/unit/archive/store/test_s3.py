@@ -1,6 +1,9 @@
 """How S3's answers become outcomes and errors. The client is botocore's own; its wire is answered by the test."""
 
+import base64
 import contextlib
+import hashlib
+import zlib
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -9,7 +12,8 @@ import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 
-from archive.aws import client_config
+from archive.access import PLAIN
+from archive.aws import client_config, make_s3_client
 from archive.errors import OutcomeUnknown, StoreRefused
 from archive.store.objects import PutOutcome
 from archive.store.s3 import S3Store
@@ -112,6 +116,29 @@ def test_every_put_is_conditional() -> None:
     assert headers["if-none-match"] == "*"
     assert headers["x-amz-meta-writer"] == "w"
     assert headers["content-type"] == "application/gzip"
+
+
+@pytest.mark.parametrize("scheme", ["https", "http"])
+def test_a_body_is_sent_once_whole_with_a_checksum_that_s3_compares(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By CRC32 in a header; by SHA-256 in the signature as well where no TLS protects it on the way."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    client = make_s3_client("us-east-1", f"{scheme}://s3.test", PLAIN)
+    wire = _Recorded(answer(200, headers={"ETag": '"e"'}))
+    client.meta.events.register("before-send.s3", cast("Any", wire))
+    body = bytes(range(256)) * 1000
+    S3Store(client, "bucket").put_if_absent("k", body, {"writer": "w"}, "application/gzip")
+    (sent,) = wire.requests
+    headers = {name.lower(): _text(value) for name, value in sent.headers.items()}
+    assert headers["x-amz-checksum-crc32"] == base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode()
+    digest = hashlib.sha256(body).hexdigest()
+    assert headers["x-amz-content-sha256"] == ("UNSIGNED-PAYLOAD" if scheme == "https" else digest)
+    assert headers["content-length"] == str(len(body))
+    assert "transfer-encoding" not in headers
+    assert sent.body.read() == body
+    assert headers["expect"] == "100-continue"
 
 
 def test_412_is_a_value() -> None:

@@ -1,5 +1,6 @@
 """The process loop: strict turns, typed decoding, nothing swallowed."""
 
+import base64
 import json
 
 import pytest
@@ -87,6 +88,28 @@ def test_a_malformed_line_ends_the_process(world: World, message: bytes) -> None
     assert worker.daemon.requests == []
 
 
+def test_nothing_of_a_message_is_committed_whose_end_is_malformed(world: World) -> None:
+    """Long enough to be decoded in pieces, and its first minute would end in the first of them."""
+    worker = world.started()
+    start_ms = world.clock.now_ms() // 60_000 * 60_000
+    records = [
+        {
+            "action": "record",
+            "data": base64.b64encode(b"x" * 1000).decode(),
+            "partitionKey": "p" if n < 2999 else None,
+            "sequenceNumber": str(10**55 + n),
+            "subSequenceNumber": 0,
+            "approximateArrivalTimestamp": start_ms - (n < 3) * 60_000,
+        }
+        for n in range(3000)
+    ]
+    message = {"action": "processRecords", "records": records, "millisBehindLatest": 0}
+    with pytest.raises(DeliveryDoubt, match=r"records\[2999\].partitionKey"):
+        worker.daemon.send(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+    assert world.chain() == []
+    assert worker.daemon.requests == []
+
+
 @pytest.mark.parametrize("sequence_number", ["", "-1", "x", "01", "1e5", "1" * 130])
 def test_a_sequence_number_that_is_none_ends_the_process(world: World, sequence_number: str) -> None:
     """It could not be read back from the archive: one clear error, not a stack."""
@@ -117,6 +140,16 @@ def test_unknown_fields_of_a_newer_daemon_are_ignored(world: World) -> None:
     world.clock.advance(66)
     worker.daemon.tick()
     assert len(world.bucket.keys("raw/20")) == 1
+
+
+def test_a_daemon_that_is_gone_while_a_checkpoint_is_asked_for_ends_the_process(world: World) -> None:
+    """The input ends where the answer was due: whether the checkpoint was written nobody knows."""
+    worker = world.started()
+    worker.daemon.deliver()
+    daemon = worker.daemon
+    setattr(daemon, "_answer_checkpoint", lambda _action, _message: b"")  # noqa: B010 - KCL is gone
+    with pytest.raises(DeliveryDoubt, match="ended in the middle"):
+        daemon.request_shutdown()
 
 
 def test_work_before_initialize_ends_the_process(world: World) -> None:

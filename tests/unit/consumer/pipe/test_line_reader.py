@@ -1,0 +1,100 @@
+"""Lines of a pipe: whole however they arrive, in memory that is given back."""
+
+import io
+import os
+from typing import BinaryIO, cast
+
+import pytest
+
+from consumer.pipe.line_reader import LEAST_BYTES, LineReader
+
+MOST = 1 << 20
+LINES = [b'{"action":"a"}\n', b"\n", "é\u2028\0".encode() + b"\n", b"x" * 200_000 + b"\n", b"y\n"]
+
+
+class Pieces:
+    """A pipe that gives so many bytes at a time."""
+
+    def __init__(self, content: bytes, *sizes: int) -> None:
+        self._content = io.BytesIO(content)
+        self._sizes = iter(sizes)
+
+    def readinto1(self, free: memoryview) -> int:
+        """Give the next piece, and what is left once no more sizes are named."""
+        return self._content.readinto1(free[: next(self._sizes, len(free))])
+
+
+def reader(stream: object, most_bytes: int = MOST) -> LineReader:
+    """Return a reader of such a stream."""
+    return LineReader(cast("BinaryIO", stream), most_bytes)
+
+
+def read(lines: LineReader) -> list[bytes]:
+    """Read to the end of input."""
+    found = []
+    while line := lines.next_line():
+        found.append(bytes(line))
+    return found
+
+
+def test_lines_come_one_by_one() -> None:
+    """Several in one read, a blank one and one that is longer than any read among them."""
+    assert read(reader(io.BytesIO(b"".join(LINES)))) == LINES
+
+
+@pytest.mark.parametrize("cut", range(1, 30))
+def test_lines_do_not_depend_on_where_the_pipe_cuts(cut: int) -> None:
+    """A read may end within a line, in a character, before its break or behind it."""
+    content = "{é}\n\n{🧿}\n{\0}\n".encode()
+    assert read(reader(Pieces(content, cut, 1, 2))) == content.splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("extra", [-1, 0, 1])
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_lines_as_long_as_the_memory(times: int, extra: int) -> None:
+    """The break is the last byte that fits, or the first that does not."""
+    lines = [b"x" * (LEAST_BYTES * times + extra - 1) + b"\n", b"y\n"] * 2
+    assert read(reader(io.BytesIO(b"".join(lines)))) == lines
+
+
+@pytest.mark.parametrize("rest", [b"x", b"x" * LEAST_BYTES, b"x" * (3 * LEAST_BYTES - 7)])
+def test_a_line_without_its_break_is_what_the_input_ended_in(rest: bytes) -> None:
+    """It comes as far as it was read, then nothing comes."""
+    assert read(reader(io.BytesIO(b"a\n" + rest))) == [b"a\n", rest]
+
+
+def test_a_line_longer_than_may_be_is_cut_there() -> None:
+    """Not one byte more is read or held."""
+    lines = reader(io.BytesIO(b"x" * (3 * MOST)))
+    assert bytes(lines.next_line()) == b"x" * MOST
+    assert lines.mapped_bytes == MOST
+
+
+def test_the_line_before_is_taken_back() -> None:
+    """Whoever kept it finds out, instead of reading another line's bytes."""
+    lines = reader(io.BytesIO(b"a\nb\n"))
+    kept = lines.next_line()
+    lines.next_line()
+    with pytest.raises(ValueError, match="released"):
+        bytes(kept)
+
+
+def test_memory_is_given_back_behind_a_long_line() -> None:
+    """Kept for the next long one, gone once a short one came between."""
+    lines = reader(Pieces(b"x" * 10 * LEAST_BYTES + b"\n" + b"a\nb\n", *[LEAST_BYTES] * 10, 1, 2, 2))
+    assert len(lines.next_line()) == 10 * LEAST_BYTES + 1
+    assert lines.mapped_bytes == 16 * LEAST_BYTES
+    assert bytes(lines.next_line()) == b"a\n"
+    assert lines.mapped_bytes == 16 * LEAST_BYTES
+    assert bytes(lines.next_line()) == b"b\n"
+    assert lines.mapped_bytes == LEAST_BYTES
+
+
+def test_a_real_pipe_is_read_without_waiting_for_more() -> None:
+    """The daemon writes a line and waits for the answer: a reader that waits for a full buffer never answers."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as stream, os.fdopen(writing, "wb", buffering=0) as pipe:
+        lines = reader(stream)
+        for line in LINES[:3]:
+            pipe.write(line)
+            assert bytes(lines.next_line()) == line
