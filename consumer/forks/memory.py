@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from archive.clock import Clock
-from consumer.processor.protocol import Batch, Initialize, LeaseLost, Processor, ShutdownInput
+from consumer.pipe.messages import Initialize, LeaseLost
+from consumer.processor.protocol import Batch, Processor, ShutdownInput
 
 ENVIRONMENT: Final = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
 """For glibc (mallopt(3)). Without the threshold, one large block that is freed makes the next ones part of the heap,

@@ -40,7 +40,7 @@ DIRECTIONS: Final = {
     "consumer.command_line": "daemon preflight status restore expire settings",
     "consumer.serving": "dedupe evidence processor services settings stream",
     "consumer.main": "last_word serving",
-    "consumer.forks": "last_word processor serving settings stream",
+    "consumer.forks": "last_word pipe processor serving settings stream",
 }
 _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
     "command_line",
