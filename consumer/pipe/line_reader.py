@@ -54,7 +54,7 @@ class LineReader:
         if self._filled:  # the daemon waits for an answer to each message: so never, but for stray bytes
             self._memory.move(0, size, self._filled)
         elif size <= LEAST_BYTES < len(self._memory):
-            self._memory.resize(LEAST_BYTES)
+            self._resize(LEAST_BYTES)
 
     def _find_break(self, start: int) -> int:
         """Return the index behind the first line break from `start` on; 0 when there is none."""
@@ -66,10 +66,16 @@ class LineReader:
                     return at + found + 1
         return 0
 
+    def _resize(self, size: int) -> None:
+        try:
+            self._memory.resize(size)
+        except OSError as exc:  # of mremap(2): told as every other lack of memory is
+            raise MemoryError(f"{size} bytes for a line: {exc.strerror}") from exc
+
     def _fill(self) -> bool:
         """Read what is there; False at the end of input."""
         if self._filled == len(self._memory):
-            self._memory.resize(min(2 * self._filled, self._most_bytes))
+            self._resize(min(2 * self._filled, self._most_bytes))
         with memoryview(self._memory) as memory, memory[self._filled :] as free:
             got = self._stream.readinto1(free)  # type: ignore[attr-defined] # BufferedReader and BytesIO have it
         self._filled += got
