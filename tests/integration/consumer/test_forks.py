@@ -4,10 +4,12 @@ import os
 import resource
 import shutil
 import signal
+import socket
 from pathlib import Path
 
 import pytest
 
+from consumer.forks import stub
 from tests.fakes.daemon_double import Lease
 from tests.fakes.loopback_tls import TlsFront
 from tests.fakes.shard import FakeShard
@@ -242,6 +244,21 @@ def test_a_lack_of_memory_ends_one_processor(site: Site) -> None:
     assert [line["kind"] for line in lines] == ["MemoryError"]
     site.archive_the_rest()
     site.assert_exactly_once()
+
+
+@pytest.mark.parametrize("message", [b"x", b""])
+def test_whoever_is_no_stub_leaves_no_descriptor(site: Site, message: bytes) -> None:
+    """What it sent along is closed, too: else a thousand such callers would leave no room for a stub."""
+    with site.forks() as forks:
+        forks.events.wait("fork_server_ready")
+        before = links(forks.server.pid)
+        with socket.socket(fileno=stub.connect(str(forks.socket)).detach()) as caller:
+            if message:
+                socket.send_fds(caller, [message], [0, 1, 2])
+            caller.shutdown(socket.SHUT_WR)
+            assert caller.recv(1) == b""
+        wait_until(lambda: links(forks.server.pid) == before, "it has let go of all")
+        assert forks.processors() == []
 
 
 @pytest.mark.parametrize("room", [0, 2])
