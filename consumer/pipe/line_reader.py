@@ -51,10 +51,11 @@ class LineReader:
         size = len(self._line)
         self._line.release()
         self._filled -= size
+        is_long = self._filled or size > LEAST_BYTES
+        # Of one size, too: where anybody kept a part of the line, this fails (BufferError).
+        self._resize(len(self._memory) if is_long else LEAST_BYTES)
         if self._filled:  # the daemon waits for an answer to each message: so never, but for stray bytes
             self._memory.move(0, size, self._filled)
-        elif size <= LEAST_BYTES < len(self._memory):
-            self._resize(LEAST_BYTES)
 
     def _find_break(self, start: int) -> int:
         """Return the index behind the first line break from `start` on; 0 when there is none."""
