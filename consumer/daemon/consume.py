@@ -19,7 +19,7 @@ from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
 from consumer.archived.application import KclStart
 from consumer.archived.skipped import SkippedBatches
-from consumer.daemon.fork_server import ForkPlan, stub_command
+from consumer.daemon.fork_server import ForkPlan, socket_of, stub_command
 from consumer.daemon.prepared.classes import find_classes
 from consumer.daemon.process import allow_descriptors, daemon_command
 from consumer.daemon.properties import effective_properties, processor_command
@@ -122,7 +122,7 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
         first_start=first_start,
     )
     effective = state / f"{file_name(worker_id)}.properties"
-    forks = state / f"{file_name(worker_id)}.socket" if _wants_forks(loaded) else None
+    forks = socket_of(state, file_name(worker_id)) if _wants_forks(loaded) else None
     starter = processor_command if forks is None else stub_command
     values_from = partial(effective_properties, loaded, worker_id=worker_id, executable=starter(Path(sys.executable)))
     environment = daemon_environment(environ, effective, loaded.settings.access, forks)

@@ -4,6 +4,7 @@ The socket lies in the application's state folder, which is its owner's alone. I
 stub that comes early waits in its queue.
 """
 
+import hashlib
 import os
 import socket
 import sys
@@ -17,6 +18,7 @@ from consumer.daemon.properties import unsplittable
 from consumer.forks import memory, stub
 
 _PROGRAM: Final = "consumer.forks.program"
+_NAME_BYTES: Final = 64
 _WAITING: Final = 4096
 """Stubs in the queue; all of a daemon's shards may come at once."""
 
@@ -38,19 +40,33 @@ class ForkPlan(NamedTuple):
     environment: Mapping[str, str]
 
 
+def socket_of(state: Path, worker: str) -> Path:
+    """Return the socket of a worker, whose name as a file's is given.
+
+    However long that is: an address holds 107 bytes (unix(7)), 20 of which say where the folder is.
+    """
+    short = worker if len(worker) <= _NAME_BYTES else hashlib.sha256(worker.encode()).hexdigest()
+    return state / f"{short}.socket"
+
+
 def start_fork_server(plan: ForkPlan, output: Output) -> Child:
     """Start the fork server; whoever connects from now on waits until it answers.
 
     Raises:
         SettingsError: the folder takes no socket.
     """
-    with _open_door(plan.socket) as door:
+    with open_door(plan.socket) as door:
         command = [sys.executable, "-P", "-m", _PROGRAM, str(door.fileno()), str(plan.properties)]
         environment = {**memory.ENVIRONMENT, **plan.environment}
         return Child(command, environment, output, keep_open=[door.fileno()])
 
 
-def _open_door(path: Path) -> socket.socket:
+def open_door(path: Path) -> socket.socket:
+    """Return a socket that listens at `path`, and is its owner's alone.
+
+    Raises:
+        SettingsError: the folder takes none.
+    """
     # An address holds 107 bytes (unix(7)), and a state folder may lie deeper.
     try:
         folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
@@ -64,7 +80,7 @@ def _open_door(path: Path) -> socket.socket:
             os.close(folder)
     except OSError as exc:
         raise SettingsError(
-            f"{path} cannot be made: {exc.strerror}",
+            f"{path} cannot be made: {exc.strerror or exc}",
             next_step="name a folder on another disk with --state-dir, or set minutebook.forkServer=false",
         ) from exc
     return door

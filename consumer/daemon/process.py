@@ -99,6 +99,12 @@ class Child:
         """Tell whether the program has ended; it is not reaped by this."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
+    def has_ended_in_order(self) -> bool:
+        """Tell whether the program has ended with 0, or by SIGTERM; it is not reaped by this."""
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        in_order = {(os.CLD_EXITED, 0), (os.CLD_KILLED, signal.SIGTERM)}
+        return ended is not None and (ended.si_code, ended.si_status) in in_order
+
     def ask_to_stop(self) -> None:
         """Send SIGTERM to the program alone."""
         os.kill(self.pid, signal.SIGTERM)  # not send_signal: it may reap
@@ -148,16 +154,24 @@ class Run:
 
     @property
     def exit_descriptors(self) -> list[int]:
-        """What is readable when the daemon or the fork server has ended."""
-        return [child.exit_descriptor for child in self._children()]
+        """What is readable when the daemon has ended, or the fork server other than in order."""
+        return [
+            child.exit_descriptor
+            for child in self._children()
+            if child is self._daemon or not child.has_ended_in_order()
+        ]
 
     def has_ended(self) -> bool:
         """Tell whether the daemon has ended."""
         return self._daemon.has_ended()
 
-    def has_lost_its_processors(self) -> bool:
-        """Tell whether the fork server has ended, and every processor with it."""
-        return self._fork_server is not None and self._fork_server.has_ended()
+    def has_lost_its_processors(self, *, is_stopping: bool) -> bool:
+        """Tell whether the fork server has ended, and every processor with it.
+
+        Where everybody was told to stop, it ends in order: behind its last processor, or by SIGTERM before its first.
+        """
+        server = self._fork_server
+        return server is not None and server.has_ended() and not (is_stopping and server.has_ended_in_order())
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM to the daemon alone: it asks its processors to commit, then ends with 143."""

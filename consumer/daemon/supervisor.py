@@ -168,7 +168,7 @@ class Supervisor:
         while not run.has_ended():
             left = POLL_SECONDS
             doom = self._find_doom() if asked_at is None else None
-            if run.has_lost_its_processors():
+            if run.has_lost_its_processors(is_stopping=bool(signals.received)):
                 doom = _FORK_SERVER_ENDED
             if doom is not None:
                 self._log.error(doom.event, error=doom.error, next_step=doom.next_step)

@@ -122,11 +122,9 @@ def _play(prepared: Prepared, clock: Clock) -> None:
     rng = new_random()
     stream = KinesisStream(prepared.kinesis, settings.stream_name, clock, rng, budget_seconds=_BUDGET_SECONDS)
     processor = ShardProcessor(settings, S3Store(prepared.s3, settings.bucket), stream, clock, rng, new_id)
-    read_end, write_end = os.pipe()
-    with os.fdopen(read_end, "rb") as stdin, open(os.devnull, "wb") as protocol:  # noqa: PTH123 - a device
-        with os.fdopen(write_end, "wb") as script:  # less than a pipe holds
-            script.writelines(_lines(clock.now_ms()))
-        run_process(processor, stdin, protocol)
+    # Not through a pipe: it may hold 8 KiB alone, where the user has many (pipe(7), pipe-user-pages-soft).
+    with open(os.devnull, "wb") as protocol:  # noqa: PTH123 - a device
+        run_process(processor, io.BytesIO(b"".join(_lines(clock.now_ms()))), protocol)
 
 
 def _lines(now_ms: int) -> Iterator[bytes]:

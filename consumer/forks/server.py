@@ -203,7 +203,11 @@ def _receive(connection: socket.socket) -> list[int] | None:
         raise
     except OSError:
         return None
-    return descriptors if message == REQUEST else None
+    if message == REQUEST:
+        return descriptors
+    for descriptor in descriptors:
+        os.close(descriptor)
+    return None
 
 
 def _tell(connection: socket.socket, code: int) -> None:

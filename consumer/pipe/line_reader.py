@@ -51,10 +51,11 @@ class LineReader:
         size = len(self._line)
         self._line.release()
         self._filled -= size
+        is_long = self._filled or size > LEAST_BYTES
+        # Of one size, too: where anybody kept a part of the line, this fails (BufferError).
+        self._resize(len(self._memory) if is_long else LEAST_BYTES)
         if self._filled:  # the daemon waits for an answer to each message: so never, but for stray bytes
             self._memory.move(0, size, self._filled)
-        elif size <= LEAST_BYTES < len(self._memory):
-            self._memory.resize(LEAST_BYTES)
 
     def _find_break(self, start: int) -> int:
         """Return the index behind the first line break from `start` on; 0 when there is none."""
@@ -66,16 +67,16 @@ class LineReader:
                     return at + found + 1
         return 0
 
-    def _grow(self) -> None:
+    def _resize(self, size: int) -> None:
         try:
-            self._memory.resize(min(2 * self._filled, self._most_bytes))
-        except OSError as exc:  # the kernel's word for it
-            raise MemoryError(f"a line of more than {self._filled} bytes") from exc
+            self._memory.resize(size)
+        except OSError as exc:  # of mremap(2): told as every other lack of memory is
+            raise MemoryError(f"{size} bytes for a line: {exc.strerror}") from exc
 
     def _fill(self) -> bool:
-        """Read what is there; False at the end of input. Raises MemoryError for a line that there is no room for."""
+        """Read what is there; False at the end of input."""
         if self._filled == len(self._memory):
-            self._grow()
+            self._resize(min(2 * self._filled, self._most_bytes))
         with memoryview(self._memory) as memory, memory[self._filled :] as free:
             got = self._stream.readinto1(free)  # type: ignore[attr-defined] # BufferedReader and BytesIO have it
         self._filled += got

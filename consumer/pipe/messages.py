@@ -82,11 +82,10 @@ _FAULTS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class _Place(NamedTuple):
-    """Where the next piece begins in the line, how many records are before it, and the last of them."""
+    """Where the next piece begins in the line, and how many records are before it."""
 
     at: int
     decoded: int = 0
-    last: Record | None = None
 
 
 class Delivery:
@@ -102,6 +101,7 @@ class Delivery:
         self, line: memoryview, begin: int, end: int, millis_behind_latest: int | None, piece_bytes: int = PIECE_BYTES
     ) -> None:
         self._line = line
+        self._begin = begin
         self._end = end
         self._piece_bytes = piece_bytes
         self.millis_behind_latest = millis_behind_latest
@@ -148,8 +148,12 @@ class Delivery:
                 records = _decode_records(b"".join([b"[", piece, b"]"]))
         except _FAULTS:
             records, behind = self._rest_of_whole(place), self._end
-        _check_sequence_numbers(records)
-        return _Place(behind + 1, place.decoded + len(records), records[-1] if records else place.last), records
+        try:
+            _check_sequence_numbers(records)
+        except DeliveryDoubt:
+            _decode_line(self._line)  # what else is wrong with the line would be named first
+            raise
+        return _Place(behind + 1, place.decoded + len(records)), records
 
     def _rest_of_whole(self, place: _Place) -> list[Record]:
         """Decode the line as a whole, and return the records that are not decoded yet.
@@ -158,7 +162,9 @@ class Delivery:
         """
         whole = _decode_line(self._line)
         records = whole.records if isinstance(whole, _ProcessRecords) else []
-        if place.decoded and records[place.decoded - 1 : place.decoded] != [place.last]:
+        with self._line[self._begin : max(place.at - 1, self._begin)] as before:
+            decoded = _decode_records(b"".join([b"[", before, b"]"]))
+        if records[: place.decoded] != decoded:
             raise DeliveryDoubt("malformed protocol line: two lists of records in one", next_step=PROTOCOL_STEP)
         return records[place.decoded :]
 

@@ -1,10 +1,11 @@
 """A program in the place of the MultiLangDaemon: `python daemon_program.py FOLDER BEHAVIOUR...`.
 
 The n-th start takes the n-th behaviour, the last one is repeated: `exit:N`, `fail:N` (a processor says that it
-failed with N, the daemon exits 1 as the real one does), `run` (until SIGTERM, then 143), `stubborn` (ignores
-SIGTERM), `orphan` (starts a child and dies by SIGKILL), `deserted` (a processor dies by SIGKILL, and the daemon waits
-for ever), `quiet` (a processor ends well, and the daemon goes on), `log:NAME` (prints a line of `tests/data/kcl-log`,
-then as `run`), `last-words:NAME` (prints one, and exits 0). Each start leaves a file `start-N` with its pid.
+failed with N, the daemon exits 1 as the real one does), `run` (until SIGTERM, then 143), `slow` (the same, a second
+later), `stubborn` (ignores SIGTERM), `orphan` (starts a child and dies by SIGKILL), `deserted` (a processor dies by
+SIGKILL, and the daemon waits for ever), `quiet` (a processor ends well, and the daemon goes on), `log:NAME` (prints
+a line of `tests/data/kcl-log`, then as `run`), `last-words:NAME` (prints one, and exits 0). Each start leaves a
+file `start-N` with its pid.
 """
 
 import json
@@ -38,6 +39,9 @@ def main(folder: Path, behaviours: list[str]) -> None:
     behaviour, _, argument = behaviours[min(number, len(behaviours) - 1)].partition(":")
     if behaviour == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    elif behaviour == "slow":
+        signal.signal(signal.SIGTERM, lambda *_: signal.setitimer(signal.ITIMER_REAL, 1))
+        signal.signal(signal.SIGALRM, lambda *_: os._exit(143))
     else:
         signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
     sys.stdout.write("line on stdout\n")

@@ -68,3 +68,9 @@ class Forks:
         """Return the processors as soon as there are so many."""
         wait_until(lambda: len(self.processors()) == count, f"{count} processors")
         return self.processors()
+
+
+def links(pid: int) -> dict[int, str]:
+    """Return what the descriptors of a process are."""
+    folder = Path(f"/proc/{pid}/fd")
+    return {int(path.name): str(path.readlink()) for path in folder.iterdir()}

@@ -4,26 +4,21 @@ import os
 import resource
 import shutil
 import signal
+import socket
 from pathlib import Path
 
 import pytest
 
-from demo.processes import descendants
+from consumer.forks import stub
 from tests.fakes.daemon_double import Lease
 from tests.fakes.loopback_tls import TlsFront
 from tests.fakes.shard import FakeShard
 from tests.integration.archive_site import Site
 from tests.integration.consumer.test_processor_process import NOISE
-from tests.integration.fork_site import Forks
+from tests.integration.fork_site import Forks, links
 from tests.integration.process_daemon import ProcessorEndedError
 from tests.integration.supervised import has_gone
 from tests.witness.waiting import wait_until
-
-
-def links(pid: int) -> dict[int, str]:
-    """Return what the descriptors of a process are."""
-    folder = Path(f"/proc/{pid}/fd")
-    return {int(path.name): str(path.readlink()) for path in folder.iterdir()}
 
 
 def test_a_forked_processor_archives(site: Site) -> None:
@@ -87,26 +82,6 @@ def test_lines_tell_their_own_processor_alone(site: Site) -> None:
         ]
         assert {pid for one in told for pid in one} == pids
         assert [len(one) for one in told] == [1, 1]
-
-
-def test_the_rehearsal_touches_no_archive(site: Site) -> None:
-    """It commits segments and markers: on its own stage alone."""
-    with site.forks() as forks:
-        forks.events.wait("rehearsed")
-        assert forks.events.all("rehearsal_failed") == []
-    assert site.objects() == {}
-
-
-def test_the_rehearsal_leaves_nothing_but_memory(site: Site) -> None:
-    """No thread, no connection, no child, no line; with an address of TLS as of AWS, nobody is asked meanwhile."""
-    with site.forks(s3Endpoint="https://127.0.0.1:1") as forks:
-        forks.events.wait("fork_server_ready")
-        assert forks.events.all("rehearsal_failed") == []
-        assert [event for event in forks.events.tail.splitlines() if "segment_committed" in event] == []
-        assert descendants(forks.server.pid) == []
-        assert len(list(Path(f"/proc/{forks.server.pid}/task").iterdir())) == 1
-        sockets = [link for link in links(forks.server.pid).values() if link.startswith("socket")]
-    assert len(sockets) == 1, "the one that it listens on"
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
@@ -269,6 +244,21 @@ def test_a_lack_of_memory_ends_one_processor(site: Site) -> None:
     assert [line["kind"] for line in lines] == ["MemoryError"]
     site.archive_the_rest()
     site.assert_exactly_once()
+
+
+@pytest.mark.parametrize("message", [b"x", b""])
+def test_whoever_is_no_stub_leaves_no_descriptor(site: Site, message: bytes) -> None:
+    """What it sent along is closed, too: else a thousand such callers would leave no room for a stub."""
+    with site.forks() as forks:
+        forks.events.wait("fork_server_ready")
+        before = links(forks.server.pid)
+        with socket.socket(fileno=stub.connect(str(forks.socket)).detach()) as caller:
+            if message:
+                socket.send_fds(caller, [message], [0, 1, 2])
+            caller.shutdown(socket.SHUT_WR)
+            assert caller.recv(1) == b""
+        wait_until(lambda: links(forks.server.pid) == before, "it has let go of all")
+        assert forks.processors() == []
 
 
 @pytest.mark.parametrize("room", [0, 2])

@@ -61,6 +61,32 @@ def test_a_daemon_whose_fork_server_is_gone_is_started_again(start: Start) -> No
     assert has_gone(second)
 
 
+def test_a_stop_that_everybody_is_told_of_is_in_order(start: Start) -> None:
+    """As by systemd's KillMode=control-group: the fork server ends before the daemon, and nothing is wrong."""
+    supervised = start("slow")
+    server = supervised.wait_for("daemon_started")["fork_server_pid"]
+    supervised.wait_for("fork_server_ready")
+    supervised.process.terminate()
+    supervised.wait_for("stopping")
+    os.kill(server, signal.SIGTERM)
+
+    assert supervised.finish() == 0
+    assert "fork_server_ended" not in supervised.names()
+
+
+def test_a_fork_server_that_is_killed_in_a_stop_ends_it(start: Start) -> None:
+    """What its processors held is not committed: the daemon would wait for them in vain, and no stop is in order."""
+    supervised = start("stubborn")
+    server = supervised.wait_for("daemon_started")["fork_server_pid"]
+    supervised.wait_for("fork_server_ready")
+    supervised.process.terminate()
+    supervised.wait_for("stopping")
+    os.kill(server, signal.SIGKILL)
+
+    assert supervised.finish() == 1
+    assert "fork_server_ended" in supervised.names()
+
+
 def test_forked_processors_do_not_outlive_their_daemon(start: Start) -> None:
     """The fork server of a daemon that crashed is ended, and what it forked with it, before the next one starts."""
     supervised = start("exit:1", "run")

@@ -13,6 +13,7 @@ _SUPERVISOR: Final = "consumer/daemon/supervisor.py"
 
 _TESTS: Final = "tests/integration/consumer/test_forks.py"
 _SUPERVISED: Final = "tests/integration/consumer/test_supervisor_forks.py"
+_REHEARSAL: Final = "tests/integration/consumer/test_rehearsal.py"
 
 FORKS: Final = (
     Mutation(
@@ -100,7 +101,7 @@ FORKS: Final = (
     Mutation(
         "the rehearsal leaves its connections open",
         Change("consumer/forks/rehearsal.py", "            client.close()\n", "            pass\n"),
-        tests=(f"{_TESTS}::test_the_rehearsal_leaves_nothing_but_memory",),
+        tests=(f"{_REHEARSAL}::test_the_rehearsal_leaves_nothing_but_memory",),
     ),
     Mutation(
         "a processor is forked on what pipes there was room for",
@@ -113,12 +114,26 @@ FORKS: Final = (
         Change("consumer/forks/rehearsal.py", "        request.url = parts", "        _ = parts"),
         Change("consumer/forks/rehearsal.py", "        bucket=_NOBODYS, ", "        #"),
         Change("consumer/forks/rehearsal.py", "        stream_name=_NOBODYS,\n", ""),
-        tests=(f"{_TESTS}::test_the_rehearsal_touches_no_archive",),
+        tests=(f"{_REHEARSAL}::test_the_rehearsal_touches_no_archive",),
     ),
     Mutation(
         "a daemon whose fork server is gone is waited for",
-        Change(_SUPERVISOR, "            if run.has_lost_its_processors():\n", "            if False:\n"),
+        Change(_SUPERVISOR, "            if run.has_lost_its_processors(is", "            if False and bool(is"),
         tests=(f"{_SUPERVISED}::test_a_daemon_whose_fork_server_is_gone_is_started_again",),
+    ),
+    Mutation(
+        "a fork server that was told to stop, too, is missed",
+        Change(_PROCESS, " and not (is_stopping and server.has_ended_in_order())", ""),
+        tests=(f"{_SUPERVISED}::test_a_stop_that_everybody_is_told_of_is_in_order",),
+    ),
+    Mutation(
+        "the rehearsal writes into a pipe that it reads itself",
+        Change(
+            "consumer/forks/rehearsal.py",
+            "    with open(os.devnull",
+            "    os.write(os.pipe()[1], bytes(9000))\n    with open(os.devnull",
+        ),
+        tests=(f"{_REHEARSAL}::test_the_rehearsal_needs_no_room_in_a_pipe",),
     ),
     Mutation(
         "forked processors outlive their daemon",

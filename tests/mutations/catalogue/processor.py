@@ -39,7 +39,7 @@ PROCESSOR: Final = (
     ),
     Mutation(
         "take whichever list of records comes last",
-        Change(_MESSAGES, "        if place.decoded and records[", "        if not place.decoded and records["),
+        Change(_MESSAGES, "        if records[: place.decoded] != decoded:\n", "        if False:\n"),
         tests=(f"{_PIECES}::test_two_lists_of_records_are_refused_where_the_first_was_read",),
     ),
     Mutation(

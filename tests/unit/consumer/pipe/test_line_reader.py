@@ -79,6 +79,16 @@ def test_the_line_before_is_taken_back() -> None:
         bytes(kept)
 
 
+@pytest.mark.parametrize("rest", [b"b\n", b"b"])
+def test_a_part_of_a_line_that_was_kept_is_noticed(rest: bytes) -> None:
+    """A view of a view lives on when that one is released: it would read the next line's bytes."""
+    lines = reader(io.BytesIO(b"a\n" + rest))
+    kept = lines.next_line()[:1]
+    with pytest.raises(BufferError):
+        lines.next_line()
+    assert bytes(kept) == b"a"
+
+
 def test_memory_is_given_back_behind_a_long_line() -> None:
     """Kept for the next long one, gone once a short one came between."""
     lines = reader(Pieces(b"x" * 10 * LEAST_BYTES + b"\n" + b"a\nb\n", *[LEAST_BYTES] * 10, 1, 2, 2))

@@ -153,7 +153,15 @@ def test_what_a_newer_daemon_may_write_is_read(line: bytes) -> None:
     assert not isinstance(agree(line), str)
 
 
-@pytest.mark.parametrize("second", [b"[]", message([wire(n) for n in range(3)])[37:-25]])
+@pytest.mark.parametrize(
+    "second",
+    [
+        b"[]",
+        message([wire(n) for n in range(3)])[37:-25],
+        message([wire(99), *[wire(n) for n in range(1, 9)]])[37:-25],
+    ],
+    ids=["none", "fewer", "another one among the same"],
+)
 def test_two_lists_of_records_are_refused_where_the_first_was_read(second: bytes) -> None:
     """A reader that takes the last one would have archived both: never seen, and never guessed."""
     line = message([wire(n) for n in range(9)]).replace(b'],"millis', b'],"records":' + second + b',"millis')
@@ -167,6 +175,12 @@ def test_a_malformed_record_refuses_the_message(sequence_number: object, at: int
     records = [wire(n) for n in range(9)]
     records[at] = wire(at, sequenceNumber=sequence_number)
     assert isinstance(agree(message(records)), str)
+
+
+def test_of_two_faults_the_one_is_named_that_the_whole_names() -> None:
+    """A type that is wrong comes before a number that is none, wherever they stand."""
+    records = [wire(0, sequenceNumber="01"), *[wire(n) for n in range(1, 8)], wire(8, data=None)]
+    assert "records[8].data" in agree(message(records))
 
 
 def test_what_is_still_to_come_can_be_checked_first() -> None:
