@@ -85,6 +85,23 @@ def test_writers_with_two_settings_contend_for_one_slot(
     world.check_everything_archived()
 
 
+@pytest.mark.parametrize("begun", Compression)
+def test_a_record_that_is_gone_is_not_made_again(world: World, begun: Compression) -> None:
+    """A zombie still writes with the lost one, and another setting would give its records slots of their own."""
+    world.archive_all(compression=begun)
+    world.clock.advance(300)
+    world.put(3)
+    zombie = holding(world, 3, begun)
+    world.bucket.delete(RECORD)
+    with pytest.raises(SafetyRefusal, match=r"_application\.json is gone") as refused:
+        world.worker(compression=None).daemon.start()
+    assert "a version" in str(refused.value.next_step)
+    assert RECORD not in world.bucket.keys(PREFIX)
+    zombie.daemon.request_shutdown()
+    world.check_everything_archived()
+    assert extensions(world) == {begun.extension[1:]}
+
+
 @pytest.mark.parametrize("mode", [CLAIMS, WATERMARK], ids=["claims", "watermark"])
 def test_dropped_lines_are_compressed_as_the_segments_are(mode: dict[str, Any]) -> None:
     """They are read back by a writer that lost the slot, too: what it dropped is judged again."""
