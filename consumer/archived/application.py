@@ -16,6 +16,7 @@ import structlog
 
 from archive.compression import Compression
 from archive.errors import SafetyRefusal
+from archive.format.coverage_markers import SHARDS
 from archive.format.keys import application_key
 from archive.format.markers import ApplicationRecord, decode_marker, encode_marker
 from archive.store.retrying import RetryingStore
@@ -79,18 +80,35 @@ def settle_application(
     """Store `proposal` unless a record is there; return the one that is there now, checked against the stream.
 
     Raises:
-        SafetyRefusal: the prefix belongs to another stream, or to one that was deleted and made again.
+        SafetyRefusal: the prefix belongs to another stream, or to one that was deleted and made again; or its record
+            is gone.
         FormatError: the stored record does not parse.
         ObjectVanished: it exists for PUT and not for GET.
         StoreUnavailable, StoreRefused: the store.
     """
     stored = read_application(store, prefix)
     if stored is None:
+        check_unbegun(store, prefix)
         key = application_key(prefix)
         other = store.put_or_read(key, encode_marker(proposal))
         stored = proposal if other is None else decode_marker(other.body, ApplicationRecord, key)
     check_stream(stored, identity, prefix)
     return stored
+
+
+def check_unbegun(store: RetryingStore, prefix: str) -> None:
+    """Raise SafetyRefusal when the archive was begun, and its record is gone since.
+
+    A new one might name another start or compression, and whoever still goes by the lost one would then hold slots of
+    its own. The record is written before any marker: where one is, it is looked for once more.
+    """
+    if store.first_objects(f"{prefix}{SHARDS}", 1) and read_application(store, prefix) is None:
+        raise SafetyRefusal(
+            f"{application_key(prefix)} is gone, and shards were begun by it: another start or compression would "
+            "archive records twice",
+            next_step="restore it from a version of it and find out who deletes objects (lifecycle rule, script); "
+            "without a version, use a new prefix",
+        )
 
 
 def warn_of_compression(record: ApplicationRecord, setting: Compression | None) -> None:

@@ -128,7 +128,7 @@ class Batch(NamedTuple):
         if code in _PASSING:
             return Undecided.AGAIN
         item = entry["Error"].get("Item")
-        if code != "ConditionalCheckFailed" or self._has_run_out(item):
+        if code != "ConditionalCheckFailed" or not _is_on(item, claim) or self._has_run_out(item):
             return Undecided.OTHERWISE
         try:
             return owner_in(item, claim.event_id)
@@ -141,6 +141,11 @@ class Batch(NamedTuple):
             return int(item["expires"]["N"]) < self.now
         except (KeyError, TypeError, ValueError):
             return True
+
+
+def _is_on(item: object, claim: Claim) -> bool:
+    """Tell whether an item is that of the claim's event: entries out of order would name other events' owners."""
+    return isinstance(item, dict) and item.get("id") == _key(claim)
 
 
 def owner_in(item: object, event_id: str) -> Owner:

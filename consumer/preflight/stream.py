@@ -7,7 +7,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from archive.aws import client_config, error_code, is_passing, make_dynamodb_client
 from archive.errors import StreamRefused
 from consumer.archived.application import check_stream as check_same_stream
-from consumer.archived.application import read_application
+from consumer.archived.application import check_unbegun, read_application
 from consumer.preflight.check import Check
 from consumer.preflight.lease_actions import check_actions, tables_of
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
@@ -89,6 +89,7 @@ def check_owner(probe: Probe) -> Check:
     settings = probe.settings
     record = read_application(probe.store, settings.prefix)
     if record is None:
+        check_unbegun(probe.store, settings.prefix)
         return Check.ok("prefix", "free: this application will begin the archive")
     check_same_stream(record, probe.stream.describe(), settings.prefix)
     if record.application != settings.application_name:

@@ -192,6 +192,14 @@ def test_a_compression_that_is_not_used_is_a_warning(prepare: Prepare, bucket: s
     assert [(check.outcome, "holds an archive of zstd" in check.sentence) for check in told] == [(Outcome.WARN, True)]
 
 
+def test_a_prefix_whose_record_is_gone_is_not_free(prepare: Prepare, bucket: str, s3_store: Any) -> None:  # noqa: ANN401 - S3Store
+    """The archive was begun: its record is older than all else."""
+    assert s3_store.put_if_absent("a/_shards/first.json", b"{}", {}, "application/json") is PutOutcome.CREATED
+
+    check = the_failure(prepare(bucket=bucket))
+    assert (check.exit_code, "is gone" in check.sentence) == (6, True)
+
+
 def test_a_record_that_is_gone_is_no_proof(prepare: Prepare, bucket: str) -> None:
     """Nothing to ask with: that fails, and is not taken for a bucket that heeds the condition."""
     check = settled(prepare(bucket=bucket), SystemClock(), new_random(), new_id)

@@ -87,6 +87,11 @@ CLAIM_BATCHES: Final = (
         tests=(f"{_BATCHED}::test_an_entry_that_says_nothing_claims_nothing",),
     ),
     Mutation(
+        "another event's item tells the owner",
+        Change(_BATCHES, " or not _is_on(item, claim)", ""),
+        tests=(f"{_BATCHED}::test_only_a_claim_that_runs_tells_its_owner",),
+    ),
+    Mutation(
         "the later of two copies owns",
         Change(_DEDUPLICATOR, "wanted.setdefault(claim.event_id, claim)", "wanted.update({claim.event_id: claim})"),
         tests=(f"{_CLAIMS}::test_of_two_copies_in_one_batch_the_earlier_owns",),

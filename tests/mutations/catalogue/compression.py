@@ -22,6 +22,11 @@ COMPRESSION: Final = (
         mode="plain",
     ),
     Mutation(
+        "make a record that is gone again",
+        Change("consumer/archived/application.py", "        check_unbegun(store, prefix)\n", ""),
+        tests=(f"{_WRITERS}::test_a_record_that_is_gone_is_not_made_again",),
+    ),
+    Mutation(
         "zstd in the format that older versions read",
         Change(_MARKERS, "number = FORMAT if compression is Compression.GZIP else _COMPRESSED", "number = FORMAT"),
         Change(_MARKERS, "if (self.format == FORMAT) != (self.compression is Compression.GZIP):", "if False:"),

@@ -155,6 +155,8 @@ def test_a_statement_that_failed_claims_nothing(
         ({"owner": {"N": "1"}, "expires": {"N": "9"}}, OTHERWISE),
         ({"owner": {"S": "theirs"}, "digest": {"N": "1"}, "expires": {"N": "9"}}, OTHERWISE),
         ({"expires": {"N": "9"}}, OTHERWISE),
+        ({"id": {"S": "e:c"}, "owner": {"S": "theirs"}, "expires": {"N": "9"}}, OTHERWISE),
+        ({"id": {"S": "b"}, "owner": {"S": "theirs"}, "expires": {"N": "9"}}, OTHERWISE),
         ({}, OTHERWISE),
         (None, OTHERWISE),
     ],
@@ -162,8 +164,11 @@ def test_a_statement_that_failed_claims_nothing(
 def test_only_a_claim_that_runs_tells_its_owner(
     service: Service, table: DynamoDedupeTable, item: dict[str, Any] | None, answer: Answer
 ) -> None:
-    """At 9 one that runs out with 8 may be taken over; what is no claim is named by the claim alone."""
-    more = {} if item is None else {"Item": item}
+    """At 9 one that runs out with 8 may be taken over; what is no claim is named by the claim alone.
+
+    Nor does the claim on another event: a record would be dropped for one that it has nothing to do with.
+    """
+    more = {} if item is None else {"Item": {"id": {"S": "e:b"}, **item}}
     service.answer(DONE, error("ConditionalCheckFailed", **more), error("DuplicateItem", **more))
     assert ask(table, "UPDATE", now=9) == [OURS, answer, OTHERWISE]
 

@@ -198,6 +198,7 @@ def test_a_mark_that_does_not_parse_stops_nobody(world: World) -> None:
 def child(world: World, *, born_hours_ago: float) -> None:
     """Make the shard a child of one that the application began with."""
     world.stream.created_ms -= 9 * DAY_MS
+    ArchiveScene(MemoryStore(world.bucket), PREFIX).settle(world.stream.describe())
     world.shard.parents = (PARENT,)
     world.shard.born_ms = START_MS - round(born_hours_ago * 3_600_000)
     parent = FakeShard(PARENT)

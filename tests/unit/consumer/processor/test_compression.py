@@ -11,6 +11,7 @@ from archive.errors import FormatError, SafetyRefusal
 from archive.format.keys import application_key, segment_key
 from archive.format.markers import ApplicationRecord, decode_marker, encode_marker
 from archive.format.position import Position
+from consumer.archived.application import read_application
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.dedupe_world import CLAIMS, WATERMARK, DedupeWorld
 from tests.fakes.world import Worker, World
@@ -82,6 +83,37 @@ def test_writers_with_two_settings_contend_for_one_slot(
     zombie.daemon.request_shutdown()
     assert extensions(world) == {first.extension[1:]}
     world.archive_all(compression=second)
+    world.check_everything_archived()
+
+
+@pytest.mark.parametrize("begun", Compression)
+def test_a_record_that_is_gone_is_not_made_again(world: World, begun: Compression) -> None:
+    """A zombie still writes with the lost one, and another setting would give its records slots of their own."""
+    world.archive_all(compression=begun)
+    world.clock.advance(300)
+    world.put(3)
+    zombie = holding(world, 3, begun)
+    world.bucket.delete(RECORD)
+    with pytest.raises(SafetyRefusal, match=r"_application\.json is gone") as refused:
+        world.worker(compression=None).daemon.start()
+    assert "a version" in str(refused.value.next_step)
+    assert RECORD not in world.bucket.keys(PREFIX)
+    zombie.daemon.request_shutdown()
+    world.check_everything_archived()
+    assert extensions(world) == {begun.extension[1:]}
+
+
+def test_who_begins_at_the_same_moment_takes_the_others_record(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record was not there yet, and the markers behind it are: it is looked for once more."""
+    world.archive_all(compression=ZSTD)
+    world.put(3)
+    misses = [1]
+    monkeypatch.setattr(
+        "consumer.archived.application.read_application",
+        lambda *at: None if misses and misses.pop() else read_application(*at),
+    )
+    world.archive_all(compression=GZIP)
+    assert (misses, extensions(world)) == ([], {"zst"})
     world.check_everything_archived()
 
 
