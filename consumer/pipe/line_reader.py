@@ -66,10 +66,16 @@ class LineReader:
                     return at + found + 1
         return 0
 
-    def _fill(self) -> bool:
-        """Read what is there; False at the end of input."""
-        if self._filled == len(self._memory):
+    def _grow(self) -> None:
+        try:
             self._memory.resize(min(2 * self._filled, self._most_bytes))
+        except OSError as exc:  # the kernel's word for it
+            raise MemoryError(f"a line of more than {self._filled} bytes") from exc
+
+    def _fill(self) -> bool:
+        """Read what is there; False at the end of input. Raises MemoryError for a line that there is no room for."""
+        if self._filled == len(self._memory):
+            self._grow()
         with memoryview(self._memory) as memory, memory[self._filled :] as free:
             got = self._stream.readinto1(free)  # type: ignore[attr-defined] # BufferedReader and BytesIO have it
         self._filled += got

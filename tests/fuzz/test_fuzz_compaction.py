@@ -21,7 +21,7 @@ from tests.fakes.shard import SHARD
 from tests.fuzz.hostile import damaged, search
 from tests.fuzz.valid import MINUTE, keys, payloads, runs
 
-OBJECT = RawObject("key", "etag", 1, SHARD, MINUTE, Position(1))
+OBJECT = RawObject("key.jsonl.gz", "etag", 1, SHARD, MINUTE, Position(1))
 LONG = 1 << 63
 LATEST_MS = (LONG - 1) // 1000
 GOOD = {
@@ -79,7 +79,7 @@ def facts_of(rows: list[Row], raw_bytes: int) -> SegmentFacts:
     arrivals = [int(str(row[4])) for row in rows]
     steps = [(after, before) for before, after in itertools.pairwise(positions) if after <= before]
     return SegmentFacts(
-        "key",
+        "key.jsonl.gz",
         {},
         lines=len(rows),
         raw_bytes=raw_bytes,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from archive.compression import Compression
 from archive.errors import BufferTooOld, DeliveryDoubt, StoreUnavailable
 from archive.format.metadata import ChainStart
 from archive.format.record import Record
@@ -172,7 +173,7 @@ def test_nothing_stale_is_committed_when_the_duplicates_took_a_day() -> None:
     store = MemoryStore(bucket)
     store.after = lambda _verb, key: clock.advance(DAY_SECONDS) if "_duplicates/" in key else None
     services = Services(settings(), store, World().stream, clock, random.Random(1), lambda: "w")
-    sequences = SequenceStore(services, SHARD)
+    sequences = SequenceStore(services, SHARD, Compression.GZIP)
     run = SegmentWriter(SHARD, START_MS // 60_000)
     run.extend([Record("1", 0, "p", START_MS, b"a")])
     run.drop(Record("2", 0, "p", START_MS, b"a"), "an original")
