@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 _HUES: Final = {"consumer": "#e07a3f", "archive": "#e8a13a", "python": "#8fb3d9", "native": "#b9b9b9"}
 _NARROW: Final = 1.6
-_LETTERS_A_PERCENT: Final = 1.45
+_LETTERS_A_PERCENT: Final = 1.9
 
 
 class Box(NamedTuple):
@@ -53,13 +53,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("picture", type=Path)
     parser.add_argument("--title", default="")
     parser.add_argument("--least", type=float, default=0.4, help="percent below which a frame is left out")
-    parser.add_argument("--root", default="process_records", help="where stacks begin")
+    parser.add_argument("--root", default="run_process", help="where stacks begin; others are left out")
     options = parser.parse_args(arguments)
     stacks: dict[tuple[str, ...], int] = defaultdict(int)
     for line in options.stacks.read_text().splitlines():
         frames, _, count = line.rpartition(" ")
-        stacks[_from(options.root, frames.split(";"))] += int(count)
+        if stack := _from(options.root, frames.split(";")):
+            stacks[stack] += int(count)
     drawn = list(boxes(stacks, options.least))
+    mpl.rcParams["svg.fonttype"] = "none"
     mpl.rcParams["svg.hashsalt"] = "minutebook"  # the same picture on every run
     figure = Figure(figsize=(14, 0.27 * (max(box.depth for box in drawn) + 3)))
     axes = figure.add_axes((0.005, 0.005, 0.99, 0.93))
@@ -76,9 +78,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _from(root: str, frames: list[str]) -> tuple[str, ...]:
-    """Leave out what lies below the first frame of this name: it is the same in all stacks."""
+    """Leave out what lies below the first frame of this name; all of a stack without one."""
     at = next((index for index, frame in enumerate(frames) if frame.startswith(root)), None)
-    return tuple(frames) if at is None else tuple(frames[at:])
+    return () if at is None else tuple(frames[at:])
 
 
 def _kind(frame: str) -> str:
