@@ -8,12 +8,14 @@ NAMES = (
     "compaction",
     "compression",
     "density",
+    "flame",
     "hand_over",
     "idle",
     "inventory",
     "processor",
     "read_marks",
     "recovery",
+    "suite",
     "whole_path",
 )
 

@@ -184,6 +184,19 @@ const OPERATIONS = {
       ConsumerCount: 0,
     },
   }),
+  DescribeStream: () => ({
+    StreamDescription: {
+      StreamName: NAME,
+      StreamARN: ARN,
+      StreamStatus: "ACTIVE",
+      RetentionPeriodHours: 8760,
+      StreamCreationTimestamp: new Moment(beginMs - 60_000),
+      EnhancedMonitoring: [{ ShardLevelMetrics: [] }],
+      EncryptionType: "NONE",
+      HasMoreShards: false,
+      Shards: all.map((shard) => shard.row()),
+    },
+  }),
   ListShards: () => ({ Shards: all.map((shard) => shard.row()) }),
   GetShardIterator: (asked) => {
     const shard = shardOf(asked.ShardId);

@@ -4,7 +4,10 @@ The stream is `kinesis.cjs`, which answers KCL from memory in CBOR; S3 and Dynam
 what `minutebook consume` and all below it have used once every record is archived and checkpointed: the JVM, the
 processors and the supervisor apart. Two sizes are run: their difference is what a further GB costs, without a start.
 
-    python -m benchmarks whole_path [--megabytes 100 300] [--payload 1000] [--max-records 10000] [--java "-Xmx512m"]
+With `--bento PROGRAM` (go install github.com/warpstreamlabs/bento/cmd/bento@v1.20.0) Bento takes the same streams in
+turns, into a file instead of S3, which is kinder to it.
+
+    python -m benchmarks whole_path [--megabytes 100 600] [--payload 1000] [--max-records 10000] [--java "-Xmx512m"]
 """
 
 import argparse
@@ -20,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from archive.clock import SystemClock
+from benchmarks import bento
 from benchmarks.figures import Column, median, publish
 from benchmarks.processes import cpu_by_kind, memory_by_kind
 from demo.bootstrap import ensure_java, ensure_node
@@ -135,16 +139,17 @@ def run(
 def main(arguments: list[str]) -> int:
     """Print a row for each size, and one for what a further GB costs."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks whole_path", description=__doc__)
-    parser.add_argument("--megabytes", type=float, nargs=2, default=[100, 400], help="payload, smaller size first")
+    parser.add_argument("--megabytes", type=float, nargs=2, default=[100, 600], help="payload, smaller size first")
     parser.add_argument("--payload", type=int, default=1000, help="bytes of a record (default 1000)")
     parser.add_argument("--shards", type=int, default=4)
     parser.add_argument("--max-records", type=int, default=10_000)
     parser.add_argument("--java", default="", help="options for the JVM")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--bento", type=Path, help="this program as a peer")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
     os.environ["PATH"] = f"{ensure_java().parent}:{os.environ['PATH']}"
-    raw = []
+    raw, peers = [], []
     with tempfile.TemporaryDirectory() as folder, EmbeddedAws(Path(folder) / "aws") as aws:
         for _ in range(options.runs):
             for megabytes in options.megabytes:
@@ -155,7 +160,12 @@ def main(arguments: list[str]) -> int:
                     )
                 )  # fmt: skip
                 sys.stderr.write(json.dumps(raw[-1]) + "\n")
-    publish("Whole path", _COLUMNS, _rows(raw, options.megabytes), raw, options.json)
+                if options.bento is not None:
+                    with stream(options.shards, megabytes / options.shards, options.payload) as (kinesis, _):
+                        peers.append(bento.run(options.bento, aws, Path(folder), kinesis, megabytes=megabytes))
+                    sys.stderr.write(json.dumps(peers[-1]) + "\n")
+    rows = [*_rows(raw, options.megabytes), *_peer_rows(peers, options.megabytes)]
+    publish("Whole path", _COLUMNS, rows, {"minutebook": raw, "bento": peers}, options.json)
     return 0
 
 
@@ -177,7 +187,19 @@ def _rows(raw: Sequence[dict[str, Any]], sizes: Sequence[float]) -> list[dict[st
         row |= {"what": f"{size:g} MB", "seconds": median([one["seconds"] for one in runs])}
         row["all"] = sum(row[kind] for kind in _KINDS)
         rows.append(row)
-    small, large = rows
+    small, large = rows  # of one machine at one time: what is the same in both is the start
     gigabytes = (sizes[1] - sizes[0]) / 1000
     each = {kind: (large[kind] - small[kind]) / gigabytes for kind in (*_KINDS, "all")}
     return [*rows, {"what": "each further GB", **each}]
+
+
+def _peer_rows(raw: Sequence[dict[str, Any]], sizes: Sequence[float]) -> list[dict[str, Any]]:
+    if not raw:
+        return []
+    rows: list[dict[str, Any]] = []
+    for size in sizes:
+        runs = [one for one in raw if one["megabytes"] == size]
+        row = {field: median([one[field] for one in runs]) for field in ("cpu", "seconds")}
+        rows.append({"what": f"Bento, {size:g} MB", "all": row["cpu"], "seconds": row["seconds"]})
+    each = (rows[1]["all"] - rows[0]["all"]) / (sizes[1] - sizes[0]) * 1000
+    return [*rows, {"what": "Bento, each further GB", "all": each}]
