@@ -127,15 +127,6 @@ FORKS: Final = (
         tests=(f"{_SUPERVISED}::test_a_stop_that_everybody_is_told_of_is_in_order",),
     ),
     Mutation(
-        "the rehearsal writes into a pipe that it reads itself",
-        Change(
-            "consumer/forks/rehearsal.py",
-            "    with open(os.devnull",
-            "    os.write(os.pipe()[1], bytes(9000))\n    with open(os.devnull",
-        ),
-        tests=(f"{_REHEARSAL}::test_the_rehearsal_needs_no_room_in_a_pipe",),
-    ),
-    Mutation(
         "forked processors outlive their daemon",
         Change(
             _PROCESS,
