@@ -23,6 +23,8 @@ package minutebook;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import software.amazon.kinesis.lifecycle.events.*;
+import software.amazon.kinesis.processor.ShardRecordProcessor;
 import software.amazon.kinesis.retrieval.KinesisClientRecord;
 class Caller {
     public static void main(String[] sizes) {
@@ -43,6 +45,19 @@ class Caller {
             }
             System.out.println();
         }
+        for (Long behind : new Long[] {null, 0L, 7L}) {
+            new SlicingProcessor(new Told()).processRecords(
+                ProcessRecordsInput.builder().records(records).millisBehindLatest(behind).build());
+        }
+    }
+    static class Told implements ShardRecordProcessor {
+        @Override public void processRecords(ProcessRecordsInput input) {
+            System.out.println("behind=" + input.millisBehindLatest());
+        }
+        @Override public void initialize(InitializationInput input) {}
+        @Override public void leaseLost(LeaseLostInput input) {}
+        @Override public void shardEnded(ShardEndedInput input) {}
+        @Override public void shutdownRequested(ShutdownRequestedInput input) {}
     }
 }
 """
@@ -105,9 +120,13 @@ def test_base64_and_slices(classes: Path, tmp_path: Path) -> None:
     )
     pairs = [line.split(":") for line in told.stdout.splitlines() if ":" in line]
     assert [base64.b64encode(bytes.fromhex(raw)).decode() for raw, _ in pairs] == [text for _, text in pairs]
-    slices = [[int(size) for size in line.split()] for line in told.stdout.splitlines() if ":" not in line]
+    lines = [line for line in told.stdout.splitlines() if ":" not in line]
+    slices = [[int(size) for size in line.split()] for line in lines if "=" not in line]
     assert (len(pairs), slices[0], slices[-1]) == (200, [0], [1, 3, 1, 1, 1])
     assert [sum(part) for part in slices] == list(range(len(sizes) + 1))
+    # A processor that is told 0 has all that there is.
+    behind = [line.partition("=")[2] for line in lines if "=" in line]
+    assert behind == [*["null"] * 5, *["null"] * 4, "0", *["7"] * 5]
 
 
 @pytest.mark.parametrize("path", sorted(find_shims().rglob("*.class")), ids=lambda path: path.stem)

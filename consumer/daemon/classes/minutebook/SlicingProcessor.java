@@ -14,7 +14,8 @@ import software.amazon.kinesis.retrieval.KinesisClientRecord;
  * Hands a batch on in slices of a MiB: docs/decisions/0030-the-daemons-share.md.
  *
  * <p>A slice is one line of the pipe, and the processor holds a line whole; a few aggregates can make a batch larger
- * than GetRecords ever answers. Every checkpoint inside the batch is allowed in each slice.
+ * than GetRecords ever answers. Every checkpoint inside the batch is allowed in each slice. That nothing lies behind
+ * the batch is told with its last slice alone.
  */
 public final class SlicingProcessor implements ShardRecordProcessor {
     static final long MAX_COST = 1L << 20;
@@ -27,8 +28,14 @@ public final class SlicingProcessor implements ShardRecordProcessor {
 
     @Override
     public void processRecords(ProcessRecordsInput input) {
-        for (List<KinesisClientRecord> slice : slices(input.records())) {
-            processor.processRecords(input.toBuilder().records(slice).build());
+        List<List<KinesisClientRecord>> slices = slices(input.records());
+        Long behind = input.millisBehindLatest();
+        for (int at = 0; at < slices.size(); at++) {
+            boolean isLast = at == slices.size() - 1;
+            processor.processRecords(input.toBuilder()
+                    .records(slices.get(at))
+                    .millisBehindLatest(isLast || behind == null || behind > 0 ? behind : null)
+                    .build());
         }
     }
 
