@@ -4,7 +4,7 @@ One `minutebook consume` holds all shards of a stream that answers from memory (
 presets. Counted are CPU seconds an hour and shard once all are open, by kind of process, and the memory of each kind.
 With `--megabytes` each shard has a backlog, all are caught up at once, and the daemon must live through it.
 
-    python -m benchmarks idle [--shards 1 64] [--seconds 120] [--megabytes 0.01] [--java "-Xmx512m"]
+    python -m benchmarks idle [--shards 1 64] [--seconds 120] [--megabytes 0.01] [--heap 512m]
 """
 
 import argparse
@@ -68,18 +68,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 64])
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--megabytes", type=float, default=0.01, help="backlog of each shard")
-    parser.add_argument("--java", nargs="*", default=[""], help="options for the JVM, each measured")
+    parser.add_argument("--heap", nargs="*", default=[""], help="bounds of the daemon's heap, each measured")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
     os.environ["PATH"] = f"{ensure_java().parent}:{os.environ['PATH']}"
     rows = []
     with tempfile.TemporaryDirectory() as folder, EmbeddedAws(Path(folder) / "aws") as aws:
-        for java in options.java:
+        for heap in options.heap:
             for shards in options.shards:
                 rows.append(
                     run(
                         aws, Path(folder), shards=shards, seconds=options.seconds, megabytes=options.megabytes,
-                        java=java,
+                        java=f"-Xmx{heap}" if heap else "",
                     )
                 )  # fmt: skip
                 sys.stderr.write(f"{rows[-1]}\n")

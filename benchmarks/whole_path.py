@@ -7,7 +7,7 @@ processors and the supervisor apart. Two sizes are run: their difference is what
 With `--bento PROGRAM` (go install github.com/warpstreamlabs/bento/cmd/bento@v1.20.0) Bento takes the same streams in
 turns, into a file instead of S3, which is kinder to it.
 
-    python -m benchmarks whole_path [--megabytes 100 600] [--payload 1000] [--max-records 10000] [--java "-Xmx512m"]
+    python -m benchmarks whole_path [--megabytes 100 600] [--payload 1000] [--max-records 10000] [--java=-Xmx512m]
 """
 
 import argparse
