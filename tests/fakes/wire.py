@@ -12,7 +12,27 @@ class ProtocolViolationError(Exception):
     """The processor broke the protocol; the real daemon would exit 1, or hang."""
 
 
-class Wire:
+class LinesAsStdin:
+    """What a processor reads from, made of the lines that `readline` returns."""
+
+    _unread = b""
+    _is_cut = False
+
+    def readinto1(self, free: memoryview) -> int:
+        """Give what fits of the line that is due; nothing behind a line without an end: the daemon is gone then."""
+        if not self._unread and not self._is_cut:
+            self._unread = self.readline()
+            self._is_cut = not self._unread.endswith(b"\n")
+        part, self._unread = self._unread[: len(free)], self._unread[len(free) :]
+        free[: len(part)] = part
+        return len(part)
+
+    def readline(self) -> bytes:
+        """Return the line that is due; empty at the end of input."""
+        raise NotImplementedError
+
+
+class Wire(LinesAsStdin):
     """Both ends of the pipe: `readinto1` is the processor's stdin, `write` its stdout."""
 
     def __init__(
@@ -25,17 +45,6 @@ class Wire:
         self._action: str | None = None
         self._reply: bytes | None = None
         self._partial = b""
-        self._unread = b""
-        self._is_cut = False
-
-    def readinto1(self, free: memoryview) -> int:
-        """Give what fits of the line that is due; nothing behind a line without an end: the daemon is gone then."""
-        if not self._unread and not self._is_cut:
-            self._unread = self.readline()
-            self._is_cut = not self._unread.endswith(b"\n")
-        part, self._unread = self._unread[: len(free)], self._unread[len(free) :]
-        free[: len(part)] = part
-        return len(part)
 
     def readline(self) -> bytes:
         """Return the answer that is waiting, else the next message, else the end of input."""

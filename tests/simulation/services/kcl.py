@@ -18,7 +18,7 @@ from consumer.settings.settings import Settings
 from consumer.stream.kinesis import KinesisStream
 from tests.fakes.daemon_double import Checkpoint, DaemonDouble, Lease
 from tests.fakes.shard import UserRecord
-from tests.fakes.wire import ProtocolViolationError
+from tests.fakes.wire import LinesAsStdin, ProtocolViolationError
 from tests.simulation.services.bucket import Bucket, S3Client
 from tests.simulation.services.dynamodb import Table, in_any_order, open_table
 from tests.simulation.services.kinesis import KinesisClient, SimShard, SimStream
@@ -217,7 +217,7 @@ class Consumer(DaemonDouble):
         return b"" if self.orphan else answer
 
 
-class _Wire:
+class _Wire(LinesAsStdin):
     """Both ends of the pipe: `readinto1` is the processor's stdin, `write` its stdout. Turns are strict."""
 
     def __init__(
@@ -227,17 +227,6 @@ class _Wire:
         self._answer_checkpoint = answer_checkpoint
         self._action: str | None = None
         self._reply: bytes | None = None
-        self._unread = b""
-        self._is_cut = False
-
-    def readinto1(self, free: memoryview) -> int:
-        """Give what fits of the line that is due; nothing behind a line without an end: the daemon is gone then."""
-        if not self._unread and not self._is_cut:
-            self._unread = self.readline()
-            self._is_cut = not self._unread.endswith(b"\n")
-        part, self._unread = self._unread[: len(free)], self._unread[len(free) :]
-        free[: len(part)] = part
-        return len(part)
 
     def readline(self) -> bytes:
         if self._reply is not None:
