@@ -125,7 +125,7 @@ classes: $(READY) ## compile our Java classes beside their sources (needs javac)
 	@javac --release 11 -g:lines -Xlint:-options -cp "$$(echo $(VENV)/lib/python3.*/site-packages/amazon_kclpy/jars)/*" \
 		-d consumer/daemon/classes $$(find consumer/daemon/classes -name '*.java')
 
-bench: $(READY) ## measure speed, size and recovery (an hour; ARGS=density for one; tables and numbers in .bench)
+bench: $(READY) ## measure speed, size and recovery (more than an hour; ARGS=density for one; tables and numbers in .bench)
 	@$(BIN)/python -m benchmarks $(or $(ARGS),suite)
 
 dist: $(UV) ## build the wheel and the source distribution into DIST=dist

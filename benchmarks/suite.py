@@ -1,4 +1,4 @@
-"""Every benchmark that has a target, one after the other: what `make bench` runs. Half an hour on a quiet machine.
+"""Every benchmark that has a target, one after the other: what `make bench` runs. More than an hour.
 
 Each is a process of its own. Its table goes to the terminal, its table and raw numbers into a folder (`--out`).
 
