@@ -108,14 +108,14 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         drop_producer_duplicates=request.drop_producer_duplicates,
         so_far_ms=so_far_ms,
     )
-    options = CompactOptions(audit_options, out, accept_defects=request.accept_defects)
+    options = CompactOptions(audit_options, out, request.accept_defects, request.read_columns(settings))
     verdicts: list[Verdict] = []
     opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
     with _context(settings, "compact", request.master) as context, opened as day_table:
         again = [] if request.recheck is None else days_to_recheck(context, out, request.recheck)
         for day in sorted({*days, *again}):
             if request.dry_run:
-                _show_plan(context, day, audit_options, out, as_json=request.as_json)
+                _show_plan(context, day, options, as_json=request.as_json)
                 continue
             done = compact_day(context._replace(table=day_table), context.open(out.address), day, options)
             verdicts.append(done.verdict)
@@ -245,8 +245,9 @@ def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -
         console.print(f"table {done.table.table}: {state}", highlight=False, soft_wrap=True)
 
 
-def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StorePrefix, *, as_json: bool) -> None:
+def _show_plan(context: JobContext, day: Day, asked: CompactOptions, *, as_json: bool) -> None:
     """Print what a run would do; reads names only."""
+    options, out = asked.audit, asked.out
     application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
     until_ms = scope_end(day, options.so_far_ms, now_ms)
     judged_scope(day, application, now_ms, until_ms)
@@ -255,7 +256,7 @@ def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StoreP
     publisher = Publisher(context.open(out.address), DayFolder(out.prefix, day))
     pointer = publisher.current().pointer
     before = look_back(context, day, options) if options.drop_producer_duplicates else None
-    generation = generation_of(inventory, options, before)
+    generation = generation_of(inventory, options, before, asked.columns)
     state = "not published" if pointer is None else f"published as {pointer.generation}, verdict {pointer.verdict}"
     until = None if until_ms is None else iso_time(until_ms)
     is_same = pointer is not None and (pointer.generation, pointer.until) == (generation, until)

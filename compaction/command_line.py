@@ -113,6 +113,10 @@ def compact(
         bool,
         typer.Option("--drop-producer-duplicates", help="With --event-id: leave them out; the first one stays."),
     ] = False,
+    columns: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Typed columns beside the payload: a mapping, a JSON Schema or an .avsc."),
+    ] = None,
     iceberg: Annotated[
         str | None, typer.Option(metavar="NS.TABLE", help="Commit the published days to this Iceberg table, too.")
     ] = None,
@@ -143,8 +147,29 @@ def compact(
         drop_producer_duplicates=drop_producer_duplicates,
         iceberg=iceberg,
         iceberg_catalog=iceberg_catalog,
+        columns=columns,
     )
     raise typer.Exit(run(request, os.environ))
+
+
+def columns(
+    file: PropertiesFile = None,
+    *,
+    date: Annotated[
+        str, typer.Option("--date", metavar="DAY", help="A UTC day such as 2026-11-20, or yesterday.")
+    ] = "yesterday",
+    sample: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="How many payloads are read.")
+    ] = 10_000,
+    try_file: Annotated[
+        Path | None, typer.Option("--columns", metavar="FILE", help="Try this file on them, and propose nothing.")
+    ] = None,
+) -> None:
+    """Propose typed columns for the payloads of a day, for compact --columns; or say what of them fits a file."""
+    need_spark("columns", pictures=False)
+    from compaction.proposal import ProposalRequest, propose_columns  # noqa: PLC0415 - help is quick
+
+    raise typer.Exit(propose_columns(ProposalRequest(file, date, sample, try_file), os.environ))
 
 
 def need_spark(command: str, *, pictures: bool, find: Callable[[str], object | None] = find_spec) -> None:
@@ -155,4 +180,4 @@ def need_spark(command: str, *, pictures: bool, find: Callable[[str], object | N
         raise SettingsError(f"{command} needs the extra `spark` ({missing}): pip install 'minutebook[spark]'")
 
 
-COMMANDS = (audit, compact)
+COMMANDS = (audit, compact, columns)

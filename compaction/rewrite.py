@@ -12,7 +12,7 @@ from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
 from compaction.audit.again import audit_digest, judge_again
 from compaction.audit.audit import Writing, examine, is_in_motion
-from compaction.audit.conclusion import DayResult, conclude
+from compaction.audit.conclusion import DayResult, conclude_rewrite
 from compaction.iceberg.commit import TableCommit, TableCommitter
 from compaction.inventory.inventory import Inventory
 from compaction.inventory.owner import read_owned
@@ -24,6 +24,7 @@ from compaction.producers.day_before import DayBefore, look_back
 from compaction.publish.generation import Current, DayFolder, Judged, Manifest, Pointer, contradiction, files_of
 from compaction.publish.publisher import Publisher
 from compaction.tasks.parquet import SCHEMA_VERSION
+from compaction.typed.columns import Columns
 from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
 from compaction.verdict.findings import Code, Finding, finding
 from compaction.verdict.publishable import publishable
@@ -42,6 +43,7 @@ class CompactOptions(NamedTuple):
     audit: AuditOptions
     out: StorePrefix
     accept_defects: bool = False
+    columns: Columns | None = None
 
 
 class Compacted(NamedTuple):
@@ -85,14 +87,17 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
     )
 
 
-def generation_of(inventory: Inventory, options: AuditOptions, before: DayBefore | None) -> str:
+def generation_of(
+    inventory: Inventory, options: AuditOptions, before: DayBefore | None, columns: Columns | None
+) -> str:
     """Return the name of the generation that an inventory makes: the same input, the same name.
 
-    Where producer duplicates are left out, the rows also depend on the path of the id and on the day before.
+    Where producer duplicates are left out, the rows also depend on the path of the id and on the day before; with
+    typed columns, on what they are.
     """
-    salt: tuple[str, ...] = FORMATS
+    salt: tuple[str, ...] = FORMATS if columns is None else (*FORMATS, columns.digest)
     if options.drop_producer_duplicates and before is not None:
-        salt = (*FORMATS, f"without repeated {options.event_id}", before.digest)
+        salt = (*salt, f"without repeated {options.event_id}", before.digest)
     return inventory.digest(*salt)[:16]
 
 
@@ -169,7 +174,7 @@ class _Run:
         sight = look(self._context, self._day, self._until_ms)
         audit = self._options.audit
         before = None if audit.event_id is None else look_back(self._context, self._day, audit)
-        return _View(seen, sight, generation_of(sight.inventory, audit, before), before)
+        return _View(seen, sight, generation_of(sight.inventory, audit, before, self._options.columns), before)
 
     def _judge_again(
         self, view: _View, pointer: Pointer, manifest: Manifest, before: Audit, *, is_last: bool
@@ -224,15 +229,15 @@ class _Run:
 
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult] | None:
         folder = self._folder.generation(view.generation)
-        options = self._options.audit
-        writing = Writing(self._options.out, folder)
+        options, columns = self._options.audit, self._options.columns
+        writing = Writing(self._options.out, folder, columns)
         examined = examine(self._context, view.sight, options, writing, view.before)
         if is_in_motion(self._context, examined, options):
             if not is_last:
                 return None
             examined = examined._replace(is_in_motion=True)
         rows = sum(part.rows for part in examined.parts)
-        audit = conclude(self._context, examined, options, rows, self._late(view))
+        audit = conclude_rewrite(self._context, examined, options, columns, self._late(view))
         writer = self._context.new_id()
         manifest = Manifest(
             format=1,
@@ -251,6 +256,7 @@ class _Run:
             removed=audit.equation.removed,
             restored=audit.equation.restored,
             event_id=options.event_id,
+            columns=None if columns is None else columns.types,
         )
         return manifest, DayResult(audit, examined.described)
 

@@ -50,6 +50,7 @@ from compaction.tasks.plan import (
     with_restored,
 )
 from compaction.tasks.task import Order, Part, TaskResult
+from compaction.typed.columns import Columns
 from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Code
 
@@ -67,10 +68,11 @@ class _Read(NamedTuple):
 
 
 class Writing(NamedTuple):
-    """Where a rewrite writes: keys of its files begin with `folder`."""
+    """Where a rewrite writes: keys of its files begin with `folder`. `columns` come beside the envelope."""
 
     out: StorePrefix
     folder: str
+    columns: Columns | None = None
 
 
 @collector_paused()
@@ -277,4 +279,4 @@ def _order(
     )
     if write is None:
         return Order(task, context.place.address)
-    return Order(task, context.place.address, write.out.address, write.folder, dropped=dropped)
+    return Order(task, context.place.address, write.out.address, write.folder, dropped=dropped, columns=write.columns)

@@ -23,6 +23,8 @@ from compaction.job.sight import Sight
 from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.merging import Repeat
 from compaction.tasks.task import Part
+from compaction.typed.columns import Columns
+from compaction.typed.verdict import judge_columns
 from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, judge
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
 
@@ -37,7 +39,7 @@ BY_LINES: Final = frozenset(
     }
 )
 _BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
-_ELSEWHERE: Final = frozenset({Code.LATE_MINUTES, Code.EXPIRED_DAY})
+_ELSEWHERE: Final = frozenset({Code.LATE_MINUTES, Code.EXPIRED_DAY, Code.UNFIT_PAYLOAD})
 _STATUS: Final[dict[Severity, CheckStatus]] = {"defect": "fail", "unknown": "unknown", "warning": "warning"}
 """What the worst finding makes of a check, the worst first."""
 
@@ -135,6 +137,22 @@ def conclude(
         checks=tuple(checks),
         findings=findings,
     )
+
+
+def conclude_rewrite(
+    context: JobContext,
+    examined: Examined,
+    options: AuditOptions,
+    columns: Columns | None,
+    further: Sequence[Finding],
+) -> Audit:
+    """Write down the verdict on a day that was rewritten, and what became of its payloads' columns."""
+    rows = sum(part.rows for part in examined.parts)
+    if columns is None:
+        return conclude(context, examined, options, rows, further)
+    typed = judge_columns(columns, [part.typed for part in examined.parts], rows)
+    audit = conclude(context, examined, options, rows, [*further, *typed.findings], [typed.check])
+    return msgspec.structs.replace(audit, typed=typed.numbers)
 
 
 def _findings(examined: Examined) -> list[Finding]:

@@ -10,6 +10,10 @@ from archive.errors import SettingsError
 from archive.format.day import Day, day_range, parse_day
 from archive.format.payload import PayloadPath
 from compaction.inventory.neighbours import LOOKBACK_DAYS
+from compaction.job.settings import JobSettings
+from compaction.tasks.parquet import SCHEMA
+from compaction.typed.columns import Columns
+from compaction.typed.columns_file import read_columns
 from compaction.verdict.audit_document import AuditLevel
 
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
@@ -73,6 +77,7 @@ class CompactRequest(NamedTuple):
     iceberg_catalog: str | None = None
     so_far: str | None = None
     recheck: int | None = None
+    columns: Path | None = None
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""
@@ -86,6 +91,11 @@ class CompactRequest(NamedTuple):
                 next_step="name the path of the event id, as in --event-id event.id",
             )
         return checked_path(self.event_id)
+
+    def read_columns(self, settings: JobSettings) -> Columns | None:
+        """Read the payloads' columns, of `--columns` or else of the properties; raises SettingsError."""
+        path = self.columns or settings.columns
+        return None if path is None else read_columns(path, SCHEMA.names)
 
     def checked_table(self) -> str | None:
         """Return the Iceberg table, `namespace.table`; raises SettingsError."""

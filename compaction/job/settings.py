@@ -20,7 +20,7 @@ from compaction.inventory.owner import StreamOwner, parse_stream_arn
 _OURS: Final = "minutebook."
 _OVERRIDES: Final = {
     f"{_OURS}{name}": "MINUTEBOOK_" + re.sub(r"(?=[A-Z])", "_", name).upper()
-    for name in ("bucket", "prefix", "s3Endpoint", *ACCESS_PROPERTIES)
+    for name in ("bucket", "prefix", "s3Endpoint", "columns", *ACCESS_PROPERTIES)
 }
 
 
@@ -43,6 +43,8 @@ class JobSettings(NamedTuple):
     """The stream's account, where the file names it by its ARN; else empty."""
     path: Path | None
     """The file as it was given: the commands in findings name it. None: the environment holds the settings."""
+    columns: Path | None = None
+    """The file of the payloads' columns."""
 
     @property
     def audit_command(self) -> str:
@@ -125,4 +127,5 @@ def load_job_settings(path: Path | None, environ: Mapping[str, str]) -> JobSetti
         access=access,
         account=arn.account if arn else "",
         path=path,
+        columns=Path(values["minutebook.columns"]) if values.get("minutebook.columns") else None,
     )

@@ -12,7 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archive.store.storage import Sink
-from compaction.tasks.columns import constant_column
+from compaction.typed.arrow_columns import constant_column
+from compaction.typed.columns import UNFIT, Columns
+from compaction.typed.counts import TypedCounts
+from compaction.typed.widening import Widening
 
 SCHEMA_VERSION: Final = "2"
 """2: arrival times in microseconds (docs/decisions/0012-iceberg.md)."""
@@ -33,19 +36,34 @@ SCHEMA: Final = pa.schema(
 )
 
 
-class ParquetPart:
-    """A Parquet file that grows by tables of lines; memory is one row group."""
+def schema_with(columns: Columns | None) -> pa.Schema:
+    """Return the schema of the files: the envelope, and the columns of the payloads behind it."""
+    return SCHEMA if columns is None else pa.schema([*SCHEMA, *columns.fields])
 
-    def __init__(self, sink: Sink) -> None:
+
+class ParquetPart:
+    """A Parquet file that grows by tables of lines; memory is one row group. `columns` are those of the payloads."""
+
+    def __init__(self, sink: Sink, columns: Columns | None = None) -> None:
         self._sink = sink
+        self._widening = None if columns is None else Widening(columns)
+        self._schema = schema_with(columns)
+        typed = [] if columns is None else [*(path for path, _ in columns.leaves), UNFIT]
         self._writer = pq.ParquetWriter(
             pa.PythonFile(sink, mode="w"),
-            SCHEMA,
+            self._schema,
             compression="zstd",
             compression_level=1,
-            use_dictionary=["shard_id", "segment"],
+            use_dictionary=["shard_id", "segment", *typed],
             column_encoding={"sequence_number": "DELTA_BYTE_ARRAY", "arrival_time": "DELTA_BINARY_PACKED"},
-            write_statistics=["shard_id", "sequence_number", "sub_sequence_number", "arrival_time", "segment"],
+            write_statistics=[
+                "shard_id",
+                "sequence_number",
+                "sub_sequence_number",
+                "arrival_time",
+                "segment",
+                *typed,
+            ],
         )
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
@@ -58,6 +76,11 @@ class ParquetPart:
         self.rows += lines.num_rows
         if self._pending_bytes >= ROW_GROUP_BYTES:
             self._write()
+
+    @property
+    def typed(self) -> TypedCounts | None:
+        """What became of the payloads, where they have columns: complete once the file is closed."""
+        return None if self._widening is None else self._widening.counts()
 
     @property
     def size(self) -> int:
@@ -75,6 +98,9 @@ class ParquetPart:
             table = pa.concat_tables(self._pending)
             self._pending.clear()
             self._pending_bytes = 0
+            if self._widening is not None:
+                typed = self._widening.columns_of(table)
+                table = pa.Table.from_arrays([*table.columns, *typed], schema=self._schema)
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
 
 

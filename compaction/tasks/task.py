@@ -26,6 +26,8 @@ from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.published_ids import read_published
 from compaction.tasks.reading import SegmentReader
 from compaction.tasks.restored_lines import read_restored
+from compaction.typed.columns import Columns
+from compaction.typed.counts import TypedCounts
 
 PARQUET_TYPE: Final = "application/vnd.apache.parquet"
 _FOOTER_BYTES: Final = 64 << 10
@@ -36,6 +38,7 @@ class Order(NamedTuple):
 
     `ids` asks for the event ids of all lines. `dropped` maps the key of an object to the numbers of the lines that
     are not written, ascending. `published` are Parquet files below `archive` that are read for their ids instead.
+    `columns` are written beside the envelope.
     """
 
     task: Task
@@ -45,15 +48,17 @@ class Order(NamedTuple):
     ids: IdOrder | None = None
     dropped: Mapping[str, Sequence[int]] = {}
     published: tuple[str, ...] = ()
+    columns: Columns | None = None
 
 
 class Part(NamedTuple):
-    """A Parquet file that exists. `segments` counts the objects that it was made of."""
+    """A Parquet file that exists. `segments` counts the objects in it, `typed` what fits its columns."""
 
     key: str
     rows: int
     size: int
     segments: int
+    typed: TypedCounts | None = None
 
 
 class TaskResult(NamedTuple):
@@ -99,14 +104,14 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
     sink = out.open_write(key, PARQUET_TYPE)
     try:
-        part = ParquetPart(sink)
+        part = ParquetPart(sink, order.columns)
         filtered = LineFilter(part, ids, _dropped(order)) if ids or order.dropped else part
         result = _read_groups(order, storage, filtered)
         part.close()
     except BaseException:  # whatever ends the task: nothing of an upload may stay behind
         sink.abort()
         raise
-    written = Part(key, part.rows, part.size, len(order.task.objects))
+    written = Part(key, part.rows, part.size, len(order.task.objects), part.typed)
     check_footer(out, written)
     return result._replace(part=written)
 
@@ -178,13 +183,22 @@ def check_footer(out: RetryingStorage, part: Part) -> None:
     """Read the file's footer back: what will be published is what is stored, not what was meant.
 
     Raises:
-        FormatError: the file has another size, or holds other rows.
+        FormatError: the file has another size, or holds other rows, or another number of them does not fit.
     """
     tail = out.read_tail(part.key, _FOOTER_BYTES)
     if tail.size != part.size:
         raise FormatError(f"{part.key} has {tail.size} bytes, {part.size} were written")
     footer = int.from_bytes(tail.data[-8:-4], "little") + 8
     data = tail.data if footer <= len(tail.data) else out.read_tail(part.key, footer).data
-    rows = pq.read_metadata(pa.BufferReader(b"PAR1" + data[-footer:])).num_rows
-    if rows != part.rows:
-        raise FormatError(f"{part.key} holds {rows} rows, {part.rows} were written")
+    stored = pq.read_metadata(pa.BufferReader(b"PAR1" + data[-footer:]))
+    if stored.num_rows != part.rows:
+        raise FormatError(f"{part.key} holds {stored.num_rows} rows, {part.rows} were written")
+    if part.typed is not None and (unfit := _unfit(stored)) != part.typed.unfit:
+        raise FormatError(f"{part.key} holds {unfit} rows that do not fit, {part.typed.unfit} were written")
+
+
+def _unfit(stored: pq.FileMetaData) -> int:
+    """Count the rows that say why they do not fit, as the file itself does."""
+    groups = [stored.row_group(number) for number in range(stored.num_row_groups)]
+    last = stored.num_columns - 1
+    return sum(group.num_rows - group.column(last).statistics.null_count for group in groups)

@@ -67,7 +67,7 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "pass over the rows of a footer",
-        Change(_TASK, "if rows != part.rows:", "if rows < 0:"),
+        Change(_TASK, "if stored.num_rows != part.rows:", "if stored.num_rows < 0:"),
         tests=(f"{_FOOTER}::test_other_rows_are_an_error",),
     ),
     Mutation(

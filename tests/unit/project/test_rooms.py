@@ -44,13 +44,14 @@ DIRECTIONS: Final = {
 }
 _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
     "command_line",
-    "command",
+    "command proposal",
     "report rewrite recheck",
     "audit",
     "spark producers",
     "job",
     "iceberg",
     "tasks publish",
+    "typed",
     "inventory",
     "stream verdict",
 )

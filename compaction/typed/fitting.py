@@ -1,0 +1,139 @@
+"""Values into a column, whatever they are: what fits becomes an array, and each value that does not gets its reason.
+
+The judge is `arrays.build` alone, over whole columns. Where it refuses one, values of a wrong Python type are told
+apart first; if it still refuses, halves of the column are asked until each that does not fit is found. A block of
+four thousand good rows therefore costs one call, and one bad value in it a dozen more.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from compaction.typed.arrays import PLAIN_DECIMAL, allowed, build
+from compaction.typed.misfits import Ambiguous, Misfit, NotANumber, shown
+from compaction.typed.types import ColumnType
+
+_REFUSALS: Final = (ValueError, ArithmeticError)
+_INTEGERS: Final = frozenset({"int32", "int64"})
+
+
+class Fitted(NamedTuple):
+    """An array, null where a value does not fit, and why, by its number."""
+
+    array: pa.Array
+    misfits: dict[int, Misfit]
+
+
+def fit(kind: ColumnType, values: Sequence[Any]) -> Fitted:
+    """Return values (None: null) as a column of a type. Never raises for a value of JSON."""
+    try:
+        return Fitted(build(kind, values), {})
+    except _REFUSALS:
+        misfits = {number: why for number, value in enumerate(values) if (why := _by_type(kind, value)) is not None}
+    kept = [None if number in misfits else value for number, value in enumerate(values)]
+    for number in list(_refused(kind, kept, 0, len(kept))):
+        misfits[number] = _explain(kind, kept[number])
+        kept[number] = None
+    return Fitted(build(kind, kept), misfits)
+
+
+def _refused(kind: ColumnType, values: Sequence[Any], begin: int, end: int) -> Iterator[int]:
+    """Yield the numbers of the values in [begin, end) that `build` refuses."""
+    try:
+        build(kind, values[begin:end])
+    except _REFUSALS:
+        if end - begin == 1:
+            yield begin
+            return
+        middle = (begin + end) // 2
+        yield from _refused(kind, values, begin, middle)
+        yield from _refused(kind, values, middle, end)
+
+
+def _by_type(kind: ColumnType, value: object) -> Misfit | None:
+    """Judge a value by its Python type; None: it may fit."""
+    if value is None or type(value) in allowed(kind):
+        return None
+    if isinstance(value, Ambiguous):
+        return Misfit("duplicate_key", "the key is there several times")
+    if isinstance(value, NotANumber):
+        return Misfit("not_a_number", f"{value.text[:20]} is not a JSON number")
+    if kind.name in _INTEGERS and isinstance(value, Decimal) and value.as_tuple().exponent == 0:
+        return Misfit("out_of_range", f"{shown(value)} is out of the range of {kind.name}")
+    return Misfit("wrong_type", f"{shown(value)} is not {kind.text}")
+
+
+def _explain(kind: ColumnType, value: Any) -> Misfit:  # noqa: ANN401 - any JSON value
+    """Say why one value of a right Python type was refused."""
+    if kind.name in _EXPLAINED and (misfit := _EXPLAINED[kind.name](kind, value)) is not None:
+        return misfit
+    if isinstance(value, int):
+        return Misfit("out_of_range", f"{shown(value)} is out of the range of {kind.text}")
+    if isinstance(value, str) and not _is_unicode(value):
+        return Misfit("invalid", f"{shown(value)} is not valid Unicode")
+    return Misfit("invalid", f"{shown(value)} is not {kind.text}")
+
+
+def _in_struct(kind: ColumnType, value: Mapping[str, Any]) -> Misfit | None:
+    for field in kind.fields:
+        inner = value.get(field.name)
+        if inner is None and field.required:
+            return Misfit("missing", "missing or null, and required", f".{field.name}")
+        for misfit in fit(field.type, [inner]).misfits.values():
+            return misfit.below(f".{field.name}")
+    return None
+
+
+def _in_list(kind: ColumnType, value: Sequence[Any]) -> Misfit | None:
+    element = kind.fields[0]
+    if element.required and None in value:
+        return Misfit("missing", "null, and required", f"[{value.index(None)}]")
+    for number, misfit in sorted(fit(element.type, value).misfits.items()):
+        return misfit.below(f"[{number}]")
+    return None
+
+
+def _not_json(_: ColumnType, value: object) -> Misfit:
+    return Misfit("invalid", f"{shown(value)} cannot be written as JSON")
+
+
+def _not_a_double(_: ColumnType, value: float | Decimal) -> Misfit:
+    try:
+        is_lossy = isinstance(value, int) and abs(float(value)) != float("inf")
+    except OverflowError:
+        is_lossy = False
+    if is_lossy:
+        return Misfit("lossy", f"{shown(value)} would lose digits as float64")
+    return Misfit("out_of_range", f"{shown(value)} is out of the range of float64")
+
+
+def _not_a_decimal(kind: ColumnType, value: str | float | Decimal) -> Misfit:
+    """Tell a number with too many digits from a text that is no number."""
+    if isinstance(value, str) and PLAIN_DECIMAL.fullmatch(value) is None:
+        return Misfit("invalid", f"{shown(value)} is not {kind.text}")
+    number = Decimal(value)
+    digits, exponent = number.as_tuple().digits, number.as_tuple().exponent
+    zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
+    behind = -(int(exponent) + zeros)
+    if number.adjusted() < kind.precision - kind.scale and behind > kind.scale:
+        return Misfit("lossy", f"{shown(value)} has more than {kind.scale} digits behind the point")
+    return Misfit("out_of_range", f"{shown(value)} is out of the range of {kind.text}")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+_EXPLAINED: Final[dict[str, Callable[[ColumnType, Any], Misfit | None]]] = {
+    "struct": _in_struct,
+    "list": _in_list,
+    "json": _not_json,
+    "decimal": _not_a_decimal,
+    "float64": _not_a_double,
+}
