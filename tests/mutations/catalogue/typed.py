@@ -78,7 +78,11 @@ TYPED: Final = (
     ),
     Mutation(
         "pass over the reasons in a footer",
-        Change("compaction/tasks/task.py", "(unfit := _unfit(stored)) != part.typed.unfit:", "(unfit := _unfit(stored)) < 0:"),
+        Change(
+            "compaction/tasks/task.py",
+            "(unfit := _unfit(stored)) != part.typed.unfit:",
+            "(unfit := _unfit(stored)) < 0:",
+        ),
         tests=(f"{_FOOTER}::test_another_number_of_reasons_is_an_error",),
     ),
 )

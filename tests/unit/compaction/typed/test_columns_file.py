@@ -200,7 +200,15 @@ def test_a_proposal_fits_what_it_was_made_from() -> None:
     documents: list[dict[str, object]] = [
         {"id": "a", "n": 1, "x": 1, "at": "2026-01-01T00:00:00Z", "data": "z", "a-b": [1, None], "o": {"p": 1}},
         {"id": "b", "n": None, "x": 1.5, "at": "2026-01-02T00:00:00+02:00", "a b": "2026-01-01", "mixed": 1},
-        {"mixed": "1", "o": {"q": [{"r": True}]}, "": 0, '"\x7f\\é\x00\n': 1, "big": 2**70 + 1, "empty": [], "no": {}},
+        {
+            "mixed": "1",
+            "o": {"q": [{"r": True}]},
+            "": 0,
+            '"\x7f\\é\x00\n': 1,
+            "big": 2**70 + 1,
+            "empty": [],
+            "no": {},
+        },
     ]
     proposal = propose(documents, SCHEMA.names)
     columns = parse_columns(proposal.toml().encode(), "x", SCHEMA.names, is_toml=True)

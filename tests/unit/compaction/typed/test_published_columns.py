@@ -1,11 +1,15 @@
 """A day with typed columns: all its rows, each reason, and the numbers of its audit."""
 
+import re
 from pathlib import Path
 
 import duckdb
 import msgspec
 import pytest
+from rich.console import Console
 
+from compaction.report.page import render
+from compaction.report.screen import show_audit
 from compaction.rewrite import Compacted
 from compaction.typed.counts import TypedCounts
 from compaction.typed.widening import Widening
@@ -88,6 +92,19 @@ def test_the_audit_adds_up_and_names_no_value(night: Night) -> None:
     twice = sum("; " in reason for reason in night.reasons if reason)
     assert sum(about.count for about in found) == sum(each.rows for each in typed.misfits) == 101 + twice
     assert "12x" not in repr(audit)
+
+
+def test_screen_and_report_show_the_numbers(night: Night) -> None:
+    """All rows in one line, the columns that something does not fit, and each kind of misfit in the page."""
+    assert night.done.result is not None
+    console = Console(width=200)
+    with console.capture() as capture:
+        show_audit(night.done.result.audit, console)
+    assert "1,008 rows = fitted 907 + unfit 101, 11 typed column(s)\n" in capture.get()
+    assert re.search(r"\n  price decimal\(10,2\): filled \d+, empty \d+, unfit \d+\n", capture.get())
+    page = render(night.done.result)
+    assert "1,008 rows = 907 that fit + 101 that do not." in " ".join(page.split())
+    assert "<code>carrier</code> duplicate key: 7" in page
 
 
 def test_the_same_columns_are_published_once_and_others_anew(night: Night) -> None:
