@@ -5,6 +5,7 @@ import sys
 
 NAMES = (
     "claims",
+    "columns",
     "compaction",
     "compression",
     "density",

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from archive.aws import client_config, make_dynamodb_client, make_kinesis_client
 from archive.clock import Clock, SystemClock, new_id, new_random
-from archive.errors import SettingsError
+from archive.errors import CatalogRefused, SettingsError
 from archive.format.day import Day, day_of_ms
 from archive.format.minute import iso_time
 from archive.logs import configure_logging
@@ -110,6 +110,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     )
     options = CompactOptions(audit_options, out, request.accept_defects, request.read_columns(settings))
     verdicts: list[Verdict] = []
+    held: list[str] = []
     opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
     with _context(settings, "compact", request.master) as context, opened as day_table:
         again = [] if request.recheck is None else days_to_recheck(context, out, request.recheck)
@@ -119,9 +120,15 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
                 continue
             done = compact_day(context._replace(table=day_table), context.open(out.address), day, options)
             verdicts.append(done.verdict)
+            held += [str(day)] if done.table is not None and done.table.state == "held" else []
             if done.result is not None:
                 _show(done.result, request.report, as_json=request.as_json)
             _show_outcome(done, day, out, quiet=request.as_json)
+    if held:
+        raise CatalogRefused(
+            f"{table} took no rows of {', '.join(held)}: columns have other types there",
+            next_step="the days are published; minutebook docs iceberg says which types a table takes",
+        )
     return worst(verdicts)
 
 
@@ -241,8 +248,9 @@ def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -
     folder = DayFolder(out.prefix, day).generation(done.manifest.generation)
     console.print(open_storage(out.address).uri(folder), highlight=False, soft_wrap=True)
     if done.table is not None:
-        state = {"committed": "committed", "already": "was there before; nothing to do"}[done.table.state]
-        console.print(f"table {done.table.table}: {state}", highlight=False, soft_wrap=True)
+        states = {"committed": "committed", "already": "was there before; nothing to do"}
+        state = states.get(done.table.state, f"HELD, the day is not in it: {'; '.join(done.table.conflicts)}")
+        console.print(f"table {done.table.table}: {state}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _show_plan(context: JobContext, day: Day, asked: CompactOptions, *, as_json: bool) -> None:

@@ -1,17 +1,18 @@
 """Values into a column, whatever they are: what fits becomes an array, and each value that does not gets its reason.
 
-The judge is `arrays.build` alone, over whole columns. Where it refuses one, values of a wrong Python type are told
-apart first; if it still refuses, halves of the column are asked until each that does not fit is found. A block of
-four thousand good rows therefore costs one call, and one bad value in it a dozen more.
+The judge is `arrays.build` alone, over whole columns. Where it refuses one, the values that look wrong are judged one
+by one; if it still refuses, halves of the column until each that does not fit is found. A block of four thousand good
+rows therefore costs one call, and one in which a value is wrong a glance at each.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from compaction.typed.arrays import PLAIN_DECIMAL, allowed, build
+from compaction.typed.likely import likely
 from compaction.typed.misfits import Ambiguous, Misfit, NotANumber, shown
 from compaction.typed.types import ColumnType
 
@@ -31,30 +32,36 @@ def fit(kind: ColumnType, values: Sequence[Any]) -> Fitted:
     try:
         return Fitted(build(kind, values), {})
     except _REFUSALS:
-        misfits = {number: why for number, value in enumerate(values) if (why := _by_type(kind, value)) is not None}
-    kept = [None if number in misfits else value for number, value in enumerate(values)]
-    for number in list(_refused(kind, kept, 0, len(kept))):
-        misfits[number] = _explain(kind, kept[number])
-        kept[number] = None
+        kept = list(values)
+    misfits: dict[int, Misfit] = {}
+    doubtful = (number for number, value in enumerate(kept) if value is not None and not likely(kind, value))
+    for number in [*doubtful]:
+        if (why := _by_type(kind, kept[number])) is None:
+            _judge(kind, kept, misfits, (number, number + 1))
+        else:
+            misfits[number], kept[number] = why, None
+    _judge(kind, kept, misfits, (0, len(kept)))
     return Fitted(build(kind, kept), misfits)
 
 
-def _refused(kind: ColumnType, values: Sequence[Any], begin: int, end: int) -> Iterator[int]:
-    """Yield the numbers of the values in [begin, end) that `build` refuses."""
+def _judge(kind: ColumnType, kept: list[Any], misfits: dict[int, Misfit], part: tuple[int, int]) -> None:
+    """Replace the values in the part [begin, end) that `build` refuses by None, and say why."""
+    begin, end = part
     try:
-        build(kind, values[begin:end])
+        build(kind, kept[begin:end])
     except _REFUSALS:
         if end - begin == 1:
-            yield begin
+            misfits[begin] = _explain(kind, kept[begin])
+            kept[begin] = None
             return
         middle = (begin + end) // 2
-        yield from _refused(kind, values, begin, middle)
-        yield from _refused(kind, values, middle, end)
+        _judge(kind, kept, misfits, (begin, middle))
+        _judge(kind, kept, misfits, (middle, end))
 
 
 def _by_type(kind: ColumnType, value: object) -> Misfit | None:
     """Judge a value by its Python type; None: it may fit."""
-    if value is None or type(value) in allowed(kind):
+    if type(value) in allowed(kind):
         return None
     if isinstance(value, Ambiguous):
         return Misfit("duplicate_key", "the key is there several times")

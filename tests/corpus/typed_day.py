@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from itertools import cycle
+from itertools import count, cycle
 
 import msgspec
 
@@ -73,20 +73,30 @@ def flown(payload: bytes) -> str:
     return json.dumps({**fields, **more}, separators=(",", ":"))
 
 
-def typed_day(day: Day, flights: int, every: int) -> tuple[Corpus, list[str | None]]:
-    """Return a day of flights, each `every`-th of which does not fit, and their reasons (None: it fits), in order."""
-    empty = Corpus(day, shape=Shape(records=1))
-    corpus = Corpus(day, shape=Shape(records=flights // empty.records))
-    payloads = read_flights()
-    spoils = cycle(MISFITS.items())
-    reasons: list[str | None] = []
+def payload_day(day: Day, records: int, payload_of: Callable[[int], bytes]) -> Corpus:
+    """Return a day of so many records a segment, whose payloads are made in their order: shard by shard."""
+    corpus = Corpus(day, shape=Shape(records=records))
+    numbers = count()
     for segment in (shard.segments[index] for shard in corpus.shards for index in shard.in_day(day)):
-        for place, record in enumerate(segment.records):
-            payload = flown(next(payloads).data)
-            reason, spoil = next(spoils) if len(reasons) % every == 0 else (None, str.encode)
-            segment.records[place] = msgspec.structs.replace(record, data=spoil(payload))
-            reasons.append(reason)
+        segment.records = [
+            msgspec.structs.replace(record, data=payload_of(next(numbers))) for record in segment.records
+        ]
         total = sum(len(record.data) for record in segment.records)
         segment.metadata = msgspec.structs.replace(segment.metadata, payload_bytes=total)
         segment.seal()
+    return corpus
+
+
+def typed_day(day: Day, flights: int, every: int) -> tuple[Corpus, list[str | None]]:
+    """Return a day of flights, each `every`-th of which does not fit, and their reasons (None: it fits), in order."""
+    payloads = read_flights()
+    spoils = cycle(MISFITS.items())
+    reasons: list[str | None] = []
+
+    def payload_of(number: int) -> bytes:
+        reason, spoil = next(spoils) if number % every == 0 else (None, str.encode)
+        reasons.append(reason)
+        return spoil(flown(next(payloads).data))
+
+    corpus = payload_day(day, flights // Corpus(day, shape=Shape(records=1)).records, payload_of)
     return corpus, reasons

@@ -11,6 +11,8 @@ _VERDICT: Final = "compaction/typed/verdict.py"
 _FITTING: Final = "tests/unit/compaction/typed/test_fitting.py"
 _PUBLISHED: Final = "tests/unit/compaction/typed/test_published_columns.py"
 _FOOTER: Final = "tests/unit/compaction/tasks/test_footer.py"
+_EVOLUTION: Final = "tests/unit/compaction/iceberg/test_evolution.py"
+_TABLE: Final = "tests/integration/compaction/test_iceberg_columns.py"
 _MISFITS: Final = (f"{_FITTING}::test_what_does_not_fit_is_null_and_says_why",)
 
 TYPED: Final = (
@@ -84,5 +86,33 @@ TYPED: Final = (
             "(unfit := _unfit(stored)) < 0:",
         ),
         tests=(f"{_FOOTER}::test_another_number_of_reasons_is_an_error",),
+    ),
+    Mutation(
+        "commit columns of other types to the table",
+        Change(
+            "compaction/iceberg/evolution.py",
+            "        elif comes != has and not _is_wider(has, comes):",
+            "        elif comes == has and _is_wider(has, comes):",
+        ),
+        tests=(f"{_EVOLUTION}::test_any_other_type_is_a_conflict_that_names_its_column",),
+    ),
+    Mutation(
+        "widen a decimal by its digits behind the point",
+        Change("compaction/iceberg/evolution.py", "wide.scale == narrow.scale and wide", "wide"),
+        tests=(f"{_EVOLUTION}::test_any_other_type_is_a_conflict_that_names_its_column",),
+    ),
+    Mutation(
+        "pass over columns that conflict",
+        Change(
+            "compaction/iceberg/commit.py", "tuple(view.conflicts(manifest.columns))", "tuple(view.conflicts(None))"
+        ),
+        tests=(f"{_TABLE}::test_a_column_of_another_type_holds_the_day_back_from_the_table",),
+    ),
+    Mutation(
+        "describe files by the schema before it took their columns",
+        Change(
+            "compaction/iceberg/table.py", "metadata = transaction.table_metadata", "metadata = self._table.metadata"
+        ),
+        tests=(f"{_TABLE}::test_a_day_with_wider_columns_widens_the_table",),
     ),
 )
