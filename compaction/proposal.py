@@ -22,10 +22,10 @@ from compaction.tasks.parquet import SCHEMA
 from compaction.tasks.plan import RawObject, raw_objects
 from compaction.tasks.reading import SegmentReader
 from compaction.typed.columns import Columns
-from compaction.typed.columns_file import parse_columns, read_columns
 from compaction.typed.counts import TypedCounts
 from compaction.typed.documents import read_documents
-from compaction.typed.proposing import propose
+from compaction.typed.files.columns_file import parse_columns, read_columns
+from compaction.typed.files.proposing import propose
 from compaction.typed.widening import Widening
 
 _OBJECTS: Final = 100

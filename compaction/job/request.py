@@ -13,7 +13,7 @@ from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.job.settings import JobSettings
 from compaction.tasks.parquet import SCHEMA
 from compaction.typed.columns import Columns
-from compaction.typed.columns_file import read_columns
+from compaction.typed.files.columns_file import read_columns
 from compaction.verdict.audit_document import AuditLevel
 
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")

@@ -10,8 +10,8 @@ from archive.format.record import Record
 from compaction.tasks.line_tables import table_of_records
 from compaction.tasks.parquet import SCHEMA
 from compaction.typed.columns import Columns
-from compaction.typed.columns_file import parse_columns
 from compaction.typed.counts import TypedCounts
+from compaction.typed.files.columns_file import parse_columns
 from compaction.typed.widening import Widening
 
 

@@ -8,8 +8,8 @@ import pytest
 from archive.errors import SettingsError
 from compaction.tasks.parquet import SCHEMA
 from compaction.typed.columns import Columns
-from compaction.typed.columns_file import parse_columns, read_columns
-from compaction.typed.proposing import propose
+from compaction.typed.files.columns_file import parse_columns, read_columns
+from compaction.typed.files.proposing import propose
 from compaction.typed.types import parse_type
 from tests.fakes.typed_lines import mapping, widened
 

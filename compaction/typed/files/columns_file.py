@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from archive.errors import SettingsError
-from compaction.typed.avro import columns_of_record
 from compaction.typed.columns import Column, Columns, checked, quoted
-from compaction.typed.json_schema import columns_of_schema
+from compaction.typed.files.avro import columns_of_record
+from compaction.typed.files.json_schema import columns_of_schema
 from compaction.typed.types import parse_type
 
 MAX_FILE_BYTES: Final = 4 << 20
