@@ -1,8 +1,8 @@
 """Values into a column, whatever they are: what fits becomes an array, and each value that does not gets its reason.
 
-The judge is `arrays.build` alone, over whole columns. Where it refuses one, the values that look wrong are judged one
-by one; if it still refuses, halves of the column until each that does not fit is found. A block of four thousand good
-rows therefore costs one call, and one in which a value is wrong a glance at each.
+The judge is `arrays.build` alone, over whole columns. Where it refuses one, it is asked again for parts of it, and in
+these the values that look wrong are judged one by one; if it still refuses, halves of a part until each that does not
+fit is found. Four thousand good values therefore cost one call.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +17,7 @@ from compaction.typed.misfits import Ambiguous, Misfit, NotANumber, shown
 from compaction.typed.types import ColumnType
 
 _REFUSALS: Final = (ValueError, ArithmeticError)
+_TOGETHER: Final = 256
 _INTEGERS: Final = frozenset({"int32", "int64"})
 
 
@@ -34,14 +35,28 @@ def fit(kind: ColumnType, values: Sequence[Any]) -> Fitted:
     except _REFUSALS:
         kept = list(values)
     misfits: dict[int, Misfit] = {}
-    doubtful = (number for number, value in enumerate(kept) if value is not None and not likely(kind, value))
-    for number in [*doubtful]:
-        if (why := _by_type(kind, kept[number])) is None:
+    parts: list[pa.Array] = []
+    for begin in range(0, len(kept), _TOGETHER):
+        end = min(begin + _TOGETHER, len(kept))
+        try:
+            parts.append(build(kind, kept[begin:end]))
+        except _REFUSALS:
+            _search(kind, kept, misfits, (begin, end))
+            parts.append(build(kind, kept[begin:end]))
+    return Fitted(pa.concat_arrays(parts), misfits)
+
+
+def _search(kind: ColumnType, kept: list[Any], misfits: dict[int, Misfit], part: tuple[int, int]) -> None:
+    """Judge the values in a part [begin, end) that look wrong, one by one, and then what is left of it together."""
+    for number in range(*part):
+        value = kept[number]
+        if value is None or likely(kind, value):
+            continue
+        if (why := _by_type(kind, value)) is None:
             _judge(kind, kept, misfits, (number, number + 1))
         else:
             misfits[number], kept[number] = why, None
-    _judge(kind, kept, misfits, (0, len(kept)))
-    return Fitted(build(kind, kept), misfits)
+    _judge(kind, kept, misfits, part)
 
 
 def _judge(kind: ColumnType, kept: list[Any], misfits: dict[int, Misfit], part: tuple[int, int]) -> None:
