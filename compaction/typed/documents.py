@@ -54,7 +54,7 @@ def read_documents(data: pa.StringArray, *, exact: bool) -> Documents:
     texts = _texts(data)
     reader = _Reader(texts, exact=exact)
     rows = reader.decode_all()
-    for number in [*_perhaps_doubled(texts, rows), *_perhaps_deep(texts, rows)]:
+    for number in [*_perhaps_doubled(texts, rows), *_too_deep(texts, rows)]:
         if number not in reader.careful:
             rows[number] = reader.read_carefully(number)
     if set(map(type, rows)) != {dict}:
@@ -164,16 +164,28 @@ def _keys(value: Any) -> int:  # noqa: ANN401 - any JSON value
 _CONTAINERS: Final = frozenset({dict, list})
 
 
-def _perhaps_deep(texts: Sequence[bytes | None], rows: Sequence[Any]) -> list[int]:
-    """Return the rows that open more objects and lists than may be in one another."""
+def _too_deep(texts: Sequence[bytes | None], rows: Sequence[Any]) -> list[int]:
+    """Return the rows that were decoded and nest too deep; only what opens many objects and lists is looked into."""
     joined = b"".join(text for text in texts if text is not None)
     if _opened(joined) <= sum(type(row) is dict for row in rows):  # one object each, and no list
         return []
     return [
         number
         for number, (text, row) in enumerate(zip(texts, rows, strict=True))
-        if row is not None and len(text) > 2 * MAX_DEPTH and _opened(text) > MAX_DEPTH  # type: ignore[arg-type]
+        if text is not None and len(text) > 2 * MAX_DEPTH and _opened(text) > MAX_DEPTH and _is_deep(row)
     ]
+
+
+def _is_deep(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    level = [value] if type(value) in _CONTAINERS else []
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if type(each) is dict else each)
+            if type(inner) in _CONTAINERS
+        ]
+    return bool(level)
 
 
 def _opened(text: bytes) -> int:

@@ -103,18 +103,39 @@ def _in_struct(kind: ColumnType, value: Mapping[str, Any]) -> Misfit | None:
         inner = value.get(field.name)
         if inner is None and field.required:
             return Misfit("missing", "missing or null, and required", f".{field.name}")
-        for misfit in fit(field.type, [inner]).misfits.values():
-            return misfit.below(f".{field.name}")
+        if inner is not None and (why := _why(field.type, inner)) is not None:
+            return why.below(f".{field.name}")
     return None
 
 
 def _in_list(kind: ColumnType, value: Sequence[Any]) -> Misfit | None:
-    element = kind.fields[0]
+    """Find the first element that does not fit by halves: a list may be as long as a payload."""
+    element, low, high = kind.fields[0], 0, len(value)
     if element.required and None in value:
         return Misfit("missing", "null, and required", f"[{value.index(None)}]")
-    for number, misfit in sorted(fit(element.type, value).misfits.items()):
-        return misfit.below(f"[{number}]")
-    return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _fits(element.type, value[low:middle]):
+            low = middle
+        else:
+            high = middle
+    why = None if low == len(value) or value[low] is None else _why(element.type, value[low])
+    return None if why is None else why.below(f"[{low}]")
+
+
+def _why(kind: ColumnType, value: object) -> Misfit | None:
+    """Say why one value within another does not fit; None: it does."""
+    if (why := _by_type(kind, value)) is not None or _fits(kind, [value]):
+        return why
+    return _explain(kind, value)
+
+
+def _fits(kind: ColumnType, values: Sequence[Any]) -> bool:
+    try:
+        build(kind, values)
+    except _REFUSALS:
+        return False
+    return True
 
 
 def _not_json(_: ColumnType, value: object) -> Misfit:

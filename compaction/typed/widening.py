@@ -15,7 +15,7 @@ from compaction.typed.fitting import fit
 from compaction.typed.misfits import PAYLOAD, Ambiguous, Misfit, reason
 
 _ROWS: Final = 4096
-_BYTES: Final = 4 << 20
+_BYTES: Final = 1 << 20
 """What is decoded at once: the values of JSON take up to twenty times the bytes of their text."""
 _EXACT: Final = frozenset({"decimal", "json"})
 
