@@ -155,6 +155,8 @@ class ForkServer:
             if pid == 0:
                 return
             code = os.waitstatus_to_exitcode(status)
+            # For the supervisor: the processor's own last line, where there is one, comes through the daemon.
+            structlog.get_logger().debug("processor_reaped", pid=pid, exit_code=code)
             connection = self._stubs.pop(self._processors.pop(pid, -1), None)
             if connection is not None:
                 with suppress(KeyError):  # `_drop_stub` was faster
