@@ -68,7 +68,6 @@ def test_what_comes_before_a_start_comes_before_every_start(start: Start) -> Non
     supervised.wait_for("fake_started")
     supervised.process.terminate()
     supervised.finish()
-
     order = [name for name in supervised.names() if name in {"before_start", "daemon_started"}]
     assert order == ["before_start", "daemon_started"] * 2
 
@@ -134,7 +133,6 @@ def test_both_streams_pass_through(start: Start) -> None:
     """What daemon and children print arrives, and the daemon sees the name of its file."""
     supervised = start("exit:1")
     supervised.finish()
-
     printed = [json.loads(line) for line in supervised.stdout.splitlines()]
     assert [(line["event"], line["message"]) for line in printed] == [("printed", "line on stdout")] * 3
     told = [event for event in supervised.events if event["event"] == "fake_started"]
@@ -167,8 +165,8 @@ def test_a_second_ctrl_c_kills(start: Start) -> None:
 def test_a_stop_while_waiting_to_restart(start: Start) -> None:
     """A stop does not wait for the next restart."""
     supervised = start("exit:1", TEST_WAIT_SECONDS="60")
-    supervised.wait_for("daemon_restarting")
-    supervised.wait_for("daemon_restarting")
+    for _ in range(2):
+        supervised.wait_for("daemon_restarting")
     supervised.process.terminate()
 
     assert supervised.finish() == 0
