@@ -99,7 +99,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _version(program: Path) -> int | None:
-    """Return its major version; None where it does not work. An answer holds for this process: a JVM starts for it."""
+    """Return its major version; None where it does not work. An answer is kept: a JVM starts for each question."""
     if program not in _answered:
         version = _ask_version(program)
         if version is None:
