@@ -96,7 +96,3 @@ def main() -> None:
         if exc.next_step:
             sys.stderr.write(f"next step: {exc.next_step}\n")
         sys.exit(exc.exit_code)
-
-
-if __name__ == "__main__":
-    main()
