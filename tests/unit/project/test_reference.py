@@ -126,6 +126,7 @@ def test_every_option_is_there(made: dict[str, str]) -> None:
     page = made["reference/commands.md"]
     files = (
         "minutebook/front_door.py",
+        "minutebook/command_line.py",
         "consumer/command_line.py",
         "compaction/command_line.py",
     )
