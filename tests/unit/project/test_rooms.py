@@ -55,11 +55,11 @@ FRONT: Final = {
 _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
     "command_line",
     "command",
-    "report rewrite recheck",
+    "report rewrite recheck ddl",
     "audit",
     "spark producers",
     "job",
-    "iceberg",
+    "iceberg glue",
     "tasks publish",
     "inventory",
     "stream verdict",
