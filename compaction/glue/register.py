@@ -202,7 +202,7 @@ class GlueTable:
 
     def _update_table(self, found: Any, columns: tuple[Column, ...]) -> bool:  # noqa: ANN401 - Glue's answer
         """Return False when the table was changed since it was read; what others said of it stays."""
-        changed = {name: found[name] for name in _KEPT if name in found}
+        changed = {name: found[name] for name in _KEPT if found.get(name)}  # an empty text is refused
         listed = [{"Name": column.name, "Type": column.kind} for column in columns]
         described = {column["Name"]: column for column in found["StorageDescriptor"]["Columns"]}
         changed["StorageDescriptor"] = {

@@ -41,7 +41,7 @@ class FakeGlue:
         key = (DatabaseName, TableInput["Name"])
         if key in self.tables:
             raise self._error("AlreadyExistsException", "CreateTable")
-        made = {"DatabaseName": DatabaseName, "VersionId": "1", "CreatedBy": "somebody"}
+        made = {"DatabaseName": DatabaseName, "VersionId": "1", "CreatedBy": "somebody", "Owner": ""}
         self.tables[key] = {**copy.deepcopy(TableInput), **made}
         return self._end("CreateTable", {})
 
@@ -51,7 +51,7 @@ class FakeGlue:
         key = (DatabaseName, TableInput["Name"])
         if self.tables[key]["VersionId"] != VersionId:
             raise self._error("ConcurrentModificationException", "UpdateTable")
-        if {"DatabaseName", "VersionId", "CreatedBy"} & TableInput.keys():
+        if {"DatabaseName", "VersionId", "CreatedBy"} & TableInput.keys() or TableInput.get("Owner") == "":
             raise AssertionError("boto3 refuses these")
         made = {"DatabaseName": DatabaseName, "VersionId": str(int(VersionId) + 1), "CreatedBy": "somebody"}
         self.tables[key] = {**copy.deepcopy(TableInput), **made}
