@@ -180,9 +180,9 @@ def check_footer(out: RetryingStorage, part: Part) -> None:
     Raises:
         FormatError: the file has another size, or holds other rows.
     """
-    footer = read_footer(out, part.key)
-    if footer.size != part.size:
-        raise FormatError(f"{part.key} has {footer.size} bytes, {part.size} were written")
-    rows = pq.read_metadata(pa.BufferReader(footer.data)).num_rows
+    tail = read_footer(out, part.key)
+    if tail.size != part.size:
+        raise FormatError(f"{part.key} has {tail.size} bytes, {part.size} were written")
+    rows = pq.read_metadata(pa.BufferReader(tail.data)).num_rows
     if rows != part.rows:
         raise FormatError(f"{part.key} holds {rows} rows, {part.rows} were written")
