@@ -94,6 +94,6 @@ READING: Final = (
             "            if error_code(exc) == code:\n                return False\n",
             "            if error_code(exc) == code:\n                return True\n",
         ),
-        tests=(f"{_GLUE}::test_two_runs_at_once_leave_one_table_and_one_partition",),
+        tests=(f"{_GLUE}::test_two_runs_that_bring_a_column_each_leave_both",),
     ),
 )

@@ -125,10 +125,26 @@ def test_two_runs_at_once_leave_one_table_and_one_partition(site: Site, moment: 
     assert site.columns == wanted
 
 
-def add_column(site: Site, name: str) -> None:
-    """Publish the day anew, with a column more."""
-    site.shelf.publish(DAY, "wide", (2,))
-    site.shelf.change_file(DAY, lambda table: table.append_column(name, pa.array(["x", "y"])))
+def test_two_runs_that_bring_a_column_each_leave_both(site: Site) -> None:
+    """The later one has read the table before the other one's column was there."""
+    site.register()
+    add_column(site, "tenant")
+    add_column(site, "country", DAY.shift(1))
+
+    def other(what: str) -> None:
+        if what == "UpdateTable":
+            site.glue.before = lambda _: None
+            site.register(DAY.shift(1))
+
+    site.glue.before = other
+    site.register()
+    assert site.columns == [*COLUMNS, ("country", "string"), ("tenant", "string")]
+
+
+def add_column(site: Site, name: str, day: Day = DAY) -> None:
+    """Publish a day anew, with a column more."""
+    site.shelf.publish(day, "wide", (2,))
+    site.shelf.change_file(day, lambda table: table.append_column(name, pa.array(["x", "y"])))
 
 
 def test_a_new_column_comes_last_and_what_others_said_stays(site: Site) -> None:
