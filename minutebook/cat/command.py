@@ -16,7 +16,7 @@ from archive.retry import Backoff
 from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.owner import StreamOwner, read_owned
-from compaction.job.settings import load_job_settings
+from compaction.job.settings import JobSettings, load_job_settings
 from minutebook.cat.bodies import FETCHES, Body, fetch_bodies, read_body
 from minutebook.cat.listing import Listed, Segments
 from minutebook.cat.merging import Found, Troubles, merge
@@ -59,13 +59,20 @@ def cat(
     storage = RetryingStorage(
         open_storage(settings.archive.address), lambda: Backoff(clock, rng, budget_seconds=_BUDGET_SECONDS)
     )
-    troubles = Troubles(_tell)
-    output = open_output(request, sys.stdout.buffer)
+    return _print(storage, settings, request)
+
+
+def _print(storage: RetryingStorage, settings: JobSettings, request: CatRequest) -> int:
+    """Write the records where they go, whatever ends that; returns the exit code."""
+    troubles, output = Troubles(_tell), open_output(request, sys.stdout.buffer)
     try:
         shown = print_records(storage, settings.archive, settings.owner, request, output, troubles)
     except BrokenPipeError:
         _let_go(sys.stdout.buffer)
         return troubles.conclude()
+    except OSError as exc:  # the store's are others
+        _close(output.abort)
+        raise MinutebookError(f"{request.out or 'stdout'}: {exc}", next_step="make room, or write elsewhere") from exc
     except BaseException:  # the file that is half written must not stay, whatever ended this
         _close(output.abort)
         raise

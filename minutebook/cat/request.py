@@ -59,6 +59,8 @@ def checked_request(
         raise SettingsError("Parquet is no stream", next_step="name a file: --out FILE.parquet")
     if out is not None and out.exists():
         raise SettingsError(f"{out} exists", next_step="name another file, or remove this one")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise SettingsError(f"{out.parent} is not a folder", next_step="make it, or name a file elsewhere")
     try:
         shard = None if shard is None else check_shard_id(shard)
     except FormatError as exc:
