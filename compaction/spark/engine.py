@@ -5,13 +5,17 @@ accumulators nor `observe`, which count retried tasks twice. Runs on PySpark 3.5
 """
 
 import functools
+import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from archive.clock import SystemClock
 from archive.errors import MinutebookError
+from archive.logs import Limit, configure_logging
+from compaction.spark.phases import phase_of
 from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted
 from compaction.tasks.event_ids import Layout, find_copies
 from compaction.tasks.task import Order, TaskResult, run, run_collecting
@@ -21,10 +25,11 @@ if TYPE_CHECKING:
 
     from compaction.job.context import Shuffled
 
-Progress = Callable[[int, int], None]
-"""Called with (tasks done, tasks in all) while a job runs."""
+Progress = Callable[[str, int, int], None]
+"""Called with (what runs, tasks done, tasks in all) while a job runs."""
 
 _POLL_SECONDS = 0.25
+_GROUPS = itertools.count(1)
 
 
 class Failure(NamedTuple):
@@ -35,7 +40,7 @@ class Failure(NamedTuple):
     next_step: str
 
 
-def no_progress(done: int, total: int) -> None:
+def no_progress(what: str, done: int, total: int) -> None:
     """Show nothing."""
 
 
@@ -81,7 +86,7 @@ class SparkEngine:
             return []
         context = self._session.sparkContext
         rdd = context.parallelize(orders, len(orders)).map(_run_safely)
-        return _unwrapped(self._job(len(orders), rdd.collect))
+        return _unwrapped(self._job(phase_of(orders), len(orders), rdd.collect))
 
     def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
         """Run tasks that ask for ids; returns their results, and the ids, which wait in Spark's shuffle files.
@@ -92,16 +97,18 @@ class SparkEngine:
         context = self._session.sparkContext
         count = 1 + max(order.ids.partitions for order in orders if order.ids is not None)
         shuffled = context.parallelize(orders, len(orders)).flatMap(_collect_safely).partitionBy(count, int)
-        results = self._job(len(orders), lambda: context.runJob(shuffled, _values, [0]))
+        results = self._job(phase_of(orders), len(orders), lambda: context.runJob(shuffled, _values, [0]))
 
         def copies(layout: Layout) -> list[bytes]:
             work = functools.partial(_copies, layout)
-            return self._job(count - 1, lambda: context.runJob(shuffled, work, range(1, count)))
+            return self._job(
+                "find repeated events", count - 1, lambda: context.runJob(shuffled, work, range(1, count))
+            )
 
         return _Shuffled(sorted(_unwrapped(results), key=lambda result: result.number), copies)
 
-    def _job(self, total: int, action: Callable[[], list[Any]]) -> list[Any]:
-        with _watch(self._session.sparkContext, total, self._progress):
+    def _job(self, what: str, total: int, action: Callable[[], list[Any]]) -> list[Any]:
+        with _watch(self._session.sparkContext, what, total, self._progress):
             try:
                 return action()
             except Exception as exc:  # py4j raises what the JVM did: nothing narrower exists
@@ -123,28 +130,46 @@ class _Shuffled(NamedTuple):
 
 
 @contextmanager
-def _watch(context: Any, total: int, progress: Progress) -> Iterator[None]:  # noqa: ANN401 - pyspark is untyped here
-    """Report progress from Spark's status tracker while a job runs."""
+def _watch(context: Any, what: str, total: int, progress: Progress) -> Iterator[None]:  # noqa: ANN401 - pyspark is untyped here
+    """Name the jobs of the block in Spark's UI, and report their progress from Spark's status tracker.
+
+    A group of its own for each block: days that run side by side count their own stages.
+    """
     done = threading.Event()
     tracker = context.statusTracker()
+    group = f"minutebook-{next(_GROUPS)}"
+    context.setJobGroup(group, f"minutebook: {what}")
 
     def poll() -> None:
         while not done.wait(_POLL_SECONDS):
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            progress(sum(stage.numCompletedTasks for stage in stages if stage is not None), total)
+            progress(what, min(total, _completed(tracker, group)), total)
 
-    progress(0, total)
+    progress(what, 0, total)
     watcher = threading.Thread(target=poll, name="spark-progress", daemon=True)
     watcher.start()
     try:
         yield
-        progress(total, total)
+        progress(what, total, total)
     finally:
         done.set()
         watcher.join()
 
 
+def _completed(tracker: Any, group: str) -> int:  # noqa: ANN401 - pyspark is untyped here
+    """Count the tasks of a group's stages that are done; a stage that Spark no longer remembers counts none."""
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+
+
+@functools.cache
+def configure_task_logging() -> None:
+    """Let a worker's lines be those of the driver: JSON on its stderr, and few of them. Once in a process."""
+    configure_logging("warning", limit=Limit(SystemClock()))
+
+
 def _run_safely(order: Order) -> TaskResult | Failure:
+    configure_task_logging()
     try:
         return run(order)
     except MinutebookError as exc:
@@ -162,6 +187,7 @@ def _unwrapped(results: Iterable[TaskResult | Failure]) -> list[TaskResult]:
 
 def _collect_safely(order: Order) -> Iterator[tuple[int, TaskResult | Failure | bytes]]:
     """Run a task; yield its result for partition 0, and its ids for the others."""
+    configure_task_logging()
     try:
         result, ids = run_collecting(order)
     except MinutebookError as exc:
