@@ -12,6 +12,7 @@ NAMES = (
     "hand_over",
     "idle",
     "inventory",
+    "nightly_env",
     "processor",
     "read_marks",
     "recovery",

@@ -63,6 +63,8 @@ PLATFORM: Final = frozenset(
         "--job-bookmark-to",
         "--job-language",
         "--python-modules-installer-option",
+        "--python-virtual-env",
+        "--python-virtual-env-storage-prefix",
         "--scriptLocation",
         "--spark-event-logs-path",
         "--use-postgres-driver",

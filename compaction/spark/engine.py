@@ -55,10 +55,12 @@ class SparkEngine:
         self._master = master
         self._progress = progress
         self._session: Any = None
+        self._is_platforms = False
         self._log: Path | None = None
 
     def __enter__(self) -> Self:
-        if submitted():
+        self._is_platforms = submitted()
+        if self._is_platforms:
             from pyspark.sql import SparkSession  # noqa: PLC0415 - the platform's
 
             self._session = SparkSession.builder.appName("minutebook").getOrCreate()
@@ -70,7 +72,7 @@ class SparkEngine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None and not submitted():
+        if self._session is not None and not self._is_platforms:
             stop(self._session)
             if self._log is not None and kind is None:
                 self._log.unlink(missing_ok=True)
