@@ -25,7 +25,7 @@ from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
 from compaction.inventory.inventory import list_day
 from compaction.inventory.owner import read_owned
 from compaction.job.context import AuditOptions, JobContext, Shuffled
-from compaction.job.request import AuditRequest, CompactRequest, FailOn, checked_fail_on
+from compaction.job.request import AuditRequest, CompactRequest, checked_fail_on
 from compaction.job.scope import is_settled, judged_scope, parse_so_far, scope_end
 from compaction.job.settings import JobSettings, check_apart, load_job_settings
 from compaction.producers.day_before import look_back
@@ -41,7 +41,7 @@ from compaction.spark.engine import Progress, SparkEngine
 from compaction.stream.kinesis import StreamReader, once_in_vain
 from compaction.tasks.plan import plan_tasks, raw_objects, single_groups
 from compaction.tasks.task import Order, TaskResult
-from compaction.verdict.audit_document import EXIT_CODES, Verdict
+from compaction.verdict.exit_code import DayEnd, exit_code, was_read
 
 _STORE_BUDGET_SECONDS: Final = 120
 _LISTING_BUDGET_SECONDS: Final = 15
@@ -50,7 +50,7 @@ _FOLDER: Final = "_parquet"
 
 
 def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
-    """Audit the days; returns the exit code of the worst verdict (3 before 4 before 0).
+    """Audit the days; returns the exit code of the worst verdict (`compaction.verdict.exit_code`).
 
     Raises:
         SettingsError: the file or an option.
@@ -73,17 +73,17 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
         published=published,
         so_far_ms=so_far_ms,
     )
-    verdicts: list[Verdict] = []
+    ends: list[DayEnd] = []
     with _context(settings, "audit", request.master) as context:
         telling = telling_of(context, settings, request, "audit", published)
         for day in days:
             began = context.clock.monotonic()
             result = audit_day(context, day, options)
-            verdicts.append(result.audit.verdict)
+            ends.append(DayEnd(result.audit.verdict, was_read(result.audit)))
             telling.show(result)
             seconds = context.clock.monotonic() - began
             telling.measure(Judged(str(day), result.audit.verdict, seconds), result.audit)
-    return worst(verdicts, fail_on)
+    return exit_code(ends, fail_on)
 
 
 def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
@@ -115,8 +115,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         so_far_ms=so_far_ms,
     )
     options = CompactOptions(audit_options, out, accept_defects=request.accept_defects)
-    verdicts: list[Verdict] = []
-    is_held = False
+    ends: list[DayEnd] = []
     opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
     with _context(settings, "compact", request.master) as context, opened as day_table:
         telling = telling_of(context, settings, request, "compact", out)
@@ -127,8 +126,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
                 continue
             began = context.clock.monotonic()
             done = compact_day(context._replace(table=day_table), context.open(out.address), day, options)
-            verdicts.append(done.verdict)
-            is_held = is_held or done.state == "held"
+            ends.append(DayEnd(done.verdict, done.state != "held"))
             generation = "" if done.manifest is None else done.manifest.generation
             if done.result is not None:
                 telling.show(done.result, generation)
@@ -137,15 +135,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
             seconds = context.clock.monotonic() - began
             judged = Judged(str(day), done.verdict, seconds, rows, state=done.state, generation=generation or None)
             telling.measure(judged, None if done.result is None else done.result.audit)
-    return worst(verdicts, "unknown" if is_held else fail_on)
-
-
-def worst(verdicts: Sequence[Verdict], fail_on: FailOn = "unknown") -> int:
-    """Return the exit code: a defect outweighs an unknown, and an unknown outweighs clean, where it is to count."""
-    for verdict in ("defects", "unknown"):
-        if verdict in verdicts and (verdict == "defects" or fail_on == "unknown"):
-            return EXIT_CODES[verdict]
-    return 0
+    return exit_code(ends, fail_on)
 
 
 def _configure_logging() -> None:

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import jmespath
 
@@ -11,10 +11,8 @@ from archive.format.day import Day, day_range, parse_day
 from archive.format.payload import PayloadPath
 from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.verdict.audit_document import AuditLevel
+from compaction.verdict.exit_code import FAIL_ON, FailOn
 
-FailOn = Literal["defects", "unknown"]
-FAIL_ON: Final[tuple[FailOn, ...]] = ("defects", "unknown")
-"""`unknown`: what is not clean fails; `defects`: a day that could not be proven does not."""
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 
 

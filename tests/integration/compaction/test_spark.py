@@ -20,7 +20,7 @@ from compaction.job.context import AuditOptions, JobContext
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
-from compaction.spark.engine import SparkEngine
+from compaction.spark.engine import SparkEngine, _completed, no_progress
 from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws
@@ -149,6 +149,24 @@ def test_an_error_of_a_task_keeps_its_kind(bench: Bench, engine: SparkEngine) ->
     raw_object = RawObject(stored.key, stored.etag, stored.size, metadata.shard_id, metadata.minute, metadata.first)
     with pytest.raises(FormatError, match=r"cut short|damaged"):
         engine([Order(Task(0, (MergeGroup((raw_object,), merge=True),)), bench.out.address)])
+
+
+def test_a_job_says_what_it_does(bench: Bench, engine: SparkEngine) -> None:
+    """In Spark's UI by its description, and to whoever asks for progress: each phase with its day and its tasks."""
+    corpus = Corpus(DAY)
+    corpus.write(bench.storage)
+    told: list[tuple[str, int, int]] = []
+    engine._progress = lambda *step: told.append(step)
+    try:
+        bench.compact(corpus)
+    finally:
+        engine._progress = no_progress
+    context = engine._session.sparkContext
+    assert {phase for phase, _, _ in told} == {f"read and write {DAY}"}
+    assert (told[0][1], told[-1][1] == told[-1][2]) == (0, True)
+    assert context.getLocalProperty("spark.job.description") == f"minutebook: read and write {DAY}"
+    group = context.getLocalProperty("spark.jobGroup.id")
+    assert _completed(context.statusTracker(), group) == told[-1][2]
 
 
 def test_the_process_keeps_its_stderr(engine: SparkEngine, capfd: pytest.CaptureFixture[str]) -> None:
