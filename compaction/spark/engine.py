@@ -10,11 +10,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from archive.clock import SystemClock
-from archive.errors import MinutebookError
+from archive.clock import SystemClock, new_id
 from archive.logs import Limit, configure_logging
+from compaction.spark.failures import Alarm, Failure, failure_in, guarded
 from compaction.spark.phases import phase_of
 from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted
 from compaction.tasks.event_ids import Layout, find_copies
@@ -25,19 +25,13 @@ if TYPE_CHECKING:
 
     from compaction.job.context import Shuffled
 
+T = TypeVar("T")
+U = TypeVar("U")
 Progress = Callable[[str, int, int], None]
 """Called with (what runs, tasks done, tasks in all) while a job runs."""
 
 _POLL_SECONDS = 0.25
 _GROUPS = itertools.count(1)
-
-
-class Failure(NamedTuple):
-    """An error of our tree that ended a task; errors themselves do not travel well."""
-
-    kind: str
-    message: str
-    next_step: str
 
 
 def no_progress(what: str, done: int, total: int) -> None:
@@ -84,11 +78,16 @@ class SparkEngine:
             MinutebookError: what a task raised, as the same kind of error.
             SparkFailed: Spark itself failed.
         """
-        if not orders:
+        return self.each(run, orders, phase_of(orders)) if orders else []
+
+    def each(self, work: Callable[[T], U], items: Sequence[T], what: str = "work") -> list[U]:
+        """Return `work(item)` of every item, in order; each is a task, for `what`. Raises as `__call__`."""
+        if not items:
             return []
         context = self._session.sparkContext
-        rdd = context.parallelize(orders, len(orders)).map(_run_safely)
-        return _unwrapped(self._job(phase_of(orders), len(orders), rdd.collect))
+        with self._alarm() as alarm:
+            rdd = context.parallelize(items, len(items)).map(functools.partial(_guarded, work, alarm.tell))
+            return _unwrapped(self._job(what, len(items), rdd.collect, alarm))
 
     def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
         """Run tasks that ask for ids; returns their results, and the ids, which wait in Spark's shuffle files.
@@ -98,22 +97,32 @@ class SparkEngine:
         """
         context = self._session.sparkContext
         count = 1 + max(order.ids.partitions for order in orders if order.ids is not None)
-        shuffled = context.parallelize(orders, len(orders)).flatMap(_collect_safely).partitionBy(count, int)
-        results = self._job(phase_of(orders), len(orders), lambda: context.runJob(shuffled, _values, [0]))
+        with self._alarm() as alarm:
+            collect = functools.partial(_collect_guarded, alarm.tell)
+            shuffled = context.parallelize(orders, len(orders)).flatMap(collect).partitionBy(count, int)
+            what, total = phase_of(orders), len(orders)
+            results = self._job(what, total, lambda: context.runJob(shuffled, _values, [0]), alarm)
 
         def copies(layout: Layout) -> list[bytes]:
             work = functools.partial(_copies, layout)
-            return self._job(
-                "find repeated events", count - 1, lambda: context.runJob(shuffled, work, range(1, count))
-            )
+            with self._alarm() as alarm:
+                partitions = range(1, count)
+                action = functools.partial(context.runJob, shuffled, work, partitions)
+                return self._job("find repeated events", len(partitions), action, alarm)
 
         return _Shuffled(sorted(_unwrapped(results), key=lambda result: result.number), copies)
 
-    def _job(self, what: str, total: int, action: Callable[[], list[Any]]) -> list[Any]:
-        with _watch(self._session.sparkContext, what, total, self._progress):
+    def _alarm(self) -> Alarm:
+        return Alarm(self._session.sparkContext, f"minutebook-{new_id()}")
+
+    def _job(self, what: str, total: int, action: Callable[[], list[Any]], alarm: Alarm) -> list[Any]:
+        with _watch(self._session.sparkContext, _Phase(what, total, self._progress), alarm):
             try:
                 return action()
             except Exception as exc:  # py4j raises what the JVM did: nothing narrower exists
+                failure = alarm.failure or failure_in(str(exc))
+                if failure is not None:
+                    raise failure.error() from exc
                 where = f"; Spark's log is {self._log}" if self._log else ""
                 raise SparkFailed(
                     f"Spark gave up: {last_line(exc)}{where}", next_step="read the log; then run the command again"
@@ -131,33 +140,46 @@ class _Shuffled(NamedTuple):
         return self.find(layout)
 
 
-@contextmanager
-def _watch(context: Any, what: str, total: int, progress: Progress) -> Iterator[None]:  # noqa: ANN401 - pyspark is untyped here
-    """Name the jobs of the block in Spark's UI, and report their progress from Spark's status tracker.
+class _Phase(NamedTuple):
+    """What a job is for, and who is told how far it is."""
 
-    A group of its own for each block: days that run side by side count their own stages.
+    what: str
+    total: int
+    progress: Progress
+
+    def tell(self, done: int) -> None:
+        """Tell how many tasks are done."""
+        self.progress(self.what, min(done, self.total), self.total)
+
+
+@contextmanager
+def _watch(context: Any, phase: _Phase, alarm: Alarm) -> Iterator[None]:  # noqa: ANN401 - pyspark is untyped here
+    """Name the jobs of the block in Spark's UI, report their progress, and cancel them once they are in vain.
+
+    They are a group of their own: days that run side by side count their own stages.
     """
     done = threading.Event()
     tracker = context.statusTracker()
     group = f"minutebook-{next(_GROUPS)}"
-    context.setJobGroup(group, f"minutebook: {what}")
+    context.setJobGroup(group, f"minutebook: {phase.what}")
 
     def poll() -> None:
         while not done.wait(_POLL_SECONDS):
-            progress(what, min(total, _completed(tracker, group)), total)
+            alarm.cancel_if_told()
+            phase.tell(completed_tasks(tracker, group))
 
-    progress(what, 0, total)
+    phase.tell(0)
     watcher = threading.Thread(target=poll, name="spark-progress", daemon=True)
     watcher.start()
     try:
         yield
-        progress(what, total, total)
+        phase.tell(phase.total)
     finally:
         done.set()
         watcher.join()
 
 
-def _completed(tracker: Any, group: str) -> int:  # noqa: ANN401 - pyspark is untyped here
+def completed_tasks(tracker: Any, group: str) -> int:  # noqa: ANN401 - pyspark is untyped here
     """Count the tasks of a group's stages that are done; a stage that Spark no longer remembers counts none."""
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
@@ -165,36 +187,35 @@ def _completed(tracker: Any, group: str) -> int:  # noqa: ANN401 - pyspark is un
 
 
 @functools.cache
-def configure_task_logging() -> None:
+def _configure_task_logging() -> None:
     """Let a worker's lines be those of the driver: JSON on its stderr, and few of them. Once in a process."""
     configure_logging("warning", limit=Limit(SystemClock()))
 
 
-def _run_safely(order: Order) -> TaskResult | Failure:
-    configure_task_logging()
-    try:
-        return run(order)
-    except MinutebookError as exc:
-        return Failure(type(exc).__name__, str(exc), exc.next_step)
+def _guarded(work: Callable[[T], U], tell: Callable[[list[Failure]], None], item: T) -> U | Failure:
+    _configure_task_logging()
+    return guarded(functools.partial(work, item), tell)
 
 
-def _unwrapped(results: Iterable[TaskResult | Failure]) -> list[TaskResult]:
+def _unwrapped(results: Iterable[U | Failure]) -> list[U]:
     found = []
     for result in results:
         if isinstance(result, Failure):
-            raise _error(result)
+            raise result.error()
         found.append(result)
     return found
 
 
-def _collect_safely(order: Order) -> Iterator[tuple[int, TaskResult | Failure | bytes]]:
+def _collect_guarded(
+    tell: Callable[[list[Failure]], None], order: Order
+) -> Iterator[tuple[int, TaskResult | Failure | bytes]]:
     """Run a task; yield its result for partition 0, and its ids for the others."""
-    configure_task_logging()
-    try:
-        result, ids = run_collecting(order)
-    except MinutebookError as exc:
-        yield 0, Failure(type(exc).__name__, str(exc), exc.next_step)
+    _configure_task_logging()
+    collected = guarded(functools.partial(run_collecting, order), tell)
+    if isinstance(collected, Failure):
+        yield 0, collected
         return
+    result, ids = collected
     yield 0, result
     for partition, rows in () if ids is None else ids.rows():
         yield partition + 1, rows
@@ -206,13 +227,3 @@ def _values(rows: Iterable[tuple[int, Any]]) -> list[Any]:
 
 def _copies(layout: Layout, rows: Iterable[tuple[int, bytes]]) -> list[bytes]:
     return [find_copies((chunk for _, chunk in rows), layout)]
-
-
-def _error(failure: Failure) -> MinutebookError:
-    kinds: dict[str, type[MinutebookError]] = {}
-    waiting: list[type[MinutebookError]] = [MinutebookError]
-    while waiting:
-        kind = waiting.pop()
-        kinds[kind.__name__] = kind
-        waiting += kind.__subclasses__()
-    return kinds.get(failure.kind, MinutebookError)(failure.message, next_step=failure.next_step)
