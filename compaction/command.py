@@ -80,9 +80,9 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
             began = context.clock.monotonic()
             result = audit_day(context, day, options)
             ends.append(DayEnd(result.audit.verdict, was_read(result.audit)))
-            telling.show(result)
             seconds = context.clock.monotonic() - began
             telling.measure(Judged(str(day), result.audit.verdict, seconds), result.audit)
+            telling.show(result)
     return exit_code(ends, fail_on)
 
 
@@ -128,13 +128,13 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
             done = compact_day(context._replace(table=day_table), context.open(out.address), day, options)
             ends.append(DayEnd(done.verdict, done.state != "held"))
             generation = "" if done.manifest is None else done.manifest.generation
-            if done.result is not None:
-                telling.show(done.result, generation)
-            _show_outcome(done, day, out, quiet=request.as_json)
             rows = None if done.manifest is None else done.manifest.rows
             seconds = context.clock.monotonic() - began
             judged = Judged(str(day), done.verdict, seconds, rows, state=done.state, generation=generation or None)
             telling.measure(judged, None if done.result is None else done.result.audit)
+            if done.result is not None:
+                telling.show(done.result, generation)
+            _show_outcome(done, day, out, quiet=request.as_json)
     return exit_code(ends, fail_on)
 
 

@@ -85,15 +85,23 @@ def build(folder: Path, uv: str, wheel: Path, python: str, platform: str) -> Non
     subprocess.run([*install, "--only-binary", ":all:", "--require-hashes", "--requirement", str(lock)], check=True)  # noqa: S603 - fixed words
     subprocess.run([*install, str(wheel)], check=True)  # noqa: S603 - same
     lock.unlink()
-    for path in sorted((folder / "lib").rglob("*"), reverse=True):
-        if path.name in _MACHINE_NOTES or path.name == "__pycache__":
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-    shutil.rmtree(folder / "lib" / "bin", ignore_errors=True)  # scripts that name this machine's Python
+    clean(folder / "lib")
     (folder / "bin").mkdir()
     for name in ("python", "python3", f"python{python}"):
         script = folder / "bin" / name
         script.write_text(SCRIPT.format(python=python))
         script.chmod(0o755)
+
+
+def clean(lib: Path) -> None:
+    """Remove what an installer notes of this machine: files, scripts that name its Python, and their records."""
+    for path in sorted(lib.rglob("*"), reverse=True):
+        if path.name in _MACHINE_NOTES or path.name == "__pycache__":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.rmtree(lib / "bin", ignore_errors=True)
+    for record in lib.glob("*.dist-info/RECORD"):
+        lines = record.read_text().splitlines(keepends=True)
+        record.write_text("".join(line for line in lines if (lib / line.partition(",")[0]).exists()))
 
 
 def without(lock: str, names: frozenset[str]) -> str:

@@ -61,6 +61,22 @@ def test_a_machine_without_that_python_gets_a_sentence(program: ModuleType, tmp_
     assert (done.returncode, "needs Python 3.99" in done.stderr, "next step" in done.stderr) == (2, True, True)
 
 
+def test_nothing_of_this_machine_is_kept(program: ModuleType, tmp_path: Path) -> None:
+    """Neither where a wheel came from nor a script that starts this machine's Python, and no record of either."""
+    info = tmp_path / "x-1.dist-info"
+    for name in ("x.py", "bin/x", "__pycache__/x.pyc", "x-1.dist-info/direct_url.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(str(tmp_path))
+    (tmp_path / "x.py").write_text("")
+    (info / "RECORD").write_text(
+        "x.py,sha256=a,0\nbin/x,sha256=b,9\nx-1.dist-info/direct_url.json,sha256=c,9\nx-1.dist-info/RECORD,,\n"
+    )
+    program.clean(tmp_path)
+    kept = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    assert kept == {"x.py", "x-1.dist-info/RECORD"}
+    assert (info / "RECORD").read_text() == "x.py,sha256=a,0\nx-1.dist-info/RECORD,,\n"
+
+
 def test_the_same_files_are_the_same_bytes(program: ModuleType, tmp_path: Path) -> None:
     """Whoever wrote them, and whenever."""
     packed = []
