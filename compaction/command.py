@@ -59,8 +59,8 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
     now_ms = SystemClock().now_ms()
     days, so_far_ms = request.days(day_of_ms(now_ms)), parse_so_far(request.so_far, now_ms)
     level, event_id, fail_on = request.checked_level(), request.checked_event_id(), checked_fail_on(request.fail_on)
-    settings = load_job_settings(request.file, environ)
     _configure_logging()
+    settings = load_job_settings(request.file, environ)
     published = _published(settings, request.published)
     options = AuditOptions(
         level=level,
@@ -100,8 +100,8 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     if request.recheck is not None and (request.recheck < 0 or so_far_ms is not None):
         raise SettingsError("--recheck takes a number of days, and days that are over", next_step="drop --so-far")
     event_id, table, fail_on = request.checked_event_id(), request.checked_table(), checked_fail_on(request.fail_on)
-    settings = load_job_settings(request.file, environ)
     _configure_logging()
+    settings = load_job_settings(request.file, environ)
     out = _published(settings, request.out)
     check_apart(out, settings.archive)
     audit_options = AuditOptions(

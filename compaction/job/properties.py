@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from archive.clock import SystemClock, new_random
-from archive.errors import SettingsError
+from archive.errors import SettingsError, StoreRefused
 from archive.properties_file import (
     FILE_VARIABLE,
     TEXT_VARIABLE,
@@ -29,6 +29,7 @@ from archive.store.retrying import RetryingStorage
 Fetch = Callable[[str, Mapping[str, str]], bytes | None]
 """Reads an object by its `s3://` address; None where there is none."""
 _BUDGET_SECONDS: Final = 60
+_NEXT: Final = "name the properties file, as s3://bucket/key, and let the role read it (s3:GetObject)"
 _ANY_REGION: Final = "us-east-1"
 """Where nobody names a region: S3 itself says then in which one a bucket lies, and is asked there."""
 
@@ -43,7 +44,7 @@ def read_job_properties(file: Path | str | None, environ: Mapping[str, str], fet
 
     Raises:
         SettingsError: there is none, there are two, or it cannot be read.
-        StoreError: S3 does not give it.
+        StoreUnavailable: S3 does not answer.
     """
     text = environ.get(TEXT_VARIABLE)
     named = environ.get(FILE_VARIABLE, "") if file is None and not text else str(file or "")
@@ -53,9 +54,7 @@ def read_job_properties(file: Path | str | None, environ: Mapping[str, str], fet
         raise SettingsError(f"{named} and {TEXT_VARIABLE} are both given", next_step="keep one of them")
     body = fetch(named, environ)
     if body is None:
-        raise SettingsError(
-            f"{named}: there is no such object", next_step="name the properties file, as s3://bucket/key"
-        )
+        raise SettingsError(f"{named}: there is no such object", next_step=_NEXT)
     return with_variables(decode_properties(body, named), environ)
 
 
@@ -72,10 +71,13 @@ def fetch_properties(uri: str, environ: Mapping[str, str]) -> bytes | None:
     )
     place = parse_place(folder, region, environ.get("MINUTEBOOK_S3_ENDPOINT"))
     if place.address.bucket is None or not name:
-        raise SettingsError(f"{uri} names no object", next_step="name the properties file, as s3://bucket/key")
+        raise SettingsError(f"{uri} names no object", next_step=_NEXT)
     clock, rng = SystemClock(), new_random()
     storage = RetryingStorage(
         open_storage(place.address), lambda: Backoff(clock, rng, budget_seconds=_BUDGET_SECONDS)
     )
-    found = storage.get(f"{place.prefix}{name}")
+    try:
+        found = storage.get(f"{place.prefix}{name}")
+    except StoreRefused as exc:
+        raise SettingsError(f"{uri}: {exc}", next_step=_NEXT) from exc
     return None if found is None else found.body

@@ -85,7 +85,7 @@ def load_job_settings(
 
     Raises:
         SettingsError: it cannot be read, or a name that the job needs is missing; all of them at once.
-        StoreError: it lies on S3, and S3 does not give it.
+        StoreUnavailable: it lies on S3, and S3 does not answer.
     """
     found = read_job_properties(file, environ, fetch)
     values = dict(found.values)

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from archive.errors import StoreRefused
 from archive.store.places import StorePrefix
 from archive.store.retrying import RetryingStorage
 
 _TYPES: Final = {".json": "application/json", ".html": "text/html; charset=utf-8"}
+
+_NEXT: Final = "the day itself is done; let the role write there (s3:PutObject), or name another --report"
 
 
 class ReportPlace(Protocol):
@@ -40,9 +43,12 @@ class ReportPrefix(NamedTuple):
     def write(self, name: str, body: bytes) -> str:
         """Write an object."""
         key = f"{self.prefix}{name}"
-        sink = self.storage.open_write(key, _TYPES[Path(name).suffix])
-        sink.write(body)
-        sink.close()
+        try:
+            sink = self.storage.open_write(key, _TYPES[Path(name).suffix])
+            sink.write(body)
+            sink.close()
+        except StoreRefused as exc:
+            raise StoreRefused(f"the report was not written: {exc}", next_step=_NEXT) from exc
         return self.storage.uri(key)
 
 
