@@ -19,7 +19,8 @@ SHAPES: Final = {"defect": ("X", "#c1121f"), "unknown": ("d", "#ffffff"), "warni
 MANY: Final = 400
 """Signs in a picture that are drawn as pixels: each of them as a shape would be 100 bytes of the page."""
 _STYLE: Final = {"svg.fonttype": "none", "svg.hashsalt": "minutebook", "font.size": 9, "font.family": "sans-serif"}
-_DPI: Final = 110
+_DPI: Final = 180
+"""Pixels per inch of what is drawn as pixels: enough for each of a day's 1,440 minutes to have one of its own."""
 _HOUR: Final = 60
 
 
