@@ -13,6 +13,7 @@ NAMES = (
     "hand_over",
     "idle",
     "inventory",
+    "nightly_env",
     "processor",
     "read_marks",
     "recovery",
