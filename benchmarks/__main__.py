@@ -16,6 +16,7 @@ NAMES = (
     "read_marks",
     "recovery",
     "suite",
+    "weather",
     "whole_path",
 )
 

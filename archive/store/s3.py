@@ -67,7 +67,7 @@ class S3Store:
             raise translate(exc, f"PUT {key}") from exc
         except BotoCoreError as exc:
             raise translate(exc, f"PUT {key}") from exc
-        _check_whole(answer, f"PUT {key}", "ETag")
+        check_whole(answer, f"PUT {key}", "ETag")
         return PutOutcome.CREATED
 
     def head(self, key: str) -> ObjectHead | None:
@@ -82,7 +82,7 @@ class S3Store:
             raise translate(exc, f"HEAD {key}") from exc
         except (BotoCoreError, ValueError) as exc:
             raise translate(exc, f"HEAD {key}") from exc
-        _check_whole(answer, f"HEAD {key}", "ContentLength", "ETag", "LastModified")
+        check_whole(answer, f"HEAD {key}", "ContentLength", "ETag", "LastModified")
         return ObjectHead(
             key,
             answer["ContentLength"],
@@ -102,7 +102,7 @@ class S3Store:
             raise translate(exc, f"GET {key}") from exc
         except (BotoCoreError, ValueError) as exc:
             raise translate(exc, f"GET {key}") from exc
-        _check_whole(answer, f"GET {key}", "ContentLength", "ETag")
+        check_whole(answer, f"GET {key}", "ContentLength", "ETag")
         return StoredObject(body, answer["ETag"], _lower(answer["Metadata"]))
 
     def _refusal_of_head(self, key: str) -> StoreError:
@@ -124,14 +124,14 @@ class S3Store:
         """List page by page (1,000 keys a request); see `ObjectStore`."""
         try:
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
-                _check_whole(page, f"LIST {prefix}", "IsTruncated")
+                check_whole(page, f"LIST {prefix}", "IsTruncated")
                 for row in page.get("Contents", []):
                     yield ListedObject(row["Key"], row["Size"], row["ETag"], _epoch_ms(row["LastModified"]))
         except (ClientError, BotoCoreError) as exc:
             raise translate(exc, f"LIST {prefix}") from exc
 
 
-def _check_whole(answer: Mapping[str, Any], what: str, *fields: str) -> None:
+def check_whole(answer: Mapping[str, Any], what: str, *fields: str) -> None:
     """Raise OutcomeUnknown when an answer lacks a field that S3 never leaves out.
 
     Python's HTTP client takes a connection that ends within the headers for the end of the headers. Metadata is then
