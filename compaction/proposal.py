@@ -35,7 +35,7 @@ _OBJECTS: Final = 100
 class ProposalRequest(NamedTuple):
     """`minutebook columns`: so many payloads of one day; `columns` is a file to try."""
 
-    file: Path | None
+    file: str | None
     date: str
     sample: int
     columns: Path | None
