@@ -108,7 +108,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         drop_producer_duplicates=request.drop_producer_duplicates,
         so_far_ms=so_far_ms,
     )
-    options = CompactOptions(audit_options, out, accept_defects=request.accept_defects)
+    options = CompactOptions(audit_options, out, accept_defects=request.accept_defects, zstd_level=request.zstd_level)
     verdicts: list[Verdict] = []
     opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
     with _context(settings, "compact", request.master) as context, opened as day_table:

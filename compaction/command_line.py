@@ -113,6 +113,9 @@ def compact(
         bool,
         typer.Option("--drop-producer-duplicates", help="With --event-id: leave them out; the first one stays."),
     ] = False,
+    zstd_level: Annotated[
+        int, typer.Option(min=1, max=19, metavar="LEVEL", help="Of the Parquet files: smaller, and more CPU.")
+    ] = 1,
     iceberg: Annotated[
         str | None, typer.Option(metavar="NS.TABLE", help="Commit the published days to this Iceberg table, too.")
     ] = None,
@@ -141,6 +144,7 @@ def compact(
         master=master,
         event_id=event_id,
         drop_producer_duplicates=drop_producer_duplicates,
+        zstd_level=zstd_level,
         iceberg=iceberg,
         iceberg_catalog=iceberg_catalog,
     )

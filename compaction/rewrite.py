@@ -23,7 +23,7 @@ from compaction.job.sight import Sight, look
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.publish.generation import Current, DayFolder, Judged, Manifest, Pointer, contradiction, files_of
 from compaction.publish.publisher import Publisher
-from compaction.tasks.parquet import SCHEMA_VERSION
+from compaction.tasks.parquet import SCHEMA_VERSION, ZSTD_LEVEL
 from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
 from compaction.verdict.findings import Code, Finding, finding
 from compaction.verdict.publishable import publishable
@@ -37,11 +37,15 @@ _NOT_OVER: Final = (
 
 
 class CompactOptions(NamedTuple):
-    """What is asked of a compaction; see the command's help."""
+    """What is asked of a compaction; see the command's help.
+
+    `zstd_level` is no part of a generation's name: its rows are the same.
+    """
 
     audit: AuditOptions
     out: StorePrefix
     accept_defects: bool = False
+    zstd_level: int = ZSTD_LEVEL
 
 
 class Compacted(NamedTuple):
@@ -225,7 +229,7 @@ class _Run:
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult] | None:
         folder = self._folder.generation(view.generation)
         options = self._options.audit
-        writing = Writing(self._options.out, folder)
+        writing = Writing(self._options.out, folder, self._options.zstd_level)
         examined = examine(self._context, view.sight, options, writing, view.before)
         if is_in_motion(self._context, examined, options):
             if not is_last:

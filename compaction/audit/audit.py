@@ -39,6 +39,7 @@ from compaction.producers.day_before import DayBefore, look_back
 from compaction.producers.findings import ids_check, producer_findings
 from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.merging import Repeat
+from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.tasks.plan import (
     MergeGroup,
     Task,
@@ -67,10 +68,11 @@ class _Read(NamedTuple):
 
 
 class Writing(NamedTuple):
-    """Where a rewrite writes: keys of its files begin with `folder`."""
+    """Where a rewrite writes: keys of its files begin with `folder`. `zstd_level` is that of its files."""
 
     out: StorePrefix
     folder: str
+    zstd_level: int = ZSTD_LEVEL
 
 
 @collector_paused()
@@ -277,4 +279,6 @@ def _order(
     )
     if write is None:
         return Order(task, context.place.address)
-    return Order(task, context.place.address, write.out.address, write.folder, dropped=dropped)
+    return Order(
+        task, context.place.address, write.out.address, write.folder, dropped=dropped, zstd_level=write.zstd_level
+    )

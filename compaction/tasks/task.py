@@ -21,7 +21,7 @@ from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.fetching import FETCHES, FetchedBody, fetch, fetch_ahead, open_in_task
 from compaction.tasks.line_filter import LineFilter
 from compaction.tasks.merging import Merge, Repeat, Source
-from compaction.tasks.parquet import ParquetPart
+from compaction.tasks.parquet import ZSTD_LEVEL, NotSorted, ParquetPart
 from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.published_ids import read_published
 from compaction.tasks.reading import SegmentReader
@@ -37,6 +37,7 @@ class Order(NamedTuple):
 
     `ids` asks for the event ids of all lines. `dropped` maps the key of an object to the numbers of the lines that
     are not written, ascending. `published` are Parquet files below `archive` that are read for their ids instead.
+    `is_sorted` False: the file does not say that its rows are sorted.
     """
 
     task: Task
@@ -46,6 +47,8 @@ class Order(NamedTuple):
     ids: IdOrder | None = None
     dropped: Mapping[str, Sequence[int]] = {}
     published: tuple[str, ...] = ()
+    zstd_level: int = ZSTD_LEVEL
+    is_sorted: bool = True
 
 
 class Part(NamedTuple):
@@ -81,7 +84,17 @@ def run(order: Order) -> TaskResult:
 
 
 def run_collecting(order: Order) -> tuple[TaskResult, IdCollector | None]:
-    """Do the work of one task; returns the ids of its lines, too, when they are asked for. Raises as `run`."""
+    """Do the work of one task; returns the ids of its lines, too, when they are asked for. Raises as `run`.
+
+    Where rows turn out not to be sorted, the file is made anew: it has said that they are.
+    """
+    try:
+        return _run_once(order)
+    except NotSorted:
+        return _run_once(order._replace(is_sorted=False))
+
+
+def _run_once(order: Order) -> tuple[TaskResult, IdCollector | None]:
     if order.ids is None:
         return _run(order, None), None
     if order.published:
@@ -99,13 +112,13 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     out = open_in_task(order.out)
     key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
     sink = out.open_write(key, PARQUET_TYPE)
+    part = ParquetPart(sink, zstd_level=order.zstd_level, is_sorted=order.is_sorted)
     try:
-        part = ParquetPart(sink)
         filtered = LineFilter(part, ids, _dropped(order)) if ids or order.dropped else part
         result = _read_groups(order, storage, filtered)
         part.close()
     except BaseException:  # whatever ends the task: nothing of an upload may stay behind
-        sink.abort()
+        part.abort()
         raise
     written = Part(key, part.rows, part.size, len(order.task.objects))
     check_footer(out, written)
