@@ -106,6 +106,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         event_id=event_id,
         published=out,
         drop_producer_duplicates=request.drop_producer_duplicates,
+        max_repeats=request.max_repeats,
         so_far_ms=so_far_ms,
     )
     options = CompactOptions(audit_options, out, accept_defects=request.accept_defects, zstd_level=request.zstd_level)

@@ -10,6 +10,7 @@ from archive.errors import SettingsError
 from archive.format.day import Day, day_range, parse_day
 from archive.format.payload import PayloadPath
 from compaction.inventory.neighbours import LOOKBACK_DAYS
+from compaction.job.context import MAX_REPEATS
 from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.verdict.audit_document import AuditLevel
 
@@ -74,6 +75,7 @@ class CompactRequest(NamedTuple):
     iceberg_catalog: str | None = None
     so_far: str | None = None
     recheck: int | None = None
+    max_repeats: float = MAX_REPEATS
     zstd_level: int = ZSTD_LEVEL
 
     def days(self, today: Day) -> list[Day]:

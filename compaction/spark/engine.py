@@ -9,13 +9,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from archive.clock import new_id
-from compaction.spark.failures import Alarm, Failure, failure_in, guarded
+from compaction.spark.failures import Alarm, Failure, failure_in, guarded, unwrapped
 from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted
-from compaction.tasks.event_ids import Layout, find_copies
-from compaction.tasks.task import Order, TaskResult, run, run_collecting
+from compaction.spark.shuffle import Jobs, ShuffledIds, collected, values
+from compaction.tasks.task import Order, TaskResult, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,9 +79,9 @@ class SparkEngine:
         if not items:
             return []
         context = self._session.sparkContext
-        with self._alarm() as alarm:
+        with self.alarm() as alarm:
             rdd = context.parallelize(items, len(items)).map(functools.partial(_guarded, work, alarm.tell))
-            return _unwrapped(self._job(len(items), rdd.collect, alarm))
+            return unwrapped(self._job(len(items), rdd.collect, alarm))
 
     def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
         """Run tasks that ask for ids; returns their results, and the ids, which wait in Spark's shuffle files.
@@ -91,19 +91,29 @@ class SparkEngine:
         """
         context = self._session.sparkContext
         count = 1 + max(order.ids.partitions for order in orders if order.ids is not None)
-        with self._alarm() as alarm:
-            collect = functools.partial(_collect_guarded, alarm.tell)
+        with self.alarm() as alarm:
+            collect = functools.partial(collected, alarm.tell, count)
             shuffled = context.parallelize(orders, len(orders)).flatMap(collect).partitionBy(count, int)
-            results = self._job(len(orders), lambda: context.runJob(shuffled, _values, [0]), alarm)
+            results = self._partitions(shuffled, [0], values, alarm)
+        return ShuffledIds(
+            Jobs(context, self.alarm, self._partitions),
+            shuffled,
+            sorted(unwrapped(results), key=lambda result: result.number),
+        )
 
-        def copies(layout: Layout) -> list[bytes]:
-            work = functools.partial(_copies, layout)
-            with self._alarm() as alarm:
-                return self._job(count - 1, lambda: context.runJob(shuffled, work, range(1, count)), alarm)
+    def _partitions(
+        self,
+        rdd: Any,  # noqa: ANN401 - the same
+        numbers: Sequence[int],
+        work: Callable[[Iterable[Any]], list[Any]],
+        alarm: Alarm,
+    ) -> list[Any]:
+        """Return what `work` makes of some partitions, in order. Raises as `__call__`."""
+        action = functools.partial(self._session.sparkContext.runJob, rdd, work, numbers)
+        return self._job(len(numbers), action, alarm)
 
-        return _Shuffled(sorted(_unwrapped(results), key=lambda result: result.number), copies)
-
-    def _alarm(self) -> Alarm:
+    def alarm(self) -> Alarm:
+        """Return what tells of tasks that nothing can mend."""
         return Alarm(self._session.sparkContext, f"minutebook-{new_id()}")
 
     def _job(self, total: int, action: Callable[[], list[Any]], alarm: Alarm) -> list[Any]:
@@ -118,17 +128,6 @@ class SparkEngine:
                 raise SparkFailed(
                     f"Spark gave up: {last_line(exc)}{where}", next_step="read the log; then run the command again"
                 ) from exc
-
-
-class _Shuffled(NamedTuple):
-    """Implements `compaction.job.context.Shuffled`."""
-
-    results: list[TaskResult]
-    find: Callable[[Layout], list[bytes]]
-
-    def copies(self, layout: Layout) -> list[bytes]:
-        """Find the copies, each partition in a task."""
-        return self.find(layout)
 
 
 @contextmanager
@@ -156,34 +155,3 @@ def _watch(context: Any, total: int, progress: Progress, alarm: Alarm) -> Iterat
 
 def _guarded(work: Callable[[T], U], tell: Callable[[list[Failure]], None], item: T) -> U | Failure:
     return guarded(functools.partial(work, item), tell)
-
-
-def _unwrapped(results: Iterable[U | Failure]) -> list[U]:
-    found = []
-    for result in results:
-        if isinstance(result, Failure):
-            raise result.error()
-        found.append(result)
-    return found
-
-
-def _collect_guarded(
-    tell: Callable[[list[Failure]], None], order: Order
-) -> Iterator[tuple[int, TaskResult | Failure | bytes]]:
-    """Run a task; yield its result for partition 0, and its ids for the others."""
-    collected = guarded(functools.partial(run_collecting, order), tell)
-    if isinstance(collected, Failure):
-        yield 0, collected
-        return
-    result, ids = collected
-    yield 0, result
-    for partition, rows in () if ids is None else ids.rows():
-        yield partition + 1, rows
-
-
-def _values(rows: Iterable[tuple[int, Any]]) -> list[Any]:
-    return [value for _, value in rows]
-
-
-def _copies(layout: Layout, rows: Iterable[tuple[int, bytes]]) -> list[bytes]:
-    return [find_copies((chunk for _, chunk in rows), layout)]

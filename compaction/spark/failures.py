@@ -13,7 +13,7 @@ task and not of a job. Nothing is counted by it: Spark adds it twice where a tas
 
 import base64
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 import msgspec
@@ -64,6 +64,16 @@ def guarded(work: Callable[[], T], tell: Callable[[list[Failure]], None]) -> T |
         failure = _failure(exc)
         tell([failure])
         return failure
+
+
+def unwrapped(results: Iterable[T | Failure]) -> list[T]:
+    """Return results as they are; raises the first failure among them."""
+    found = []
+    for result in results:
+        if isinstance(result, Failure):
+            raise result.error()
+        found.append(result)
+    return found
 
 
 class TryAgain(Exception):  # noqa: N818 - the name says what Spark is to do

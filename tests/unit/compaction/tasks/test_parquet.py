@@ -14,7 +14,7 @@ from archive.format.segment import SegmentWriter
 from archive.retry import Backoff
 from archive.store.directory_storage import DirectoryStorage
 from archive.store.storage import Address, Sink
-from compaction.tasks.event_ids import ROW_BYTES, IdOrder
+from compaction.tasks.ids.rows import ROW_BYTES, IdOrder
 from compaction.tasks.line_tables import LINE_SCHEMA
 from compaction.tasks.parquet import ROW_GROUP_BYTES, NotSorted, ParquetPart
 from compaction.tasks.plan import MergeGroup, RawObject, Task
