@@ -178,16 +178,19 @@ class _Event:
         self.digest = bytes(view[ROW_BYTES * begin : ROW_BYTES * begin + DIGEST_BYTES])
 
     def __iter__(self) -> Iterator[_Held]:
+        return (held for held in self._all() if held.first.number not in self.layout.excluded)
+
+    def _all(self) -> Iterator[_Held]:
         held: _Held | None = None
         for index in range(self._begin, self._end):
             _, number, line, last = ROW.unpack_from(self._view, ROW_BYTES * index)
             if held is not None and last & COUNTED:
                 held = held._replace(total=last ^ COUNTED, second=line)
                 continue
-            if held is not None and held.first.number not in self.layout.excluded:
+            if held is not None:
                 yield held
             held = _Held(LineRef(number, line), last, 1, None)
-        if held is not None and held.first.number not in self.layout.excluded:
+        if held is not None:
             yield held
 
     def original(self) -> LineRef | None:
