@@ -8,6 +8,7 @@ NAMES = (
     "compaction",
     "compression",
     "density",
+    "event_ids",
     "flame",
     "hand_over",
     "idle",

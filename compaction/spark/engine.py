@@ -101,6 +101,11 @@ class SparkEngine:
             sorted(unwrapped(results), key=lambda result: result.number),
         )
 
+    @property
+    def jobs(self) -> Jobs:
+        """Return what a shuffle runs its jobs with."""
+        return Jobs(self._session.sparkContext, self.alarm, self._partitions)
+
     def _partitions(
         self,
         rdd: Any,  # noqa: ANN401 - the same

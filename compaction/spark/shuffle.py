@@ -9,15 +9,12 @@ comes to the driver. Spark keeps shuffles on the executors' disks and makes a lo
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from compaction.spark.failures import Alarm, Failure, TryAgain, guarded, unwrapped
 from compaction.tasks.ids.copies import Layout, ShardTally, Tallies, find_copies
 from compaction.tasks.ids.dropping import pack_drops
 from compaction.tasks.task import Order, TaskResult, leaving_out, run, run_collecting
-
-if TYPE_CHECKING:
-    from compaction.job.context import Found
 
 _TALLIES: Final = 16
 """Partitions that tallies are added up in, shard by shard."""
@@ -40,7 +37,7 @@ class ShuffledIds(NamedTuple):
     rdd: Any
     results: list[TaskResult]
 
-    def find(self, layout: Layout, orders: Sequence[Order]) -> "Found":
+    def find(self, layout: Layout, orders: Sequence[Order]) -> "FoundCopies":
         """Find the copies, each partition in a task, and bring them to the tasks of `orders`."""
         count = _TALLIES + len(orders)
         found = self.rdd.mapPartitionsWithIndex(functools.partial(_found, layout))
@@ -61,14 +58,18 @@ class FoundCopies(NamedTuple):
     orders: int
     shards: Mapping[int, ShardTally]
 
+    @property
+    def numbers(self) -> range:
+        """Return the partitions in which the orders lie."""
+        return range(_TALLIES, _TALLIES + self.orders)
+
     def write(self) -> list[TaskResult]:
         """Run the tasks that leave copies out."""
         if not self.orders:
             return []
         with self.jobs.alarm() as alarm:
             work = functools.partial(_write, alarm.tell)
-            numbers = range(_TALLIES, _TALLIES + self.orders)
-            return unwrapped(self.jobs.partitions(self.rdd, numbers, work, alarm))
+            return unwrapped(self.jobs.partitions(self.rdd, self.numbers, work, alarm))
 
 
 def collected(
