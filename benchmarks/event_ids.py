@@ -123,4 +123,4 @@ def _delivered(jobs: Jobs, found: FoundCopies) -> int:
         return [sum(len(value) for _, value in rows if isinstance(value, bytes))]
 
     with jobs.alarm() as alarm:
-        return sum(jobs.partitions(found.rdd, found.numbers, count, alarm))
+        return sum(jobs.partitions("count", found.rdd, found.numbers, count, alarm))

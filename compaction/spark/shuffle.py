@@ -11,11 +11,13 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from compaction.spark.failures import Alarm, Failure, TryAgain, guarded, unwrapped
+from compaction.spark.failures import Alarm, Failure, TryAgain, configure_task_logging, guarded, unwrapped
 from compaction.tasks.ids.copies import Layout, ShardTally, Tallies, find_copies
 from compaction.tasks.ids.dropping import pack_drops
 from compaction.tasks.task import Order, TaskResult, leaving_out, run, run_collecting
 
+_FINDING: Final = "find repeated events"
+_WRITING: Final = "write without repeated events"
 _TALLIES: Final = 16
 """Partitions that tallies are added up in, shard by shard."""
 _CHUNK_BYTES: Final = 64 << 10
@@ -27,7 +29,7 @@ class Jobs(NamedTuple):
 
     context: Any
     alarm: Callable[[], Alarm]
-    partitions: Callable[[Any, Sequence[int], Callable[[Iterable[Any]], list[Any]], Alarm], list[Any]]
+    partitions: Callable[[str, Any, Sequence[int], Callable[[Iterable[Any]], list[Any]], Alarm], list[Any]]
 
 
 class ShuffledIds(NamedTuple):
@@ -46,7 +48,7 @@ class ShuffledIds(NamedTuple):
             found = found.union(self.jobs.context.parallelize(waiting, len(waiting)))
         dealt = found.partitionBy(count, int)
         with self.jobs.alarm() as alarm:
-            tallies = self.jobs.partitions(dealt, range(_TALLIES), _added, alarm)
+            tallies = self.jobs.partitions(_FINDING, dealt, range(_TALLIES), _added, alarm)
         return FoundCopies(self.jobs, dealt, len(orders), dict(tallies))
 
 
@@ -69,7 +71,7 @@ class FoundCopies(NamedTuple):
             return []
         with self.jobs.alarm() as alarm:
             work = functools.partial(_write, alarm.tell)
-            return unwrapped(self.jobs.partitions(self.rdd, self.numbers, work, alarm))
+            return unwrapped(self.jobs.partitions(_WRITING, self.rdd, self.numbers, work, alarm))
 
 
 def collected(
@@ -79,6 +81,7 @@ def collected(
 
     A failure goes into each of them: Spark makes a shuffle again that was lost, and then nobody reads partition 0.
     """
+    configure_task_logging()
     done = guarded(functools.partial(run_collecting, order), tell)
     if isinstance(done, Failure):
         yield from ((number, done) for number in range(count))
@@ -136,6 +139,7 @@ def _added(rows: Iterable[tuple[int, Any]]) -> list[tuple[int, ShardTally]]:
 
 def _write(tell: Callable[[list[Failure]], None], rows: Iterable[tuple[int, Any]]) -> list[TaskResult | Failure]:
     """Run the order of a partition without the copies that lie there."""
+    configure_task_logging()
     order: Order | None = None
     chunks: list[bytes] = []
     for value in _sound(rows):

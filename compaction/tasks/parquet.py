@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from archive.store.storage import Sink
+from archive.store.retrying import RetryingStorage
+from archive.store.storage import Sink, Tail
 from compaction.tasks.columns import constant_column
 
 SCHEMA_VERSION: Final = "2"
@@ -43,6 +44,17 @@ _BLOOM: Final = "bloom_filter_options" in inspect.signature(pq.ParquetWriter).pa
 
 class NotSorted(Exception):  # noqa: N818 - the name says what happened, as in archive.errors
     """Rows do not ascend by the columns that the file, which is begun, says it is sorted by."""
+
+
+_FOOTER_BYTES: Final = 64 << 10
+
+
+def read_footer(out: RetryingStorage, key: str) -> Tail:
+    """Return a file's footer as a file of its own, which pyarrow reads as one without rows; and the whole size."""
+    tail = out.read_tail(key, _FOOTER_BYTES)
+    footer = int.from_bytes(tail.data[-8:-4], "little") + 8
+    data = tail.data if footer <= len(tail.data) else out.read_tail(key, footer).data
+    return Tail(b"PAR1" + data[-footer:], tail.size)
 
 
 class ParquetPart:
