@@ -138,8 +138,8 @@ ARCHIVE: Final = (
         "take a proxy's answer for a refusal",
         Change(
             "archive/answers.py",
-            "from botocore.exceptions import HTTPClientError\n",
-            "from botocore.exceptions import BotoCoreError as HTTPClientError\n",
+            "from botocore.exceptions import HTTPClientError, IncompleteReadError\n",
+            "from botocore.exceptions import BotoCoreError as HTTPClientError\nfrom botocore.exceptions import IncompleteReadError\n",
         ),
         tests=("tests/unit/archive/test_answers.py::test_kinesis",),
     ),
