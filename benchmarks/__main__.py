@@ -4,6 +4,7 @@ import importlib
 import sys
 
 NAMES = (
+    "cat",
     "claims",
     "compaction",
     "compression",
@@ -12,6 +13,7 @@ NAMES = (
     "hand_over",
     "idle",
     "inventory",
+    "nightly_env",
     "processor",
     "read_marks",
     "recovery",
