@@ -10,6 +10,7 @@ NAMES = (
     "compaction",
     "compression",
     "density",
+    "event_ids",
     "flame",
     "hand_over",
     "idle",

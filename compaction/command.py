@@ -29,6 +29,7 @@ from compaction.job.context import AuditOptions, JobContext, Shuffled
 from compaction.job.request import AuditRequest, CompactRequest, checked_fail_on
 from compaction.job.scope import is_settled, judged_scope, parse_so_far, scope_end
 from compaction.job.settings import JobSettings, check_apart, load_job_settings
+from compaction.naming import generation_of
 from compaction.producers.day_before import look_back
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
@@ -37,7 +38,7 @@ from compaction.report.metric_line import Judged
 from compaction.report.progress_lines import ProgressLines
 from compaction.report.screen import progress_bar
 from compaction.report.telling import telling_of
-from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
+from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.spark.engine import Progress, SparkEngine
 from compaction.stream.kinesis import StreamReader, once_in_vain
 from compaction.tasks.plan import plan_tasks, raw_objects, single_groups
@@ -113,9 +114,11 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         event_id=event_id,
         published=out,
         drop_producer_duplicates=request.drop_producer_duplicates,
+        max_repeats=request.max_repeats,
         so_far_ms=so_far_ms,
     )
-    options = CompactOptions(audit_options, out, request.accept_defects, request.read_columns(settings))
+    columns = request.read_columns(settings)
+    options = CompactOptions(audit_options, out, request.accept_defects, request.zstd_level, columns)
     catalog = None if request.glue is None else open_table(request.glue, out, _waits)
     ends: list[DayEnd] = []
     held: list[str] = []

@@ -123,6 +123,13 @@ def compact(
         bool,
         typer.Option("--drop-producer-duplicates", help="With --event-id: leave them out; the first one stays."),
     ] = False,
+    max_repeats: Annotated[
+        float,
+        typer.Option(min=0, max=1, metavar="SHARE", help="Refuse to leave out more than this share of records."),
+    ] = 0.2,
+    zstd_level: Annotated[
+        int, typer.Option(min=1, max=19, metavar="LEVEL", help="Of the Parquet files: smaller, and more CPU.")
+    ] = 1,
     columns: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Typed columns beside the payload: a mapping, a JSON Schema or an .avsc."),
@@ -159,6 +166,8 @@ def compact(
         master=master,
         event_id=event_id,
         drop_producer_duplicates=drop_producer_duplicates,
+        max_repeats=max_repeats,
+        zstd_level=zstd_level,
         iceberg=iceberg,
         iceberg_catalog=iceberg_catalog,
         columns=columns,

@@ -20,16 +20,16 @@ from compaction.inventory.tombstones import is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.job.sight import Sight, look
+from compaction.naming import generation_of
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.publish.generation import Current, DayFolder, Judged, Manifest, Pointer, contradiction, files_of
 from compaction.publish.publisher import Publisher
-from compaction.tasks.parquet import SCHEMA_VERSION
+from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.typed.columns import Columns
 from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
 from compaction.verdict.findings import Code, Finding, finding
 from compaction.verdict.publishable import publishable
 
-FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
 _PUBLISH_ATTEMPTS: Final = 3
 _NOT_OVER: Final = (
     "it is not over, or ended less than 20 minutes ago: records of it may be on their way "
@@ -38,11 +38,15 @@ _NOT_OVER: Final = (
 
 
 class CompactOptions(NamedTuple):
-    """What is asked of a compaction; see the command's help."""
+    """What is asked of a compaction; see the command's help.
+
+    `zstd_level` is no part of a generation's name: its rows are the same.
+    """
 
     audit: AuditOptions
     out: StorePrefix
     accept_defects: bool = False
+    zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
 
 
@@ -86,19 +90,6 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
         f"other runs published {day} {_PUBLISH_ATTEMPTS} times while this one worked",
         next_step="let one run a day do the work; look for a second schedule",
     )
-
-
-def generation_of(
-    inventory: Inventory, options: AuditOptions, before: DayBefore | None, columns: Columns | None
-) -> str:
-    """Return the name of the generation that an inventory makes: the same input, the same name.
-
-    The rows also depend on typed columns, and, without producer duplicates, on the id's path and the day before.
-    """
-    salt: tuple[str, ...] = FORMATS if columns is None else (*FORMATS, columns.digest)
-    if options.drop_producer_duplicates and before is not None:
-        salt = (*salt, f"without repeated {options.event_id}", before.digest)
-    return inventory.digest(*salt)[:16]
 
 
 class _View(NamedTuple):
@@ -230,7 +221,7 @@ class _Run:
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult] | None:
         folder = self._folder.generation(view.generation)
         options, columns = self._options.audit, self._options.columns
-        writing = Writing(self._options.out, folder, columns)
+        writing = Writing(self._options.out, folder, self._options.zstd_level, columns)
         examined = examine(self._context, view.sight, options, writing, view.before)
         if is_in_motion(self._context, examined, options):
             if not is_last:

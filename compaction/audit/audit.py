@@ -34,11 +34,11 @@ from compaction.inventory.tombstones import expired_before, is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import judged_scope, scope_end
 from compaction.job.sight import Sight, look
-from compaction.producers.copies import CollectedIds, Copies, collect_ids, resolve
+from compaction.producers.copies import CollectedIds, Copies, check_share, collect_ids, resolve
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.producers.findings import ids_check, producer_findings
 from compaction.tasks.facts import SegmentFacts
-from compaction.tasks.merging import Repeat
+from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.tasks.plan import (
     MergeGroup,
     Task,
@@ -49,7 +49,7 @@ from compaction.tasks.plan import (
     spans_of,
     with_restored,
 )
-from compaction.tasks.task import Order, Part, TaskResult
+from compaction.tasks.task import Order, TaskResult
 from compaction.typed.columns import Columns
 from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Code
@@ -68,10 +68,11 @@ class _Read(NamedTuple):
 
 
 class Writing(NamedTuple):
-    """Where a rewrite writes: keys of its files begin with `folder`. `columns` come beside the envelope."""
+    """Where a rewrite writes: keys of its files begin with `folder`, `columns` come beside the envelope."""
 
     out: StorePrefix
     folder: str
+    zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
 
 
@@ -205,17 +206,22 @@ def _join_lines(
     dropped = check_dropped(
         context.archive, inventory.prefix, described.segments, originals, writable=readable if write else ()
     )
-    copies = None if read.collected is None else resolve(context, read.collected, groups)
-    left_out = copies.dropped if copies and write and options.drop_producer_duplicates else {}
-    repeats, parts = _write_again(
-        context, read.results, with_restored(groups, raw_objects(inventory), dropped.lines), write, left_out
-    )
+    again = _plan_again(context, read.results, with_restored(groups, raw_objects(inventory), dropped.lines), write)
+    leaves_out = write is not None and options.drop_producer_duplicates
+    copies = None
+    if read.collected is not None:
+        copies = resolve(context, read.collected, groups, again.orders if leaves_out else ())
+    if copies is not None and leaves_out:
+        check_share(copies, options)
+        second, removed = copies.found.write(), copies.total
+    else:
+        second, removed = context.engine(again.orders), 0
     return examined._replace(
-        repeats=repeats,
-        parts=parts,
+        repeats=tuple(repeat for result in second for repeat in result.repeats),
+        parts=tuple(result.part for result in [*again.whole, *second] if result.part is not None),
         dropped=dropped.findings,
         restored=dropped.restored,
-        producers=_producers(context, copies, options, removed=sum(map(len, left_out.values()))),
+        producers=_producers(context, copies, options, removed=removed),
     )
 
 
@@ -224,7 +230,7 @@ def _producers(
 ) -> ProducerDuplicates:
     if copies is None or options.event_id is None:
         return ProducerDuplicates()
-    found = producer_findings(context, copies, left_out=removed > 0)
+    found = producer_findings(context, copies, options.event_id, left_out=removed > 0)
     return ProducerDuplicates(tuple(found), (ids_check(copies, options.event_id),), removed)
 
 
@@ -246,14 +252,17 @@ def _read(
     return _Read(metadata, facts, results, collected)
 
 
-def _write_again(
-    context: JobContext,
-    results: Sequence[TaskResult],
-    groups: Sequence[MergeGroup],
-    write: Writing | None,
-    left_out: Mapping[str, Sequence[int]],
-) -> tuple[tuple[Repeat, ...], tuple[Part, ...]]:
-    """Merge what must be merged; returns repeats, and the files that hold every group once."""
+class _Again(NamedTuple):
+    """What is done in the second pass: results whose files count, and the orders that make the others."""
+
+    whole: Sequence[TaskResult]
+    orders: Sequence[Order]
+
+
+def _plan_again(
+    context: JobContext, results: Sequence[TaskResult], groups: Sequence[MergeGroup], write: Writing | None
+) -> _Again:
+    """Order what must be merged, or written without some lines: with the files that are whole, every group once."""
     good = {group.objects[0].key for group in groups if not group.merge}
     merged = {raw_object.key for group in groups if group.merge for raw_object in group.objects}
     tainted: list[TaskResult] = []
@@ -264,19 +273,11 @@ def _write_again(
     again = {read.key for result in tainted for read in result.facts}
     wanted = [group for group in groups if group.merge or (write is not None and group.objects[0].key in again)]
     tasks = plan_tasks(wanted, first_number=len(results))
-    second = context.engine([_order(context, task, write, left_out) for task in tasks])
-    repeats = tuple(repeat for result in second for repeat in result.repeats)
-    return repeats, tuple(result.part for result in [*whole, *second] if result.part is not None)
+    return _Again(whole, [_order(context, task, write) for task in tasks])
 
 
-def _order(
-    context: JobContext, task: Task, write: Writing | None, left_out: Mapping[str, Sequence[int]] | None = None
-) -> Order:
-    dropped = (
-        {raw_object.key: left_out[raw_object.key] for raw_object in task.objects if raw_object.key in left_out}
-        if left_out
-        else {}
-    )
+def _order(context: JobContext, task: Task, write: Writing | None) -> Order:
     if write is None:
         return Order(task, context.place.address)
-    return Order(task, context.place.address, write.out.address, write.folder, dropped=dropped, columns=write.columns)
+    out = write.out.address
+    return Order(task, context.place.address, out, write.folder, zstd_level=write.zstd_level, columns=write.columns)

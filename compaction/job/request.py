@@ -10,8 +10,9 @@ from archive.errors import SettingsError
 from archive.format.day import Day, day_range, parse_day
 from archive.format.payload import PayloadPath
 from compaction.inventory.neighbours import LOOKBACK_DAYS
+from compaction.job.context import MAX_REPEATS
 from compaction.job.settings import JobSettings
-from compaction.tasks.parquet import SCHEMA
+from compaction.tasks.parquet import SCHEMA, ZSTD_LEVEL
 from compaction.typed.columns import Columns
 from compaction.typed.files.columns_file import read_columns
 from compaction.verdict.audit_document import AuditLevel
@@ -79,6 +80,8 @@ class CompactRequest(NamedTuple):
     iceberg_catalog: str | None = None
     so_far: str | None = None
     recheck: int | None = None
+    max_repeats: float = MAX_REPEATS
+    zstd_level: int = ZSTD_LEVEL
     columns: Path | None = None
     glue: str | None = None
     fail_on: str = "unknown"

@@ -72,7 +72,7 @@ TYPED: Final = (
     Mutation(
         "name generations without their columns",
         Change(
-            "compaction/rewrite.py",
+            "compaction/naming.py",
             "FORMATS if columns is None else (*FORMATS, columns.digest)",
             "FORMATS if columns is None else (*FORMATS, str(len(columns.columns)))",
         ),

@@ -58,7 +58,7 @@ _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its
     "command_line",
     "command proposal",
     "report rewrite recheck ddl",
-    "audit",
+    "audit naming",
     "spark producers",
     "job",
     "iceberg glue",
