@@ -2,8 +2,9 @@
 
 import importlib.metadata
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -22,11 +23,15 @@ from archive.store.places import StorePrefix, open_storage, parse_place
 from archive.store.retrying import RetryingStorage
 from compaction.audit.audit import audit_day
 from compaction.audit.conclusion import DayResult
+from compaction.days.outcome import DayRow, row_of_audit, row_of_compaction
+from compaction.days.run import DaysRun
+from compaction.days.stop import Stop, StoppableClock, Stopped, stopped_by_signals
+from compaction.days.tables import SerialTable
 from compaction.iceberg.catalog import opened_table
 from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
 from compaction.inventory.inventory import list_day
 from compaction.inventory.owner import read_owned
-from compaction.job.context import AuditOptions, JobContext, Shuffled
+from compaction.job.context import AuditOptions, JobContext
 from compaction.job.request import AuditRequest, CompactRequest
 from compaction.job.scope import is_settled, judged_scope, parse_so_far, scope_end
 from compaction.job.settings import JobSettings, check_apart, load_job_settings
@@ -36,11 +41,11 @@ from compaction.publish.publisher import Publisher
 from compaction.recheck import days_to_recheck
 from compaction.report.screen import progress_bar, show_audit
 from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
-from compaction.spark.engine import SparkEngine
+from compaction.spark.engine import no_progress
+from compaction.spark.lazy import LazySpark
 from compaction.stream.kinesis import StreamReader, once_in_vain
 from compaction.tasks.plan import plan_tasks, raw_objects, single_groups
-from compaction.tasks.task import Order, TaskResult
-from compaction.verdict.audit_document import EXIT_CODES, Verdict, encode_audit
+from compaction.verdict.audit_document import encode_audit
 
 _STORE_BUDGET_SECONDS: Final = 120
 _LISTING_BUDGET_SECONDS: Final = 15
@@ -49,7 +54,7 @@ _FOLDER: Final = "_parquet"
 
 
 def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
-    """Audit the days; returns the exit code of the worst verdict (3 before 4 before 0).
+    """Audit the days; returns the exit code of the worst (`compaction.days.outcome`).
 
     Raises:
         SettingsError: the file or an option.
@@ -71,17 +76,17 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
         published=_published(settings, request.published),
         so_far_ms=so_far_ms,
     )
-    verdicts: list[Verdict] = []
-    with _context(settings, "audit", request.master) as context:
-        for day in days:
-            result = audit_day(context, day, options)
-            verdicts.append(result.audit.verdict)
-            _show(result, request.report, as_json=request.as_json)
-    return worst(verdicts)
+    with _started(settings, "audit", request) as (context, run):
+
+        def show(_: Day, result: DayResult) -> DayRow:
+            _show(result, request.report, as_json=request.as_json, quiet=run.many)
+            return row_of_audit(result)
+
+        return run.run(days, lambda day: audit_day(context, day, options), show)
 
 
 def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
-    """Compact the days; returns the exit code of the worst verdict.
+    """Compact the days; returns the exit code of the worst (`compaction.days.outcome`).
 
     Raises:
         SettingsError: the file or an option.
@@ -109,65 +114,46 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         so_far_ms=so_far_ms,
     )
     options = CompactOptions(audit_options, out, accept_defects=request.accept_defects)
-    verdicts: list[Verdict] = []
     opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
-    with _context(settings, "compact", request.master) as context, opened as day_table:
-        again = [] if request.recheck is None else days_to_recheck(context, out, request.recheck)
-        for day in sorted({*days, *again}):
-            if request.dry_run:
+    with _started(settings, "compact", request) as (context, run), opened as day_table:
+        try:
+            again = [] if request.recheck is None else days_to_recheck(context, out, request.recheck)
+        except Stopped:
+            return run.stop.exit_code or 1
+        days = sorted({*days, *again})
+        if request.dry_run:
+            for day in days:
                 _show_plan(context, day, audit_options, out, as_json=request.as_json)
-                continue
-            done = compact_day(context._replace(table=day_table), context.open(out.address), day, options)
-            verdicts.append(done.verdict)
+            return 0
+        given = context._replace(table=None if day_table is None else SerialTable(day_table))
+
+        def show(day: Day, done: Compacted) -> DayRow:
             if done.result is not None:
-                _show(done.result, request.report, as_json=request.as_json)
+                _show(done.result, request.report, as_json=request.as_json, quiet=run.many)
             _show_outcome(done, day, out, quiet=request.as_json)
-    return worst(verdicts)
+            return row_of_compaction(day, done)
 
-
-def worst(verdicts: Sequence[Verdict]) -> int:
-    """Return the exit code: a defect outweighs an unknown, and an unknown outweighs clean."""
-    for verdict in ("defects", "unknown"):
-        if verdict in verdicts:
-            return EXIT_CODES[verdict]
-    return 0
-
-
-class _LazySpark:
-    """Starts Spark with the first task: level inventory, and days that are published already, need none."""
-
-    def __init__(self, stack: ExitStack, what: str, master: str) -> None:
-        self._stack = stack
-        self._what = what
-        self._master = master
-        self._engine: SparkEngine | None = None
-
-    def __call__(self, orders: Sequence[Order]) -> list[TaskResult]:
-        if not orders:
-            return []
-        return self._started()(orders)
-
-    def shuffle(self, orders: Sequence[Order]) -> Shuffled:
-        """Run tasks that ask for ids."""
-        return self._started().shuffle(orders)
-
-    def _started(self) -> SparkEngine:
-        if self._engine is None:
-            report = self._stack.enter_context(progress_bar(self._what))
-            self._engine = self._stack.enter_context(SparkEngine(self._master, progress=report))
-        return self._engine
+        return run.run(days, lambda day: compact_day(given, given.open(out.address), day, options), show)
 
 
 @contextmanager
-def _context(settings: JobSettings, what: str, master: str) -> Iterator[JobContext]:
-    clock, rng = SystemClock(), new_random()
-    with ExitStack() as stack:
-        engine = _LazySpark(stack, what, master)
-        yield JobContext(
-            archive=RetryingStorage(
-                open_storage(settings.archive.address),
-                lambda: Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS),
-            ),
+def _started(
+    settings: JobSettings, what: str, request: AuditRequest | CompactRequest
+) -> Iterator[tuple[JobContext, DaysRun]]:
+    """Yield what a run reaches the world with, and how its days are worked on; a signal ends it."""
+    stop = Stop()
+    clock, rng = StoppableClock(SystemClock(), stop), new_random()
+
+    def waits() -> Backoff:
+        stop.check()  # every request asks for its waits first
+        return Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS)
+
+    with stopped_by_signals(stop), ExitStack() as stack:
+        many, as_json = request.is_range, request.as_json
+        report = stack.enter_context(progress_bar(what)) if many else no_progress
+        engine = LazySpark(stack, request.master, stop.check, partial(progress_bar, what, is_shown=not many))
+        context = JobContext(
+            archive=RetryingStorage(open_storage(settings.archive.address), waits),
             place=settings.archive,
             clock=clock,
             new_id=new_id,
@@ -181,6 +167,7 @@ def _context(settings: JobSettings, what: str, master: str) -> Iterator[JobConte
                 lambda: _stream(settings, clock, rng, budget_seconds=_LISTING_BUDGET_SECONDS).listed()
             ),
         )
+        yield context, DaysRun(what, request.parallel_days, many, as_json, stop, clock, engine.cancel, report)
 
 
 def _stream(settings: JobSettings, clock: Clock, rng: Random, *, budget_seconds: float = 120) -> StreamReader:
@@ -207,11 +194,12 @@ def _checkpoints(settings: JobSettings) -> Checkpoints:
     return read_checkpoints(client, settings.application_name)
 
 
-def _show(result: DayResult, report: Path | None, *, as_json: bool) -> None:
+def _show(result: DayResult, report: Path | None, *, as_json: bool, quiet: bool) -> None:
+    """Show an audit, and write its report; `quiet`: a run of many days prints one document of its own."""
     body = encode_audit(result.audit)
-    if as_json:
+    if as_json and not quiet:
         sys.stdout.write(body.decode())
-    else:
+    elif not as_json:
         show_audit(result.audit, Console())
     if report is None:
         return

@@ -36,7 +36,10 @@ SoFar = Annotated[
 ]
 Recheck = Annotated[int | None, typer.Option(metavar="DAYS", help="Judge unproven days, and touched ones, again.")]
 Lookback = Annotated[int, typer.Option(min=1, metavar="DAYS", help="How far the ends of quiet shards are searched.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print audit.json.")]
+ParallelDays = Annotated[
+    int, typer.Option(min=1, max=64, metavar="N", help="How many days of a range are worked on at once.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print audit.json; of several days one table.")]
 EventId = Annotated[
     str | None,
     typer.Option(metavar="JMESPATH", help="Find records that repeat an event: the path of its id in JSON payloads."),
@@ -57,6 +60,7 @@ def audit(
     report: ReportFolder = None,
     as_json: AsJson = False,
     so_far: SoFar = None,
+    parallel_days: ParallelDays = 2,
     lookback: Lookback = 14,
     master: Master = "local[*]",
     event_id: EventId = None,
@@ -79,6 +83,7 @@ def audit(
         shard=shard,
         lookback_days=lookback,
         so_far=so_far,
+        parallel_days=parallel_days,
         report=report,
         as_json=as_json,
         master=master,
@@ -106,6 +111,7 @@ def compact(
     as_json: AsJson = False,
     so_far: SoFar = None,
     recheck: Recheck = None,
+    parallel_days: ParallelDays = 2,
     lookback: Lookback = 14,
     master: Master = "local[*]",
     event_id: EventId = None,
@@ -134,6 +140,7 @@ def compact(
         report=report,
         lookback_days=lookback,
         so_far=so_far,
+        parallel_days=parallel_days,
         recheck=recheck,
         dry_run=dry_run,
         accept_defects=accept_defects,

@@ -12,6 +12,8 @@ from archive.format.payload import PayloadPath
 from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.verdict.audit_document import AuditLevel
 
+PARALLEL_DAYS: Final = 2
+"""How many days of a range are worked on at once: while one is judged in the driver, Spark reads another."""
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 
 
@@ -31,6 +33,12 @@ class AuditRequest(NamedTuple):
     event_id: str | None = None
     published: str | None = None
     so_far: str | None = None
+    parallel_days: int = PARALLEL_DAYS
+
+    @property
+    def is_range(self) -> bool:
+        """Tell whether days are asked for, not one: they go on past each other."""
+        return self.date is None
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""
@@ -73,6 +81,12 @@ class CompactRequest(NamedTuple):
     iceberg_catalog: str | None = None
     so_far: str | None = None
     recheck: int | None = None
+    parallel_days: int = PARALLEL_DAYS
+
+    @property
+    def is_range(self) -> bool:
+        """Tell whether days are asked for, or may be, not one: they go on past each other."""
+        return self.date is None or self.recheck is not None
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""

@@ -24,9 +24,9 @@ _VERDICTS: Final = {
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Report]:
+def progress_bar(what: str, *, is_shown: bool = True) -> Iterator[Report]:
     """Show a bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
+    if not is_shown or not sys.stderr.isatty():
         yield no_progress
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
