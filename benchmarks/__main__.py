@@ -4,6 +4,7 @@ import importlib
 import sys
 
 NAMES = (
+    "backfill",
     "claims",
     "compaction",
     "compression",

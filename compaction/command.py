@@ -19,7 +19,7 @@ from archive.format.day import Day, day_of_ms
 from archive.format.minute import iso_time
 from archive.logs import configure_logging
 from archive.retry import Backoff
-from archive.store.places import StorePrefix, open_storage, parse_place
+from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
 from compaction.audit.audit import audit_day
 from compaction.audit.conclusion import DayResult
@@ -50,7 +50,6 @@ from compaction.verdict.audit_document import encode_audit
 _STORE_BUDGET_SECONDS: Final = 120
 _LISTING_BUDGET_SECONDS: Final = 15
 """The markers name the shards too: a stream that cannot be asked holds no audit up."""
-_FOLDER: Final = "_parquet"
 
 
 def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
@@ -73,7 +72,7 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
         application=settings.application_name,
         command=settings.audit_command,
         event_id=event_id,
-        published=_published(settings, request.published),
+        published=settings.output(request.published),
         so_far_ms=so_far_ms,
     )
     with _started(settings, "audit", request) as (context, run):
@@ -101,7 +100,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     event_id, table = request.checked_event_id(), request.checked_table()
     settings = load_job_settings(request.file, environ)
     configure_logging("info" if not sys.stderr.isatty() else "warning")
-    out = _published(settings, request.out)
+    out = settings.output(request.out)
     check_apart(out, settings.archive)
     audit_options = AuditOptions(
         lookback_days=request.lookback_days,
@@ -175,15 +174,6 @@ def _stream(settings: JobSettings, clock: Clock, rng: Random, *, budget_seconds:
         settings.region, settings.kinesis_endpoint, settings.access, client_config(connections=32)
     )
     return StreamReader(client, settings.stream_name, clock, rng, budget_seconds=budget_seconds)
-
-
-def _published(settings: JobSettings, uri: str | None) -> StorePrefix:
-    """Return where days are published: `_parquet/` beside the archive unless it was said."""
-    if uri is not None:
-        return parse_place(
-            uri, settings.region, settings.s3_endpoint, settings.access, archive_bucket=settings.bucket
-        )
-    return StorePrefix(settings.archive.address, f"{settings.archive.prefix}{_FOLDER}/")
 
 
 def _checkpoints(settings: JobSettings) -> Checkpoints:

@@ -154,6 +154,25 @@ def compact(
     raise typer.Exit(run(request, os.environ))
 
 
+def vacuum(
+    file: PropertiesFile = None,
+    *,
+    out: Annotated[
+        str | None, typer.Option(metavar="URI", help="What compact --out was given. Default: _parquet/.")
+    ] = None,
+    older_than: Annotated[str, typer.Option(metavar="AGE", help="3d or more: what is younger stays.")] = "7d",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; delete nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Delete what no pointer names below the output: old generations, their audits, uploads nobody finished."""
+    need_spark("vacuum", pictures=False)
+    from compaction.vacuum.command import VacuumRequest  # noqa: PLC0415 - help is quick
+    from compaction.vacuum.command import vacuum as run  # noqa: PLC0415 - same
+
+    asked = VacuumRequest(file=file, out=out, older_than=older_than, dry_run=dry_run, as_json=as_json)
+    raise typer.Exit(run(asked, os.environ))
+
+
 def need_spark(command: str, *, pictures: bool, find: Callable[[str], object | None] = find_spec) -> None:
     """Raise SettingsError, in one line, where the packages of the extra `spark` are not installed."""
     needed = ["pyspark", "pyarrow", *(["jinja2", "matplotlib"] if pictures else [])]
@@ -162,4 +181,4 @@ def need_spark(command: str, *, pictures: bool, find: Callable[[str], object | N
         raise SettingsError(f"{command} needs the extra `spark` ({missing}): pip install 'minutebook[spark]'")
 
 
-COMMANDS = (audit, compact)
+COMMANDS = (audit, compact, vacuum)

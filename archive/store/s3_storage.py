@@ -12,7 +12,7 @@ from archive.errors import OutcomeUnknown, StoreRefused
 from archive.retry import Backoff, until_known
 from archive.store.objects import ListedObject
 from archive.store.s3 import S3Store, translate
-from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail
+from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail, Upload
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -133,6 +133,28 @@ class S3Storage(S3Store):
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> "S3Sink":
         """Start a multipart upload with the first piece; see `Storage`."""
         return S3Sink(self._s3, self.bucket, key, content_type, new_backoff)
+
+    def open_uploads(self, prefix: str) -> list[Upload]:
+        """List the multipart uploads; see `Storage`."""
+        try:
+            return [
+                Upload(row["Key"], row["UploadId"], int(row["Initiated"].timestamp() * 1000))
+                for page in self._s3.get_paginator("list_multipart_uploads").paginate(
+                    Bucket=self.bucket, Prefix=prefix
+                )
+                for row in page.get("Uploads", [])
+            ]
+        except (ClientError, BotoCoreError) as exc:
+            raise translate(exc, f"LIST uploads of {prefix}") from exc
+
+    def abort_upload(self, upload: Upload) -> None:
+        """Abort one upload; 404: somebody has finished or aborted it. See `Storage`."""
+        try:
+            self._s3.abort_multipart_upload(Bucket=self.bucket, Key=upload.key, UploadId=upload.upload_id)
+        except (ClientError, BotoCoreError) as exc:
+            if isinstance(exc, ClientError) and error_code(exc) == "NoSuchUpload":
+                return
+            raise translate(exc, f"ABORT {upload.key}") from exc
 
 
 class S3Sink:

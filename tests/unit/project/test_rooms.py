@@ -44,7 +44,7 @@ DIRECTIONS: Final = {
 }
 _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
     "command_line",
-    "command",
+    "command vacuum",
     "days",
     "report rewrite recheck",
     "audit",
