@@ -101,6 +101,20 @@ def test_a_stop_ends_days_at_work_and_begins_no_other() -> None:
     assert [type(found[day].error) for day in DAYS] == [Stopped] * len(DAYS)
 
 
+def test_no_day_begins_once_the_run_is_to_end() -> None:
+    """They are rows of the table all the same."""
+    stop, begun = Stop(), list[Day]()
+
+    def work(day: Day) -> str:
+        begun.append(day)
+        stop.ask()
+        return str(day)
+
+    found = run(work, stop=stop)
+    assert begun == DAYS[:1]
+    assert (found[DAYS[0]].error, len(found)) == (None, len(DAYS))
+
+
 def test_a_signal_is_a_stop_and_its_number_the_exit_code() -> None:
     """SIGTERM: 143, as shells count. Handlers are given back."""
     before = signal.getsignal(signal.SIGTERM)

@@ -16,6 +16,7 @@ from archive.store.places import open_storage
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Storage
 from compaction.inventory.tombstones import key_of
+from compaction.publish.generation import Judged
 from compaction.publish.publisher import GRACE_MS
 from compaction.vacuum.command import Output, VacuumReport, VacuumRequest, vacuum_output
 from tests.corpus.desk import DAY, OUT, Desk
@@ -276,8 +277,6 @@ def test_an_old_audit_that_a_pointer_names_again_is_there(desk: Desk, *, before:
     publisher.put_audit(audit, body)  # the run has looked, and found it there
 
     def swap() -> None:
-        from compaction.publish.generation import Judged  # noqa: PLC0415 - of this test alone
-
         assert publisher.swap_pointer(
             manifest, desk.publisher().current(), "again", pointer.written_at, Judged("clean", audit)
         )
@@ -287,6 +286,20 @@ def test_an_old_audit_that_a_pointer_names_again_is_there(desk: Desk, *, before:
     stored = desk.storage.get(audit)
     assert stored is not None
     assert stored.body == body
+
+
+def test_a_swap_puts_its_audit_again(desk: Desk) -> None:
+    """Vacuum has deleted it between the look and the swap: nobody named it then."""
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    manifest = desk.publisher().manifest(pointer)
+    assert manifest is not None
+    publisher, audit = desk.publisher(), f"{desk.publisher().folder.manifests}g-back.audit.json"
+    publisher.put_audit(audit, b"{}")
+    desk.storage.delete([audit])
+    judged = Judged("clean", audit)
+    assert publisher.swap_pointer(manifest, publisher.current(), "again", pointer.written_at, judged)
+    assert desk.storage.head(audit) is not None
 
 
 @pytest.mark.parametrize("text", ["1d", "2d", "0d", "3", "", "3h", "-3d", "999999d"])
