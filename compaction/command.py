@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Final
 
 import msgspec
 from rich.console import Console
 
-from archive.aws import client_config, make_dynamodb_client, make_kinesis_client
-from archive.clock import Clock, SystemClock, new_id, new_random
+from archive.aws import client_config, make_dynamodb_client
+from archive.clock import SystemClock, new_id, new_random
 from archive.errors import SettingsError
 from archive.format.day import Day, day_of_ms
 from archive.format.minute import iso_time
@@ -43,7 +42,7 @@ from compaction.report.screen import progress_bar, show_audit
 from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
 from compaction.spark.engine import no_progress
 from compaction.spark.lazy import LazySpark
-from compaction.stream.kinesis import StreamReader, once_in_vain
+from compaction.stream.kinesis import once_in_vain
 from compaction.tasks.plan import plan_tasks, raw_objects, single_groups
 from compaction.verdict.audit_document import encode_audit
 
@@ -74,6 +73,7 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
         event_id=event_id,
         published=settings.output(request.published),
         so_far_ms=so_far_ms,
+        sample_minutes=request.checked_sample(),
     )
     with _started(settings, "audit", request) as (context, run):
 
@@ -147,6 +147,7 @@ def _started(
         stop.check()  # every request asks for its waits first
         return Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS)
 
+    address = settings.stream._replace(share=request.checked_budget())
     with stopped_by_signals(stop), ExitStack() as stack:
         many, as_json = request.is_range, request.as_json
         report = stack.enter_context(progress_bar(what)) if many else no_progress
@@ -161,19 +162,11 @@ def _started(
             checkpoints=lambda: _checkpoints(settings),
             version=importlib.metadata.version("minutebook"),
             owner=settings.owner,
-            stream=lambda: _stream(settings, clock, rng),
-            shards=once_in_vain(
-                lambda: _stream(settings, clock, rng, budget_seconds=_LISTING_BUDGET_SECONDS).listed()
-            ),
+            stream=address.here,
+            shards=once_in_vain(lambda: address.open(clock, budget_seconds=_LISTING_BUDGET_SECONDS).listed()),
+            spread=engine.spread,
         )
         yield context, DaysRun(what, request.parallel_days, many, as_json, stop, clock, engine.cancel, report)
-
-
-def _stream(settings: JobSettings, clock: Clock, rng: Random, *, budget_seconds: float = 120) -> StreamReader:
-    client = make_kinesis_client(
-        settings.region, settings.kinesis_endpoint, settings.access, client_config(connections=32)
-    )
-    return StreamReader(client, settings.stream_name, clock, rng, budget_seconds=budget_seconds)
 
 
 def _checkpoints(settings: JobSettings) -> Checkpoints:

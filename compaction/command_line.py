@@ -61,6 +61,16 @@ def audit(
     as_json: AsJson = False,
     so_far: SoFar = None,
     parallel_days: ParallelDays = 2,
+    stream_budget: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="What level stream takes of each shard's reads. Default: 0.4."),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="MINUTES", help="Compare so many minutes of each shard with the stream; not all."
+        ),
+    ] = None,
     lookback: Lookback = 14,
     master: Master = "local[*]",
     event_id: EventId = None,
@@ -89,6 +99,8 @@ def audit(
         master=master,
         event_id=event_id,
         published=published,
+        stream_budget=stream_budget,
+        sample=sample,
     )
     raise typer.Exit(run(request, os.environ))
 

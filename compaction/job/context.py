@@ -1,7 +1,7 @@
 """What a run is given: the world it reaches, and what is asked of it."""
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from archive.clock import Clock, IdSource
 from archive.format.minute import iso_time
@@ -16,6 +16,9 @@ from compaction.stream.kinesis import ListedShards, StreamReader
 from compaction.tasks.event_ids import Layout
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import AuditLevel
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 PARTITION_BYTES: Final = 32 << 20
 """Compressed bytes of segments whose ids share a partition: a million records or two, 32 bytes each."""
@@ -54,6 +57,19 @@ Shuffle = Callable[[Sequence[Order]], Shuffled]
 """Runs tasks that ask for ids, all for the same number of partitions."""
 
 
+class Spread(Protocol):
+    """Does the same work for each item, in tasks, and returns what it gave, in order."""
+
+    def __call__(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
+        """Do it."""
+        ...
+
+
+def in_turn(work: Callable[[T], U], items: Sequence[T]) -> list[U]:
+    """Implement `Spread` by a loop."""
+    return [work(item) for item in items]
+
+
 class JobContext(NamedTuple):
     """What a run reaches the world with."""
 
@@ -69,6 +85,7 @@ class JobContext(NamedTuple):
     shuffle: Shuffle | None = None
     table: DayTable | None = None
     shards: Callable[[], ListedShards] | None = None
+    spread: Spread = in_turn
 
     def open(self, address: Address) -> RetryingStorage:
         """Return the storage at another address, with the waits of the archive's."""
@@ -85,7 +102,7 @@ class AuditOptions(NamedTuple):
     `event_id` is the path of the id that producers give an event; None: producer duplicates are not looked for.
     `published` is where days are published: the ids of a day before that is expired are read there. A rewrite leaves
     them out with `drop_producer_duplicates`. `so_far_ms` ends the scope within a day (epoch milliseconds); None: the
-    whole day.
+    whole day. `sample_minutes` of each shard are compared with the stream; None: all.
     """
 
     level: AuditLevel = "keys"
@@ -98,6 +115,7 @@ class AuditOptions(NamedTuple):
     published: StorePrefix | None = None
     drop_producer_duplicates: bool = False
     so_far_ms: int | None = None
+    sample_minutes: int | None = None
 
 
 def partitions_for(size: int) -> int:

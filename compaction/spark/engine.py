@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from archive.errors import MinutebookError
 from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from compaction.job.context import Shuffled
 
+T = TypeVar("T")
+U = TypeVar("U")
 Progress = Callable[[int, int], None]
 """Called with (tasks done, tasks in all) while a job runs."""
 
@@ -89,8 +91,16 @@ class SparkEngine:
         if not orders:
             return []
         context = self._session.sparkContext
-        rdd = context.parallelize(orders, len(orders)).map(_run_safely)
+        rdd = context.parallelize(orders, len(orders)).map(functools.partial(_safely, run))
         return _unwrapped(self._job(len(orders), rdd.collect))
+
+    def spread(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
+        """Do the same work for each item, each in a task; returns what it gave, in order. Raises as `__call__`."""
+        if not items:
+            return []
+        context = self._session.sparkContext
+        rdd = context.parallelize(items, len(items)).map(functools.partial(_safely, work))
+        return list(_unwrapped(self._job(len(items), rdd.collect)))
 
     def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
         """Run tasks that ask for ids; returns their results, and the ids, which wait in Spark's shuffle files.
@@ -153,14 +163,14 @@ def _watch(context: Any, total: int, progress: Progress) -> Iterator[None]:  # n
         watcher.join()
 
 
-def _run_safely(order: Order) -> TaskResult | Failure:
+def _safely(work: Callable[[T], U], item: T) -> U | Failure:
     try:
-        return run(order)
+        return work(item)
     except MinutebookError as exc:
         return Failure(type(exc).__name__, str(exc), exc.next_step)
 
 
-def _unwrapped(results: Iterable[TaskResult | Failure]) -> list[TaskResult]:
+def _unwrapped(results: Iterable[U | Failure]) -> list[U]:
     found = []
     for result in results:
         if isinstance(result, Failure):

@@ -3,13 +3,16 @@
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from compaction.spark.engine import Progress, SparkEngine
 from compaction.tasks.task import Order, TaskResult
 
 if TYPE_CHECKING:
     from compaction.job.context import Shuffled
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 class LazySpark:
@@ -41,6 +44,10 @@ class LazySpark:
     def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
         """Run tasks that ask for ids; see `SparkEngine`."""
         return self._started().shuffle(orders)
+
+    def spread(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
+        """Do the same work for each item, in tasks; see `SparkEngine`."""
+        return self._started().spread(work, items) if items else []
 
     def cancel(self) -> None:
         """End the jobs that run."""

@@ -1,4 +1,4 @@
-"""Mutations of runs of many days, and of what removes leftovers of them."""
+"""Mutations of runs of many days, of what removes leftovers of them, and of reading the stream again in slices."""
 
 from typing import Final
 
@@ -11,6 +11,13 @@ _MEMORY: Final = "compaction/inventory/memory.py"
 _VACUUM: Final = "compaction/vacuum/day.py"
 _PUBLISHER: Final = "compaction/publish/publisher.py"
 _DAYS: Final = "tests/unit/compaction/days/test_side_by_side.py"
+_KINESIS: Final = "compaction/stream/kinesis.py"
+_PACE: Final = "compaction/stream/pace.py"
+_LEVEL: Final = "compaction/comparison/level.py"
+_SLICES: Final = "compaction/comparison/slices.py"
+_READ: Final = "tests/unit/compaction/stream/test_reading.py"
+_COMPARED: Final = "tests/unit/compaction/comparison/test_level.py"
+_LEFT: Final = "tests/unit/compaction/vacuum/test_left_alone.py"
 _CLEARED: Final = "tests/unit/compaction/vacuum/test_vacuum.py"
 
 DAYS: Final = (
@@ -68,12 +75,12 @@ DAYS: Final = (
     Mutation(
         "let vacuum clear an expired day that has lost its pointer",
         Change(_VACUUM, "    if pointer is None and expired:", "    if pointer is not None and expired:"),
-        tests=(f"{_CLEARED}::test_a_damaged_day_is_left_alone",),
+        tests=(f"{_LEFT}::test_a_damaged_day_is_left_alone",),
     ),
     Mutation(
         "let vacuum clear a day whose published files are gone",
         Change(_VACUUM, "sizes.get(file.key) != file.bytes", "sizes.get(file.key) == -1"),
-        tests=(f"{_CLEARED}::test_a_damaged_day_is_left_alone",),
+        tests=(f"{_LEFT}::test_a_damaged_day_is_left_alone",),
     ),
     Mutation(
         "let vacuum take the audit that the pointer names",
@@ -99,5 +106,45 @@ DAYS: Final = (
         "give up the upload of a run at work",
         Change(_VACUUM, "upload.started_ms < before_ms and ", ""),
         tests=(f"{_CLEARED}::test_an_unfinished_upload_is_given_up",),
+    ),
+    Mutation(
+        "believe that a slice begins where the one before it ended",
+        Change(_KINESIS, "log.is_broken = reach.at is not None and sequence != reach.at", "log.is_broken = False"),
+        tests=(f"{_READ}::test_a_slice_that_does_not_begin_where_the_one_before_ended_is_broken",),
+    ),
+    Mutation(
+        "believe that nothing leaves the stream in front of a slow reader",
+        Change(_KINESIS, "if stood_ms <= now_ms - reach.retention_ms:", "if stood_ms <= 0:"),
+        tests=(f"{_READ}::test_a_reading_that_retention_overtakes_is_broken",),
+    ),
+    Mutation(
+        "read on in an aggregate from its first record",
+        Change(_KINESIS, "if (reach.start is None or position >= reach.start) and (", "if ("),
+        tests=(f"{_READ}::test_slices_are_what_one_reading_is",),
+    ),
+    Mutation(
+        "take all of a shard's bytes from its consumers",
+        Change(_PACE, "size / (BYTES_A_SECOND * self._share)", "size / (BYTES_A_SECOND * 100)"),
+        tests=(f"{_READ}::test_a_reading_takes_its_share_and_no_more",),
+    ),
+    Mutation(
+        "cut a shard within overlapping segments",
+        Change(_SLICES, " and reached is not None and reached < first", " and reached is not None"),
+        tests=(f"{_COMPARED}::test_a_cut_lies_where_everything_before_it_has_ended",),
+    ),
+    Mutation(
+        "mark a sample as if the day had been read",
+        Change(_LEVEL, "marked = {} if window.is_sample else {", "marked = {} if not read else {"),
+        tests=(f"{_COMPARED}::test_a_sample_writes_no_mark_and_says_what_it_left_out",),
+    ),
+    Mutation(
+        "mark a shard that was not read in one unbroken piece",
+        Change(_LEVEL, "if not one.error and not one.log.is_broken}", "if not one.error}"),
+        tests=(f"{_COMPARED}::test_what_retention_took_in_front_of_the_reader_is_not_foreign",),
+    ),
+    Mutation(
+        "mark a shard that could not be read",
+        Change(_LEVEL, "if not one.error and not one.log.is_broken}", "if not one.log.is_broken}"),
+        tests=(f"{_COMPARED}::test_a_shard_that_cannot_be_read_leaves_the_other_compared",),
     ),
 )

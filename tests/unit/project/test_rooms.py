@@ -48,7 +48,7 @@ _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its
     "days",
     "report rewrite recheck",
     "audit",
-    "spark producers",
+    "spark producers comparison",
     "job",
     "iceberg",
     "tasks publish",

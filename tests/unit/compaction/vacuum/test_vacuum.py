@@ -1,7 +1,5 @@
 """Vacuum: what nothing names goes when it is old, and nothing else does."""
 
-import json
-import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -9,71 +7,20 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.errors import SettingsError
-from archive.format.document import encode_document
-from archive.retry import Backoff
 from archive.store.directory_storage import DirectoryStorage
-from archive.store.places import open_storage
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Storage
-from compaction.inventory.tombstones import key_of
 from compaction.publish.generation import Judged
 from compaction.publish.publisher import GRACE_MS
-from compaction.vacuum.command import Output, VacuumReport, VacuumRequest, vacuum_output
+from compaction.vacuum.command import Output, VacuumRequest, vacuum_output
 from tests.corpus.desk import DAY, OUT, Desk
 from tests.corpus.model import PREFIX
 from tests.fakes.failing_storage import Crash, FailingStorage
+from tests.unit.compaction.vacuum.scene import keys, named, put, twice_published, vacuum
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     """Return a day that was published twice: a segment came late."""
-    desk = Desk(tmp_path)
-    desk.compact()
-    desk.archive_more()
-    desk.compact()
-    return desk
-
-
-def vacuum(desk: Desk, *, dry_run: bool = False, storage: Storage | None = None, later: int = 0) -> VacuumReport:
-    """Vacuum when all that is there is older than the grace."""
-    context = desk.context()
-    retrying = RetryingStorage(
-        storage or desk.storage, lambda: Backoff(desk.clock, random.Random(1), budget_seconds=10)
-    )
-    output = Output(context.archive, PREFIX, retrying, OUT)
-    return vacuum_output(output, desk.after_grace_ms() + later, GRACE_MS, dry_run=dry_run)
-
-
-def keys(desk: Desk) -> set[str]:
-    """Return the keys of the output."""
-    return {row.key for row in desk.storage.list_objects(OUT)}
-
-
-def named(desk: Desk) -> set[str]:
-    """Return what the day needs: pointer, manifest, audit, inventory, files, symlinks."""
-    pointer = desk.publisher().current().pointer
-    assert pointer is not None
-    manifest = desk.publisher().manifest(pointer)
-    assert manifest is not None
-    folder = desk.publisher().folder
-    beside = pointer.manifest.removesuffix(".json")
-    return {
-        folder.pointer,
-        folder.symlinks,
-        pointer.manifest,
-        pointer.audit,
-        f"{beside}.inventory.jsonl.gz",
-        *(file.key for file in manifest.files),
-    }
-
-
-def put(desk: Desk, names: Iterable[str], *, age_ms: int = 0) -> list[str]:
-    """Write objects below the day's folder; returns their keys."""
-    written = [f"{desk.publisher().folder.path}{name}" for name in names]
-    for key in written:
-        desk.storage.put_if_absent(key, b"left", {}, "x/y")
-        desk.age(key, SystemClock().now_ms() - age_ms)
-    return written
+    return twice_published(tmp_path)
 
 
 def test_the_generation_before_goes_with_all_that_is_its(desk: Desk) -> None:
@@ -160,56 +107,6 @@ def test_a_day_that_was_never_published_is_cleared(tmp_path: Path) -> None:
     put(desk, ["_gen-a/part-1.parquet", "_manifest/a-w.json", "_manifest/a-e.audit.json"])
     report = vacuum(desk)
     assert (report.objects, report.exit_code, keys(desk)) == (3, 0, set())
-
-
-def expire(desk: Desk) -> None:
-    """Write the day's tombstone; whether it parses matters to nobody here."""
-    open_storage(desk.archive).put_if_absent(key_of(PREFIX, DAY), b"{}", {}, "application/json")
-
-
-def test_an_expired_day_keeps_what_its_pointer_names(desk: Desk) -> None:
-    """That is all there is of it."""
-    expire(desk)
-    wanted = named(desk)
-    vacuum(desk)
-    assert keys(desk) == wanted
-
-
-def _without_pointer(desk: Desk) -> None:
-    desk.storage.delete([desk.publisher().folder.pointer])
-
-
-def _without_manifest(desk: Desk) -> None:
-    pointer = desk.publisher().current().pointer
-    assert pointer is not None
-    desk.storage.delete([pointer.manifest])
-
-
-def _without_a_file(desk: Desk) -> None:
-    desk.storage.delete([max(key for key in named(desk) if key.endswith(".parquet"))])
-
-
-def _with_another_pointer(desk: Desk) -> None:
-    current = desk.publisher().current()
-    assert current.pointer is not None
-    said = json.loads(encode_document(current.pointer)) | {"rows": 1}
-    desk.storage.put_if_match(desk.publisher().folder.pointer, json.dumps(said).encode(), current.etag, "x/y")
-
-
-@pytest.mark.parametrize(
-    ("damage", "code"),
-    [(_without_pointer, 6), (_without_manifest, 1), (_without_a_file, 6), (_with_another_pointer, 1)],
-)
-def test_a_damaged_day_is_left_alone(desk: Desk, damage: Callable[[Desk], None], code: int) -> None:
-    """What looks left over may be all there is: nothing goes, and the exit code says so."""
-    expire(desk)
-    damage(desk)
-    before = keys(desk)
-    report = vacuum(desk)
-    assert (keys(desk), report.exit_code, report.objects) == (before, code, 0)
-    [row] = report.days
-    assert row.reason
-    assert row.next_step
 
 
 def test_an_unfinished_upload_is_given_up(desk: Desk) -> None:
