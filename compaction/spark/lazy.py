@@ -47,7 +47,7 @@ class LazySpark:
 
     def spread(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
         """Do the same work for each item, in tasks; see `SparkEngine`."""
-        return self._started().spread(work, items) if items else []
+        return self._started().each(work, items) if items else []
 
     def cancel(self) -> None:
         """End the jobs that run."""
