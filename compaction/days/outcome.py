@@ -76,9 +76,9 @@ def row_of_compaction(day: Day, done: Compacted) -> DayRow:
 def row_of_error(day: Day, error: MinutebookError) -> DayRow:
     """Return the row of a day that an error ended; the others went on."""
     if isinstance(error, Stopped):
-        state: State = "stopped"
-    elif error.exit_code in _REFUSED:
-        state = "refused"
+        return DayRow(day=str(day), state="stopped", exit_code=error.exit_code)
+    if error.exit_code in _REFUSED:
+        state: State = "refused"
     else:
         state = "unavailable" if error.exit_code == _UNAVAILABLE else "failed"
     return DayRow(

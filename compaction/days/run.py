@@ -10,8 +10,6 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from archive.clock import Clock
 from archive.errors import MinutebookError
@@ -87,24 +85,22 @@ def _show(summary: RunSummary, as_json: bool) -> None:  # noqa: FBT001 - a priva
     if as_json:
         sys.stdout.write(msgspec.json.encode(summary).decode() + "\n")
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("day", "state", "verdict"):
-        table.add_column(name, no_wrap=True)
-    for name in ("rows", "files", "seconds"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("reason", overflow="fold")
-    for row in summary.days:
-        # Text, not markup: a reason may name keys, and these are whatever somebody put into the bucket.
-        table.add_row(
-            row.day,
-            row.state,
-            row.verdict or "",
-            _number(row.rows),
-            _number(row.files),
-            f"{row.seconds:.1f}",
-            Text("; next step: ".join(filter(None, (row.reason, row.next_step)))),
-        )
-    Console().print(table)
+    lines = [("day", "state", "verdict", "rows", "files", "seconds", "reason"), *map(_cells, summary.days)]
+    widths = [max(map(len, column)) for column in list(zip(*lines, strict=True))[:-1]]
+    console = Console()
+    for *cells, reason in lines:
+        left = [cell.ljust(width) for cell, width in zip(cells[:3], widths[:3], strict=True)]
+        right = [cell.rjust(width) for cell, width in zip(cells[3:], widths[3:], strict=True)]
+        # Not markup, and no lines of ours: a reason may name keys, and be longer than a terminal is wide.
+        console.print("  ".join([*left, *right, reason]).rstrip(), markup=False, highlight=False, soft_wrap=True)
+    if any(row.state == "stopped" for row in summary.days):
+        console.print("stopped: run the command again, it finishes what is left")
+
+
+def _cells(row: DayRow) -> tuple[str, ...]:
+    reason = "; next step: ".join(filter(None, (row.reason, row.next_step)))
+    numbers = (_number(row.rows), _number(row.files), f"{row.seconds:.1f}")
+    return (row.day, row.state, row.verdict or "", *numbers, reason)
 
 
 def _number(count: int | None) -> str:

@@ -71,7 +71,8 @@ def side_by_side(
         else:
             show(done)
         del done
-        collect_what_is_left()
+        if not stop.is_asked:
+            collect_what_is_left()
     for thread in threads:
         thread.join()
     if fault is not None:

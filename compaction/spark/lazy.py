@@ -60,5 +60,6 @@ class LazySpark:
             if self._engine is None:
                 progress = self._stack.enter_context(self._progress())
                 self._engine = self._stack.enter_context(SparkEngine(self._master, progress=progress))
+                self._check()  # starting took its time
         self._engine.use_pool(threading.current_thread().name)
         return self._engine
