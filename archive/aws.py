@@ -27,6 +27,7 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 
 from archive.access import Access
+from archive.answers import CheckedParsers
 from archive.checksum import hash_once
 from archive.errors import (
     MinutebookError,
@@ -107,8 +108,11 @@ _BLANKS: Final = 16
 def aws_session() -> "Session":
     """Return the process's one boto3 session: a second one would parse botocore's data again, 10 MB of it."""
     import boto3  # noqa: PLC0415 - costs 20 MB; only who talks to AWS pays
+    import botocore.session  # noqa: PLC0415 - as above
 
-    return boto3.session.Session()
+    core = botocore.session.get_session()
+    core.register_component("response_parser_factory", CheckedParsers())
+    return boto3.session.Session(botocore_session=core)
 
 
 def check_region(region: str, resolve: Callable[[str, int], object] = socket.getaddrinfo) -> None:

@@ -44,6 +44,7 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "published_day_not_trusted": "a published day and its files disagree; it is read and published again",
     "read_mark_written": "a quiet shard was marked as read up to a time, with nothing new in it",
     "rehearsal_failed": "the fork server could not play a shard in advance: each processor takes some 5 MB more",
+    "processor_reaped": "a processor has ended, and with which `exit_code`; below 0 by a signal",
     "rehearsed": "the fork server played a shard in advance; what that loaded, the processors share",
     "report_kept": "a worker that stops could not take back what it told KCL of its load; it runs out by itself",
     "retention_unknown": "the stream's retention could not be asked; the last known one goes on being used",
