@@ -5,6 +5,7 @@ import sys
 
 NAMES = (
     "backfill",
+    "cat",
     "claims",
     "compaction",
     "compression",
@@ -13,6 +14,7 @@ NAMES = (
     "hand_over",
     "idle",
     "inventory",
+    "nightly_env",
     "processor",
     "read_marks",
     "recovery",

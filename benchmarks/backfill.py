@@ -102,7 +102,8 @@ def _run(file: Path, days: int, parallel: int) -> tuple[int, float, list[tuple[f
     last = str(_FIRST.shift(days - 1))
     command = [
         sys.executable,
-        str(_ROOT / "minutebook.py"),
+        "-m",
+        "minutebook",
         "compact",
         str(file),
         "--from",

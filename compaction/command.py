@@ -3,9 +3,8 @@
 import importlib.metadata
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -16,7 +15,7 @@ from archive.clock import SystemClock, new_id, new_random
 from archive.errors import SettingsError
 from archive.format.day import Day, day_of_ms
 from archive.format.minute import iso_time
-from archive.logs import configure_logging
+from archive.logs import Limit, configure_logging
 from archive.retry import Backoff
 from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
@@ -25,26 +24,29 @@ from compaction.audit.conclusion import DayResult
 from compaction.days.outcome import DayRow, row_of_audit, row_of_compaction
 from compaction.days.run import DaysRun
 from compaction.days.stop import Stop, StoppableClock, Stopped, stopped_by_signals
-from compaction.days.tables import SerialTable
+from compaction.days.tables import SerialTable, serial
+from compaction.glue.catalog import open_table
 from compaction.iceberg.catalog import opened_table
 from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
 from compaction.inventory.inventory import list_day
 from compaction.inventory.owner import read_owned
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.request import AuditRequest, CompactRequest
+from compaction.job.request import AuditRequest, CompactRequest, checked_fail_on
 from compaction.job.scope import is_settled, judged_scope, parse_so_far, scope_end
 from compaction.job.settings import JobSettings, check_apart, load_job_settings
 from compaction.producers.day_before import look_back
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.recheck import days_to_recheck
-from compaction.report.screen import progress_bar, show_audit
+from compaction.report.metric_line import Judged
+from compaction.report.progress_lines import ProgressLines
+from compaction.report.screen import progress_bar
+from compaction.report.telling import Telling, telling_of
 from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
-from compaction.spark.engine import no_progress
+from compaction.spark.engine import Progress, no_progress
 from compaction.spark.lazy import LazySpark
 from compaction.stream.kinesis import once_in_vain
 from compaction.tasks.plan import plan_tasks, raw_objects, single_groups
-from compaction.verdict.audit_document import encode_audit
 
 _STORE_BUDGET_SECONDS: Final = 120
 _LISTING_BUDGET_SECONDS: Final = 15
@@ -60,9 +62,10 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
     """
     now_ms = SystemClock().now_ms()
     days, so_far_ms = request.days(day_of_ms(now_ms)), parse_so_far(request.so_far, now_ms)
-    level, event_id = request.checked_level(), request.checked_event_id()
+    level, event_id, fail_on = request.checked_level(), request.checked_event_id(), checked_fail_on(request.fail_on)
+    _configure_logging()
     settings = load_job_settings(request.file, environ)
-    configure_logging("warning")
+    published = settings.output(request.published)
     options = AuditOptions(
         level=level,
         lookback_days=request.lookback_days,
@@ -71,15 +74,17 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
         application=settings.application_name,
         command=settings.audit_command,
         event_id=event_id,
-        published=settings.output(request.published),
+        published=published,
         so_far_ms=so_far_ms,
         sample_minutes=request.checked_sample(),
     )
     with _started(settings, "audit", request) as (context, run):
+        telling = telling_of(context, settings, request, "audit", published)._replace(is_quiet=run.many)
 
-        def show(_: Day, result: DayResult) -> DayRow:
-            _show(result, request.report, as_json=request.as_json, quiet=run.many)
-            return row_of_audit(result)
+        def show(day: Day, result: DayResult, seconds: float) -> DayRow:
+            telling.measure(Judged(str(day), result.audit.verdict, seconds), result.audit)
+            telling.show(result)
+            return row_of_audit(result, fail_on)
 
         return run.run(days, lambda day: audit_day(context, day, options), show)
 
@@ -97,9 +102,9 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     days, so_far_ms = request.days(day_of_ms(now_ms)), parse_so_far(request.so_far, now_ms)
     if request.recheck is not None and (request.recheck < 0 or so_far_ms is not None):
         raise SettingsError("--recheck takes a number of days, and days that are over", next_step="drop --so-far")
-    event_id, table = request.checked_event_id(), request.checked_table()
+    event_id, table, fail_on = request.checked_event_id(), request.checked_table(), checked_fail_on(request.fail_on)
+    _configure_logging()
     settings = load_job_settings(request.file, environ)
-    configure_logging("info" if not sys.stderr.isatty() else "warning")
     out = settings.output(request.out)
     check_apart(out, settings.archive)
     audit_options = AuditOptions(
@@ -114,6 +119,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     )
     options = CompactOptions(audit_options, out, accept_defects=request.accept_defects)
     opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
+    catalog = None if request.glue is None else open_table(request.glue, out, _waits)
     with _started(settings, "compact", request) as (context, run), opened as day_table:
         try:
             again = [] if request.recheck is None else days_to_recheck(context, out, request.recheck)
@@ -124,15 +130,46 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
             for day in days:
                 _show_plan(context, day, audit_options, out, as_json=request.as_json)
             return 0
-        given = context._replace(table=None if day_table is None else SerialTable(day_table))
+        telling = telling_of(context, settings, request, "compact", out)._replace(is_quiet=run.many)
+        given = context._replace(
+            table=None if day_table is None else SerialTable(day_table),
+            register=None if catalog is None else serial(catalog.register),
+        )
 
-        def show(day: Day, done: Compacted) -> DayRow:
-            if done.result is not None:
-                _show(done.result, request.report, as_json=request.as_json, quiet=run.many)
+        def show(day: Day, done: Compacted, seconds: float) -> DayRow:
+            _tell(telling, day, done, seconds)
             _show_outcome(done, day, out, quiet=request.as_json)
-            return row_of_compaction(day, done)
+            return row_of_compaction(day, done, fail_on)
 
         return run.run(days, lambda day: compact_day(given, given.open(out.address), day, options), show)
+
+
+def _tell(telling: Telling, day: Day, done: Compacted, seconds: float) -> None:
+    generation = "" if done.manifest is None else done.manifest.generation
+    rows = None if done.manifest is None else done.manifest.rows
+    judged = Judged(str(day), done.verdict, seconds, rows, state=done.state, generation=generation or None)
+    telling.measure(judged, None if done.result is None else done.result.audit)
+    if done.result is not None:
+        telling.show(done.result, generation)
+
+
+def _waits() -> Backoff:
+    """Return the waits of a request to a catalog."""
+    return Backoff(SystemClock(), new_random(), budget_seconds=_STORE_BUDGET_SECONDS)
+
+
+def _configure_logging() -> None:
+    """Tell more where nobody looks at a terminal: the log is then all there is."""
+    level = "warning" if sys.stderr.isatty() else "info"
+    configure_logging(level, limit=Limit(SystemClock()))
+
+
+def _progress(what: str) -> AbstractContextManager[Progress]:
+    return progress_bar(what) if sys.stderr.isatty() else nullcontext(ProgressLines(what, SystemClock()))
+
+
+def _no_progress() -> AbstractContextManager[Progress]:
+    return nullcontext(no_progress)
 
 
 @contextmanager
@@ -150,8 +187,8 @@ def _started(
     address = settings.stream._replace(share=request.checked_budget())
     with stopped_by_signals(stop), ExitStack() as stack:
         many, as_json = request.is_range, request.as_json
-        report = stack.enter_context(progress_bar(what)) if many else no_progress
-        engine = LazySpark(stack, request.master, stop.check, partial(progress_bar, what, is_shown=not many))
+        report = stack.enter_context(_progress(what)) if many else no_progress
+        engine = LazySpark(stack, request.master, stop.check, _no_progress if many else partial(_progress, what))
         context = JobContext(
             archive=RetryingStorage(open_storage(settings.archive.address), waits),
             place=settings.archive,
@@ -177,25 +214,6 @@ def _checkpoints(settings: JobSettings) -> Checkpoints:
     return read_checkpoints(client, settings.application_name)
 
 
-def _show(result: DayResult, report: Path | None, *, as_json: bool, quiet: bool) -> None:
-    """Show an audit, and write its report; `quiet`: a run of many days prints one document of its own."""
-    body = encode_audit(result.audit)
-    if as_json and not quiet:
-        sys.stdout.write(body.decode())
-    elif not as_json:
-        show_audit(result.audit, Console())
-    if report is None:
-        return
-    report.mkdir(parents=True, exist_ok=True)
-    base = report / f"audit-{result.audit.scope.day}"
-    base.with_suffix(".json").write_bytes(body)
-    from compaction.report.page import render  # noqa: PLC0415 - jinja2 and matplotlib, for those who want pictures
-
-    base.with_suffix(".html").write_text(render(result), encoding="utf-8")
-    if not as_json:
-        Console().print(f"report: {base.with_suffix('.html').absolute()}", highlight=False, soft_wrap=True)
-
-
 def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -> None:
     if quiet:
         return
@@ -214,6 +232,9 @@ def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -
     if done.table is not None:
         state = {"committed": "committed", "already": "was there before; nothing to do"}[done.table.state]
         console.print(f"table {done.table.table}: {state}", highlight=False, soft_wrap=True)
+    if done.registered is not None:
+        told = {"created": "registered", "updated": "registered anew", "already": "was registered before"}
+        console.print(f"catalog: {told[done.registered]}", highlight=False)
 
 
 def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StorePrefix, *, as_json: bool) -> None:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,11 +10,11 @@ import typer
 from archive.errors import SettingsError
 
 PropertiesFile = Annotated[
-    Path | None,
+    str | None,
     typer.Argument(
         metavar="[FILE.properties]",
         show_default=False,
-        help="KCL's names and minutebook.* in one Java properties file. Default: the environment's.",
+        help="KCL's names and minutebook.* in one Java properties file, also at s3://. Default: the environment's.",
     ),
 ]
 Date = Annotated[
@@ -24,7 +23,15 @@ Date = Annotated[
 From = Annotated[str | None, typer.Option("--from", metavar="DAY", help="The first day of a range.")]
 To = Annotated[str | None, typer.Option("--to", metavar="DAY", help="The last day of a range.")]
 ReportFolder = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Write audit-DAY.json and audit-DAY.html here.")
+    str | None, typer.Option(metavar="DIR", help="Write audit-DAY.json and audit-DAY.html here, or to s3://...")
+]
+FailOn = Annotated[
+    str,
+    typer.Option(
+        "--fail-on",
+        metavar="VERDICT",
+        help="defects: end with 0 where something could only not be proven. unknown: with 4.",
+    ),
 ]
 SoFar = Annotated[
     str | None,
@@ -78,6 +85,7 @@ def audit(
         str | None,
         typer.Option(metavar="URI", help="With --event-id: where compact --out published the day before."),
     ] = None,
+    fail_on: FailOn = "unknown",
 ) -> None:
     """Prove a day: every record archived once, in whole chains. Exits 3 on defects, 4 when something is unproven."""
     need_spark("audit", pictures=report is not None)
@@ -101,6 +109,7 @@ def audit(
         published=published,
         stream_budget=stream_budget,
         sample=sample,
+        fail_on=fail_on,
     )
     raise typer.Exit(run(request, os.environ))
 
@@ -137,6 +146,10 @@ def compact(
     iceberg_catalog: Annotated[
         str | None, typer.Option(metavar="NAME", help="The catalog in pyiceberg's configuration; else its default.")
     ] = None,
+    glue: Annotated[
+        str | None, typer.Option(metavar="DB.TABLE", help="Register the published days in AWS Glue's catalog, too.")
+    ] = None,
+    fail_on: FailOn = "unknown",
 ) -> None:
     """Rewrite a day to Parquet, audit it, and publish it in one step. Running it again finishes or does nothing."""
     need_spark("compact", pictures=report is not None)
@@ -162,6 +175,8 @@ def compact(
         drop_producer_duplicates=drop_producer_duplicates,
         iceberg=iceberg,
         iceberg_catalog=iceberg_catalog,
+        glue=glue,
+        fail_on=fail_on,
     )
     raise typer.Exit(run(request, os.environ))
 
@@ -185,6 +200,21 @@ def vacuum(
     raise typer.Exit(run(asked, os.environ))
 
 
+def ddl(
+    file: PropertiesFile = None,
+    *,
+    table: Annotated[str, typer.Option("--table", metavar="DB.TABLE", help="The table's name in the DDL.")],
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="URI", help="What compact --out was given. Default: _parquet/.")
+    ] = None,
+) -> None:
+    """Print Athena's DDL of a table of the published days, which needs no registration; changes nothing."""
+    need_spark("ddl", pictures=False)
+    from compaction.ddl import print_ddl  # noqa: PLC0415 - help is quick
+
+    raise typer.Exit(print_ddl(file, os.environ, table=table, out=out))
+
+
 def need_spark(command: str, *, pictures: bool, find: Callable[[str], object | None] = find_spec) -> None:
     """Raise SettingsError, in one line, where the packages of the extra `spark` are not installed."""
     needed = ["pyspark", "pyarrow", *(["jinja2", "matplotlib"] if pictures else [])]
@@ -193,4 +223,4 @@ def need_spark(command: str, *, pictures: bool, find: Callable[[str], object | N
         raise SettingsError(f"{command} needs the extra `spark` ({missing}): pip install 'minutebook[spark]'")
 
 
-COMMANDS = (audit, compact, vacuum)
+COMMANDS = (audit, compact, vacuum, ddl)

@@ -24,6 +24,7 @@ from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.merging import Repeat
 from compaction.tasks.task import Part
 from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, judge
+from compaction.verdict.exit_code import UNREAD
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
 
 BY_LINES: Final = frozenset(
@@ -151,9 +152,7 @@ def _findings(examined: Examined) -> list[Finding]:
 
 def unreadable(context: JobContext, day: Day, options: AuditOptions, error: StoreError) -> DayResult:
     """Return the verdict on an archive that could not be read: unknown."""
-    return _unjudged(
-        context, day, options, check=AuditCheck(id="archive_readable", status="unknown", message=str(error))
-    )
+    return _unjudged(context, day, options, check=AuditCheck(id=UNREAD, status="unknown", message=str(error)))
 
 
 def expired(context: JobContext, day: Day, options: AuditOptions) -> DayResult:

@@ -10,7 +10,8 @@ from archive.format.day import Day
 from compaction.audit.conclusion import DayResult
 from compaction.days.stop import Stopped
 from compaction.rewrite import Compacted
-from compaction.verdict.audit_document import EXIT_CODES, Verdict
+from compaction.verdict.audit_document import Verdict
+from compaction.verdict.exit_code import DayEnd, FailOn, exit_code, was_read
 
 State = Literal["published", "already", "held", "audited", "refused", "unavailable", "failed", "stopped"]
 STATES: Final = get_args(State)
@@ -46,7 +47,7 @@ class DayRow(msgspec.Struct, frozen=True, kw_only=True):
     next_step: str = ""
 
 
-def row_of_audit(result: DayResult) -> DayRow:
+def row_of_audit(result: DayResult, fail_on: FailOn) -> DayRow:
     """Return the row of a day that was audited."""
     audit = result.audit
     return DayRow(
@@ -55,12 +56,12 @@ def row_of_audit(result: DayResult) -> DayRow:
         verdict=audit.verdict,
         rows=audit.equation.raw,
         files=audit.scope.objects,
-        exit_code=EXIT_CODES[audit.verdict],
+        exit_code=exit_code([DayEnd(audit.verdict, was_read(audit))], fail_on),
         reason=", ".join(sorted({about.code for about in audit.findings})),
     )
 
 
-def row_of_compaction(day: Day, done: Compacted) -> DayRow:
+def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
     """Return the row of a day that was published, or held back."""
     return DayRow(
         day=str(day),
@@ -68,7 +69,7 @@ def row_of_compaction(day: Day, done: Compacted) -> DayRow:
         verdict=done.verdict,
         rows=None if done.manifest is None else done.manifest.rows,
         files=None if done.manifest is None else len(done.manifest.files),
-        exit_code=EXIT_CODES[done.verdict],
+        exit_code=exit_code([DayEnd(done.verdict, done.state != "held")], fail_on),
         reason=done.reason if done.state == "held" else "",
     )
 

@@ -6,7 +6,7 @@ end with a table, or with one JSON document.
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from rich.console import Console
@@ -17,9 +17,11 @@ from archive.format.day import Day
 from compaction.days.outcome import DayRow, row_of_error, worst
 from compaction.days.side_by_side import DayDone, side_by_side
 from compaction.days.stop import Stop, Stopped
+from compaction.spark.engine import Progress
 
 T = TypeVar("T")
-FORMAT = 1
+FORMAT: Final = 1
+_DAYS: Final = "days"
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +36,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 class DaysRun(NamedTuple):
     """How days are worked on: so many at once, told as one or `many`, to a person or `as_json`.
 
-    `report` is called with (days done, days in all); `cancel` ends what Spark does for them.
+    `report` is called with the days done and all days; `cancel` ends what Spark does for them.
     """
 
     command: str
@@ -44,9 +46,9 @@ class DaysRun(NamedTuple):
     stop: Stop
     clock: Clock
     cancel: Callable[[], None]
-    report: Callable[[int, int], None]
+    report: Progress
 
-    def run(self, days: Sequence[Day], work: Callable[[Day], T], show: Callable[[Day, T], DayRow]) -> int:
+    def run(self, days: Sequence[Day], work: Callable[[Day], T], show: Callable[[Day, T, float], DayRow]) -> int:
         """Work on the days; returns the exit code.
 
         `show` shows what a day gave and returns its row. Raises the error of the day where it is one.
@@ -57,10 +59,10 @@ class DaysRun(NamedTuple):
             row = self._row(done, show)
             rows.append(msgspec.structs.replace(row, seconds=round(done.seconds, 1)))
             if self.many:
-                self.report(len(rows), len(days))
+                self.report(_DAYS, len(rows), len(days))
 
         if self.many:
-            self.report(0, len(days))
+            self.report(_DAYS, 0, len(days))
         side_by_side(days, work, tell, parallel=self.parallel, stop=self.stop, clock=self.clock, cancel=self.cancel)
         # What a signal leaves undone outweighs what was found meanwhile.
         code = self.stop.exit_code or worst(row.exit_code for row in rows)
@@ -68,13 +70,13 @@ class DaysRun(NamedTuple):
             _show(RunSummary(format=FORMAT, command=self.command, exit_code=code, days=_by_day(rows)), self.as_json)
         return code
 
-    def _row(self, done: DayDone[T], show: Callable[[Day, T], DayRow]) -> DayRow:
+    def _row(self, done: DayDone[T], show: Callable[[Day, T, float], DayRow]) -> DayRow:
         if isinstance(done.error, MinutebookError):
             if not self.many and not isinstance(done.error, Stopped):
                 raise done.error
             return row_of_error(done.day, done.error)
         assert done.given is not None  # noqa: S101 - for the type checker: a day without an error has given something
-        return show(done.day, done.given)
+        return show(done.day, done.given, done.seconds)
 
 
 def _by_day(rows: Sequence[DayRow]) -> tuple[DayRow, ...]:

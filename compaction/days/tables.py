@@ -1,11 +1,26 @@
-"""One Iceberg table for days side by side: its requests one after the other, as no catalog's client promises more."""
+"""Catalogs for days side by side: asked by one day at a time, as no catalog's client promises more."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from archive.format.day import Day
 from compaction.iceberg.commit import DayTable, DayView
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def serial(call: Callable[[T], U]) -> Callable[[T], U]:
+    """Return a call that is made by one thread at a time."""
+    lock = threading.Lock()
+
+    def called(argument: T) -> U:
+        with lock:
+            return call(argument)
+
+    return called
 
 
 class SerialTable:

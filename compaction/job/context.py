@@ -12,6 +12,7 @@ from compaction.iceberg.commit import DayTable
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.inventory.owner import StreamOwner
+from compaction.publish.publisher import Publisher
 from compaction.stream.kinesis import ListedShards, StreamReader
 from compaction.tasks.event_ids import Layout
 from compaction.tasks.task import Order, TaskResult
@@ -86,6 +87,8 @@ class JobContext(NamedTuple):
     table: DayTable | None = None
     shards: Callable[[], ListedShards] | None = None
     spread: Spread = in_turn
+    register: Callable[[Publisher], str | None] | None = None
+    """Lets a catalog know a published day; what it did about it."""
 
     def open(self, address: Address) -> RetryingStorage:
         """Return the storage at another address, with the waits of the archive's."""

@@ -12,6 +12,7 @@ from archive.format.payload import PayloadPath
 from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.stream.pace import SHARE
 from compaction.verdict.audit_document import AuditLevel
+from compaction.verdict.exit_code import FAIL_ON, FailOn
 
 PARALLEL_DAYS: Final = 2
 """How many days of a range are worked on at once: while one is judged in the driver, Spark reads another."""
@@ -21,14 +22,14 @@ _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 class AuditRequest(NamedTuple):
     """`minutebook audit`: one day (`date`) or a range (`first`, `last`), all as text."""
 
-    file: Path | None
+    file: Path | str | None
     date: str | None = None
     first: str | None = None
     last: str | None = None
     level: str = "keys"
     shard: str | None = None
     lookback_days: int = LOOKBACK_DAYS
-    report: Path | None = None
+    report: Path | str | None = None
     as_json: bool = False
     master: str = "local[*]"
     event_id: str | None = None
@@ -37,6 +38,7 @@ class AuditRequest(NamedTuple):
     parallel_days: int = PARALLEL_DAYS
     stream_budget: float | None = None
     sample: int | None = None
+    fail_on: str = "unknown"
 
     @property
     def is_range(self) -> bool:
@@ -89,12 +91,12 @@ class AuditRequest(NamedTuple):
 class CompactRequest(NamedTuple):
     """`minutebook compact`; `out` None: `_parquet/` beside the archive."""
 
-    file: Path | None
+    file: Path | str | None
     date: str | None = None
     first: str | None = None
     last: str | None = None
     out: str | None = None
-    report: Path | None = None
+    report: Path | str | None = None
     lookback_days: int = LOOKBACK_DAYS
     dry_run: bool = False
     accept_defects: bool = False
@@ -107,6 +109,8 @@ class CompactRequest(NamedTuple):
     so_far: str | None = None
     recheck: int | None = None
     parallel_days: int = PARALLEL_DAYS
+    glue: str | None = None
+    fail_on: str = "unknown"
 
     @property
     def is_range(self) -> bool:
@@ -140,6 +144,14 @@ class CompactRequest(NamedTuple):
                 next_step="--iceberg takes namespace.table, such as events.raw",
             )
         return self.iceberg
+
+
+def checked_fail_on(text: str) -> FailOn:
+    """Return which verdicts fail the command; raises SettingsError."""
+    for known in FAIL_ON:
+        if text == known:
+            return known
+    raise SettingsError(f"--fail-on {text!r}: which verdicts fail?", next_step=f"it takes {' or '.join(FAIL_ON)}")
 
 
 def checked_path(expression: str | None) -> str | None:

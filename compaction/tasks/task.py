@@ -21,7 +21,7 @@ from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.fetching import FETCHES, FetchedBody, fetch, fetch_ahead, open_in_task
 from compaction.tasks.line_filter import LineFilter
 from compaction.tasks.merging import Merge, Repeat, Source
-from compaction.tasks.parquet import ParquetPart
+from compaction.tasks.parquet import ParquetPart, read_footer
 from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.published_ids import read_published
 from compaction.tasks.reading import SegmentReader
@@ -29,7 +29,6 @@ from compaction.tasks.restored_lines import read_restored
 from compaction.tasks.sorting import sorted_tables
 
 PARQUET_TYPE: Final = "application/vnd.apache.parquet"
-_FOOTER_BYTES: Final = 64 << 10
 
 
 class Order(NamedTuple):
@@ -181,11 +180,9 @@ def check_footer(out: RetryingStorage, part: Part) -> None:
     Raises:
         FormatError: the file has another size, or holds other rows.
     """
-    tail = out.read_tail(part.key, _FOOTER_BYTES)
+    tail = read_footer(out, part.key)
     if tail.size != part.size:
         raise FormatError(f"{part.key} has {tail.size} bytes, {part.size} were written")
-    footer = int.from_bytes(tail.data[-8:-4], "little") + 8
-    data = tail.data if footer <= len(tail.data) else out.read_tail(part.key, footer).data
-    rows = pq.read_metadata(pa.BufferReader(b"PAR1" + data[-footer:])).num_rows
+    rows = pq.read_metadata(pa.BufferReader(tail.data)).num_rows
     if rows != part.rows:
         raise FormatError(f"{part.key} holds {rows} rows, {part.rows} were written")

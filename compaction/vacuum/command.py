@@ -3,7 +3,6 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
@@ -60,7 +59,7 @@ class VacuumReport(msgspec.Struct, frozen=True, kw_only=True):
 class VacuumRequest(NamedTuple):
     """What the command is asked."""
 
-    file: Path | None
+    file: str | None
     out: str | None = None
     older_than: str = "7d"
     dry_run: bool = False

@@ -229,8 +229,9 @@ def test_expire(home: Home) -> None:
 
 def test_every_policy_is_tested() -> None:
     """By the test of its command."""
-    here = {"consume", "dedupe", "doctor", "status", "restore", "audit", "audit-stream", "compact", "expire"}
-    assert set(command_names()) == here | {"vacuum"}  # tests/integration/compaction/test_vacuum.py
+    tests = {"consume", "dedupe", "doctor", "status", "restore", "audit", "audit-stream", "compact", "expire"}
+    reading = {"cat", "reader", "glue"}  # tests/integration/test_reading.py
+    assert set(command_names()) == tests | reading | {"vacuum"}  # tests/integration/compaction/test_vacuum.py
 
 
 @pytest.mark.parametrize("command", ["consume", "status", "compact"])

@@ -36,7 +36,7 @@ def test_a_day_is_cleared_with_the_rights_of_the_policy(
     sink.write(bytes(6 << 20))
     sink.write(bytes(6 << 20))  # waits for the piece before
     with hearing(Names(bucket=bucket, prefix=PREFIX)) as heard:
-        assert vacuum(VacuumRequest(tmp_path / "my.properties", dry_run=True, as_json=True), {}) == 0
+        assert vacuum(VacuumRequest(str(tmp_path / "my.properties"), dry_run=True, as_json=True), {}) == 0
         assert '"objects":0' in capsys.readouterr().out, "all is young"
         storage = RetryingStorage(open_storage(desk.archive), lambda: waits)
         output = Output(storage, PREFIX, storage, _ROOT)

@@ -15,8 +15,10 @@ from tests.mutations.catalogue.night_tasks import NIGHT_TASKS
 from tests.mutations.catalogue.nightly import NIGHTLY
 from tests.mutations.catalogue.once_clean import ONCE_CLEAN
 from tests.mutations.catalogue.operators import OPERATORS
+from tests.mutations.catalogue.platforms import PLATFORMS
 from tests.mutations.catalogue.processor import PROCESSOR
 from tests.mutations.catalogue.publishing import PUBLISHING
+from tests.mutations.catalogue.reading import READING
 from tests.mutations.catalogue.scopes import SCOPES
 from tests.mutations.catalogue.settings import SETTINGS
 from tests.mutations.catalogue.shards import SHARDS
@@ -40,6 +42,8 @@ MUTATIONS: Final = (
     *NIGHT_TASKS,
     *PUBLISHING,
     *DAYS,
+    *READING,
+    *PLATFORMS,
     *SUPERVISION,
     *FORKS,
     *SCOPES,

@@ -15,6 +15,7 @@ from compaction.days.run import DaysRun
 from compaction.days.side_by_side import DayDone, side_by_side
 from compaction.days.stop import Stop, StoppableClock, Stopped, stopped_by_signals
 from compaction.inventory.memory import collector_paused
+from compaction.spark.engine import no_progress
 from tests.fakes.clock import ManualClock
 
 BEGIN = Day.parse("2026-11-01")
@@ -173,11 +174,9 @@ def many(code_of: dict[int, int], *, is_many: bool = True) -> int:
             raise SettingsError("before the archive begins")
         return code_of.get(DAYS.index(day), 0)
 
-    asked = DaysRun(
-        "compact", 2, is_many, True, Stop(), ManualClock(), cancel=lambda: None, report=lambda _done, _total: None
-    )
+    asked = DaysRun("compact", 2, is_many, True, Stop(), ManualClock(), cancel=lambda: None, report=no_progress)
     days = DAYS if is_many else DAYS[:1]
-    return asked.run(days, work, lambda day, code: DayRow(day=str(day), state="published", exit_code=code))
+    return asked.run(days, work, lambda day, code, _: DayRow(day=str(day), state="published", exit_code=code))
 
 
 @pytest.mark.parametrize(

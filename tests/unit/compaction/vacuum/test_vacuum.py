@@ -203,9 +203,9 @@ def test_a_swap_puts_its_audit_again(desk: Desk) -> None:
 def test_an_age_is_days_and_not_below_the_grace(text: str) -> None:
     """Whoever asks for less would take what is being written."""
     with pytest.raises(SettingsError):
-        VacuumRequest(Path("x"), older_than=text).age_ms()
+        VacuumRequest("x", older_than=text).age_ms()
 
 
 def test_three_days_are_enough() -> None:
     """The grace of the sweep."""
-    assert VacuumRequest(Path("x"), older_than="3d").age_ms() == GRACE_MS
+    assert VacuumRequest("x", older_than="3d").age_ms() == GRACE_MS

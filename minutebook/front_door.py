@@ -4,7 +4,7 @@ import importlib.metadata
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -13,6 +13,7 @@ from archive.errors import MinutebookError, SettingsError
 from compaction.command_line import COMMANDS as NIGHTLY_COMMANDS
 from consumer.command_line import COMMANDS as CONSUMER_COMMANDS
 from consumer.command_line import docs
+from minutebook.command_line import COMMANDS as READING_COMMANDS
 
 app = typer.Typer(
     name="minutebook",
@@ -74,7 +75,7 @@ def prepare() -> None:
         typer.echo(prepare_spark())
 
 
-for command in (*CONSUMER_COMMANDS, *NIGHTLY_COMMANDS, docs, prepare, demo):
+for command in (*CONSUMER_COMMANDS, *NIGHTLY_COMMANDS, *READING_COMMANDS, docs, prepare, demo):
     app.command()(command)
 
 
@@ -87,16 +88,12 @@ def complete(words: Sequence[str]) -> list[str]:
     ]
 
 
-def main() -> None:
+def main(words: Callable[[], Sequence[str]] = lambda: sys.argv[1:]) -> None:
     """Run the command line; an error of ours becomes one line on stderr and its own exit code."""
     try:
-        app(args=complete(sys.argv[1:]))
+        app(args=complete(words()))
     except MinutebookError as exc:
         sys.stderr.write(f"minutebook: {exc}\n")
         if exc.next_step:
             sys.stderr.write(f"next step: {exc.next_step}\n")
         sys.exit(exc.exit_code)
-
-
-if __name__ == "__main__":
-    main()
