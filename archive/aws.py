@@ -7,6 +7,7 @@ after a retry is never mistaken for a lost race, and every request is counted.
 import difflib
 import functools
 import socket
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -95,6 +96,7 @@ _PASSING_KINDS: Final = (
     CredentialRetrievalError,
     ValueError,  # botocore's own, for a date that was cut off
 )
+_MAKING: Final = threading.Lock()  # a session makes clients for one thread at a time (boto3's guide)
 _SERVER_ERROR: Final = 500
 
 
@@ -151,7 +153,8 @@ def _client(service: str, region: str, endpoint: str | None, access: Access, con
     session = aws_session()
     if service == "kinesis" and access.stream_role_arn is not None:
         session = role_session(session, access.stream_role_arn, access, region)
-    client = session.client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
+    with _MAKING:
+        client = session.client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
     if service != "s3":  # whose answers are judged where they are read
         client.meta.events.register("after-call", check_document)
         return client

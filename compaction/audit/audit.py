@@ -23,8 +23,8 @@ from compaction.audit.coverage import judge_coverage
 from compaction.audit.dropped import check_dropped
 from compaction.audit.evidence import Evidence
 from compaction.audit.originals import Originals
-from compaction.audit.stream_level import StreamResult, check_stream
-from compaction.audit.stream_marks import facts_of, store_marks, stream_mark
+from compaction.comparison.level import Asked, StreamResult, check_stream
+from compaction.comparison.marks import facts_of, store_marks, stream_mark
 from compaction.inventory.heads import head_rows, sort_out
 from compaction.inventory.inventory import Inventory, list_day
 from compaction.inventory.memory import collector_paused
@@ -51,7 +51,6 @@ from compaction.tasks.plan import (
 )
 from compaction.tasks.task import Order, TaskResult
 from compaction.typed.columns import Columns
-from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Code
 
 LOOKS: Final = 3
@@ -122,12 +121,9 @@ def is_in_motion(context: JobContext, examined: Examined, options: AuditOptions)
 def _against_stream(context: JobContext, examined: Examined, options: AuditOptions) -> StreamResult:
     if options.level != "stream":
         return StreamResult((), (), 0)
-    if context.stream is None:
-        check = AuditCheck(id="stream_readable", status="unknown", message="no stream was given")
-        return StreamResult((), (check,), 0)
-    markers = examined.evidence.markers
-    segments, ends = examined.described.segments, _passed_by_readers(examined)
-    return check_stream(context, context.stream(), examined.inventory, segments, markers, ends, options.shard)
+    markers, segments = examined.evidence.markers, examined.described.segments
+    asked = Asked(options.shard, options.sample_minutes)
+    return check_stream(context, examined.inventory, segments, markers, _passed_by_readers(examined), asked)
 
 
 def _passed_by_readers(examined: Examined) -> dict[str, Position]:

@@ -1,7 +1,7 @@
 """What a run is given: the world it reaches, and what is asked of it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from archive.clock import Clock, IdSource
 from archive.format.minute import iso_time
@@ -17,6 +17,9 @@ from compaction.stream.kinesis import ListedShards, StreamReader
 from compaction.tasks.ids.copies import Layout, ShardTally
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import AuditLevel
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 PARTITION_BYTES: Final = 32 << 20
 """Compressed bytes of segments whose ids share a partition: a million records or two, 32 bytes each."""
@@ -82,6 +85,19 @@ Shuffle = Callable[[Sequence[Order]], Shuffled]
 """Runs tasks that ask for ids, all for the same number of partitions."""
 
 
+class Spread(Protocol):
+    """Does the same work for each item, in tasks, and returns what it gave, in order."""
+
+    def __call__(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
+        """Do it."""
+        ...
+
+
+def in_turn(work: Callable[[T], U], items: Sequence[T]) -> list[U]:
+    """Implement `Spread` by a loop."""
+    return [work(item) for item in items]
+
+
 class JobContext(NamedTuple):
     """What a run reaches the world with."""
 
@@ -97,6 +113,7 @@ class JobContext(NamedTuple):
     shuffle: Shuffle | None = None
     table: DayTable | None = None
     shards: Callable[[], ListedShards] | None = None
+    spread: Spread = in_turn
     register: Callable[[Publisher], str | None] | None = None
     """Lets a catalog know a published day; what it did about it."""
 
@@ -116,7 +133,7 @@ class AuditOptions(NamedTuple):
     `published` is where days are published: the ids of a day before that is expired are read there. A rewrite leaves
     them out with `drop_producer_duplicates`, unless they are more than `max_repeats` of the records that have an id:
     then it refuses. `so_far_ms` ends the scope within a day (epoch milliseconds); None: the
-    whole day.
+    whole day. `sample_minutes` of each shard are compared with the stream; None: all.
     """
 
     level: AuditLevel = "keys"
@@ -130,6 +147,7 @@ class AuditOptions(NamedTuple):
     drop_producer_duplicates: bool = False
     max_repeats: float = MAX_REPEATS
     so_far_ms: int | None = None
+    sample_minutes: int | None = None
 
 
 def partitions_for(size: int) -> int:

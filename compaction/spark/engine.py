@@ -70,6 +70,15 @@ class SparkEngine:
             if self._log is not None and kind is None:
                 self._log.unlink(missing_ok=True)
 
+    def use_pool(self, name: str) -> None:
+        """Let the jobs of this thread share the session fairly with those of pools of other names."""
+        self._session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
+
+    def cancel(self) -> None:
+        """End the jobs that run, in any thread: there they raise SparkFailed."""
+        if self._session is not None:
+            self._session.sparkContext.cancelAllJobs()
+
     def __call__(self, orders: Sequence[Order]) -> list[TaskResult]:
         """Run the tasks; returns their results in order.
 
