@@ -251,7 +251,7 @@ def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StoreP
     until_ms = scope_end(day, options.so_far_ms, now_ms)
     judged_scope(day, application, now_ms, until_ms)
     inventory = list_day(context.archive, day, context.place.prefix).until(until_ms)
-    tasks = plan_tasks(single_groups(raw_objects(inventory)))
+    tasks = plan_tasks(single_groups(raw_objects(inventory)), sizes=context.sizes)
     publisher = Publisher(context.open(out.address), DayFolder(out.prefix, day))
     pointer = publisher.current().pointer
     before = look_back(context, day, options) if options.drop_producer_duplicates else None

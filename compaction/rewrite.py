@@ -227,6 +227,8 @@ class _Run:
         options = self._options.audit
         writing = Writing(self._options.out, folder)
         examined = examine(self._context, view.sight, options, writing, view.before)
+        if examined.work.earlier:
+            self._log.info("day_goes_on", tasks=examined.work.tasks, done_before=examined.work.earlier)
         if is_in_motion(self._context, examined, options):
             if not is_last:
                 return None

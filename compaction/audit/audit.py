@@ -14,6 +14,7 @@ from compaction.audit.conclusion import (
     DayResult,
     Examined,
     ProducerDuplicates,
+    WorkDone,
     conclude,
     expired,
     of_objects,
@@ -38,6 +39,7 @@ from compaction.producers.copies import CollectedIds, Copies, collect_ids, resol
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.producers.findings import ids_check, producer_findings
 from compaction.tasks.facts import SegmentFacts
+from compaction.tasks.finished import YOUNG_MS, Part, find_facts, fingerprint
 from compaction.tasks.merging import Repeat
 from compaction.tasks.plan import (
     MergeGroup,
@@ -49,7 +51,7 @@ from compaction.tasks.plan import (
     spans_of,
     with_restored,
 )
-from compaction.tasks.task import Order, Part, TaskResult
+from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Code
 
@@ -187,7 +189,8 @@ def examine(
     chains = join(context.archive, inventory, described, evidence, lookback_days=options.lookback_days)
     known = of_objects(sight, described, chains)
     coverage = judge_coverage(context, sight, described, options, known)
-    examined = Examined(sight, described, chains, evidence, coverage, read.facts)
+    done = WorkDone(len(read.results), sum(result.is_earlier for result in read.results))
+    examined = Examined(sight, described, chains, evidence, coverage, read.facts, done)
     return examined if read.facts is None else _join_lines(context, examined, read, options, write)
 
 
@@ -232,9 +235,11 @@ def _read(
     if options.level == "inventory":
         return _Read(head_rows(context.archive, inventory.rows), None, ())
     metadata = head_rows(context.archive, inventory.foreign)
-    tasks = plan_tasks(single_groups(raw_objects(inventory)))
+    tasks = plan_tasks(single_groups(raw_objects(inventory)), sizes=context.sizes)
     # Which lines are left out is known when all are read: nothing is written before that.
     orders = [_order(context, task, None if options.drop_producer_duplicates else write) for task in tasks]
+    if write is not None and options.event_id is None:
+        orders = _going_on(context, orders, write)
     collected = None
     if options.event_id is not None:
         collected = collect_ids(context, orders, before or look_back(context, inventory.day, options), options)
@@ -242,6 +247,13 @@ def _read(
     facts = {read.key: read for result in results for read in result.facts}
     metadata |= {key: read.metadata for key, read in facts.items()}
     return _Read(metadata, facts, results, collected)
+
+
+def _going_on(context: JobContext, orders: Sequence[Order], write: Writing) -> list[Order]:
+    """Let each task leave its facts, and see those that a run has left that was ended before it had published."""
+    out = context.open(write.out.address)
+    left = find_facts(out, write.folder, context.clock.now_ms() - YOUNG_MS)
+    return [order._replace(keeps=True, earlier=left.get(fingerprint(order.task), ())) for order in orders]
 
 
 def _write_again(
@@ -261,7 +273,7 @@ def _write_again(
         (whole if lines <= good and result.part is not None else tainted).append(result)
     again = {read.key for result in tainted for read in result.facts}
     wanted = [group for group in groups if group.merge or (write is not None and group.objects[0].key in again)]
-    tasks = plan_tasks(wanted, first_number=len(results))
+    tasks = plan_tasks(wanted, sizes=context.sizes, first_number=len(results))
     second = context.engine([_order(context, task, write, left_out) for task in tasks])
     repeats = tuple(repeat for result in second for repeat in result.repeats)
     return repeats, tuple(result.part for result in [*whole, *second] if result.part is not None)

@@ -21,8 +21,8 @@ from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled
 from compaction.job.sight import Sight
 from compaction.tasks.facts import SegmentFacts
+from compaction.tasks.finished import Part
 from compaction.tasks.merging import Repeat
-from compaction.tasks.task import Part
 from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, judge
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
 
@@ -57,6 +57,13 @@ class ProducerDuplicates(NamedTuple):
     removed: int = 0
 
 
+class WorkDone(NamedTuple):
+    """How many tasks read the day's lines, and how many of them an earlier run had done."""
+
+    tasks: int = 0
+    earlier: int = 0
+
+
 class Examined(NamedTuple):
     """A day that was looked at, before the verdict is written down.
 
@@ -69,6 +76,7 @@ class Examined(NamedTuple):
     evidence: Evidence
     coverage: Coverage
     facts: Mapping[str, SegmentFacts] | None
+    work: WorkDone = WorkDone()
     repeats: tuple[Repeat, ...] = ()
     parts: tuple[Part, ...] = ()
     dropped: tuple[Finding, ...] = ()

@@ -14,6 +14,7 @@ from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.inventory.owner import StreamOwner
 from compaction.stream.kinesis import ListedShards, StreamReader
 from compaction.tasks.event_ids import Layout
+from compaction.tasks.plan import SIZES, TaskSizes
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import AuditLevel
 
@@ -69,6 +70,7 @@ class JobContext(NamedTuple):
     shuffle: Shuffle | None = None
     table: DayTable | None = None
     shards: Callable[[], ListedShards] | None = None
+    sizes: TaskSizes = SIZES
 
     def open(self, address: Address) -> RetryingStorage:
         """Return the storage at another address, with the waits of the archive's."""

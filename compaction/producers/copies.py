@@ -130,7 +130,9 @@ def resolve(context: JobContext, collected: CollectedIds, groups: Sequence[Merge
 
 def _orders_before(context: JobContext, before: DayBefore, options: AuditOptions, first_number: int) -> list[Order]:
     if before.inventory is not None:
-        tasks = plan_tasks(single_groups(raw_objects(before.inventory)), first_number=first_number)
+        tasks = plan_tasks(
+            single_groups(raw_objects(before.inventory)), sizes=context.sizes, first_number=first_number
+        )
         return [Order(task, context.place.address) for task in tasks]
     if options.published is None:
         return []

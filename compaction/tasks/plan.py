@@ -1,7 +1,7 @@
 """The plan: which task reads which segments. Pure and deterministic: the same inventory gives the same plan.
 
 Segments of one shard lie in position order in consecutive tasks, so the payload is never sorted or shuffled: each
-task writes one sorted file. Tasks are cut by compressed bytes.
+task writes one sorted file. Tasks are cut by compressed bytes (docs/decisions/0032-a-large-day.md).
 """
 
 from collections import defaultdict
@@ -13,14 +13,29 @@ from compaction.inventory.inventory import Inventory
 from compaction.inventory.segments import Described
 from compaction.tasks.facts import SegmentFacts
 
-TASK_BYTES: Final = 64 << 20
-"""Compressed bytes per task: about 256 MB of lines, and a Parquet file of a comfortable size for Athena and Spark."""
-TASK_SEGMENTS: Final = 4_000
-"""Segments per task: bounds the requests of a task on a stream of tiny segments."""
+
+class TaskSizes(NamedTuple):
+    """How large tasks are, and so their Parquet files: they grow with the day.
+
+    `least_bytes`: compressed bytes of a task of a small day, about 256 MB of lines. `files`: about so many a large
+    day is cut into, so that a reader opens thousands and not tens of thousands. `segments` bounds the requests of a
+    task on a stream of tiny segments.
+    """
+
+    least_bytes: int = 64 << 20
+    files: int = 3_800
+    segments: int = 4_000
+
+    def bytes_for(self, size: int) -> int:
+        """Return the compressed bytes of one task of a day of `size` compressed bytes."""
+        return max(self.least_bytes, -(-size // self.files))
+
+
+SIZES: Final = TaskSizes()
 
 
 class RawObject(NamedTuple):
-    """One object to read."""
+    """One object to read. `modified_ms` is when it was written, by its listing; 0: not known."""
 
     key: str
     etag: str
@@ -28,6 +43,7 @@ class RawObject(NamedTuple):
     shard_id: str
     minute: int
     first: Position
+    modified_ms: int = 0
 
 
 class RestoredLines(NamedTuple):
@@ -72,13 +88,18 @@ class Task(NamedTuple):
         return sum(group.size for group in self.groups)
 
 
-def plan_tasks(groups: Iterable[MergeGroup], *, task_bytes: int = TASK_BYTES, first_number: int = 0) -> list[Task]:
-    """Cut groups into tasks, in the order of shard and position. A group is never divided."""
+def plan_tasks(groups: Iterable[MergeGroup], *, sizes: TaskSizes = SIZES, first_number: int = 0) -> list[Task]:
+    """Cut groups into tasks, in the order of shard and position. A group is never divided.
+
+    A large shard takes many tasks, and many small ones share one.
+    """
+    groups = sorted(groups, key=lambda group: _order(group.objects[0]))
+    task_bytes = sizes.bytes_for(sum(group.size for group in groups))
     tasks: list[Task] = []
     batch: list[MergeGroup] = []
     size = count = 0
-    for group in sorted(groups, key=lambda group: _order(group.objects[0])):
-        if batch and (size + group.size > task_bytes or count + len(group.objects) > TASK_SEGMENTS):
+    for group in groups:
+        if batch and (size + group.size > task_bytes or count + len(group.objects) > sizes.segments):
             tasks.append(Task(first_number + len(tasks), tuple(batch)))
             batch, size, count = [], 0, 0
         batch.append(group)
@@ -92,7 +113,15 @@ def plan_tasks(groups: Iterable[MergeGroup], *, task_bytes: int = TASK_BYTES, fi
 def raw_objects(inventory: Inventory) -> list[RawObject]:
     """Return what can be read of the day: every object whose key is a segment's."""
     return [
-        RawObject(row.key, row.etag, row.size, row.parsed.shard_id, row.parsed.minute, row.parsed.first)
+        RawObject(
+            row.key,
+            row.etag,
+            row.size,
+            row.parsed.shard_id,
+            row.parsed.minute,
+            row.parsed.first,
+            row.last_modified_ms,
+        )
         for row in inventory.rows
         if row.parsed is not None
     ]

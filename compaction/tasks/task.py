@@ -7,10 +7,9 @@ speculation) writes a file of another name; only the file that a returned row na
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from archive.clock import new_id
 from archive.errors import FormatError, ObjectVanished
@@ -19,6 +18,7 @@ from archive.store.storage import Address
 from compaction.tasks.event_ids import IdCollector, IdOrder, without
 from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.fetching import FETCHES, FetchedBody, fetch, fetch_ahead, open_in_task
+from compaction.tasks.finished import PARQUET_TYPE, Finished, Part, check_footer, keep_facts, take_over
 from compaction.tasks.line_filter import LineFilter
 from compaction.tasks.merging import Merge, Repeat, Source, sorted_tables
 from compaction.tasks.parquet import ParquetPart
@@ -27,15 +27,14 @@ from compaction.tasks.published_ids import read_published
 from compaction.tasks.reading import SegmentReader
 from compaction.tasks.restored_lines import read_restored
 
-PARQUET_TYPE: Final = "application/vnd.apache.parquet"
-_FOOTER_BYTES: Final = 64 << 10
-
 
 class Order(NamedTuple):
     """A task and where it reads and writes; `out` None: only read. Keys of parts begin with `folder`.
 
     `ids` asks for the event ids of all lines. `dropped` maps the key of an object to the numbers of the lines that
     are not written, ascending. `published` are Parquet files below `archive` that are read for their ids instead.
+    `keeps` asks for its facts beside its part (`compaction.tasks.finished`), and `earlier` are the keys of those that
+    earlier runs have left of the same task.
     """
 
     task: Task
@@ -45,21 +44,15 @@ class Order(NamedTuple):
     ids: IdOrder | None = None
     dropped: Mapping[str, Sequence[int]] = {}
     published: tuple[str, ...] = ()
-
-
-class Part(NamedTuple):
-    """A Parquet file that exists. `segments` counts the objects that it was made of."""
-
-    key: str
-    rows: int
-    size: int
-    segments: int
+    keeps: bool = False
+    earlier: tuple[str, ...] = ()
 
 
 class TaskResult(NamedTuple):
     """What a task returns: facts of single objects, repeats of merged ones, and its file.
 
     `without_id` counts the lines that have no event id, by the key of their object, where ids were asked for.
+    `is_earlier`: an earlier run has done the work, and nothing was read again.
     """
 
     number: int
@@ -67,6 +60,7 @@ class TaskResult(NamedTuple):
     repeats: tuple[Repeat, ...]
     part: Part | None
     without_id: Mapping[str, int] = {}
+    is_earlier: bool = False
 
 
 def run(order: Order) -> TaskResult:
@@ -96,6 +90,8 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     if order.out is None:
         return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, {}))
     out = open_in_task(order.out)
+    if order.keeps and (done := take_over(out, order.folder, order.task, order.earlier)) is not None:
+        return TaskResult(order.task.number, done.facts, (), done.part, is_earlier=True)
     key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
     sink = out.open_write(key, PARQUET_TYPE)
     try:
@@ -108,6 +104,8 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
         raise
     written = Part(key, part.rows, part.size, len(order.task.objects))
     check_footer(out, written)
+    if order.keeps:
+        keep_facts(out, order.folder, order.task, Finished(written, result.facts))
     return result._replace(part=written)
 
 
@@ -172,19 +170,3 @@ def _lines_again(storage: RetryingStorage, raw_object: RawObject, dropped: Seque
     problem = reader.facts({}).problem
     if problem:
         raise FormatError(f"{raw_object.key}: {problem}", next_step="run the command again")
-
-
-def check_footer(out: RetryingStorage, part: Part) -> None:
-    """Read the file's footer back: what will be published is what is stored, not what was meant.
-
-    Raises:
-        FormatError: the file has another size, or holds other rows.
-    """
-    tail = out.read_tail(part.key, _FOOTER_BYTES)
-    if tail.size != part.size:
-        raise FormatError(f"{part.key} has {tail.size} bytes, {part.size} were written")
-    footer = int.from_bytes(tail.data[-8:-4], "little") + 8
-    data = tail.data if footer <= len(tail.data) else out.read_tail(part.key, footer).data
-    rows = pq.read_metadata(pa.BufferReader(b"PAR1" + data[-footer:])).num_rows
-    if rows != part.rows:
-        raise FormatError(f"{part.key} holds {rows} rows, {part.rows} were written")

@@ -11,7 +11,7 @@ from archive.errors import FormatError
 from archive.retry import Backoff
 from archive.store.directory_storage import DirectoryStorage
 from archive.store.retrying import RetryingStorage
-from compaction.tasks.task import Part, check_footer
+from compaction.tasks.finished import Part, check_footer
 from tests.fakes.clock import ManualClock
 
 ROWS = 5
