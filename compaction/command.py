@@ -21,7 +21,9 @@ from archive.retry import Backoff
 from archive.store.places import StorePrefix, open_storage, parse_place
 from archive.store.retrying import RetryingStorage
 from compaction.audit.audit import audit_day
-from compaction.audit.conclusion import DayResult
+from compaction.audit.examined import DayResult
+from compaction.dealing.local import LocalDealer
+from compaction.dealing.port import Dealer
 from compaction.iceberg.catalog import opened_table
 from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
 from compaction.inventory.inventory import list_day
@@ -37,6 +39,7 @@ from compaction.recheck import days_to_recheck
 from compaction.report.screen import progress_bar, show_audit
 from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
 from compaction.spark.engine import SparkEngine
+from compaction.spark.session import find_java
 from compaction.stream.kinesis import StreamReader, once_in_vain
 from compaction.tasks.plan import plan_tasks, raw_objects, single_groups
 from compaction.tasks.task import Order, TaskResult
@@ -46,6 +49,8 @@ _STORE_BUDGET_SECONDS: Final = 120
 _LISTING_BUDGET_SECONDS: Final = 15
 """The markers name the shards too: a stream that cannot be asked holds no audit up."""
 _FOLDER: Final = "_parquet"
+_MANY_BUCKETS: Final = 18
+"""Buckets of 128 shards and more: their objects are listed, seen and judged by workers."""
 
 
 def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
@@ -147,6 +152,12 @@ class _LazySpark:
             return []
         return self._started()(orders)
 
+    def dealer(self, buckets: int) -> Dealer:
+        """Return Spark for a day of many shards, and this process for others: their tasks alone go to Spark then."""
+        if buckets < _MANY_BUCKETS or find_java() is None:
+            return LocalDealer(self)
+        return self._started()
+
     def shuffle(self, orders: Sequence[Order]) -> Shuffled:
         """Run tasks that ask for ids."""
         return self._started().shuffle(orders)
@@ -173,6 +184,7 @@ def _context(settings: JobSettings, what: str, master: str) -> Iterator[JobConte
             new_id=new_id,
             engine=engine,
             shuffle=engine.shuffle,
+            dealers=engine.dealer,
             checkpoints=lambda: _checkpoints(settings),
             version=importlib.metadata.version("minutebook"),
             owner=settings.owner,
@@ -251,7 +263,7 @@ def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StoreP
     until_ms = scope_end(day, options.so_far_ms, now_ms)
     judged_scope(day, application, now_ms, until_ms)
     inventory = list_day(context.archive, day, context.place.prefix).until(until_ms)
-    tasks = plan_tasks(single_groups(raw_objects(inventory)), sizes=context.sizes)
+    tasks = plan_tasks(single_groups(raw_objects(inventory.rows)), sizes=context.sizes)
     publisher = Publisher(context.open(out.address), DayFolder(out.prefix, day))
     pointer = publisher.current().pointer
     before = look_back(context, day, options) if options.drop_producer_duplicates else None

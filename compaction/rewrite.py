@@ -1,5 +1,6 @@
 """The rewrite of one day: read, audit, publish. After a crash anywhere, running it again finishes the day."""
 
+import itertools
 from typing import Final, Literal, NamedTuple
 
 import structlog
@@ -11,9 +12,12 @@ from archive.store.places import StorePrefix
 from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
 from compaction.audit.again import audit_digest, judge_again
-from compaction.audit.audit import Writing, examine, is_in_motion
-from compaction.audit.conclusion import DayResult, conclude
+from compaction.audit.audit import examine, is_in_motion
+from compaction.audit.conclusion import conclude
+from compaction.audit.examined import DayResult
+from compaction.audit.reading import Writing
 from compaction.iceberg.commit import TableCommit, TableCommitter
+from compaction.inventory.day_objects import DayObjects, changes
 from compaction.inventory.inventory import Inventory
 from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import is_expired
@@ -25,7 +29,7 @@ from compaction.publish.generation import Current, DayFolder, Judged, Manifest, 
 from compaction.publish.publisher import Publisher
 from compaction.tasks.parquet import SCHEMA_VERSION
 from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
-from compaction.verdict.findings import Code, Finding, finding
+from compaction.verdict.findings import SAMPLES, Code, Finding, finding
 from compaction.verdict.publishable import publishable
 
 FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
@@ -85,7 +89,7 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
     )
 
 
-def generation_of(inventory: Inventory, options: AuditOptions, before: DayBefore | None) -> str:
+def generation_of(inventory: DayObjects | Inventory, options: AuditOptions, before: DayBefore | None) -> str:
     """Return the name of the generation that an inventory makes: the same input, the same name.
 
     Where producer duplicates are left out, the rows also depend on the path of the id and on the day before.
@@ -105,7 +109,7 @@ class _View(NamedTuple):
     before: DayBefore | None
 
     @property
-    def inventory(self) -> Inventory:
+    def inventory(self) -> DayObjects:
         """The day's objects."""
         return self.sight.inventory
 
@@ -254,12 +258,12 @@ class _Run:
             restored=audit.equation.restored,
             event_id=options.event_id,
         )
-        return manifest, DayResult(audit, examined.described)
+        return manifest, DayResult(audit, examined.minutes)
 
     def _keep(self, view: _View, manifest: Manifest, audit: Audit) -> None:
         """Store the manifest, after what it was made from and the audit that allowed it."""
         key = self._folder.manifest(manifest.generation, manifest.writer)
-        self._publisher.put_inventory(key, view.inventory)
+        self._publisher.put_inventory(key, view.inventory.spool.chunks())
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
 
@@ -267,21 +271,22 @@ class _Run:
         """Compare the day with what the generation that readers see now was made from."""
         if view.seen.pointer is None:
             return []
-        before = {key: (etag, size) for key, etag, size in self._publisher.read_inventory(view.seen.pointer)}
-        now = {row.key: (row.etag, row.size) for row in view.inventory.rows}
-        changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
-        if not before or not changed:
+        before = self._publisher.read_inventory(view.seen.pointer)
+        first = next(before, None)
+        if first is None:
             return []
-        minutes = {row.parsed.minute for row in view.inventory.rows if row.parsed is not None and row.key in changed}
+        found = changes(view.inventory.prefix, itertools.chain([first], before), view.inventory.spool.rows(), SAMPLES)
+        if not found.total:
+            return []
         return [
             finding(
                 Code.LATE_MINUTES,
-                f"{len(changed)} object(s) in {len(minutes)} minute(s) differ from the published generation "
+                f"{found.total} object(s) in {len(found.minutes)} minute(s) differ from the published generation "
                 f"{view.seen.pointer.generation}: a new one replaces it",
                 severity="warning",
-                minute=minute_text(min(minutes)) if minutes else None,
-                keys=changed,
-                count=len(changed),
+                minute=minute_text(min(found.minutes)) if found.minutes else None,
+                keys=found.keys,
+                count=found.total,
             )
         ]
 

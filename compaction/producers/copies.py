@@ -131,7 +131,7 @@ def resolve(context: JobContext, collected: CollectedIds, groups: Sequence[Merge
 def _orders_before(context: JobContext, before: DayBefore, options: AuditOptions, first_number: int) -> list[Order]:
     if before.inventory is not None:
         tasks = plan_tasks(
-            single_groups(raw_objects(before.inventory)), sizes=context.sizes, first_number=first_number
+            single_groups(raw_objects(before.inventory.rows)), sizes=context.sizes, first_number=first_number
         )
         return [Order(task, context.place.address) for task in tasks]
     if options.published is None:
@@ -156,7 +156,7 @@ def _judge_before(context: JobContext, collected: CollectedIds) -> tuple[frozens
     metadata = head_rows(context.archive, inventory.foreign)
     metadata |= {key: read.metadata for key, read in facts.items()}
     described = sort_out(context.archive, inventory, metadata)
-    good = _alone(group_overlaps(spans_of(inventory, described, facts)))
+    good = _alone(group_overlaps(spans_of(inventory.rows, described, facts)))
     others = [
         key
         for key, read in facts.items()

@@ -7,7 +7,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from archive.format.day import MINUTES_A_DAY, Day
-from compaction.audit.conclusion import DayResult
+from compaction.audit.examined import DayResult
 from compaction.report.pictures import chains, heat_map, rate_and_lag, shown_minutes
 
 _SHOWN: Final = 500
@@ -42,20 +42,20 @@ def render(result: DayResult) -> str:
 
 def _pictures(result: DayResult) -> list[tuple[str, str, Markup]]:
     """Return (title, note, SVG). The SVG is matplotlib's own, which escapes the texts in it."""
-    audit, segments = result.audit, result.described.segments
+    audit, minutes = result.audit, result.minutes
     day = Day.parse(audit.scope.day)
-    shown = shown_minutes(day, segments, audit.findings)
+    shown = shown_minutes(day, minutes, audit.findings)
     rest = " The hours that are not shown hold nothing." if len(shown) < MINUTES_A_DAY else ""
     return [
         (
             "Minutes and shards",
             "Each cell is one minute of one shard; light means many records, grey means none." + rest,
-            Markup(heat_map(day, shown, segments, audit.findings, audit.shards)),  # noqa: S704 - drawn here
+            Markup(heat_map(day, shown, minutes, audit.findings, audit.shards)),  # noqa: S704 - drawn here
         ),
         (
             "Rate and delay",
             "Records per minute of arrival, and how long after a minute's end its objects were in the archive.",
-            Markup(rate_and_lag(day, shown, segments)),  # noqa: S704 - drawn here
+            Markup(rate_and_lag(shown, minutes)),  # noqa: S704 - drawn here
         ),
         (
             "Chains",
@@ -63,7 +63,7 @@ def _pictures(result: DayResult) -> list[tuple[str, str, Markup]]:
                 "A bar is a run of minutes with segments; beside it is written what proves its start and end. Grey: "
                 "one of them is not proven. A cross: the chain breaks or forks there."
             ),
-            Markup(chains(day, shown, segments, audit.findings, audit.shards)),  # noqa: S704 - drawn here
+            Markup(chains(day, shown, minutes, audit.findings, audit.shards)),  # noqa: S704 - drawn here
         ),
     ]
 

@@ -7,7 +7,7 @@ by shape, and proofs by word.
 import io
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import matplotlib as mpl
@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from archive.format.day import MINUTES_A_DAY, Day
-from archive.format.minute import MINUTE_MS, parse_minute_text
-from compaction.inventory.segments import Segment
+from archive.format.minute import parse_minute_text
+from compaction.shards.look import Minutes
 from compaction.verdict.audit_document import Shard
 from compaction.verdict.findings import Finding
 
@@ -33,11 +33,11 @@ _PART_OF_A_DAY: Final = 6 * _HOUR
 """Minutes: what happened within fewer hours is drawn large; the rest of the day is empty."""
 
 
-def shown_minutes(day: Day, segments: Sequence[Segment], findings: Sequence[Finding]) -> range:
+def shown_minutes(day: Day, by_shard: Mapping[str, Minutes], findings: Sequence[Finding]) -> range:
     """Return the minutes of the day that the pictures show: all, or the few whole hours in which anything is."""
-    minutes = [segment.metadata.minute for segment in segments]
-    minutes += [parse_minute_text(found.minute) for found in findings if found.minute is not None]
-    columns = [minute - day.first_minute for minute in minutes if minute in day]
+    columns = [column for minutes in by_shard.values() for column in held(minutes)]
+    told = (parse_minute_text(found.minute) for found in findings if found.minute is not None)
+    columns += [minute - day.first_minute for minute in told if minute in day]
     if not columns:
         return range(MINUTES_A_DAY)
     begin, end = min(columns) // _HOUR * _HOUR, (max(columns) // _HOUR + 1) * _HOUR
@@ -45,16 +45,15 @@ def shown_minutes(day: Day, segments: Sequence[Segment], findings: Sequence[Find
 
 
 def heat_map(
-    day: Day, shown: range, segments: Sequence[Segment], findings: Sequence[Finding], shards: Sequence[Shard]
+    day: Day, shown: range, by_shard: Mapping[str, Minutes], findings: Sequence[Finding], shards: Sequence[Shard]
 ) -> str:
     """Draw records per minute and shard, with the findings where they are."""
     names = _shown(shards, findings)
     rows = {name: number for number, name in enumerate(names)}
     counts = np.zeros((max(1, len(names)), MINUTES_A_DAY))
-    for segment in segments:
-        row, column = rows.get(segment.metadata.shard_id), segment.metadata.minute - day.first_minute
-        if row is not None and 0 <= column < MINUTES_A_DAY:
-            counts[row, column] += segment.metadata.records
+    for name, minutes in by_shard.items():
+        if name in rows:
+            counts[rows[name]] += np.array(minutes.records)
     figure = _figure(1.3 + 0.22 * max(4, len(names)))
     axes = figure.add_subplot()
     scale = mpl.colormaps["cividis"].with_extremes(bad="#f4f4f4")
@@ -96,16 +95,14 @@ def heat_map(
     return _svg(figure, "Records per minute and shard, with findings")
 
 
-def rate_and_lag(day: Day, shown: range, segments: Sequence[Segment]) -> str:
+def rate_and_lag(shown: range, by_shard: Mapping[str, Minutes]) -> str:
     """Draw records per minute of the whole stream, and how long after a minute's end its segments were there."""
     records = np.zeros(MINUTES_A_DAY)
     lags: dict[int, list[float]] = defaultdict(list)
-    for segment in segments:
-        column = segment.metadata.minute - day.first_minute
-        if 0 <= column < MINUTES_A_DAY:
-            records[column] += segment.metadata.records
-            closed_ms = (segment.metadata.minute + 1) * MINUTE_MS
-            lags[column].append(max(0.1, (segment.row.last_modified_ms - closed_ms) / 1000))
+    for minutes in by_shard.values():
+        records += np.array(minutes.records)
+        for column in held(minutes):
+            lags[column].append(max(0.1, minutes.lag_ms[column] / 1000))
     figure = _figure(4.2)
     upper, lower = figure.subplots(2, 1, sharex=True)
     upper.fill_between(range(MINUTES_A_DAY), records, step="post", color=_BAR["proven"], linewidth=0.5)
@@ -127,21 +124,20 @@ def rate_and_lag(day: Day, shown: range, segments: Sequence[Segment]) -> str:
 
 
 def chains(
-    day: Day, shown: range, segments: Sequence[Segment], findings: Sequence[Finding], shards: Sequence[Shard]
+    day: Day, shown: range, by_shard: Mapping[str, Minutes], findings: Sequence[Finding], shards: Sequence[Shard]
 ) -> str:
     """Draw each shard's chain over the day: where it holds segments, where it breaks, and what proves its ends."""
     names = _shown(shards, findings)
     by_name = {shard.shard: shard for shard in shards}
-    minutes: dict[str, set[int]] = defaultdict(set)
-    for segment in segments:
-        minutes[segment.metadata.shard_id].add(segment.metadata.minute - day.first_minute)
     figure = _figure(0.9 + 0.22 * max(4, len(names)))
     axes = figure.add_subplot()
     for row, name in enumerate(names):
         shard = by_name.get(name)
         proven = shard is not None and bool(shard.start_proof) and bool(shard.end_proof)
         colour = _BAR["proven" if proven else "open"]
-        axes.broken_barh(_stretches(minutes[name]), (row - 0.3, 0.6), color=colour)
+        axes.broken_barh(
+            _stretches(set(held(by_shard[name])) if name in by_shard else set()), (row - 0.3, 0.6), color=colour
+        )
         start, end = (shard.start_proof, shard.end_proof) if shard is not None else ("", "")
         beside = axes.get_yaxis_transform()
         axes.text(-0.006, row, start or "not proven", ha="right", va="center", fontsize=6.5, transform=beside)
@@ -157,6 +153,11 @@ def chains(
     axes.tick_params(axis="y", pad=70, length=0)
     _hours(axes, shown)
     return _svg(figure, "The chain of each shard, with what proves its start and end")
+
+
+def held(minutes: Minutes) -> list[int]:
+    """Return the minutes of the day in which a shard has segments, counted from 0."""
+    return [column for column, lag_ms in enumerate(minutes.lag_ms) if lag_ms >= 0]
 
 
 def _stretches(minutes: set[int]) -> list[tuple[float, float]]:

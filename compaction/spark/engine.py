@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from archive.errors import MinutebookError
+from compaction.spark.dealt import SparkDealt, spread
+from compaction.spark.failure import Failure, error_of, failure_of
 from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted
 from compaction.tasks.event_ids import Layout, find_copies
 from compaction.tasks.task import Order, TaskResult, run, run_collecting
@@ -25,14 +27,6 @@ Progress = Callable[[int, int], None]
 """Called with (tasks done, tasks in all) while a job runs."""
 
 _POLL_SECONDS = 0.25
-
-
-class Failure(NamedTuple):
-    """An error of our tree that ended a task; errors themselves do not travel well."""
-
-    kind: str
-    message: str
-    next_step: str
 
 
 def no_progress(done: int, total: int) -> None:
@@ -100,6 +94,15 @@ class SparkEngine:
 
         return _Shuffled(sorted(_unwrapped(results), key=lambda result: result.number), copies)
 
+    @property
+    def is_local(self) -> bool:
+        """Say no: works are done by workers, which open their own clients."""
+        return False
+
+    def spread(self, items: Sequence[Any]) -> SparkDealt:
+        """Return buckets of one item each; see `compaction.dealing.port`."""
+        return spread(self._session.sparkContext, self._job, items)
+
     def _job(self, total: int, action: Callable[[], list[Any]]) -> list[Any]:
         with _watch(self._session.sparkContext, total, self._progress):
             try:
@@ -148,14 +151,14 @@ def _run_safely(order: Order) -> TaskResult | Failure:
     try:
         return run(order)
     except MinutebookError as exc:
-        return Failure(type(exc).__name__, str(exc), exc.next_step)
+        return failure_of(exc)
 
 
 def _unwrapped(results: Iterable[TaskResult | Failure]) -> list[TaskResult]:
     found = []
     for result in results:
         if isinstance(result, Failure):
-            raise _error(result)
+            raise error_of(result)
         found.append(result)
     return found
 
@@ -165,7 +168,7 @@ def _collect_safely(order: Order) -> Iterator[tuple[int, TaskResult | Failure | 
     try:
         result, ids = run_collecting(order)
     except MinutebookError as exc:
-        yield 0, Failure(type(exc).__name__, str(exc), exc.next_step)
+        yield 0, failure_of(exc)
         return
     yield 0, result
     for partition, rows in () if ids is None else ids.rows():
@@ -178,13 +181,3 @@ def _values(rows: Iterable[tuple[int, Any]]) -> list[Any]:
 
 def _copies(layout: Layout, rows: Iterable[tuple[int, bytes]]) -> list[bytes]:
     return [find_copies((chunk for _, chunk in rows), layout)]
-
-
-def _error(failure: Failure) -> MinutebookError:
-    kinds: dict[str, type[MinutebookError]] = {}
-    waiting: list[type[MinutebookError]] = [MinutebookError]
-    while waiting:
-        kind = waiting.pop()
-        kinds[kind.__name__] = kind
-        waiting += kind.__subclasses__()
-    return kinds.get(failure.kind, MinutebookError)(failure.message, next_step=failure.next_step)

@@ -18,6 +18,7 @@ from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.owner import parse_stream_arn
 from compaction.job.context import Engine, JobContext, Shuffle
 from compaction.tasks.event_ids import Layout, find_copies
+from compaction.tasks.plan import TaskSizes
 from compaction.tasks.task import Order, TaskResult, run, run_collecting
 from compaction.verdict.findings import Finding
 from tests.corpus.expected import Expected, Seen
@@ -83,6 +84,7 @@ def job_context(
         version="test",
         owner=OWNER,
         shuffle=shuffle,
+        sizes=TaskSizes(shards=2),
     )
 
 

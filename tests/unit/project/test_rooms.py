@@ -47,12 +47,14 @@ _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its
     "command",
     "report rewrite recheck",
     "audit",
-    "spark producers",
+    "live spark producers",
     "job",
     "iceberg",
+    "shards",
+    "rules",
     "tasks publish",
     "inventory",
-    "stream verdict",
+    "stream verdict dealing",
 )
 
 

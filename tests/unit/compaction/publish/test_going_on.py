@@ -18,7 +18,7 @@ from tests.corpus.desk import DAY, Desk
 from tests.corpus.object_defects import truncated_object
 from tests.fakes.failing_storage import Crash
 
-SIZES = TaskSizes(segments=4)
+SIZES = TaskSizes(segments=4, shards=2)
 
 
 class Killed:

@@ -24,11 +24,11 @@ from archive.retry import until_known
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import ObjectChanged
-from compaction.audit.stream_comparison import Archived, Bounds, Comparison, compare_shard
-from compaction.inventory.inventory import Inventory
+from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.segments import Segment
 from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
 from compaction.job.context import JobContext
+from compaction.live.stream_comparison import Archived, Bounds, Comparison, compare_shard
 from compaction.stream.kinesis import ReadLog, Sent, StreamFacts, StreamReader
 from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Finding
@@ -48,7 +48,7 @@ class StreamResult(NamedTuple):
 def check_stream(
     context: JobContext,
     reader: StreamReader,
-    inventory: Inventory,
+    inventory: DayObjects,
     segments: Sequence[Segment],
     markers: ArchiveMarkers,
     ends: Mapping[str, Position],
@@ -88,7 +88,7 @@ class _Work:
         self,
         storage: RetryingStorage,
         reader: StreamReader,
-        inventory: Inventory,
+        inventory: DayObjects,
         segments: Sequence[Segment],
         markers: ArchiveMarkers,
         *,
