@@ -12,6 +12,7 @@ NAMES = (
     "hand_over",
     "idle",
     "inventory",
+    "night_scale",
     "processor",
     "read_marks",
     "recovery",

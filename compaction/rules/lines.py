@@ -10,8 +10,8 @@ from typing import NamedTuple
 from archive.format.metadata import SegmentMetadata
 from archive.format.minute import minute_text
 from archive.format.position import Position
+from compaction.inventory.facts import SegmentFacts
 from compaction.inventory.segments import Described, Segment, segment_finding
-from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.merging import Repeat
 from compaction.verdict.audit_document import Equation
 from compaction.verdict.findings import Code, Finding, finding

@@ -16,10 +16,10 @@ from archive.store.storage import Address
 from compaction.dealing.buckets import Buckets
 from compaction.dealing.opened import open_in_task
 from compaction.dealing.port import DRIVERS, Given, Values
+from compaction.inventory.facts import SegmentFacts
 from compaction.inventory.heads import head_rows
 from compaction.inventory.inventory import Row
 from compaction.inventory.segments import Fields
-from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.finished import fingerprint
 from compaction.tasks.plan import (
     MergeGroup,

@@ -27,8 +27,8 @@ from archive.errors import FormatError
 from archive.format.position import Position
 from archive.store.published import digest_of
 from archive.store.retrying import RetryingStorage
+from compaction.inventory.facts import Disorder, SegmentFacts
 from compaction.tasks.columns import long_column, text_column, with_gaps
-from compaction.tasks.facts import Disorder, SegmentFacts
 from compaction.tasks.parquet import SCHEMA_VERSION
 from compaction.tasks.plan import RawObject, Task
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from archive.format.position import Position
+from compaction.inventory.facts import SegmentFacts
 from compaction.inventory.inventory import Row
 from compaction.inventory.segments import Described
-from compaction.tasks.facts import SegmentFacts
 
 
 class TaskSizes(NamedTuple):

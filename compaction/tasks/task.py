@@ -16,8 +16,8 @@ from archive.errors import FormatError, ObjectVanished
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from compaction.dealing.opened import open_in_task
+from compaction.inventory.facts import SegmentFacts
 from compaction.tasks.event_ids import IdCollector, IdOrder, without
-from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.fetching import FETCHES, FetchedBody, fetch, fetch_ahead
 from compaction.tasks.finished import PARQUET_TYPE, Finished, Part, check_footer, keep_facts, take_over
 from compaction.tasks.line_filter import LineFilter
