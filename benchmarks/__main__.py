@@ -17,6 +17,7 @@ NAMES = (
     "read_marks",
     "recovery",
     "suite",
+    "weather",
     "whole_path",
 )
 

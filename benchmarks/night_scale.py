@@ -252,7 +252,7 @@ def judged(objects: int) -> str:
     passes = ", ".join(f"{name} {spent:.0f}" for name, spent in measured.seconds.items())
     lines = [
         f"{audit.scope.objects:,} objects of {shards} shards: {seconds:.0f} s, {cpu:.0f} s of CPU in all ({passes})",
-        f"MiB: driver's Python {driver} ({before} before), JVM {max(jvm, default=0)}, worker {max(workers, default=0)}",
+        f"MiB: driver {driver} ({before} before), JVM {max(jvm, default=0)}, worker {max(workers, default=0)}",
         f"{measured.tasks} tasks; {measured.back / _MIB:.1f} MiB came back, {measured.largest / _MIB:.1f} at once",
         f"audit.json {len(encode_audit(audit)) / _MIB:.1f} MiB, {audit.verdict}, {len(audit.findings)} finding(s)",
     ]

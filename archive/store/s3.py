@@ -81,7 +81,7 @@ class S3Store:
             raise translate(exc, f"HEAD {key}") from exc
         except (BotoCoreError, ValueError) as exc:
             raise translate(exc, f"HEAD {key}") from exc
-        _check_whole(answer, "ContentLength", f"HEAD {key}")
+        check_whole(answer, "ContentLength", f"HEAD {key}")
         return ObjectHead(
             key,
             answer["ContentLength"],
@@ -101,7 +101,7 @@ class S3Store:
             raise translate(exc, f"GET {key}") from exc
         except (BotoCoreError, ValueError) as exc:
             raise translate(exc, f"GET {key}") from exc
-        _check_whole(answer, "ContentLength", f"GET {key}")
+        check_whole(answer, "ContentLength", f"GET {key}")
         return StoredObject(body, answer["ETag"], _lower(answer["Metadata"]))
 
     def _refusal_of_head(self, key: str) -> StoreError:
@@ -123,14 +123,14 @@ class S3Store:
         """List page by page (1,000 keys a request); see `ObjectStore`."""
         try:
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
-                _check_whole(page, "IsTruncated", f"LIST {prefix}")
+                check_whole(page, "IsTruncated", f"LIST {prefix}")
                 for row in page.get("Contents", []):
                     yield ListedObject(row["Key"], row["Size"], row["ETag"], _epoch_ms(row["LastModified"]))
         except (ClientError, BotoCoreError) as exc:
             raise translate(exc, f"LIST {prefix}") from exc
 
 
-def _check_whole(answer: Mapping[str, Any], field: str, what: str) -> None:
+def check_whole(answer: Mapping[str, Any], field: str, what: str) -> None:
     """Raise OutcomeUnknown when an answer lacks a field that S3 never leaves out.
 
     Python's HTTP client takes a connection that ends within the headers for the end of the headers. Metadata is then

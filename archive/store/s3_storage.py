@@ -1,17 +1,17 @@
 """The S3 side of `Storage`: the archive's own store, and the few requests that publishing adds."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.aws import error_code, http_status, is_passing_code
-from archive.errors import OutcomeUnknown, StoreRefused
+from archive.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from archive.retry import Backoff, until_known
 from archive.store.objects import ListedObject
-from archive.store.s3 import S3Store, translate
+from archive.store.s3 import S3Store, check_whole, translate
 from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PRECONDITION_FAILED, _NOT_FOUND = 412, 404
+_FAILURES: Final = (ClientError, BotoCoreError, ValueError)
+"""What a request may raise; ValueError is botocore's own, for a date that was cut off."""
+_LOST_UPLOAD: Final = frozenset({"NoSuchUpload", "InvalidPart", "InvalidPartOrder"})
+_LOST_STEP: Final = "nothing: the file is made again; if that goes on, look who aborts uploads (a lifecycle rule?)"
 _CHUNK_BYTES: Final = 1 << 20
 _DELETE_BATCH: Final = 1000
 PART_BYTES: Final = 5 << 20
@@ -45,11 +49,12 @@ class S3Storage(S3Store):
         pages = self._s3.get_paginator("list_objects_v2")
         try:
             for page in pages.paginate(Bucket=self.bucket, Prefix=folder, Delimiter="/"):
+                check_whole(page, "IsTruncated", f"LIST {folder}")
                 folders += [row["Prefix"] for row in page.get("CommonPrefixes", [])]
                 for row in page.get("Contents", []):
                     modified_ms = int(row["LastModified"].timestamp() * 1000)
                     objects.append(ListedObject(row["Key"], row["Size"], row["ETag"], modified_ms))
-        except (ClientError, BotoCoreError) as exc:
+        except _FAILURES as exc:
             raise translate(exc, f"LIST {folder}") from exc
         return Listing(tuple(folders), tuple(objects))
 
@@ -86,8 +91,9 @@ class S3Storage(S3Store):
                 answer = self._s3.delete_objects(
                     Bucket=self.bucket, Delete={"Objects": [{"Key": key} for key in batch], "Quiet": True}
                 )
-            except (ClientError, BotoCoreError) as exc:
+            except _FAILURES as exc:
                 raise translate(exc, f"DELETE {batch[0]}") from exc
+            _check_headers(answer, f"DELETE {batch[0]}")
             for failed in answer.get("Errors", []):
                 message = f"DELETE {failed.get('Key')}: {failed.get('Code')} {failed.get('Message')}"
                 if is_passing_code(failed.get("Code", "")):
@@ -108,8 +114,9 @@ class S3Storage(S3Store):
             if code in {"PreconditionFailed", "412", "NoSuchKey", "404"}:
                 raise ObjectChanged(f"{key} is not the object that was listed ({code})") from exc
             raise translate(exc, f"GET {key}") from exc
-        except BotoCoreError as exc:
+        except (BotoCoreError, ValueError) as exc:
             raise translate(exc, f"GET {key}") from exc
+        check_whole(answer, "ContentLength", f"GET {key}")
         metadata = {name.lower(): value for name, value in answer["Metadata"].items()}
         return ObjectBody(metadata, self._chunks(key, answer["Body"]))
 
@@ -124,8 +131,9 @@ class S3Storage(S3Store):
         try:
             answer = self._s3.get_object(Bucket=self.bucket, Key=key, Range=f"bytes=-{count}")
             data = answer["Body"].read()
-        except (ClientError, BotoCoreError) as exc:
+        except _FAILURES as exc:
             raise translate(exc, f"GET {key}") from exc
+        check_whole(answer, "ContentLength", f"GET {key}")
         # A 206 names the whole size behind the slash; a store that answered 200 gave the whole object.
         whole = answer.get("ContentRange", "").rpartition("/")[2]
         return Tail(data[-count:], int(whole) if whole.isdecimal() else len(data))
@@ -148,6 +156,9 @@ class S3Sink:
         CREATE        one upload more may be left open
         UPLOAD PART   a part of the same number replaces the first
         COMPLETE      404 NoSuchUpload after an unknown outcome, and the object is there: the first one was applied
+
+    An upload that somebody else ended, or whose parts the store does not know, is lost: `StoreUnavailable`, because
+    whoever makes the file can make it again.
     """
 
     def __init__(
@@ -218,18 +229,22 @@ class S3Sink:
         )
 
     def _create(self) -> str:
-        return self._client.create_multipart_upload(
+        answer = self._client.create_multipart_upload(
             Bucket=self._bucket, Key=self._key, ContentType=self._content_type
-        )["UploadId"]
+        )
+        check_whole(answer, "UploadId", f"CREATE {self._key}")
+        return answer["UploadId"]
 
     def _upload_part(self, piece: bytearray, number: int) -> str:
-        return self._client.upload_part(
+        answer = self._client.upload_part(
             Bucket=self._bucket,
             Key=self._key,
             UploadId=self._upload_id or "",
             PartNumber=number,
             Body=piece,  # type: ignore[arg-type]  # boto3 takes a bytearray as it is; the stubs do not know
-        )["ETag"]
+        )
+        check_whole(answer, "ETag", f"PUT part {number} of {self._key}")
+        return answer["ETag"]
 
     def _complete(self) -> None:
         attempts = 0
@@ -238,12 +253,14 @@ class S3Sink:
             nonlocal attempts
             attempts += 1
             try:
-                self._client.complete_multipart_upload(
+                answer = self._client.complete_multipart_upload(
                     Bucket=self._bucket,
                     Key=self._key,
                     UploadId=self._upload_id or "",
                     MultipartUpload={"Parts": self._parts},
                 )
+                # S3 answers 200 before it has joined the parts, and tells the end in the body.
+                check_whole(answer, "ETag", f"COMPLETE {self._key}")
             except ClientError as exc:
                 if attempts == 1 or error_code(exc) != "NoSuchUpload" or not self._is_there():
                     raise
@@ -252,11 +269,13 @@ class S3Sink:
 
     def _is_there(self) -> bool:
         try:
-            return self._client.head_object(Bucket=self._bucket, Key=self._key)["ContentLength"] == self.size
+            answer = self._client.head_object(Bucket=self._bucket, Key=self._key)
         except ClientError as exc:
             if http_status(exc) == _NOT_FOUND:
                 return False
             raise
+        check_whole(answer, "ContentLength", f"HEAD {self._key}")
+        return answer["ContentLength"] == self.size
 
     def _ask(self, method: str, request: Callable[[], T]) -> T:
         what = f"{method} {self._key}"
@@ -264,7 +283,15 @@ class S3Sink:
         def translated() -> T:
             try:
                 return request()
-            except (ClientError, BotoCoreError) as exc:
+            except _FAILURES as exc:
+                if error_code(exc) in _LOST_UPLOAD:
+                    raise StoreUnavailable(f"{what}: the upload is lost: {exc}", next_step=_LOST_STEP) from exc
                 raise translate(exc, what) from exc
 
         return until_known(translated, self._new_backoff(), what)
+
+
+def _check_headers(answer: Mapping[str, Any], what: str) -> None:
+    """Raise OutcomeUnknown when an answer has no length: it was cut off within its headers."""
+    if not {"content-length", "transfer-encoding"} & answer["ResponseMetadata"]["HTTPHeaders"].keys():
+        raise OutcomeUnknown(f"{what}: the answer has no length: it was cut off")

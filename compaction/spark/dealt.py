@@ -11,38 +11,39 @@ generation. So each bucket that is judged is compared with what was listed first
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from archive.errors import MinutebookError
 from compaction.dealing.port import DRIVERS, Given, Show, Values
-from compaction.spark.failure import Failure, error_of, failure_of
+from compaction.spark.failures import Alarm, Failure, guarded
 from compaction.tasks.task import run
 
 T = TypeVar("T")
-Job = Callable[[int, Callable[[], list[Any]]], list[Any]]
-"""Runs an action of so many tasks, and shows how far it is."""
+Job = Callable[[int, Callable[[], list[Any]], Alarm], list[Any]]
+"""Runs an action of so many tasks, shows how far it is, and cancels it when the alarm tells that it is in vain."""
+Tell = Callable[[list[Failure]], None]
 
 
-def spread(context: Any, job: Job, items: Sequence[Any]) -> "SparkDealt":  # noqa: ANN401 - pyspark is untyped here
+def spread(context: Any, job: Job, alarm: Alarm, items: Sequence[Any]) -> "SparkDealt":  # noqa: ANN401 - pyspark is untyped here
     """Return buckets of one item each."""
-    rows = context.parallelize(list(enumerate(items)), max(1, len(items)))
-    return SparkDealt(context, job, rows.partitionBy(max(1, len(items)), int))
+    count = max(1, len(items))
+    rows = context.parallelize(list(enumerate(items)), count).partitionBy(count, int)
+    return SparkDealt(context, job, alarm, rows)
 
 
 class SparkDealt:
-    """Implements `compaction.dealing.port.Dealt`."""
+    """Implements `compaction.dealing.port.Dealt`. One alarm is for all that is dealt on: where one fails, all do."""
 
-    def __init__(self, context: Any, job: Job, rows: Any) -> None:  # noqa: ANN401 - pyspark is untyped here
+    def __init__(self, context: Any, job: Job, alarm: Alarm, rows: Any) -> None:  # noqa: ANN401 - the same
         self._context = context
         self._job = job
+        self._alarm = alarm
         self._rows = rows
 
     def deal(
         self, work: Callable[[Values, Any], Iterable[Given]], arguments: Mapping[int, Any], count: int
     ) -> "SparkDealt":
         """Give values to other buckets; done when somebody asks for them."""
-        dealing = _Dealing(work, self._context.broadcast(dict(arguments)))
-        return SparkDealt(
-            self._context, self._job, self._rows.mapPartitionsWithIndex(dealing).partitionBy(count, int)
-        )
+        dealing = _Dealing(work, self._context.broadcast(dict(arguments)), self._alarm.tell)
+        rows = self._rows.mapPartitionsWithIndex(dealing).partitionBy(count, int)
+        return SparkDealt(self._context, self._job, self._alarm, rows)
 
     def each(self, work: Callable[[Values, Any], T], arguments: Mapping[int, Any]) -> dict[int, T]:
         """Visit buckets.
@@ -54,12 +55,13 @@ class SparkDealt:
         buckets = sorted(arguments)
         if not buckets:
             return {}
-        visiting = _Visiting(work, self._context.broadcast({bucket: arguments[bucket] for bucket in buckets}))
-        visited = self._rows.mapPartitionsWithIndex(visiting)
-        found = self._job(len(buckets), lambda: self._context.runJob(visited, list, buckets))
+        asked = self._context.broadcast({bucket: arguments[bucket] for bucket in buckets})
+        visited = self._rows.mapPartitionsWithIndex(_Visiting(work, asked, self._alarm.tell))
+        with self._alarm:
+            found = self._job(len(buckets), lambda: self._context.runJob(visited, list, buckets), self._alarm)
         for outcome in found:
             if isinstance(outcome, Failure):
-                raise error_of(outcome)
+                raise outcome.error()
         return dict(zip(buckets, found, strict=True))
 
     def read(
@@ -78,18 +80,18 @@ class _Dealing(NamedTuple):
 
     work: Callable[[Values, Any], Iterable[Given]]
     arguments: Any
+    tell: Tell
 
-    def __call__(self, bucket: int, rows: Iterable[Given]) -> Iterator[Given]:
+    def __call__(self, bucket: int, rows: Iterable[Given]) -> Iterable[Given]:
         if bucket not in self.arguments.value:
-            return
+            return ()
         values, failure = _values(rows)
-        if failure is not None:
-            yield DRIVERS, failure
-            return
-        try:
-            yield from self.work(values, self.arguments.value[bucket])
-        except MinutebookError as exc:
-            yield DRIVERS, failure_of(exc)
+        if failure is None:
+            found = guarded(lambda: list(self.work(values, self.arguments.value[bucket])), self.tell)
+            if not isinstance(found, Failure):
+                return found
+            failure = found
+        return [(DRIVERS, failure)]
 
 
 class _Visiting(NamedTuple):
@@ -97,18 +99,15 @@ class _Visiting(NamedTuple):
 
     work: Callable[[Values, Any], Any]
     arguments: Any
+    tell: Tell
 
-    def __call__(self, bucket: int, rows: Iterable[Given]) -> Iterator[Any]:
+    def __call__(self, bucket: int, rows: Iterable[Given]) -> list[Any]:
         if bucket not in self.arguments.value:
-            return
+            return []
         values, failure = _values(rows)
         if failure is not None:
-            yield failure
-            return
-        try:
-            yield self.work(values, self.arguments.value[bucket])
-        except MinutebookError as exc:
-            yield failure_of(exc)
+            return [failure]
+        return [guarded(lambda: self.work(values, self.arguments.value[bucket]), self.tell)]
 
 
 class _Reading:

@@ -9,11 +9,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from archive.errors import MinutebookError
+from archive.clock import new_id
 from compaction.spark.dealt import SparkDealt, spread
-from compaction.spark.failure import Failure, error_of, failure_of
+from compaction.spark.failures import Alarm, Failure, failure_in, guarded
 from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted
 from compaction.tasks.event_ids import Layout, find_copies
 from compaction.tasks.task import Order, TaskResult, run, run_collecting
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from compaction.job.context import Shuffled
 
+T = TypeVar("T")
+U = TypeVar("U")
 Progress = Callable[[int, int], None]
 """Called with (tasks done, tasks in all) while a job runs."""
 
@@ -71,11 +73,16 @@ class SparkEngine:
             MinutebookError: what a task raised, as the same kind of error.
             SparkFailed: Spark itself failed.
         """
-        if not orders:
+        return self.each(run, orders)
+
+    def each(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
+        """Return `work(item)` of every item, in order; each is a task. Raises as `__call__`."""
+        if not items:
             return []
         context = self._session.sparkContext
-        rdd = context.parallelize(orders, len(orders)).map(_run_safely)
-        return _unwrapped(self._job(len(orders), rdd.collect))
+        with self._alarm() as alarm:
+            rdd = context.parallelize(items, len(items)).map(functools.partial(_guarded, work, alarm.tell))
+            return _unwrapped(self._job(len(items), rdd.collect, alarm))
 
     def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
         """Run tasks that ask for ids; returns their results, and the ids, which wait in Spark's shuffle files.
@@ -85,12 +92,15 @@ class SparkEngine:
         """
         context = self._session.sparkContext
         count = 1 + max(order.ids.partitions for order in orders if order.ids is not None)
-        shuffled = context.parallelize(orders, len(orders)).flatMap(_collect_safely).partitionBy(count, int)
-        results = self._job(len(orders), lambda: context.runJob(shuffled, _values, [0]))
+        with self._alarm() as alarm:
+            collect = functools.partial(_collect_guarded, alarm.tell)
+            shuffled = context.parallelize(orders, len(orders)).flatMap(collect).partitionBy(count, int)
+            results = self._job(len(orders), lambda: context.runJob(shuffled, _values, [0]), alarm)
 
         def copies(layout: Layout) -> list[bytes]:
             work = functools.partial(_copies, layout)
-            return self._job(count - 1, lambda: context.runJob(shuffled, work, range(1, count)))
+            with self._alarm() as alarm:
+                return self._job(count - 1, lambda: context.runJob(shuffled, work, range(1, count)), alarm)
 
         return _Shuffled(sorted(_unwrapped(results), key=lambda result: result.number), copies)
 
@@ -101,13 +111,19 @@ class SparkEngine:
 
     def spread(self, items: Sequence[Any]) -> SparkDealt:
         """Return buckets of one item each; see `compaction.dealing.port`."""
-        return spread(self._session.sparkContext, self._job, items)
+        return spread(self._session.sparkContext, self._job, self._alarm(), items)
 
-    def _job(self, total: int, action: Callable[[], list[Any]]) -> list[Any]:
-        with _watch(self._session.sparkContext, total, self._progress):
+    def _alarm(self) -> Alarm:
+        return Alarm(self._session.sparkContext, f"minutebook-{new_id()}")
+
+    def _job(self, total: int, action: Callable[[], list[Any]], alarm: Alarm) -> list[Any]:
+        with _watch(self._session.sparkContext, total, self._progress, alarm):
             try:
                 return action()
             except Exception as exc:  # py4j raises what the JVM did: nothing narrower exists
+                failure = alarm.failure or failure_in(str(exc))
+                if failure is not None:
+                    raise failure.error() from exc
                 where = f"; Spark's log is {self._log}" if self._log else ""
                 raise SparkFailed(
                     f"Spark gave up: {last_line(exc)}{where}", next_step="read the log; then run the command again"
@@ -126,13 +142,14 @@ class _Shuffled(NamedTuple):
 
 
 @contextmanager
-def _watch(context: Any, total: int, progress: Progress) -> Iterator[None]:  # noqa: ANN401 - pyspark is untyped here
-    """Report progress from Spark's status tracker while a job runs."""
+def _watch(context: Any, total: int, progress: Progress, alarm: Alarm) -> Iterator[None]:  # noqa: ANN401 - pyspark is untyped here
+    """Report progress from Spark's status tracker while a job runs, and cancel it once it is in vain."""
     done = threading.Event()
     tracker = context.statusTracker()
 
     def poll() -> None:
         while not done.wait(_POLL_SECONDS):
+            alarm.cancel_if_told()
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
             progress(sum(stage.numCompletedTasks for stage in stages if stage is not None), total)
 
@@ -147,29 +164,28 @@ def _watch(context: Any, total: int, progress: Progress) -> Iterator[None]:  # n
         watcher.join()
 
 
-def _run_safely(order: Order) -> TaskResult | Failure:
-    try:
-        return run(order)
-    except MinutebookError as exc:
-        return failure_of(exc)
+def _guarded(work: Callable[[T], U], tell: Callable[[list[Failure]], None], item: T) -> U | Failure:
+    return guarded(functools.partial(work, item), tell)
 
 
-def _unwrapped(results: Iterable[TaskResult | Failure]) -> list[TaskResult]:
+def _unwrapped(results: Iterable[U | Failure]) -> list[U]:
     found = []
     for result in results:
         if isinstance(result, Failure):
-            raise error_of(result)
+            raise result.error()
         found.append(result)
     return found
 
 
-def _collect_safely(order: Order) -> Iterator[tuple[int, TaskResult | Failure | bytes]]:
+def _collect_guarded(
+    tell: Callable[[list[Failure]], None], order: Order
+) -> Iterator[tuple[int, TaskResult | Failure | bytes]]:
     """Run a task; yield its result for partition 0, and its ids for the others."""
-    try:
-        result, ids = run_collecting(order)
-    except MinutebookError as exc:
-        yield 0, failure_of(exc)
+    collected = guarded(functools.partial(run_collecting, order), tell)
+    if isinstance(collected, Failure):
+        yield 0, collected
         return
+    result, ids = collected
     yield 0, result
     for partition, rows in () if ids is None else ids.rows():
         yield partition + 1, rows

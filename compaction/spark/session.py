@@ -1,6 +1,7 @@
 """A local Spark session of our own: the Java it needs, its start without noise, and its end with its JVM."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,10 +13,12 @@ from typing import Any
 
 from archive.class_archive import Making, archive_folder, use_options
 from archive.errors import MinutebookError, SettingsError
+from compaction.spark.failures import TRIES
 
 _ENOUGH_JAVA = 17
 _OLD_JAVA = 8
 _STOP_SECONDS = 20
+_LOCAL = re.compile(r"local(?:\[([0-9]+|\*)\])?")
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
@@ -96,7 +99,7 @@ def start(master: str, *, making: Making | None = None) -> tuple[Any, Path]:
     os.close(handle)
     log = Path(name)
     builder = (
-        SparkSession.builder.master(master)
+        SparkSession.builder.master(with_tries(master))
         .appName("minutebook")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
@@ -113,6 +116,12 @@ def start(master: str, *, making: Making | None = None) -> tuple[Any, Path]:
             raise SparkFailed(
                 f"Spark does not start: {last_line(exc)}: {' / '.join(lines)}", next_step=f"read {log}"
             ) from exc
+
+
+def with_tries(master: str) -> str:
+    """Return a local master that tries a task more than once, as clusters do: a local one does not by itself."""
+    found = _LOCAL.fullmatch(master)
+    return master if found is None else f"local[{found[1] or 1},{TRIES}]"
 
 
 def prepared_folder() -> Path:

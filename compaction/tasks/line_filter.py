@@ -25,8 +25,15 @@ class LineFilter:
         self._dropped = dropped
         self._lines: dict[str, int] = {}
 
-    def add(self, lines: pa.Table, segment: str) -> None:
-        """Take the next lines of a segment."""
+    def add(self, lines: pa.Table, segment: str | pa.StringArray) -> None:
+        """Take the next lines of a segment; or lines that were merged, with the segment of each.
+
+        Of merged lines no id counts, and none is dropped here: those of an object that is merged are in doubt.
+        """
+        if not isinstance(segment, str):
+            if self._part is not None:
+                self._part.add(lines, segment)
+            return
         if self._ids is not None:
             self._ids.add(payloads(lines), lines["arrival_ms"].to_pylist(), segment)
         if self._part is None:

@@ -2,7 +2,8 @@
 
 The segments are read side by side, block by block, and each is opened when the merge reaches the position where it
 begins: two writers whose cuts interleave for a whole day have two or three segments open at any time, and memory is a
-few blocks, not the day. The survivor is deterministic: the line in the lowest key, and there the first.
+few blocks, not the day, also where their lines alternate. The survivor is deterministic: the line in the lowest key,
+and there the first.
 """
 
 import hashlib
@@ -13,8 +14,9 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from archive.format.position import Position
-from compaction.tasks.line_tables import LINE_SCHEMA
+from compaction.tasks.columns import text_column
 from compaction.tasks.plan import RawObject
+from compaction.tasks.sorting import RowBuffer, positions_of
 
 _SAMPLES: Final = 20
 
@@ -43,15 +45,10 @@ class Source(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Rows of a table that come next, and the key of their segment."""
+    """Lines that come next; `keys` holds the key of each one's segment."""
 
-    table: pa.Table
-    rows: list[int]
-    key: str
-
-    def lines(self) -> pa.Table:
-        """Return the rows."""
-        return self.table.take(pa.array(self.rows, pa.int64()))
+    lines: pa.Table
+    keys: pa.StringArray
 
 
 class Merge:
@@ -63,7 +60,7 @@ class Merge:
 
     def runs(self) -> Iterator[Run]:
         """Yield the rows that stay, in the order of positions."""
-        run: Run | None = None
+        buffer, keys = RowBuffer(), list[str]()
         event: _SamePosition | None = None
         for line in _in_order(self._sources):
             if event is not None and event.kept.position == line.position:
@@ -71,14 +68,14 @@ class Merge:
                 continue
             self._count(event)
             event = _SamePosition(line)
-            if run is None or run.table is not line.table:
-                if run is not None:
-                    yield run
-                run = Run(line.table, [], self._sources[line.source].raw_object.key)
-            run.rows.append(line.row)
+            if buffer.is_full:
+                yield Run(buffer.take(), text_column(keys))
+                keys.clear()
+            buffer.add(line.table, line.row)
+            keys.append(self._sources[line.source].raw_object.key)
         self._count(event)
-        if run is not None:
-            yield run
+        if len(buffer):
+            yield Run(buffer.take(), text_column(keys))
 
     def repeats(self) -> tuple[Repeat, ...]:
         """Return what was repeated, by the objects that share positions."""
@@ -156,9 +153,8 @@ def _in_order(sources: Sequence[Source]) -> Iterator[_Line]:
 
 def _lines(source: Source, number: int) -> Iterator[_Line]:
     for table in source.tables():
-        positions = zip(table["sequence_number"].to_pylist(), table["sub_sequence_number"].to_pylist(), strict=True)
-        for row, (sequence, sub) in enumerate(positions):
-            yield _Line(Position(int(sequence), sub), number, table, row)
+        for row, position in enumerate(positions_of(table)):
+            yield _Line(position, number, table, row)
 
 
 def _digest(line: _Line) -> bytes:
@@ -166,15 +162,3 @@ def _digest(line: _Line) -> bytes:
         line.table[name][line.row].as_py() for name in ("partition_key", "arrival_ms", "data", "data_bytes")
     )
     return hashlib.blake2b(repr(content).encode(), digest_size=16).digest()
-
-
-def sorted_tables(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the lines of an object that is out of order in the order of positions; it is held as a whole."""
-    whole = pa.concat_tables([LINE_SCHEMA.empty_table(), *tables]).combine_chunks()
-    positions = [
-        Position(int(sequence), sub)
-        for sequence, sub in zip(
-            whole["sequence_number"].to_pylist(), whole["sub_sequence_number"].to_pylist(), strict=True
-        )
-    ]
-    yield whole.take(pa.array(sorted(range(len(positions)), key=positions.__getitem__), pa.int64()))

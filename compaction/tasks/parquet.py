@@ -51,8 +51,8 @@ class ParquetPart:
         self._pending_bytes = 0
         self.rows = 0
 
-    def add(self, lines: pa.Table, segment: str) -> None:
-        """Append the lines of one segment, in their order."""
+    def add(self, lines: pa.Table, segment: str | pa.StringArray) -> None:
+        """Append lines in their order: of one segment, or of the segment that each one's row names."""
         self._pending.append(_rows(lines, segment))
         self._pending_bytes += lines.nbytes
         self.rows += lines.num_rows
@@ -78,8 +78,7 @@ class ParquetPart:
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
 
 
-def _rows(lines: pa.Table, segment: str) -> pa.Table:
-    count = lines.num_rows
+def _rows(lines: pa.Table, segment: str | pa.StringArray) -> pa.Table:
     return pa.Table.from_arrays(
         [
             lines["shard_id"],
@@ -89,7 +88,7 @@ def _rows(lines: pa.Table, segment: str) -> pa.Table:
             lines["arrival_ms"].cast(pa.timestamp("ms", "UTC")).cast(SCHEMA.field("arrival_time").type),
             lines["data"],
             lines["data_bytes"],
-            constant_column(segment, count),
+            constant_column(segment, lines.num_rows) if isinstance(segment, str) else segment,
         ],
         schema=SCHEMA,
     )

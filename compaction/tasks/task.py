@@ -21,12 +21,13 @@ from compaction.tasks.event_ids import IdCollector, IdOrder, without
 from compaction.tasks.fetching import FETCHES, FetchedBody, fetch, fetch_ahead
 from compaction.tasks.finished import PARQUET_TYPE, Finished, Part, check_footer, keep_facts, take_over
 from compaction.tasks.line_filter import LineFilter
-from compaction.tasks.merging import Merge, Repeat, Source, sorted_tables
+from compaction.tasks.merging import Merge, Repeat, Source
 from compaction.tasks.parquet import ParquetPart
 from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.published_ids import read_published
 from compaction.tasks.reading import SegmentReader
 from compaction.tasks.restored_lines import read_restored
+from compaction.tasks.sorting import sorted_tables
 
 
 class Order(NamedTuple):
@@ -128,7 +129,7 @@ def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | Lin
             merge = Merge([*_sources(order, storage, group), *read_restored(storage, group)])
             for run in merge.runs():
                 if part is not None:
-                    part.add(run.lines(), run.key)
+                    part.add(run.lines, run.keys)
             repeats += merge.repeats()
     return TaskResult(order.task.number, tuple(facts), tuple(repeats), None)
 

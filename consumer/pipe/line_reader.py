@@ -5,6 +5,7 @@ twice; what `malloc` held for it once, the process keeps. Here the memory is map
 pages that were never written cost nothing, and what is given back is gone at once.
 """
 
+import io
 import mmap
 from typing import BinaryIO, Final
 
@@ -16,10 +17,13 @@ class LineReader:
     """The lines of a stream. Each is a view that the next call takes back: nothing of it may be kept.
 
     `most_bytes` is the longest line that is read.
+
+    Read is what is there, and never more than once for that: the daemon waits for an answer behind each line. A
+    `BufferedReader` is read beneath its buffer, whose `readinto1` asks for more although it holds the end of a line.
     """
 
     def __init__(self, stream: BinaryIO, most_bytes: int) -> None:
-        self._stream = stream
+        self._stream = stream.raw if isinstance(stream, io.BufferedReader) else stream
         self._most_bytes = most_bytes
         self._memory = mmap.mmap(-1, LEAST_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._filled = 0
@@ -78,6 +82,6 @@ class LineReader:
         if self._filled == len(self._memory):
             self._resize(min(2 * self._filled, self._most_bytes))
         with memoryview(self._memory) as memory, memory[self._filled :] as free:
-            got = self._stream.readinto1(free)  # type: ignore[attr-defined] # BufferedReader and BytesIO have it
+            got = self._stream.readinto(free)  # type: ignore[union-attr] # FileIO and BytesIO have it
         self._filled += got
         return bool(got)

@@ -6,7 +6,7 @@ Found by the chaos runs: Python's HTTP client takes the end of a connection for 
 import random
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import boto3
@@ -14,9 +14,9 @@ import pytest
 
 from archive.access import PLAIN
 from archive.aws import DYNAMODB, ask, client_config, make_dynamodb_client, make_kinesis_client
-from archive.errors import OutcomeUnknown, TableUnavailable
+from archive.errors import OutcomeUnknown, StoreError, StoreUnavailable, TableUnavailable
 from archive.retry import Backoff
-from archive.store.s3 import S3Store
+from archive.store.s3_storage import PART_BYTES, S3Storage
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY
 from tests.fakes.clock import ManualClock
 
@@ -27,7 +27,14 @@ _HEAD = (
 _TORN_BODY = _HEAD + "\r\nx-amz-checksum-crc32: /KduCQ==\r\nContent-Length: 9\r\n\r\n1234"
 _WRONG_BODY = _HEAD + "\r\nx-amz-checksum-crc32: /KduCQ==\r\nContent-Length: 4\r\n\r\n1234"
 _JSON = "HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\n"
-Request = Callable[[S3Store], object]
+Request = Callable[[S3Storage], object]
+
+_OF_THE_NIGHT: dict[str, Request] = {
+    "LIST": lambda storage: storage.list_level("p/"),
+    "GET": lambda storage: list(storage.open_read("k", None).chunks),
+    "GET tail": lambda storage: storage.read_tail("k", 10),
+    "DELETE": lambda storage: storage.delete(["k"]),
+}
 
 
 @pytest.mark.parametrize("answer", ["HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Ty", "HTTP/1.1 20"])
@@ -46,6 +53,34 @@ def test_a_torn_head_is_not_believed(answer: str) -> None:
 def test_a_torn_object_is_not_believed(answer: str) -> None:
     """Neither an empty body, nor a short one, nor one that its checksum does not fit."""
     assert _raises_unknown(answer, lambda store: store.get("k"))
+
+
+@pytest.mark.parametrize("answer", ["HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nLast-Modified: Sa", _HEAD])
+@pytest.mark.parametrize("request_", list(_OF_THE_NIGHT))
+def test_a_torn_answer_to_the_night_is_not_believed(answer: str, request_: str) -> None:
+    """Folders without a day, segments without a line, files without a footer, parts that S3 never named."""
+    assert _raises_unknown(answer, _OF_THE_NIGHT[request_])
+
+
+@pytest.mark.parametrize("whole", [0, 1, 2])
+@pytest.mark.parametrize("answer", ["HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Type: application/x"])
+def test_a_torn_answer_to_an_upload_is_not_believed(answer: str, whole: int) -> None:
+    """Neither to its begin, nor to a part, nor to its end, which S3 answers with 200 before it is reached."""
+    answers = [
+        _whole("<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"),
+        _whole(),
+    ]
+
+    def upload(storage: S3Storage) -> None:
+        sink = storage.open_write("k", "a/b", lambda: Backoff(ManualClock(), random.Random(1), budget_seconds=0))
+        try:
+            sink.write(bytes(PART_BYTES))
+            sink.close()
+        finally:
+            sink.abort()
+
+    abort = "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
+    assert _raises(StoreUnavailable, [*answers[:whole], answer, *([abort] if whole else [])], upload)
 
 
 @pytest.mark.parametrize("answer", ["", "HTTP/1.1 2", "HTTP/1.1 41"])
@@ -73,30 +108,53 @@ def test_a_torn_document_is_not_an_empty_one(answer: str, service: str) -> None:
 
 
 def _raises_unknown(answer: str, request: Request) -> bool:
-    with _server(answer.encode()) as url:
+    return _raises(OutcomeUnknown, [answer], request)
+
+
+def _raises(kind: type[StoreError], answers: Sequence[str], request: Request) -> bool:
+    with _server(*(answer.encode() for answer in answers)) as url:
         session = boto3.session.Session(ACCESS_KEY, SECRET_KEY, region_name=REGION)
         client = session.client("s3", endpoint_url=url, config=client_config(path_style=True))
-        with pytest.raises(OutcomeUnknown):
-            request(S3Store(client, "archive"))
+        with pytest.raises(kind):
+            request(S3Storage(client, "archive"))
         client.close()
     return True
 
 
+def _whole(body: str = "") -> str:
+    return f'HTTP/1.1 200 OK\r\nETag: "e"\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}'
+
+
 @contextmanager
-def _server(answer: bytes) -> Iterator[str]:
-    """Give one connection this answer and close it."""
+def _server(*answers: bytes) -> Iterator[str]:
+    """Give a connection each of these answers and close it."""
 
     def serve() -> None:
-        connection, _ = listener.accept()
-        with connection:
-            connection.recv(65_536)
-            connection.sendall(answer)
-            connection.shutdown(socket.SHUT_WR)
-            while connection.recv(65_536):
-                continue
+        for answer in answers:
+            connection, _ = listener.accept()
+            with connection:
+                _take_request(connection)
+                connection.sendall(answer)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(65_536):
+                    continue
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve)
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         thread.join()
+
+
+def _take_request(connection: socket.socket) -> None:
+    """Read a request whole, where it says how long it is; else its headers."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += connection.recv(65_536)
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = next((line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), b":0")
+    if b"100-continue" in head.lower():
+        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+    missing = int(length.partition(b":")[2]) - len(body)
+    while missing > 0:
+        missing -= len(connection.recv(65_536))

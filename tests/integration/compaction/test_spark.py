@@ -1,16 +1,20 @@
 """The nightly job on real Spark and a real S3 server."""
 
 import os
+import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark import TaskContext
 
 from archive.clock import SystemClock
 from archive.compression import Compression
-from archive.errors import FormatError
+from archive.errors import FormatError, StoreRefused, StoreUnavailable
 from archive.format.day import Day
 from archive.format.position import Position
 from archive.store.places import StorePrefix, open_storage
@@ -49,6 +53,31 @@ def engine(aws_environment: None) -> Iterator[SparkEngine]:  # noqa: ARG001 - it
     """Return one Spark session for the module: a JVM takes seconds."""
     with SparkEngine("local[2]") as started:
         yield started
+
+
+@contextmanager
+def listening() -> Iterator[tuple[str, int]]:
+    """Return an address that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()
+
+
+def hang_or_refuse(address: tuple[str, int], number: int) -> int:
+    """Wait for an answer, for ever; or, beside it, be refused."""
+    if number:
+        raise StoreRefused("access denied", next_step="grant it")
+    with socket.create_connection(address) as connection:
+        return len(connection.recv(1))
+
+
+def unavailable_before(task: tuple[int, int]) -> int:
+    """Give up in the first tries."""
+    number, tries = task
+    context = TaskContext.get()
+    assert context is not None
+    if context.attemptNumber() < tries:
+        raise StoreUnavailable(f"SlowDown on try {context.attemptNumber() + 1}", next_step="wait")
+    return number
 
 
 class Bench:
@@ -150,6 +179,28 @@ def test_an_error_of_a_task_keeps_its_kind(bench: Bench, engine: SparkEngine) ->
     raw_object = RawObject(stored.key, stored.etag, stored.size, metadata.shard_id, metadata.minute, metadata.first)
     with pytest.raises(FormatError, match=r"cut short|damaged"):
         engine([Order(Task(0, (MergeGroup((raw_object,), merge=True),)), bench.out.address)])
+
+
+def test_a_denied_task_ends_the_job_at_once(engine: SparkEngine) -> None:
+    """Nobody waits for the tasks that still run: here one that never ends."""
+    with (
+        listening() as address,
+        pytest.raises(StoreRefused, match="denied") as raised,
+    ):
+        engine.each(partial(hang_or_refuse, address), [0, 1])
+    assert raised.value.next_step == "grant it"
+
+
+def test_a_task_is_tried_again_when_its_error_may_have_passed(engine: SparkEngine) -> None:
+    """503 until a request's budget is spent: Spark's next try may find S3 well."""
+    assert engine.each(unavailable_before, [(0, 0), (1, 1)]) == [0, 1]
+
+
+def test_the_last_try_names_the_error(engine: SparkEngine) -> None:
+    """As one of our tree, with exit code 5 and a next step; not as a Java trace."""
+    with pytest.raises(StoreUnavailable, match="SlowDown on try 4") as raised:
+        engine.each(unavailable_before, [(0, 99)])
+    assert raised.value.next_step == "wait"
 
 
 def test_the_process_keeps_its_stderr(engine: SparkEngine, capfd: pytest.CaptureFixture[str]) -> None:

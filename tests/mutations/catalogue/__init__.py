@@ -10,6 +10,7 @@ from tests.mutations.catalogue.compression import COMPRESSION
 from tests.mutations.catalogue.coverage import COVERAGE
 from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.forks import FORKS
+from tests.mutations.catalogue.night_tasks import NIGHT_TASKS
 from tests.mutations.catalogue.nightly import NIGHTLY
 from tests.mutations.catalogue.once_clean import ONCE_CLEAN
 from tests.mutations.catalogue.operators import OPERATORS
@@ -35,6 +36,7 @@ MUTATIONS: Final = (
     *WATERMARKS,
     *OPERATORS,
     *NIGHTLY,
+    *NIGHT_TASKS,
     *PUBLISHING,
     *SUPERVISION,
     *FORKS,

@@ -43,6 +43,16 @@ PROCESSOR: Final = (
         tests=(f"{_PIECES}::test_two_lists_of_records_are_refused_where_the_first_was_read",),
     ),
     Mutation(
+        "read lines through Python's buffer",
+        Change(
+            "consumer/pipe/line_reader.py",
+            "stream.raw if isinstance(stream, io.BufferedReader) else stream",
+            "stream",
+        ),
+        Change("consumer/pipe/line_reader.py", "_stream.readinto(free)", "_stream.readinto1(free)"),
+        tests=("tests/unit/consumer/pipe/test_line_reader.py::test_a_whole_line_is_handed_out_before_more_is_read",),
+    ),
+    Mutation(
         "miss a blank line",
         Change("consumer/pipe/line_reader.py", "self._find_break(searched)", "self._find_break(max(searched, 1))"),
         tests=("tests/unit/consumer/pipe/test_line_reader.py::test_lines_come_one_by_one",),

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from archive.format.position import Position
 from compaction.tasks.line_tables import LINE_SCHEMA
-from compaction.tasks.merging import Merge, Repeat, Source, sorted_tables
+from compaction.tasks.merging import Merge, Repeat, Source
 from compaction.tasks.plan import RawObject
+from compaction.tasks.sorting import sorted_tables
 
 
 def tables(positions: Sequence[int], size: int, tag: str = "") -> Iterator[pa.Table]:
@@ -53,7 +54,9 @@ def merged(sources: Sequence[Source]) -> tuple[list[tuple[int, str, str]], tuple
     """Return (position, payload, key) of the rows, and what was repeated."""
     merge = Merge(sources)
     rows = [
-        (int(row["sequence_number"]), row["data"], run.key) for run in merge.runs() for row in run.lines().to_pylist()
+        (int(row["sequence_number"]), row["data"], key)
+        for run in merge.runs()
+        for row, key in zip(run.lines.to_pylist(), run.keys.to_pylist(), strict=True)
     ]
     return rows, merge.repeats()
 
@@ -107,8 +110,25 @@ def test_every_position_comes_once_from_its_lowest_key(objects: list[list[int]],
     assert not any(repeat.differing for repeat in repeats)
 
 
-@pytest.mark.parametrize("positions", [[], [5], [9, 2, 7, 2]])
-def test_sorting_keeps_every_line(positions: list[int]) -> None:
-    """Also of nothing."""
-    found = pa.concat_tables([LINE_SCHEMA.empty_table(), *sorted_tables(tables(positions, 2))])
-    assert [int(text) for text in found["sequence_number"].to_pylist()] == sorted(positions)
+def test_lines_that_alternate_are_gathered() -> None:
+    """Not a table for each line: a row group would then be a hundred thousand of them."""
+    watched = Watched()
+    runs = list(Merge([watched.source(0, range(0, 600, 2), size=300), watched.source(1, range(1, 600, 2))]).runs())
+    assert [run.lines.num_rows for run in runs] == [600]
+    assert set(runs[0].keys.to_pylist()) == {"k0000", "k0001"}
+
+
+@pytest.mark.parametrize("run_bytes", [1, 300, 1 << 20])
+@given(positions=st.lists(st.integers(0, 30)), size=st.integers(1, 9))
+def test_sorting_keeps_every_line(positions: list[int], size: int, run_bytes: int) -> None:
+    """In one run or in many that lie on disk; lines of one position stay in the order of the file."""
+    given_lines = [(position, f"{position}-{number}") for number, position in enumerate(positions)]
+    made = [
+        table
+        for number, _ in enumerate(positions)
+        for table in tables(positions[number : number + 1], 1, f"-{number}")
+    ]
+    given_tables = [pa.concat_tables(made[at : at + size]) for at in range(0, len(made), size)]
+    found = pa.concat_tables([LINE_SCHEMA.empty_table(), *sorted_tables(iter(given_tables), run_bytes)])
+    rows = [(int(row["sequence_number"]), row["data"]) for row in found.to_pylist()]
+    assert rows == sorted(given_lines, key=lambda line: line[0])

@@ -19,9 +19,28 @@ class Pieces:
         self._content = io.BytesIO(content)
         self._sizes = iter(sizes)
 
-    def readinto1(self, free: memoryview) -> int:
+    def readinto(self, free: memoryview) -> int:
         """Give the next piece, and what is left once no more sizes are named."""
-        return self._content.readinto1(free[: next(self._sizes, len(free))])
+        return self._content.readinto(free[: next(self._sizes, len(free))])
+
+
+class Waiting(io.RawIOBase):
+    """A pipe whose writer waits for an answer: whoever reads on behind what is there would wait for ever."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = list(pieces)
+
+    def readable(self) -> bool:
+        """Be a pipe's end for reading."""
+        return True
+
+    def readinto(self, free: bytearray | memoryview) -> int:  # type: ignore[override] # what is given to it
+        """Give one piece, or as much of it as there is room for, as read(2) does."""
+        assert self._pieces, "nothing is there, and nothing comes"
+        size = min(len(free), len(self._pieces[0]))
+        free[:size], left = self._pieces[0][:size], self._pieces[0][size:]
+        self._pieces[:1] = [left] if left else []
+        return size
 
 
 def reader(stream: object, most_bytes: int = MOST) -> LineReader:
@@ -47,6 +66,15 @@ def test_lines_do_not_depend_on_where_the_pipe_cuts(cut: int) -> None:
     """A read may end within a line, in a character, before its break or behind it."""
     content = "{é}\n\n{🧿}\n{\0}\n".encode()
     assert read(reader(Pieces(content, cut, 1, 2))) == content.splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("behind", [1, 100, 4_000])
+@pytest.mark.parametrize("before", [1, 100, 4_000, 8_000])
+def test_a_whole_line_is_handed_out_before_more_is_read(before: int, behind: int) -> None:
+    """Its end came with the bytes that filled the memory: Python's buffered reader would hold it, and read on."""
+    line = b"x" * (LEAST_BYTES + behind - 1) + b"\n"
+    lines = reader(io.BufferedReader(Waiting(line[: LEAST_BYTES - before], line[LEAST_BYTES - before :])))
+    assert bytes(lines.next_line()) == line
 
 
 @pytest.mark.parametrize("extra", [-1, 0, 1])
