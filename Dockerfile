@@ -24,10 +24,11 @@ RUN python -m venv /tools \
 RUN /tools/bin/uv venv --python /usr/local/bin/python /opt/minutebook \
     && /tools/bin/uv pip install --no-cache --python /opt/minutebook/bin/python --no-deps --require-hashes \
        --build-constraints requirements/build.lock -r requirements/consumer.lock
-COPY pyproject.toml README.md CHANGELOG.md LICENSE minutebook.py ./
+COPY pyproject.toml README.md CHANGELOG.md LICENSE ./
 COPY archive archive
 COPY compaction compaction
 COPY consumer consumer
+COPY minutebook minutebook
 COPY docs docs
 COPY properties properties
 RUN /tools/bin/uv pip install --no-cache --python /opt/minutebook/bin/python --no-deps \

@@ -26,6 +26,7 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 
 from archive.access import Access
+from archive.answers import CheckedParsers
 from archive.checksum import hash_once
 from archive.errors import (
     MinutebookError,
@@ -105,8 +106,11 @@ _BLANKS: Final = 16
 def aws_session() -> "Session":
     """Return the process's one boto3 session: a second one would parse botocore's data again, 10 MB of it."""
     import boto3  # noqa: PLC0415 - costs 20 MB; only who talks to AWS pays
+    import botocore.session  # noqa: PLC0415 - as above
 
-    return boto3.session.Session()
+    core = botocore.session.get_session()
+    core.register_component("response_parser_factory", CheckedParsers())
+    return boto3.session.Session(botocore_session=core)
 
 
 def check_region(region: str, resolve: Callable[[str, int], object] = socket.getaddrinfo) -> None:
@@ -228,6 +232,11 @@ def make_dynamodb_client(
     settings = config or client_config(read_timeout=30)
     client: DynamoDBClient = _client("dynamodb", region, endpoint, access, settings)
     return client
+
+
+def make_glue_client(region: str, access: Access) -> Any:  # noqa: ANN401 - boto3's types are those of other services
+    """Return a client for AWS; boto3 knows another endpoint by AWS_ENDPOINT_URL_GLUE."""
+    return _client("glue", region, None, access, client_config(read_timeout=30))
 
 
 def error_code(error: BaseException | None) -> str:

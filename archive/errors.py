@@ -15,6 +15,7 @@
       TableUnavailable              5   DynamoDB stayed unavailable until the budget was spent
       CatalogRefused                2   the Iceberg catalog said no for good: permissions, another kind of table
       CatalogUnavailable            5   the Iceberg catalog stayed unavailable, or its table kept changing
+      DayNotPublished               2   a day that was asked for has no published table, or not with that verdict
       FormatError                   1   a key, line, marker or metadata field that does not parse
       DeliveryDoubt                 1   the daemon delivered what it never may deliver
       BufferTooOld                  1   the buffer outlived its guarantee and was thrown away
@@ -115,6 +116,12 @@ class CatalogUnavailable(MinutebookError):
     """The Iceberg catalog stayed unavailable, or others kept changing the table, until the budget was spent."""
 
     exit_code = 5
+
+
+class DayNotPublished(MinutebookError):
+    """A day that was asked for is not published, or its verdict is not one of those asked for."""
+
+    exit_code = 2
 
 
 class FormatError(MinutebookError):

@@ -4,6 +4,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Final
 
 from archive.access import Access
+from archive.answers import CheckedParsers
 
 if TYPE_CHECKING:
     from boto3.session import Session
@@ -37,6 +38,7 @@ def role_session(base: "Session", role_arn: str, access: Access, region: str) ->
     )
     core: Any = get_session()
     # botocore's data is 10 MB once parsed: both sessions read the same.
+    core.register_component("response_parser_factory", CheckedParsers())
     core.register_component("data_loader", base._session.get_component("data_loader"))  # noqa: SLF001 - there is no other way
 
     def create_client(service: str, **credentials: str) -> Any:  # noqa: ANN401 - boto3's types

@@ -4,6 +4,7 @@ import importlib
 import sys
 
 NAMES = (
+    "cat",
     "claims",
     "compaction",
     "compression",

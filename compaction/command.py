@@ -24,6 +24,7 @@ from compaction.audit.audit import audit_day
 from compaction.audit.examined import DayResult
 from compaction.dealing.local import LocalDealer
 from compaction.dealing.port import Dealer
+from compaction.glue.catalog import open_table
 from compaction.iceberg.catalog import opened_table
 from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
 from compaction.inventory.inventory import list_day
@@ -114,6 +115,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         so_far_ms=so_far_ms,
     )
     options = CompactOptions(audit_options, out, accept_defects=request.accept_defects)
+    catalog = None if request.glue is None else open_table(request.glue, out, _waits)
     verdicts: list[Verdict] = []
     opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
     with _context(settings, "compact", request.master) as context, opened as day_table:
@@ -122,12 +124,20 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
             if request.dry_run:
                 _show_plan(context, day, audit_options, out, as_json=request.as_json)
                 continue
-            done = compact_day(context._replace(table=day_table), context.open(out.address), day, options)
+            register = None if catalog is None else catalog.register
+            done = compact_day(
+                context._replace(table=day_table, register=register), context.open(out.address), day, options
+            )
             verdicts.append(done.verdict)
             if done.result is not None:
                 _show(done.result, request.report, as_json=request.as_json)
             _show_outcome(done, day, out, quiet=request.as_json)
     return worst(verdicts)
+
+
+def _waits() -> Backoff:
+    """Return the waits of a request to a catalog."""
+    return Backoff(SystemClock(), new_random(), budget_seconds=_STORE_BUDGET_SECONDS)
 
 
 def worst(verdicts: Sequence[Verdict]) -> int:
@@ -255,6 +265,9 @@ def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -
     if done.table is not None:
         state = {"committed": "committed", "already": "was there before; nothing to do"}[done.table.state]
         console.print(f"table {done.table.table}: {state}", highlight=False, soft_wrap=True)
+    if done.registered is not None:
+        told = {"created": "registered", "updated": "registered anew", "already": "was registered before"}
+        console.print(f"catalog: {told[done.registered]}", highlight=False)
 
 
 def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StorePrefix, *, as_json: bool) -> None:

@@ -119,6 +119,9 @@ def compact(
     iceberg_catalog: Annotated[
         str | None, typer.Option(metavar="NAME", help="The catalog in pyiceberg's configuration; else its default.")
     ] = None,
+    glue: Annotated[
+        str | None, typer.Option(metavar="DB.TABLE", help="Register the published days in AWS Glue's catalog, too.")
+    ] = None,
 ) -> None:
     """Rewrite a day to Parquet, audit it, and publish it in one step. Running it again finishes or does nothing."""
     need_spark("compact", pictures=report is not None)
@@ -143,8 +146,24 @@ def compact(
         drop_producer_duplicates=drop_producer_duplicates,
         iceberg=iceberg,
         iceberg_catalog=iceberg_catalog,
+        glue=glue,
     )
     raise typer.Exit(run(request, os.environ))
+
+
+def ddl(
+    file: PropertiesFile = None,
+    *,
+    table: Annotated[str, typer.Option("--table", metavar="DB.TABLE", help="The table's name in the DDL.")],
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="URI", help="What compact --out was given. Default: _parquet/.")
+    ] = None,
+) -> None:
+    """Print Athena's DDL of a table of the published days, which needs no registration; changes nothing."""
+    need_spark("ddl", pictures=False)
+    from compaction.ddl import print_ddl  # noqa: PLC0415 - help is quick
+
+    raise typer.Exit(print_ddl(file, os.environ, table=table, out=out))
 
 
 def need_spark(command: str, *, pictures: bool, find: Callable[[str], object | None] = find_spec) -> None:
@@ -155,4 +174,4 @@ def need_spark(command: str, *, pictures: bool, find: Callable[[str], object | N
         raise SettingsError(f"{command} needs the extra `spark` ({missing}): pip install 'minutebook[spark]'")
 
 
-COMMANDS = (audit, compact)
+COMMANDS = (audit, compact, ddl)

@@ -52,7 +52,7 @@ class Compacted(NamedTuple):
     """What a compaction did: `published`, `already` (nothing was to do), `held` (its audit forbids it).
 
     `result` is None when the day was not read again. `swept` counts old files that were deleted. `table` says what
-    became of the day in an Iceberg table, where one was asked for; `reason` why a day is held.
+    became of the day in an Iceberg table and `registered` in Glue's catalog, where asked; `reason` why a day is held.
     """
 
     state: Literal["published", "already", "held"]
@@ -61,6 +61,7 @@ class Compacted(NamedTuple):
     verdict: Verdict
     swept: int = 0
     table: TableCommit | None = None
+    registered: str | None = None
     reason: str = "its audit forbids it (--accept-defects publishes it without what is wrong)"
 
 
@@ -160,7 +161,7 @@ class _Run:
                 f"files of {self._day} were published and are gone, and so are the raw objects",
                 next_step="restore the files from versions of them: nothing else holds these records",
             )
-        if self._context.table is None or pointer is None:
+        if (self._context.table is None and self._context.register is None) or pointer is None:
             raise SafetyRefusal(
                 f"the raw objects of {self._day} were expired: the published Parquet is all there is of them",
                 next_step="read the published day; it must not be rewritten from what is left",
@@ -290,11 +291,12 @@ class _Run:
             )
         ]
 
-    def _settle(self) -> tuple[int, TableCommit | None]:
+    def _settle(self) -> tuple[int, TableCommit | None, str | None]:
         """Bring the table into step before anything is swept: it may name the generation that was replaced."""
         context = self._context
         committer = None
         if context.table is not None:
             committer = TableCommitter(context.table, self._publisher, context.clock, context.new_id)
         done = None if committer is None else committer.commit()
-        return len(self._publisher.sweep(context.clock.now_ms())), done
+        registered = None if context.register is None else context.register(self._publisher)
+        return len(self._publisher.sweep(context.clock.now_ms())), done, registered

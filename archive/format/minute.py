@@ -8,7 +8,7 @@ import functools
 import re
 from datetime import UTC, datetime, timedelta
 
-from archive.errors import FormatError
+from archive.errors import FormatError, SettingsError
 
 MINUTE_MS = 60_000
 # A day has 1,440 minutes and an audit of it reads each of them once per shard.
@@ -59,6 +59,17 @@ def parse_minute_text(text: str) -> int:
 def iso_time(epoch_ms: int) -> str:
     """Return UTC in ISO 8601 with milliseconds, as `2026-11-21T10:16:00.000Z`."""
     return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_iso_time(text: str) -> int:
+    """Read an ISO time that names its zone, as epoch milliseconds; raises SettingsError."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise SettingsError(f"not a time with its zone: {text!r}", next_step="write it as 2026-11-21T10:16:00Z")
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 @functools.lru_cache(maxsize=_CACHED)

@@ -208,8 +208,15 @@ def read_records(
     Raises:
         FormatError: damage, a line of another shard, or positions that do not ascend.
     """
+    return read_chunks([body], shard_id, compression)
+
+
+def read_chunks(
+    chunks: Iterable[bytes], shard_id: str, compression: Compression = Compression.GZIP
+) -> Iterator[tuple[Position, Record]]:
+    """Yield the records of a body that arrives in chunks, as `read_records` does; memory is that of one line."""
     check = _LineCheck(shard_id)
-    for line in inflate([body], compression):
+    for line in inflate(chunks, compression):
         line_shard, record = decode_line(line)
         yield check.position(line_shard, record), record
 

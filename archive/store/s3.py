@@ -52,7 +52,7 @@ class S3Store:
     def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:
         """Send one PUT with `If-None-Match: *`; see `ObjectStore`."""
         try:
-            self._client.put_object(
+            answer = self._client.put_object(
                 Bucket=self.bucket,
                 Key=key,
                 Body=body,
@@ -67,6 +67,7 @@ class S3Store:
             raise translate(exc, f"PUT {key}") from exc
         except BotoCoreError as exc:
             raise translate(exc, f"PUT {key}") from exc
+        check_whole(answer, f"PUT {key}", "ETag")
         return PutOutcome.CREATED
 
     def head(self, key: str) -> ObjectHead | None:
@@ -81,7 +82,7 @@ class S3Store:
             raise translate(exc, f"HEAD {key}") from exc
         except (BotoCoreError, ValueError) as exc:
             raise translate(exc, f"HEAD {key}") from exc
-        check_whole(answer, "ContentLength", f"HEAD {key}")
+        check_whole(answer, f"HEAD {key}", "ContentLength", "ETag", "LastModified")
         return ObjectHead(
             key,
             answer["ContentLength"],
@@ -101,7 +102,7 @@ class S3Store:
             raise translate(exc, f"GET {key}") from exc
         except (BotoCoreError, ValueError) as exc:
             raise translate(exc, f"GET {key}") from exc
-        check_whole(answer, "ContentLength", f"GET {key}")
+        check_whole(answer, f"GET {key}", "ContentLength", "ETag")
         return StoredObject(body, answer["ETag"], _lower(answer["Metadata"]))
 
     def _refusal_of_head(self, key: str) -> StoreError:
@@ -123,21 +124,23 @@ class S3Store:
         """List page by page (1,000 keys a request); see `ObjectStore`."""
         try:
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
-                check_whole(page, "IsTruncated", f"LIST {prefix}")
+                check_whole(page, f"LIST {prefix}", "IsTruncated")
                 for row in page.get("Contents", []):
                     yield ListedObject(row["Key"], row["Size"], row["ETag"], _epoch_ms(row["LastModified"]))
         except (ClientError, BotoCoreError) as exc:
             raise translate(exc, f"LIST {prefix}") from exc
 
 
-def check_whole(answer: Mapping[str, Any], field: str, what: str) -> None:
+def check_whole(answer: Mapping[str, Any], what: str, *fields: str) -> None:
     """Raise OutcomeUnknown when an answer lacks a field that S3 never leaves out.
 
     Python's HTTP client takes a connection that ends within the headers for the end of the headers. Metadata is then
-    missing, and botocore reads the empty body of a LIST as an empty list: as if nothing were archived.
+    missing, and botocore reads the empty body of a LIST as an empty list: as if nothing were archived. A proxy's page
+    looks the same, also in the place of a PUT's answer.
     """
-    if field not in answer:
-        raise OutcomeUnknown(f"{what}: the answer has no {field}: it was cut off")
+    missing = [field for field in fields if field not in answer]
+    if missing:
+        raise OutcomeUnknown(f"{what}: the answer has no {missing[0]}: it was cut off, or is not S3's")
 
 
 def _is_absent(error: ClientError) -> bool:

@@ -49,7 +49,7 @@ class S3Storage(S3Store):
         pages = self._s3.get_paginator("list_objects_v2")
         try:
             for page in pages.paginate(Bucket=self.bucket, Prefix=folder, Delimiter="/"):
-                check_whole(page, "IsTruncated", f"LIST {folder}")
+                check_whole(page, f"LIST {folder}", "IsTruncated")
                 folders += [row["Prefix"] for row in page.get("CommonPrefixes", [])]
                 for row in page.get("Contents", []):
                     modified_ms = int(row["LastModified"].timestamp() * 1000)
@@ -116,7 +116,7 @@ class S3Storage(S3Store):
             raise translate(exc, f"GET {key}") from exc
         except (BotoCoreError, ValueError) as exc:
             raise translate(exc, f"GET {key}") from exc
-        check_whole(answer, "ContentLength", f"GET {key}")
+        check_whole(answer, f"GET {key}", "ContentLength")
         metadata = {name.lower(): value for name, value in answer["Metadata"].items()}
         return ObjectBody(metadata, self._chunks(key, answer["Body"]))
 
@@ -133,7 +133,7 @@ class S3Storage(S3Store):
             data = answer["Body"].read()
         except _FAILURES as exc:
             raise translate(exc, f"GET {key}") from exc
-        check_whole(answer, "ContentLength", f"GET {key}")
+        check_whole(answer, f"GET {key}", "ContentLength")
         # A 206 names the whole size behind the slash; a store that answered 200 gave the whole object.
         whole = answer.get("ContentRange", "").rpartition("/")[2]
         return Tail(data[-count:], int(whole) if whole.isdecimal() else len(data))
@@ -232,7 +232,7 @@ class S3Sink:
         answer = self._client.create_multipart_upload(
             Bucket=self._bucket, Key=self._key, ContentType=self._content_type
         )
-        check_whole(answer, "UploadId", f"CREATE {self._key}")
+        check_whole(answer, f"CREATE {self._key}", "UploadId")
         return answer["UploadId"]
 
     def _upload_part(self, piece: bytearray, number: int) -> str:
@@ -243,7 +243,7 @@ class S3Sink:
             PartNumber=number,
             Body=piece,  # type: ignore[arg-type]  # boto3 takes a bytearray as it is; the stubs do not know
         )
-        check_whole(answer, "ETag", f"PUT part {number} of {self._key}")
+        check_whole(answer, f"PUT part {number} of {self._key}", "ETag")
         return answer["ETag"]
 
     def _complete(self) -> None:
@@ -260,7 +260,7 @@ class S3Sink:
                     MultipartUpload={"Parts": self._parts},
                 )
                 # S3 answers 200 before it has joined the parts, and tells the end in the body.
-                check_whole(answer, "ETag", f"COMPLETE {self._key}")
+                check_whole(answer, f"COMPLETE {self._key}", "ETag")
             except ClientError as exc:
                 if attempts == 1 or error_code(exc) != "NoSuchUpload" or not self._is_there():
                     raise
@@ -274,7 +274,7 @@ class S3Sink:
             if http_status(exc) == _NOT_FOUND:
                 return False
             raise
-        check_whole(answer, "ContentLength", f"HEAD {self._key}")
+        check_whole(answer, f"HEAD {self._key}", "ContentLength")
         return answer["ContentLength"] == self.size
 
     def _ask(self, method: str, request: Callable[[], T]) -> T:

@@ -41,13 +41,14 @@ def s3_server(folder: Path, *, tls: bool) -> Iterator[Server]:
         environment["AWS_CA_BUNDLE"] = str(certificate)
     process = subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603 - our own
     try:
-        port = _port(folder / "port")
+        port = read_port(folder / "port")
         yield Server(f"{'https' if tls else 'http'}://127.0.0.1:{port}", environment)
     finally:
         process.communicate()
 
 
-def _port(file: Path) -> str:
+def read_port(file: Path) -> str:
+    """Return the port that a server wrote into a file once it listened."""
     deadline = time.monotonic() + _PATIENCE_SECONDS  # noqa: TID251 - real processes take real time
     while time.monotonic() < deadline:  # noqa: TID251
         if file.exists() and (text := file.read_text()):

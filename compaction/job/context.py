@@ -14,6 +14,7 @@ from compaction.iceberg.commit import DayTable
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.inventory.owner import StreamOwner
+from compaction.publish.publisher import Publisher
 from compaction.stream.kinesis import ListedShards, StreamReader
 from compaction.tasks.event_ids import Layout
 from compaction.tasks.plan import SIZES, TaskSizes
@@ -74,6 +75,8 @@ class JobContext(NamedTuple):
     shards: Callable[[], ListedShards] | None = None
     sizes: TaskSizes = SIZES
     dealers: Callable[[int], Dealer] | None = None
+    register: Callable[[Publisher], str | None] | None = None
+    """Lets a catalog know a published day; what it did about it."""
 
     def dealer(self, buckets: int) -> Dealer:
         """Return who deals a day of so many buckets: this process, unless somebody else was given."""

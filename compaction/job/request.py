@@ -73,6 +73,7 @@ class CompactRequest(NamedTuple):
     iceberg_catalog: str | None = None
     so_far: str | None = None
     recheck: int | None = None
+    glue: str | None = None
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""

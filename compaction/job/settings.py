@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 from archive.access import ACCESS_PROPERTIES, Access, read_access
 from archive.errors import SettingsError
 from archive.properties_file import read_settings
-from archive.store.places import StorePrefix
+from archive.store.places import StorePrefix, parse_place
 from archive.store.storage import Address
 from compaction.inventory.owner import StreamOwner, parse_stream_arn
 
 _OURS: Final = "minutebook."
+_FOLDER: Final = "_parquet"
 _OVERRIDES: Final = {
     f"{_OURS}{name}": "MINUTEBOOK_" + re.sub(r"(?=[A-Z])", "_", name).upper()
     for name in ("bucket", "prefix", "s3Endpoint", *ACCESS_PROPERTIES)
@@ -58,6 +59,12 @@ class JobSettings(NamedTuple):
     def archive(self) -> StorePrefix:
         """Where the segments are."""
         return StorePrefix(Address(self.bucket, "", self.region, self.s3_endpoint, self.access), self.prefix)
+
+    def output(self, uri: str | None) -> StorePrefix:
+        """Return where days are published: `_parquet/` beside the archive unless `uri` says; raises SettingsError."""
+        if uri is None:
+            return StorePrefix(self.archive.address, f"{self.prefix}{_FOLDER}/")
+        return parse_place(uri, self.region, self.s3_endpoint, self.access, archive_bucket=self.bucket)
 
 
 def check_apart(out: StorePrefix, archive: StorePrefix) -> None:

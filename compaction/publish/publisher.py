@@ -5,7 +5,7 @@ r"""Publishing a day: generation, manifest, pointer, symlink manifest.
     audit           dt=D/_manifest/G-E.audit.json   what was found, and by which evidence: E
     manifest        dt=D/_manifest/G-W.json       If-None-Match:*   names the files that run W wrote of G
     pointer         dt=D/_current.json            If-Match          the one write that changes what readers see
-    symlinks        _symlinks/dt=D/manifest       If-Match          the pointer again, as Hive and Athena read it
+    symlinks        _symlinks/dt=D/manifest       If-Match          the pointer again, as Athena and Trino read it
     marks           dt=D/_tables/G.*.json         of tables of a catalog that may name the files of G (`iceberg`)
 
 Each run writes its manifest under a name of its own, and nobody looks for manifests: only the one that the pointer

@@ -29,7 +29,7 @@ from archive.store.published import digest_of
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.facts import Disorder, SegmentFacts
 from compaction.tasks.columns import long_column, text_column, with_gaps
-from compaction.tasks.parquet import SCHEMA_VERSION
+from compaction.tasks.parquet import SCHEMA_VERSION, read_footer
 from compaction.tasks.plan import RawObject, Task
 
 FACTS_FOLDER: Final = "_facts/"
@@ -40,7 +40,6 @@ them over has two days left until another one's sweep could remove the part."""
 _FORMAT: Final = "facts-1"
 _STATED: Final = b"minutebook"
 _DIGITS: Final = 32
-_FOOTER_BYTES: Final = 64 << 10
 _POSITIONS: Final = ("first", "last", "low", "high")
 _COUNTS: Final = (
     "lines",
@@ -162,13 +161,11 @@ def check_footer(out: RetryingStorage, part: Part) -> None:
     Raises:
         FormatError: the file has another size, holds other rows, or is no Parquet file.
     """
-    tail = out.read_tail(part.key, _FOOTER_BYTES)
+    tail = read_footer(out, part.key)
     if tail.size != part.size:
         raise FormatError(f"{part.key} has {tail.size} bytes, {part.size} were written")
-    footer = int.from_bytes(tail.data[-8:-4], "little") + 8
-    data = tail.data if footer <= len(tail.data) else out.read_tail(part.key, footer).data
     try:
-        rows = pq.read_metadata(pa.BufferReader(b"PAR1" + data[-footer:])).num_rows
+        rows = pq.read_metadata(pa.BufferReader(tail.data)).num_rows
     except (pa.ArrowException, OSError) as exc:
         raise FormatError(f"{part.key} has no footer: {exc}") from exc
     if rows != part.rows:

@@ -11,7 +11,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.store.storage import Sink
+from archive.store.retrying import RetryingStorage
+from archive.store.storage import Sink, Tail
 from compaction.tasks.columns import constant_column
 
 SCHEMA_VERSION: Final = "2"
@@ -31,6 +32,16 @@ SCHEMA: Final = pa.schema(
         ("segment", pa.string()),
     ]
 )
+
+_FOOTER_BYTES: Final = 64 << 10
+
+
+def read_footer(out: RetryingStorage, key: str) -> Tail:
+    """Return a file's footer as a file of its own, which pyarrow reads as one without rows; and the whole size."""
+    tail = out.read_tail(key, _FOOTER_BYTES)
+    footer = int.from_bytes(tail.data[-8:-4], "little") + 8
+    data = tail.data if footer <= len(tail.data) else out.read_tail(key, footer).data
+    return Tail(b"PAR1" + data[-footer:], tail.size)
 
 
 class ParquetPart:

@@ -49,14 +49,17 @@ def socket_of(state: Path, worker: str) -> Path:
     return state / f"{short}.socket"
 
 
-def start_fork_server(plan: ForkPlan, output: Output) -> Child:
+def start_fork_server(plan: ForkPlan, output: Output, parent: int | None = None) -> Child:
     """Start the fork server; whoever connects from now on waits until it answers.
+
+    It ends by itself when `parent` is gone, which is this process unless a pid is given.
 
     Raises:
         SettingsError: the folder takes no socket.
     """
     with open_door(plan.socket) as door:
-        command = [sys.executable, "-P", "-m", _PROGRAM, str(door.fileno()), str(plan.properties)]
+        arguments = [str(door.fileno()), str(plan.properties), str(parent or os.getpid())]
+        command = [sys.executable, "-P", "-m", _PROGRAM, *arguments]
         environment = {**memory.ENVIRONMENT, **plan.environment}
         return Child(command, environment, output, keep_open=[door.fileno()])
 

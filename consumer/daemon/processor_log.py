@@ -4,8 +4,10 @@ The daemon loses a child's exit code: it exits 1 whatever the child said. So the
 last line, `processor_failed`.
 
 When a processor dies, the daemon ends itself, and asks the others to commit and leave. It then waits out the whole
-`shutdownGraceMillis` for the dead one. Once no processor is left, nothing can come of that wait: their log lines tell
-which processors live.
+`shutdownGraceMillis` for the dead one, and meanwhile takes up again the leases that the others have just let go of
+(KCL 3.1.3 looks for its leases every third of the failover time until all have answered): new processors begin, and
+end with it. Nothing can come of that wait once those that were there at the death have left, or had the time to:
+their log lines tell which processors live.
 """
 
 import os
@@ -21,8 +23,13 @@ STARTED: Final = "processor_started"
 OPENED: Final = "shard_opened"
 ENDED: Final = "processor_ended"
 FAILED: Final = "processor_failed"
+REAPED: Final = "processor_reaped"
+"""Said by the fork server, of each processor that has ended, and how: `exit_code`, below 0 by a signal."""
 _SILENT_POLLS: Final = 4
 """A processor's last line takes its way through the daemon: so many polls long it may still come."""
+_FAREWELL_POLLS: Final = 10
+"""So long the others may take to leave. What they do not commit is read again; a store that does not answer, or a
+processor that hangs, would hold up all shards."""
 
 
 class ProcessorEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,8 +82,10 @@ class ProcessorWatch:
         self._spoke: set[int] = set()
         self._ended_well: set[int] = set()
         self._silent: dict[int, int] = {}
+        self._beside: dict[int, frozenset[int]] = {}
+        """By the pid of one that is gone, those that lived when that was seen."""
+        self._died: set[int] = set()
         self._told: set[int] = set()
-        self._one_died = False
 
     def note(self, event: ProcessorEvent) -> None:
         """Take a log line of a processor."""
@@ -85,37 +94,61 @@ class ProcessorWatch:
                 try:
                     self._alive[event.pid] = os.pidfd_open(event.pid)
                 except ProcessLookupError:  # it is gone already, before we read its first line
-                    self._silent[event.pid] = 0
+                    self._note_gone(event.pid)
             elif event.event == OPENED:
                 self._shards[event.pid] = event.shard
             elif event.event in {ENDED, FAILED}:
                 self._spoke.add(event.pid)
                 if event.event == ENDED:
                     self._ended_well.add(event.pid)
+            elif event.event == REAPED:
+                if event.exit_code < 0:
+                    self._died.add(event.pid)
+                    self._note_beside(event.pid)
+                elif event.exit_code == 0:
+                    self._ended_well.add(event.pid)
 
     def is_deserted(self) -> bool:
-        """Tell whether a processor has died, by a signal or an error, and none lives any more.
+        """Tell whether a processor has died, by a signal or an error, and those beside it have left or had the time.
 
-        Ask every `POLL_SECONDS`: a processor has died when it is gone for some polls without having said good-bye.
+        Ask every `POLL_SECONDS`: a processor has died when it is gone for some polls without having said good-bye; at
+        once, when it told of its failure, or the fork server of the signal that ended it.
         """
         with self._lock:
-            gone = _ended(self._alive.values())
-            for pid in [pid for pid, descriptor in self._alive.items() if descriptor in gone]:
-                os.close(self._alive.pop(pid))
-                self._silent[pid] = 0
-            for pid in list(self._silent):
-                self._silent[pid] += 1
-                if pid in self._ended_well:
-                    del self._silent[pid]
-                elif self._silent[pid] > _SILENT_POLLS:
-                    self._one_died = True
-            return self._one_died and not self._alive
+            self._look()
+            return any(
+                self._is_dead(pid) and (polls > _FAREWELL_POLLS or self._beside[pid].isdisjoint(self._alive))
+                for pid, polls in self._silent.items()
+            )
+
+    def _look(self) -> None:
+        gone = _ended(self._alive.values())
+        for pid in [pid for pid, descriptor in self._alive.items() if descriptor in gone]:
+            os.close(self._alive.pop(pid))
+            self._note_gone(pid)
+        for pid in list(self._silent):
+            self._silent[pid] += 1
+            if pid in self._ended_well:
+                del self._silent[pid]
+
+    def _note_gone(self, pid: int) -> None:
+        self._silent[pid] = 0
+        self._note_beside(pid)
+
+    def _note_beside(self, pid: int) -> None:
+        self._beside.setdefault(pid, frozenset(self._alive) - {pid})
+
+    def _is_dead(self, pid: int) -> bool:
+        is_certain = pid in self._died or pid in self._spoke or self._silent[pid] > _SILENT_POLLS
+        return is_certain and pid not in self._ended_well
 
     def have_left(self) -> bool:
         """Tell whether there were processors, and all have ended in order: what they held is stored and said so."""
         with self._lock:
             gone = _ended(self._alive.values())
-            if self._one_died or any(descriptor not in gone for descriptor in self._alive.values()):
+            if any(map(self._is_dead, self._silent)):
+                return False
+            if any(descriptor not in gone for descriptor in self._alive.values()):
                 return False
             return bool(self._ended_well) and self._ended_well.issuperset([*self._alive, *self._silent])
 
@@ -130,7 +163,7 @@ class ProcessorWatch:
             killed = [
                 pid
                 for pid, polls in self._silent.items()
-                if polls > patience and pid not in self._spoke and pid not in self._told
+                if (polls > patience or pid in self._died) and pid not in self._spoke | self._told
             ]
             self._told.update(killed)
             return [Killed(pid, self._shards.get(pid, "")) for pid in killed]

@@ -6,7 +6,7 @@
     a processor refused (code 2 or 6) or KCL
       lacks a permission (2) ................. once more, then give up with that code: a person must act
     a shard was left without a reader ........ twice more, then give up: a restart does not help
-    anything else, also code 0 ............... again, waiting 1, 2, 4 ... 60 s; give up after 6 in a row
+    anything else, also code 0 ............... again, at once, then after 2, 4 ... 60 s; give up after 6 in a row
 
 The daemon exits 0 by itself when it cannot initialise; unasked, that is a crash like any other. A run counts as
 healthy, and the counting starts again, when it lasted longer than a processor may wait for the store, twice.
@@ -32,7 +32,8 @@ class RestartLimits:
     """How patient the supervisor is."""
 
     healthy_seconds: float = 660
-    first_wait_seconds: float = 1
+    second_wait_seconds: float = 2
+    """After the first crash there is none: a start takes some seconds, and its shards wait."""
     longest_wait_seconds: float = 60
     crashes_in_a_row: int = 6
     refusals_in_a_row: int = 2
@@ -105,7 +106,7 @@ class RestartPolicy:
         )
         if patience_spent:
             return _give_up(ended)
-        wait = self._limits.first_wait_seconds * 2.0 ** (self._crashes - 1)
+        wait = self._limits.second_wait_seconds * 2.0 ** (self._crashes - 2) if self._crashes > 1 else 0
         stop = _give_up(ended)
         # One crash or two mend themselves, and nobody should get up for them; a refusal does not.
         mends = self._crashes <= _MENDS_ITSELF and not refused

@@ -211,7 +211,7 @@ class Supervisor:
         if is_deserted:
             return ProcessorEvent(
                 event="daemon_deserted",
-                error="a processor died, the others have left, and the daemon only waits",
+                error="a processor died, the others have left or had the time to, and the daemon only waits",
                 next_step="look at the lines before this one: they say which processor died, and why",
             )
         denied_seconds = self._notes.denied_seconds()

@@ -17,8 +17,10 @@ from consumer.last_word import live
 from consumer.serving import Prepared, log_level, prepare, serve
 
 
-def serve_forks(listener: socket.socket, path: str) -> None:
+def serve_forks(listener: socket.socket, path: str, parent: int) -> None:
     """Prepare with the settings in `path`, then fork processors until nobody needs them.
+
+    `parent` is a descriptor that tells of its end.
 
     Raises:
         SettingsError: a processor would refuse these settings.
@@ -37,7 +39,7 @@ def serve_forks(listener: socket.socket, path: str) -> None:
     def become(pipes: Pipes) -> None:
         become_processor(pipes, server, title, path, lambda stdin, protocol: _live(prepared, stdin, protocol))
 
-    forks = ForkServer(listener, become)
+    forks = ForkServer(listener, become, parent)
     structlog.get_logger().info("fork_server_ready", seconds=round(clock.monotonic() - begun, 2))
     forks.run()
 

@@ -1,7 +1,8 @@
-"""The fork server as a program: `python -P -m consumer.forks.program LISTENER PROPERTIES`.
+"""The fork server as a program: `python -P -m consumer.forks.program LISTENER PROPERTIES PARENT`.
 
-LISTENER is the descriptor of a listening socket, made by whoever starts it (consumer/daemon/fork_server.py). What
-prevents its start ends it as it would end a processor: with the same last line and the same exit code.
+LISTENER is the descriptor of a listening socket, made by whoever starts it (consumer/daemon/fork_server.py), PARENT
+the pid of that one. What prevents its start ends it as it would end a processor: with the same last line and the
+same exit code.
 """
 
 import os
@@ -12,7 +13,13 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Serve until nobody needs it. Exit codes: 0 after SIGTERM and the last processor's end, else the error's own."""
+    """Serve until nobody needs it. Exit codes: 0 after parent and last processor, else the error's own."""
+    # Where a whole group is told to stop, its parent is, too, and ends it behind the daemon.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        parent = os.pidfd_open(int(sys.argv[3]))
+    except ProcessLookupError:
+        os._exit(0)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -24,15 +31,15 @@ def main() -> NoReturn:
     from consumer.last_word import last_word  # noqa: PLC0415 - after the guard
 
     configure_logging()
-    code = last_word(lambda: _serve(listener))
+    code = last_word(lambda: _serve(listener, parent))
     sys.stderr.flush()
     os._exit(code)
 
 
-def _serve(listener: socket.socket) -> None:
+def _serve(listener: socket.socket, parent: int) -> None:
     from consumer.forks.loaded import serve_forks  # noqa: PLC0415 - after the guard; half a second
 
-    serve_forks(listener, sys.argv[2])
+    serve_forks(listener, sys.argv[2], parent)
 
 
 if __name__ == "__main__":

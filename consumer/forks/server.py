@@ -3,7 +3,7 @@
     a stub connects, sends its stdin, stdout and stderr ..... a processor is forked on them
     a processor ends ........................................ its stub gets the exit code: 128 + n for signal n
     a stub is gone .......................................... its processor is killed: nobody listens to it any more
-    SIGTERM (who started us is gone) ........................ nobody new; the end comes with the last processor's
+    who started us is gone .................................. nobody new; the end comes with the last processor's
 
 A processor killed at any moment is safe: commits are atomic. Processors die with this process (see `child`).
 """
@@ -29,7 +29,7 @@ _SIGNALLED: Final = 128
 _PAUSE_SECONDS: Final = 0.5
 _CREDENTIALS: Final = struct.Struct("3i")
 """struct ucred (unix(7)): pid, uid, gid."""
-_CAUGHT: Final = frozenset({signal.SIGCHLD, signal.SIGTERM})
+_CAUGHT: Final = frozenset({signal.SIGCHLD})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,13 @@ class Pipes:
 class ForkServer:
     """Serves a listening socket. `become` is called in each new process, and never returns.
 
-    The main thread's only: it owns SIGCHLD and SIGTERM.
+    The main thread's only: it owns SIGCHLD. `parent` is a descriptor of who started this process (pidfd_open(2)).
     """
 
-    def __init__(self, listener: socket.socket, become: Callable[[Pipes], None]) -> None:
+    def __init__(self, listener: socket.socket, become: Callable[[Pipes], None], parent: int) -> None:
         self._listener: socket.socket | None = listener
         self._become = become
+        self._parent = parent
         self._asking: dict[int, socket.socket] = {}
         self._stubs: dict[int, socket.socket] = {}
         """By its descriptor, the stub of each processor."""
@@ -57,26 +58,25 @@ class ForkServer:
         """By its pid, the descriptor of each processor's stub."""
         self._poll = select.poll()
         self._wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._is_asked_to_stop = False
 
     def run(self) -> None:
-        """Serve until SIGTERM and the last processor's end."""
+        """Serve until the parent's end, and the last processor's."""
         for number in _CAUGHT:
-            signal.signal(number, self._note)
+            signal.signal(number, _wake_up)
         signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
-        for descriptor in (self._wake, self._open_listener().fileno()):
+        for descriptor in (self._wake, self._parent, self._open_listener().fileno()):
             self._poll.register(descriptor, select.POLLIN)
         while self._listener is not None or self._processors:
             for descriptor, _ in self._poll.poll():
                 self._serve(descriptor)
-            if self._is_asked_to_stop and self._listener is not None:
-                self._close_door()
 
     def _serve(self, descriptor: int) -> None:
         if descriptor == self._wake:
             with suppress(BlockingIOError):
                 os.read(self._wake, 4096)
             self._reap()
+        elif descriptor == self._parent:
+            self._close_door()
         elif descriptor in self._stubs:
             self._drop_stub(descriptor)
         elif descriptor in self._asking:
@@ -155,6 +155,8 @@ class ForkServer:
             if pid == 0:
                 return
             code = os.waitstatus_to_exitcode(status)
+            # For the supervisor: the processor's own last line, where there is one, comes through the daemon.
+            structlog.get_logger().debug("processor_reaped", pid=pid, exit_code=code)
             connection = self._stubs.pop(self._processors.pop(pid, -1), None)
             if connection is not None:
                 with suppress(KeyError):  # `_drop_stub` was faster
@@ -170,6 +172,7 @@ class ForkServer:
 
     def _close_door(self) -> None:
         """Admit nobody any more."""
+        self._poll.unregister(self._parent)
         listener = self._open_listener()
         self._poll.unregister(listener)
         listener.close()
@@ -184,8 +187,9 @@ class ForkServer:
             raise AssertionError("the door is closed")
         return self._listener
 
-    def _note(self, number: int, _frame: object) -> None:
-        self._is_asked_to_stop = self._is_asked_to_stop or number == signal.SIGTERM
+
+def _wake_up(_number: int, _frame: object) -> None:
+    """Do nothing: where there is a handler, a signal is written to the descriptor that the loop reads."""
 
 
 _MORE: Final = "give the task more processes, descriptors or memory: one shard takes two processes"

@@ -14,6 +14,7 @@ from archive.errors import SettingsError
 OLDEST_JAVA: Final = 17
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 _ANSWER_SECONDS: Final = 20
+_answered: Final[dict[Path, int]] = {}
 _SHIMS: Final = Path(__file__).parents[1] / "daemon" / "classes"
 
 
@@ -98,6 +99,16 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _version(program: Path) -> int | None:
+    """Return its major version; None where it does not work. An answer is kept: a JVM starts for each question."""
+    if program not in _answered:
+        version = _ask_version(program)
+        if version is None:
+            return None
+        _answered[program] = version
+    return _answered[program]
+
+
+def _ask_version(program: Path) -> int | None:
     try:
         answer = subprocess.run(  # noqa: S603 - a program that the user chose
             [program, "-version"], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False

@@ -1,6 +1,5 @@
 """`minutebook restore`: rebuild KCL's lease rows from the archive alone."""
 
-import datetime as dt
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -12,6 +11,7 @@ from rich.text import Text
 from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, SystemClock, new_random
 from archive.errors import SafetyRefusal, SettingsError
+from archive.format.minute import parse_iso_time
 from archive.logs import configure_logging
 from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
@@ -41,7 +41,7 @@ def restore(
     configure_logging(loaded.settings.log_level)
     clock, console = SystemClock(), Console()
     table = lease_table_of(loaded, clock, new_random())
-    as_of_ms = None if as_of is None else parse_time(as_of)
+    as_of_ms = None if as_of is None else parse_iso_time(as_of)
     parts = Parts(table, lambda: _gather(loaded, clock, as_of_ms), clock, failover_seconds(loaded), console)
     written = rebuild(parts, dry_run=dry_run, shard_ids=shard_ids)
     if dry_run:
@@ -84,17 +84,6 @@ def rebuild(parts: Parts, *, dry_run: bool, shard_ids: Collection[str]) -> int:
         clock.sleep(max(0.0, looked + parts.failover_seconds + _MARGIN_SECONDS - clock.monotonic()))
         check_nobody_lives(before, table.read())
     return apply_plan(table, plan)
-
-
-def parse_time(text: str) -> int:
-    """Read an ISO time that names its zone, as epoch milliseconds; raises SettingsError."""
-    try:
-        moment = dt.datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise SettingsError(f"not a time with its zone: {text!r}", next_step="write it as 2026-11-21T10:16:00Z")
-    return int(moment.timestamp() * 1000)
 
 
 def choose_shards(shards: Mapping[str, ShardInfo], wanted: Collection[str]) -> set[str]:

@@ -2,7 +2,10 @@
 
 import itertools
 import random
+from collections.abc import Callable
+from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -58,6 +61,19 @@ class Shelf:
         publisher.put_manifest(manifest)
         assert publisher.swap_pointer(manifest, publisher.current(), f"run-{next(_NUMBERS)}", manifest.written_at)
         return rows
+
+    def change_file(self, day: Day, change: Callable[[pa.Table], pa.Table]) -> None:
+        """Write the one file of a published day anew, as another version of the job would have written it."""
+        publisher = self.publisher(day)
+        pointer, manifest = publisher.published()
+        assert pointer is not None
+        assert manifest is not None
+        [file] = manifest.files
+        path = Path(self.storage.uri(file.key))
+        pq.write_table(change(pq.read_table(path, partitioning=None)), path)
+        changed = msgspec.structs.replace(file, bytes=path.stat().st_size)
+        body = msgspec.json.encode(msgspec.structs.replace(manifest, files=(changed,)))
+        Path(self.storage.uri(pointer.manifest)).write_bytes(body)
 
     def commit(self, table: DayTable, day: Day) -> TableCommit | None:
         """Bring the table into step with the day's pointer."""

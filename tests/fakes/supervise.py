@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
         forks=_forks() if "TEST_FORKS" in os.environ else None,
         grace_seconds=float(os.environ.get("TEST_GRACE_SECONDS", "30")),
     )
-    limits = RestartLimits(first_wait_seconds=float(os.environ.get("TEST_WAIT_SECONDS", "0.01")), crashes_in_a_row=3)
+    limits = RestartLimits(second_wait_seconds=float(os.environ.get("TEST_WAIT_SECONDS", "0.01")), crashes_in_a_row=3)
     watch = Watch(clock, with_metrics=True)
     code = Supervisor(plan, clock, limits=limits, watch=watch).run()
     if "TEST_METRICS" in os.environ and watch.metrics is not None:

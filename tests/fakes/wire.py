@@ -18,7 +18,7 @@ class LinesAsStdin:
     _unread = b""
     _is_cut = False
 
-    def readinto1(self, free: memoryview) -> int:
+    def readinto(self, free: memoryview) -> int:
         """Give what fits of the line that is due; nothing behind a line without an end: the daemon is gone then."""
         if not self._unread and not self._is_cut:
             self._unread = self.readline()
@@ -33,7 +33,7 @@ class LinesAsStdin:
 
 
 class Wire(LinesAsStdin):
-    """Both ends of the pipe: `readinto1` is the processor's stdin, `write` its stdout."""
+    """Both ends of the pipe: `readinto` is the processor's stdin, `write` its stdout."""
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 import io
 import os
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
@@ -20,7 +21,10 @@ PYTHON = PROGRAM.parent / "python"
 
 
 class Forks:
-    """One fork server on a properties file; leaving the block ends it and its processors."""
+    """One fork server on a properties file; leaving the block ends it and its processors.
+
+    `parent` is a process in the place of its supervisor: when it has ended, so will the server.
+    """
 
     def __init__(self, folder: Path, properties: Path, environment: Mapping[str, str]) -> None:
         self.socket = folder / "forks.socket"
@@ -36,7 +40,9 @@ class Forks:
         self._log = os.fdopen(write_end, "wb", buffering=0)
         self.events = EventLog(os.fdopen(read_end, "rb"))
         output = Output(io.BytesIO(), self._log, bytes, bytes)
-        self.server: Child = start_fork_server(ForkPlan(self.socket, properties, self._environment), output)
+        self.parent = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
+        plan = ForkPlan(self.socket, properties, self._environment)
+        self.server: Child = start_fork_server(plan, output, self.parent.pid)
         self._is_reaped = False
 
     def __enter__(self) -> Self:
@@ -51,6 +57,7 @@ class Forks:
             return 0
         self._is_reaped = True
         code = self.server.reap()
+        self.parent.communicate()
         self._log.close()
         self.events.join()
         return code

@@ -40,7 +40,7 @@ class Shell:
         self, *words: str, program: tuple[str, ...] = (), path: str | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run `minutebook WORD FILE WORDS...`."""
-        begin = program or (sys.executable, str(ROOT / "minutebook.py"))
+        begin = program or (sys.executable, "-m", "minutebook")
         environment = {**self.environment, "PATH": os.environ["PATH"] if path is None else path}
         command = [*begin, words[0], str(self.file), *words[1:]]
         return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=240)

@@ -19,7 +19,7 @@ _PARTS: Final = (
     "demo",
     "tests",
     "pyproject.toml",
-    "minutebook.py",
+    "minutebook",
     "properties",
     "requirements",
 )

@@ -34,6 +34,8 @@ class Names(NamedTuple):
     prefix: str = "raw/"
     region: str = "us-east-1"
     account: str = "000000000000"
+    database: str = "events"
+    table: str = "raw"
 
 
 def command_names() -> list[str]:

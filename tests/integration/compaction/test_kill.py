@@ -80,7 +80,7 @@ def test_a_killed_driver_leaves_the_old_day_and_the_next_run_finishes(
 
 def run(properties: Path, aws: EmbeddedAws, seconds: float | None) -> int | None:
     """Run `minutebook compact` and kill its whole process group after `seconds`; None when it was killed."""
-    command = [sys.executable, str(ROOT / "minutebook.py"), "compact", str(properties), "--date", str(DAY)]
+    command = [sys.executable, "-m", "minutebook", "compact", str(properties), "--date", str(DAY)]
     environment = {**aws.environment, "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/nonexistent"}
     with subprocess.Popen(
         [*command, "--master", "local[2]"],

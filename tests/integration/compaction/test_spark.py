@@ -5,6 +5,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from pyspark import TaskContext
 
 from archive.clock import SystemClock
 from archive.compression import Compression
-from archive.errors import FormatError, StoreRefused, StoreUnavailable
+from archive.errors import DayNotPublished, FormatError, StoreRefused, StoreUnavailable
 from archive.format.day import Day
 from archive.format.position import Position
 from archive.store.places import StorePrefix, open_storage
@@ -25,14 +26,17 @@ from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
+from compaction.tasks.parquet import SCHEMA
 from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.reader import read, read_day, read_days
 from tests.corpus.auditing import compare, job_context
 from tests.corpus.chain_defects import missing_object, overlapping_segments
 from tests.corpus.expected import Defect, Seen
 from tests.corpus.model import Corpus, Shape
 from tests.corpus.object_defects import copied_object, edited_count, swapped_lines, truncated_object
+from tests.corpus.shelf import Shelf
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -144,6 +148,38 @@ def test_a_clean_day_goes_from_s3_to_s3(bench: Bench) -> None:
     ]
     assert found == expected
     assert bench.compact(corpus).state == "already"
+
+
+def test_spark_reads_the_days_that_the_pointers_name(engine: SparkEngine, tmp_path: Path) -> None:
+    """Of files below a folder that Spark passes over by itself; a generation that was replaced is not among them."""
+    shelf = Shelf(StorePrefix(Address(None, str(tmp_path)), ""))
+    shelf.publish(DAY, "old")
+    rows = shelf.publish(DAY, "new")
+    shelf.publish(DAY.shift(1), "empty", ())
+    spark, out, next_day = engine._session, str(tmp_path), str(DAY.shift(1))
+    days = read_days(spark, out, str(DAY), next_day)
+
+    assert {row["segment"] for row in read_day(spark, out, str(DAY)).collect()} == {rows[0]["segment"]}
+    assert [row.asDict() for row in days.groupBy("dt").count().collect()] == [{"dt": str(DAY), "count": len(rows)}]
+    assert days.columns == [*SCHEMA.names, "dt"]
+    with pytest.raises(DayNotPublished):
+        read_day(spark, out, "2026-11-19")
+
+
+def test_the_reader_reads_s3(bench: Bench, embedded_aws: EmbeddedAws) -> None:
+    """By pyarrow's own S3, with the credentials that boto3 finds."""
+    corpus = Corpus(DAY, shape=Shape(shards=2, records=50))
+    corpus.write(bench.storage)
+    bench.compact(corpus)
+    day = read(
+        bench.storage.uri(bench.out.prefix),
+        str(DAY),
+        str(DAY),
+        verdicts=("clean",),
+        endpoint=embedded_aws.s3_endpoint,
+    )
+
+    assert day.count_rows() == bench.published().num_rows > 0
 
 
 def test_seeded_defects_are_reported_by_their_names(bench: Bench) -> None:

@@ -120,6 +120,17 @@ def test_a_forked_processor_takes_turns_with_the_others(site: Site) -> None:
         assert not any(".properties" in link for link in links(forks.server.pid).values())
 
 
+def test_a_shard_can_be_opened_when_everybody_is_told_to_stop(site: Site) -> None:
+    """Its stub is served: who started the fork server was told, too, and stops the daemon in order."""
+    with site.forks() as forks:
+        forks.events.wait("fork_server_ready")
+        os.kill(forks.server.pid, signal.SIGTERM)
+        with forks.processor(site.lease) as processor:
+            processor.start()
+            processor.request_shutdown()
+            assert processor.close() == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_do_not_cut_it_short(site: Site, number: signal.Signals) -> None:
     """Neither the stub's nor the processor's: the daemon alone decides about the end."""
@@ -179,13 +190,13 @@ def test_processors_die_with_the_fork_server(site: Site) -> None:
     site.assert_exactly_once()
 
 
-def test_a_fork_server_that_is_asked_to_stop_waits_for_its_processors(site: Site) -> None:
-    """Its supervisor is gone: the daemon still lets its processors commit."""
+def test_a_fork_server_whose_parent_is_gone_waits_for_its_processors(site: Site) -> None:
+    """The daemon still lets them commit. Nobody new is admitted."""
     site.put(3)
     with site.forks() as forks, forks.processor(site.lease) as processor:
         processor.start()
         processor.deliver()
-        forks.server.ask_to_stop()
+        forks.parent.communicate()
         with forks.processor(Lease(FakeShard())) as late:
             assert late.wait() == 1
             (line,) = late.events.all("processor_failed")

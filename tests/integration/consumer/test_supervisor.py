@@ -68,7 +68,6 @@ def test_what_comes_before_a_start_comes_before_every_start(start: Start) -> Non
     supervised.wait_for("fake_started")
     supervised.process.terminate()
     supervised.finish()
-
     order = [name for name in supervised.names() if name in {"before_start", "daemon_started"}]
     assert order == ["before_start", "daemon_started"] * 2
 
@@ -134,7 +133,6 @@ def test_both_streams_pass_through(start: Start) -> None:
     """What daemon and children print arrives, and the daemon sees the name of its file."""
     supervised = start("exit:1")
     supervised.finish()
-
     printed = [json.loads(line) for line in supervised.stdout.splitlines()]
     assert [(line["event"], line["message"]) for line in printed] == [("printed", "line on stdout")] * 3
     told = [event for event in supervised.events if event["event"] == "fake_started"]
@@ -167,11 +165,12 @@ def test_a_second_ctrl_c_kills(start: Start) -> None:
 def test_a_stop_while_waiting_to_restart(start: Start) -> None:
     """A stop does not wait for the next restart."""
     supervised = start("exit:1", TEST_WAIT_SECONDS="60")
-    supervised.wait_for("daemon_restarting")
+    for _ in range(2):
+        supervised.wait_for("daemon_restarting")
     supervised.process.terminate()
 
     assert supervised.finish() == 0
-    assert supervised.starts() == 1
+    assert supervised.starts() == 2
 
 
 def test_children_of_a_killed_daemon_do_not_live_on(start: Start) -> None:
@@ -288,12 +287,13 @@ def test_a_worker_that_stops_in_order_gives_its_leases_away(start: Start, behavi
 
 
 @pytest.mark.parametrize(
-    ("behaviours", "said"), [(("stubborn",), "fake_started"), (("fail:1", "run"), "daemon_restarting")]
+    ("behaviour", "said"), [("stubborn", ["fake_started"]), ("fail:1", ["daemon_restarting"] * 2)]
 )
-def test_who_does_not_stop_in_order_keeps_its_leases(start: Start, behaviours: tuple[str, ...], said: str) -> None:
+def test_who_does_not_stop_in_order_keeps_its_leases(start: Start, behaviour: str, said: list[str]) -> None:
     """A daemon that is killed, or that is not asked to stop: the leases expire, or it takes them up again."""
-    supervised = start(*behaviours, TEST_LEASE="1", TEST_GRACE_SECONDS="0.3", TEST_WAIT_SECONDS="30")
-    supervised.wait_for(said)
+    supervised = start(behaviour, TEST_LEASE="1", TEST_GRACE_SECONDS="0.3", TEST_WAIT_SECONDS="30")
+    for event in said:
+        supervised.wait_for(event)
     supervised.process.terminate()
     supervised.finish()
 

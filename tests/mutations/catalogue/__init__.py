@@ -16,6 +16,7 @@ from tests.mutations.catalogue.once_clean import ONCE_CLEAN
 from tests.mutations.catalogue.operators import OPERATORS
 from tests.mutations.catalogue.processor import PROCESSOR
 from tests.mutations.catalogue.publishing import PUBLISHING
+from tests.mutations.catalogue.reading import READING
 from tests.mutations.catalogue.scopes import SCOPES
 from tests.mutations.catalogue.settings import SETTINGS
 from tests.mutations.catalogue.shards import SHARDS
@@ -38,6 +39,7 @@ MUTATIONS: Final = (
     *NIGHTLY,
     *NIGHT_TASKS,
     *PUBLISHING,
+    *READING,
     *SUPERVISION,
     *FORKS,
     *SCOPES,

@@ -96,7 +96,7 @@ FORKS: Final = (
             "        while self._listener is not None or self._processors:\n",
             "        while self._listener is not None:\n",
         ),
-        tests=(f"{_TESTS}::test_a_fork_server_that_is_asked_to_stop_waits_for_its_processors",),
+        tests=(f"{_TESTS}::test_a_fork_server_whose_parent_is_gone_waits_for_its_processors",),
     ),
     Mutation(
         "the rehearsal leaves its connections open",
@@ -124,7 +124,12 @@ FORKS: Final = (
     Mutation(
         "a fork server that was told to stop, too, is missed",
         Change(_PROCESS, " and not (is_stopping and server.has_ended_in_order())", ""),
-        tests=(f"{_SUPERVISED}::test_a_stop_that_everybody_is_told_of_is_in_order",),
+        tests=("tests/unit/consumer/daemon/test_process.py::test_a_fork_server_may_end_in_a_stop_alone",),
+    ),
+    Mutation(
+        "a stop that everybody is told of turns shards away",
+        Change("consumer/forks/program.py", "signal.signal(signal.SIGTERM, signal.SIG_IGN)", "pass"),
+        tests=(f"{_TESTS}::test_a_shard_can_be_opened_when_everybody_is_told_to_stop",),
     ),
     Mutation(
         "forked processors outlive their daemon",

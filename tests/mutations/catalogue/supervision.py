@@ -25,6 +25,7 @@ _POLL_TESTS: Final = "tests/unit/consumer/daemon/readers/test_poll.py"
 _HISTORIES: Final = (
     "tests/simulation/coordinator/test_coordinator.py::test_every_shard_is_read_again_and_somebody_says_so"
 )
+_WATCH: Final = "tests/unit/consumer/daemon/test_processor_log.py"
 _BUFFERS: Final = "tests/unit/consumer/processor/test_buffer.py"
 _SKIPPED: Final = "tests/integration/consumer/test_supervisor_skipped.py"
 _CLAIMS: Final = "tests/unit/consumer/processor/test_claims.py"
@@ -235,7 +236,11 @@ SUPERVISION: Final = (
     ),
     Mutation(
         "a processor that was killed is not named",
-        Change(_LOG, "if polls > patience and pid not in self._spoke", "if polls < 0 and pid not in self._spoke"),
+        Change(
+            _LOG,
+            "if (polls > patience or pid in self._died) and pid not in self._spoke",
+            "if polls < 0 and pid not in self._spoke",
+        ),
         tests=("tests/integration/consumer/test_supervisor.py::test_a_processor_that_is_killed_is_named",),
     ),
     Mutation(
@@ -254,5 +259,24 @@ SUPERVISION: Final = (
         "all claims of a delivery are asked for before its age is looked at",
         Change(_ARCHIVER, "_JUDGED_AT_ONCE: Final = 250", "_JUDGED_AT_ONCE: Final = 10_000"),
         tests=(f"{_CLAIMS}::test_claims_that_are_held_back_do_not_outlive_their_buffer",),
+    ),
+    Mutation(
+        "wait for processors that began after another's death",
+        Change(_LOG, "self._beside[pid].isdisjoint(self._alive)", "not self._alive"),
+        tests=(f"{_WATCH}::test_processors_that_began_after_a_death_are_not_waited_for",),
+    ),
+    Mutation(
+        "wait for a processor that hangs as long as the daemon does",
+        Change(_LOG, "polls > _FAREWELL_POLLS or ", ""),
+        tests=(f"{_WATCH}::test_processors_that_were_there_have_the_time_to_leave",),
+    ),
+    Mutation(
+        "take who ended well for dead",
+        Change(
+            _LOG,
+            "                elif event.exit_code == 0:\n                    self._ended_well.add(event.pid)\n",
+            "",
+        ),
+        tests=(f"{_WATCH}::test_who_ended_well_is_not_taken_for_dead",),
     ),
 )

@@ -218,7 +218,7 @@ class Consumer(DaemonDouble):
 
 
 class _Wire(LinesAsStdin):
-    """Both ends of the pipe: `readinto1` is the processor's stdin, `write` its stdout. Turns are strict."""
+    """Both ends of the pipe: `readinto` is the processor's stdin, `write` its stdout. Turns are strict."""
 
     def __init__(
         self, messages: Iterator[bytes], answer_checkpoint: Callable[[str | None, dict[str, Any]], bytes]

@@ -17,16 +17,13 @@ from compaction.command_line import need_spark
 from consumer.settings import shipped
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-PACKAGES = ("archive", "consumer", "compaction")
+PACKAGES = ("archive", "consumer", "compaction", "minutebook")
 BUILD = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 
 
 def texts() -> Iterator[tuple[str, str]]:
     """Yield (file, text) of every text in the product's code that is no docstring."""
-    for path in [
-        CHECKOUT / "minutebook.py",
-        *(file for name in PACKAGES for file in (CHECKOUT / name).glob("**/*.py")),
-    ]:
+    for path in (file for name in PACKAGES for file in (CHECKOUT / name).glob("**/*.py")):
         tree = ast.parse(path.read_text())
         alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
@@ -44,9 +41,9 @@ def test_the_changelog_is_where_the_version_stands() -> None:
     assert "version" not in BUILD["project"]
 
 
-def test_nothing_but_the_three_packages_and_the_front_door_is_installed() -> None:
+def test_nothing_but_the_four_packages_is_installed() -> None:
     """`demo`, `tests` and `benchmarks` would be anybody's modules of these names."""
-    assert BUILD["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == [*PACKAGES, "minutebook.py"]
+    assert BUILD["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == [*PACKAGES]
 
 
 def test_the_packages_say_that_they_are_typed() -> None:
@@ -71,7 +68,7 @@ def test_every_page_comes_with_the_package() -> None:
 def test_messages_name_no_file_that_is_not_installed() -> None:
     """Who installed a wheel has neither docs/ nor properties/ nor make."""
     places = re.compile(r"\b(docs/[a-z-]+\.md|properties/|requirements/|make setup)")
-    assert [(file, text) for file, text in texts() if places.search(text) and file != "minutebook.py"] == []
+    assert [(file, text) for file, text in texts() if places.search(text) and file != "front_door.py"] == []
 
 
 def test_messages_name_pages_and_sections_that_exist() -> None:

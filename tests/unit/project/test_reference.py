@@ -19,7 +19,9 @@ from docsite.settings_page import commented, kind
 
 CHECKOUT: Final = Path(__file__).resolve().parents[3]
 OPERATIONS: Final = (CHECKOUT / "docs" / "operations.md").read_text()
-_CODE: Final = [path for name in ("archive", "consumer", "compaction") for path in (CHECKOUT / name).glob("**/*.py")]
+_CODE: Final = [
+    path for name in ("archive", "consumer", "compaction", "minutebook") for path in (CHECKOUT / name).glob("**/*.py")
+]
 _COUNTERS: Final = frozenset({"counter", "Gauge", "Histogram", "GaugeMetricFamily", "_family"})
 
 
@@ -122,7 +124,12 @@ def test_every_exit_code_is_there(made: dict[str, str]) -> None:
 def test_every_option_is_there(made: dict[str, str]) -> None:
     """Found in the text of the two files that name them."""
     page = made["reference/commands.md"]
-    files = ("minutebook.py", "consumer/command_line.py", "compaction/command_line.py")
+    files = (
+        "minutebook/front_door.py",
+        "minutebook/command_line.py",
+        "consumer/command_line.py",
+        "compaction/command_line.py",
+    )
     options = {option for file in files for option in re.findall(r"\"(--[a-z-]+)\"", (CHECKOUT / file).read_text())}
 
     assert [

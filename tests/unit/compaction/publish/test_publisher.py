@@ -129,7 +129,7 @@ def test_an_expired_day_is_refused(desk: Desk) -> None:
 
 
 def test_the_symlink_manifest_names_the_current_files(desk: Desk) -> None:
-    """Hive and Athena read the same files as who follows the pointer."""
+    """Athena and Trino read the same files as who follows the pointer."""
     done = desk.compact()
     stored = desk.storage.get(f"tables/_symlinks/dt={DAY}/manifest")
     assert stored is not None

@@ -8,7 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from consumer.daemon.processor_log import ENDED, STARTED, ProcessorEvent, ProcessorWatch, read_event
+from consumer.daemon.processor_log import (
+    ENDED,
+    FAILED,
+    REAPED,
+    STARTED,
+    ProcessorEvent,
+    ProcessorWatch,
+    read_event,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +70,108 @@ def test_a_thousand_processors_can_be_watched() -> None:
     process.communicate(b"\n")
     assert watch.have_left()
     watch.close()
+
+
+class Scene:
+    """A watch and the processes it is told of, each of which ends when it is told to."""
+
+    def __init__(self) -> None:
+        self.watch = ProcessorWatch()
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def begin(self) -> subprocess.Popen[bytes]:
+        """Start a processor, and let it say so."""
+        process = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
+        self._processes.append(process)
+        self.say(STARTED, process)
+        return process
+
+    def say(self, event: str, process: subprocess.Popen[bytes], exit_code: int = 1) -> None:
+        """Let a line come that names a processor."""
+        self.watch.note(ProcessorEvent(event=event, pid=process.pid, exit_code=exit_code))
+
+    def leave(self, process: subprocess.Popen[bytes]) -> None:
+        """Let a processor end in order."""
+        self.say(ENDED, process)
+        process.communicate()
+
+    def polls(self, times: int) -> list[bool]:
+        """Ask so many times whether the daemon is deserted."""
+        return [self.watch.is_deserted() for _ in range(times)]
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        self.watch.close()
+        for process in self._processes:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    """Return one, and end it."""
+    scene = Scene()
+    yield scene
+    scene.end()
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Let a processor die by SIGKILL; it is not a zombie then."""
+    process.kill()
+    process.wait()
+
+
+def test_processors_that_began_after_a_death_are_not_waited_for(scene: Scene) -> None:
+    """KCL takes leases up again that were let go of at its shutdown: those processors live as long as it waits."""
+    dead, other = scene.begin(), scene.begin()
+    kill(dead)
+    assert scene.polls(2) == [False] * 2
+    scene.begin()
+    scene.leave(other)
+    assert scene.polls(4) == [False, False, True, True]
+
+
+def test_processors_that_were_there_have_the_time_to_leave(scene: Scene) -> None:
+    """They commit what they hold; one that hangs, or waits for a store, does not hold up all shards."""
+    dead, _ = scene.begin(), scene.begin()
+    kill(dead)
+    assert scene.polls(11) == [False] * 10 + [True]
+
+
+def test_who_told_of_its_failure_is_dead_at_once(scene: Scene) -> None:
+    """No other word is to come."""
+    failed = scene.begin()
+    scene.say(FAILED, failed)
+    kill(failed)
+    assert scene.watch.is_deserted()
+
+
+def test_the_fork_server_knows_at_once_who_was_killed(scene: Scene) -> None:
+    """And it is named at once, while a processor that ended by itself may still have a word on its way."""
+    dead, ended = scene.begin(), scene.begin()
+    kill(dead)
+    kill(ended)
+    scene.say(REAPED, dead, exit_code=-9)
+    scene.say(REAPED, ended, exit_code=2)
+    assert scene.watch.is_deserted()
+    assert [killed.pid for killed in scene.watch.take_killed()] == [dead.pid]
+
+
+def test_what_began_behind_the_fork_servers_word_is_not_waited_for(scene: Scene) -> None:
+    """Even where the death is looked at later."""
+    dead = scene.begin()
+    kill(dead)
+    scene.say(REAPED, dead, exit_code=-9)
+    scene.begin()
+    assert scene.watch.is_deserted()
+
+
+def test_who_ended_well_is_not_taken_for_dead(scene: Scene) -> None:
+    """However late its last line comes: the fork server has seen its exit code."""
+    ended, other = scene.begin(), scene.begin()
+    kill(ended)
+    scene.say(REAPED, ended, exit_code=0)
+    assert scene.polls(20) == [False] * 20
+    assert not scene.watch.have_left()
+    scene.leave(other)
+    assert scene.watch.have_left()

@@ -44,7 +44,7 @@ def test_a_stop_by_force_is_a_failure() -> None:
 
 
 def test_waits_double_up_to_the_ceiling() -> None:
-    """Restarts come 1, 2, 3 (the ceiling) seconds after crashes in a row; then it gives up."""
+    """Restarts come at once, then 2 and 3 (the ceiling) seconds after crashes in a row; then it gives up."""
     policy = RestartPolicy(LIMITS)
 
     decisions = [policy.after(crash()) for _ in range(3)]
@@ -52,7 +52,7 @@ def test_waits_double_up_to_the_ceiling() -> None:
     assert [
         (decision.wait_seconds, decision.crashes_in_a_row) for decision in decisions if isinstance(decision, Restart)
     ] == [
-        (1, 1),
+        (0, 1),
         (2, 2),
         (3, 3),
     ]
@@ -63,7 +63,7 @@ def test_a_healthy_run_starts_the_counting_again() -> None:
     """A crash a day is not a crash loop."""
     policy = RestartPolicy(LIMITS)
 
-    assert [policy.after(crash(ran_seconds=100)) for _ in range(20)] == [Restart(1, 1, CRASHED, WAIT)] * 20
+    assert [policy.after(crash(ran_seconds=100)) for _ in range(20)] == [Restart(0, 1, CRASHED, WAIT)] * 20
 
 
 @pytest.mark.parametrize("child_code", [2, 6])
@@ -71,7 +71,7 @@ def test_a_refusal_is_tried_once_more(child_code: int) -> None:
     """Settings and safety do not mend themselves: the second refusal ends it, with its own code and next step."""
     policy = RestartPolicy(LIMITS)
 
-    assert policy.after(crash(child_code=child_code)) == Restart(1, 1, "why", "what to do")
+    assert policy.after(crash(child_code=child_code)) == Restart(0, 1, "why", "what to do")
     assert policy.after(crash(child_code=child_code)) == Stop(child_code, "why", "what to do")
 
 
@@ -132,7 +132,7 @@ def test_what_was_found_out_counts_where_no_processor_told() -> None:
     policy = RestartPolicy(LIMITS)
     ended = DaemonExit(code=0, ran_seconds=30, asked=False, evidence=evidence(2))
 
-    assert policy.after(ended) == Restart(1, 1, "found out", "what to do then")
+    assert policy.after(ended) == Restart(0, 1, "found out", "what to do then")
     assert policy.after(ended) == Stop(2, "found out", "what to do then")
     failure = ProcessorEvent(event="processor_failed", exit_code=5, error="why", next_step="what to do")
     told = DaemonExit(code=1, ran_seconds=30, asked=False, failure=failure, evidence=evidence(2))

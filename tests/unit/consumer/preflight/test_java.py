@@ -25,6 +25,16 @@ def test_java_home_comes_first(tmp_path: Path) -> None:
     assert found == Java(home, 21)
 
 
+def test_a_java_is_asked_for_its_version_once(tmp_path: Path) -> None:
+    """By the checks and by the start behind them: each question starts a JVM."""
+    program = fake_java(tmp_path, "17.0.1")
+    program.write_text(f"{program.read_text()}echo asked >> {tmp_path}/asked\n".replace("exit 0\n", ""))
+    environ = {"JAVA_HOME": str(tmp_path), "PATH": "/bin"}
+
+    assert find_java(environ) == find_java(environ) == Java(program, 17)
+    assert (tmp_path / "asked").read_text() == "asked\n"
+
+
 def test_one_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
     """An old JAVA_HOME does not hide a good Java in PATH."""
     fake_java(tmp_path / "home", "1.8.0_392")

@@ -3,9 +3,10 @@
 import pytest
 
 from archive.errors import SafetyRefusal, SettingsError, TableUnavailable
+from archive.format.minute import parse_iso_time
 from archive.format.position import Position
 from consumer.leases.rows import Lease, LeaseRows
-from consumer.restore.command import apply_plan, check_nobody_lives, choose_shards, parse_time, refuse_unreadable
+from consumer.restore.command import apply_plan, check_nobody_lives, choose_shards, refuse_unreadable
 from consumer.restore.plan import Action
 from tests.fakes.clock import START_MS
 from tests.fakes.lease_table import MemoryLeaseTable
@@ -121,9 +122,9 @@ def test_a_shard_that_is_not_listed_is_refused() -> None:
 def test_a_time_names_its_zone(text: str) -> None:
     """Else it would mean another hour on another machine."""
     with pytest.raises(SettingsError, match="zone"):
-        parse_time(text)
+        parse_iso_time(text)
 
 
 def test_a_time_is_epoch_milliseconds() -> None:
     """UTC."""
-    assert parse_time("2026-11-21T11:16:00+01:00") == START_MS
+    assert parse_iso_time("2026-11-21T11:16:00+01:00") == START_MS

@@ -13,6 +13,7 @@ from archive.errors import MinutebookError, SettingsError
 from compaction.command_line import COMMANDS as NIGHTLY_COMMANDS
 from consumer.command_line import COMMANDS as CONSUMER_COMMANDS
 from consumer.command_line import docs
+from minutebook.command_line import COMMANDS as READING_COMMANDS
 
 app = typer.Typer(
     name="minutebook",
@@ -74,7 +75,7 @@ def prepare() -> None:
         typer.echo(prepare_spark())
 
 
-for command in (*CONSUMER_COMMANDS, *NIGHTLY_COMMANDS, docs, prepare, demo):
+for command in (*CONSUMER_COMMANDS, *NIGHTLY_COMMANDS, *READING_COMMANDS, docs, prepare, demo):
     app.command()(command)
 
 
@@ -96,7 +97,3 @@ def main() -> None:
         if exc.next_step:
             sys.stderr.write(f"next step: {exc.next_step}\n")
         sys.exit(exc.exit_code)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,67 @@
+"""`minutebook ddl`: what to type into Athena for a table of the published days."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from archive.clock import SystemClock, new_random
+from archive.errors import SettingsError
+from archive.format.day import Day, day_of_ms
+from archive.retry import Backoff
+from archive.store.places import StorePrefix, open_storage
+from archive.store.retrying import RetryingStorage
+from compaction.glue.catalog import check_output, parse_table
+from compaction.glue.register import root_of
+from compaction.glue.schema import published_columns
+from compaction.glue.table import columns_of, ddl
+from compaction.job.settings import load_job_settings
+from compaction.publish.generation import DayFolder
+from compaction.publish.publisher import Publisher
+from compaction.tasks.parquet import SCHEMA
+
+_BUDGET_SECONDS: Final = 60
+
+
+def print_ddl(file: Path | None, environ: Mapping[str, str], *, table: str, out: str | None) -> int:
+    """Print the DDL: columns are those of the newest published day, partitions begin with the oldest.
+
+    Raises:
+        SettingsError: the file or an option.
+        StoreUnavailable, StoreRefused: the output.
+    """
+    name = parse_table(table)
+    settings = load_job_settings(file, environ)
+    place = settings.output(out)
+    check_output(place)
+    clock, rng = SystemClock(), new_random()
+    storage = RetryingStorage(
+        open_storage(place.address), lambda: Backoff(clock, rng, budget_seconds=_BUDGET_SECONDS)
+    )
+    sys.stdout.write(ddl_of(storage, place, str(name), day_of_ms(clock.now_ms())))
+    return 0
+
+
+def ddl_of(storage: RetryingStorage, place: StorePrefix, name: str, today: Day) -> str:
+    """Return the DDL of what is published at a place; with nothing there, of what will be from today on."""
+    days = published_days(storage, place.prefix)
+    columns = columns_of(SCHEMA)
+    for day in reversed(days):
+        found = published_columns(Publisher(storage, DayFolder(place.prefix, day)))
+        if found is not None:
+            columns = found
+            break
+    location = root_of(Publisher(storage, DayFolder(place.prefix, today)))
+    return ddl(name, location, columns, days[0] if days else today)
+
+
+def published_days(storage: RetryingStorage, root: str) -> list[Day]:
+    """Return the days that have a folder, in order."""
+    names = (folder.removeprefix(f"{root}dt=").rstrip("/") for folder in storage.list_level(root).folders)
+    found = []
+    for name in names:
+        try:
+            found.append(Day.parse(name))
+        except SettingsError:
+            continue  # another folder, such as that of the symlinks
+    return sorted(found)

@@ -1,0 +1,5 @@
+"""`python -m minutebook`: the command line."""
+
+from minutebook import main
+
+main()

@@ -1,0 +1,115 @@
+"""The segments of a span of minutes, in order: one LIST for each minute at first, then one for each whole hour.
+
+With a shard it is one LIST for each minute: a minute's keys begin with the shard. A LIST answers 1,000 keys a page.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
+from typing import Final, NamedTuple
+
+from archive.errors import FormatError
+from archive.format.day import MINUTES_A_DAY, MINUTES_AN_HOUR, Day
+from archive.format.keys import SegmentKey, minute_prefix, parse_segment_key, segment_sort_key
+from archive.format.minute import minute_path
+from archive.format.position import Position
+from archive.store.retrying import RetryingStorage
+from compaction.inventory.tombstones import is_expired
+from minutebook.cat.ahead import Ahead, Ready, Requests, State
+
+_AHEAD: Final = Ahead(4, 0)
+
+
+class Segment(NamedTuple):
+    """A segment as it was listed; `followed_by` is where the next one of its minute and shard begins, if any."""
+
+    key: str
+    size: int
+    etag: str
+    parsed: SegmentKey
+    followed_by: Position | None = None
+
+
+class Listed(NamedTuple):
+    """What a LIST answered: segments in the order of minute, shard and position, and keys that are none."""
+
+    segments: tuple[Segment, ...]
+    foreign: tuple[str, ...]
+    expired: Day | None
+
+
+class _Folder(NamedTuple):
+    prefix: str
+    begins: Day | None
+    """The day that begins with it: whether that was expired is asked, too."""
+
+
+class Segments:
+    """The segments of the minutes; implements `Source`. `tell` is given each answer before its segments.
+
+    `take` raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+
+    def __init__(
+        self,
+        pool: ThreadPoolExecutor,
+        storage: RetryingStorage,
+        prefix: str,
+        minutes: range,
+        shard: str | None,
+        tell: Callable[[Listed], None],
+    ) -> None:
+        folders = Ready(_folders(prefix, minutes, shard))
+        self._lists = Requests(pool, folders, lambda folder: _list(storage, prefix, folder), _AHEAD)
+        self._tell = tell
+        self._found: deque[Segment] = deque()
+
+    def take(self, *, wait: bool) -> Segment | State:
+        """Return the next one."""
+        while not self._found:
+            answer = self._lists.take(wait=wait)
+            if isinstance(answer, State):
+                return answer
+            _, listed = answer
+            self._tell(listed)
+            self._found.extend(listed.segments)
+        return self._found.popleft()
+
+
+def _folders(prefix: str, minutes: range, shard: str | None) -> Iterator[_Folder]:
+    minute = minutes.start
+    while minute < minutes.stop:
+        is_first = minute == minutes.start or minute % MINUTES_A_DAY == 0
+        begins = Day(minute // MINUTES_A_DAY) if is_first else None
+        is_hour = minute % MINUTES_AN_HOUR == 0 and minutes.start < minute <= minutes.stop - MINUTES_AN_HOUR
+        if shard is not None:
+            yield _Folder(minute_prefix(prefix, shard, minute), begins)
+            minute += 1
+        elif is_hour:
+            yield _Folder(f"{prefix}{minute_path(minute).removesuffix('00')}", begins)
+            minute += MINUTES_AN_HOUR
+        else:
+            yield _Folder(f"{prefix}{minute_path(minute)}/", begins)
+            minute += 1
+
+
+def _list(storage: RetryingStorage, prefix: str, folder: _Folder) -> Listed:
+    segments, foreign = list[Segment](), list[str]()
+    for row in storage.list_objects(folder.prefix):
+        try:
+            segments.append(Segment(row.key, row.size, row.etag, parse_segment_key(prefix, row.key)))
+        except FormatError:
+            foreign.append(row.key)
+    segments.sort(key=lambda segment: segment_sort_key(segment.parsed))
+    segments = [_linked(*pair) for pair in zip_longest(segments, segments[1:])]
+    is_gone = folder.begins is not None and is_expired(storage, prefix, folder.begins)
+    return Listed(tuple(segments), tuple(foreign), folder.begins if is_gone else None)
+
+
+def _linked(segment: Segment, after: Segment | None) -> Segment:
+    own, other = segment.parsed, None if after is None else after.parsed
+    if other is None or (own.minute, own.shard_id) != (other.minute, other.shard_id):
+        return segment
+    return segment._replace(followed_by=other.first)

@@ -1,0 +1,143 @@
+"""A pyarrow Dataset of exactly these files.
+
+The files are opened through a file system of our own, which hands out pyarrow's native file once it has seen that it
+is the published one: from then on no Python is between the engine and the store.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Never
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from archive.aws import aws_session
+from archive.errors import ObjectVanished, SettingsError, StoreRefused
+from archive.store.parallel import in_parallel
+from archive.store.storage import Address
+from compaction.tasks.parquet import SCHEMA
+from minutebook.reader.days import PublishedDay, PublishedDays
+
+_DAY: Final = pa.field("dt", pa.string())
+_REFRESHED: Final = frozenset({"container-role", "iam-role", "assume-role-with-web-identity"})
+"""Credentials that pyarrow finds by itself, too, and renews."""
+
+
+def open_dataset(found: PublishedDays, columns: Sequence[str] | None) -> ds.Dataset:
+    """Return the Dataset of the days' files; see `minutebook.reader.read`."""
+    sizes = {file.path: file.bytes for day in found.days for file in day.files}
+    files = pafs.PyFileSystem(PublishedFiles(_file_system(found.address), sizes))
+    schema = _schema(files, found.days)
+    parquet = ds.ParquetFileFormat()
+    fragments = [
+        parquet.make_fragment(file.path, files, pc.field(_DAY.name) == str(day.day))
+        for day in found.days
+        for file in day.files
+    ]
+    whole = ds.FileSystemDataset(fragments, schema, parquet, files)
+    return whole if columns is None else whole.replace_schema(_chosen(schema, columns))
+
+
+def _schema(files: pafs.FileSystem, days: Sequence[PublishedDay]) -> pa.Schema:
+    """Return the columns of all days. One run writes all files of a day, with one schema: a day's first one tells."""
+    firsts = [day.files[0].path for day in days if day.files]
+    found = in_parallel(lambda path: pq.read_schema(path, filesystem=files).remove_metadata(), firsts)
+    try:
+        whole = pa.unify_schemas(found or [SCHEMA], promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as exc:
+        raise SettingsError(
+            f"a column has types in these days that no common type holds: {exc}",
+            next_step="read the days before and after the change one by one",
+        ) from exc
+    return whole if _DAY.name in whole.names else whole.append(_DAY)
+
+
+def _chosen(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    unknown = [name for name in columns if name not in schema.names]
+    if unknown or isinstance(columns, str):
+        raise SettingsError(f"there is no column {columns!r}", next_step=f"choose of {', '.join(schema.names)}")
+    return pa.schema([schema.field(name) for name in columns])
+
+
+def _file_system(address: Address) -> pafs.FileSystem:
+    if address.bucket is None:
+        return pafs.LocalFileSystem()
+    options: dict[str, str | None] = {"region": address.region}
+    if address.endpoint is not None:
+        scheme, _, host = address.endpoint.partition("://")
+        options |= {"endpoint_override": host, "scheme": scheme}
+    found = aws_session().get_credentials()
+    if found is not None and found.method not in _REFRESHED:
+        frozen = found.get_frozen_credentials()
+        options |= {"access_key": frozen.access_key, "secret_key": frozen.secret_key}
+        if frozen.token:
+            options["session_token"] = frozen.token
+    return pafs.S3FileSystem(**options)
+
+
+class PublishedFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
+    """The published files and nothing else, for reading and nothing else. `sizes` are their bytes by path."""
+
+    def __init__(self, files: pafs.FileSystem, sizes: dict[str, int]) -> None:
+        self.files = files
+        self.sizes = sizes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PublishedFiles) and (self.files, self.sizes) == (other.files, other.sizes)
+
+    __hash__ = None  # type: ignore[assignment]  # as any value with a dict in it
+
+    def get_type_name(self) -> str:
+        """Return a name for messages."""
+        return "minutebook"
+
+    def normalize_path(self, path: str) -> str:
+        """Return a path as it is."""
+        return path
+
+    def get_file_info(self, paths: list[str]) -> list[pafs.FileInfo]:
+        """Tell what the manifests say: no request is sent."""
+        return [
+            pafs.FileInfo(path, pafs.FileType.File, size=self.sizes[path])
+            if path in self.sizes
+            else pafs.FileInfo(path, pafs.FileType.NotFound)
+            for path in paths
+        ]
+
+    def get_file_info_selector(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
+        """Refuse: nobody looks for files here."""
+        raise self._refusal(selector.base_dir)
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        """Open a file, if it is the published one.
+
+        Raises:
+            ObjectVanished: it is gone, or has another size.
+        """
+        try:
+            opened = self.files.open_input_file(path)
+        except FileNotFoundError as exc:
+            raise self._gone(path, "is gone") from exc
+        if (size := opened.size()) != self.sizes.get(path):
+            raise self._gone(path, f"has {size} bytes, and was published with {self.sizes.get(path)}")
+        return opened
+
+    open_input_stream = open_input_file
+
+    def _gone(self, path: str, what: str) -> ObjectVanished:
+        return ObjectVanished(
+            f"{path} {what}",
+            next_step="open the days again: a replaced generation is kept for three days, and pointers name the new "
+            "one; if the new one is not whole, run minutebook compact for the day",
+        )
+
+    def _refusal(self, path: object) -> StoreRefused:
+        return StoreRefused(f"{path}: published days are only read", next_step="write with minutebook compact")
+
+    def _refuse(self, path: object = "", *_: object) -> Never:
+        raise self._refusal(path)
+
+    create_dir = delete_dir = delete_dir_contents = delete_file = move = copy_file = _refuse
+    open_output_stream = open_append_stream = delete_root_dir_contents = _refuse

@@ -1,0 +1,92 @@
+"""The days as tables of pyarrow and of Spark, of exactly the files that were named."""
+
+import datetime as dt
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Final
+
+from archive.errors import DayNotPublished
+from minutebook.reader.days import VERDICTS, Missing, PublishedDay, published
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+    from pyspark.sql import DataFrame, SparkSession
+
+DAY_COLUMN: Final = "dt"
+
+
+def read(
+    uri: str,
+    from_: str | dt.date,
+    to: str | dt.date,
+    columns: Sequence[str] | None = None,
+    *,
+    missing: Missing = "error",
+    verdicts: Collection[str] = VERDICTS,
+    region: str | None = None,
+    endpoint: str | None = None,
+) -> "ds.Dataset":
+    """Return the days from `from_` to `to`, both included, as one pyarrow Dataset; see `published`.
+
+    DuckDB and Polars read it, and neither opens a day that a condition on `dt` (text, as 2026-11-20) leaves out. The
+    schema is that of all days: a column that a day has not is null in it. `columns` keeps these alone, in this order.
+
+    Rows are read when the Dataset is: a file that is gone, or not the published one, raises `ObjectVanished` then.
+    """
+    from minutebook.reader.arrow import open_dataset  # noqa: PLC0415 - needs pyarrow, of the extra `spark`
+
+    found = published(uri, from_, to, missing=missing, verdicts=verdicts, region=region, endpoint=endpoint)
+    return open_dataset(found, columns)
+
+
+def read_day(
+    spark: "SparkSession",
+    out: str,
+    day: str | dt.date,
+    *,
+    verdicts: Collection[str] = VERDICTS,
+    region: str | None = None,
+    endpoint: str | None = None,
+) -> "DataFrame":
+    """Return one day as a Spark DataFrame; see `read_days`. A day that is not published raises."""
+    return read_days(spark, out, day, day, verdicts=verdicts, region=region, endpoint=endpoint)
+
+
+def read_days(
+    spark: "SparkSession",
+    out: str,
+    from_: str | dt.date,
+    to: str | dt.date,
+    *,
+    missing: Missing = "error",
+    verdicts: Collection[str] = VERDICTS,
+    region: str | None = None,
+    endpoint: str | None = None,
+) -> "DataFrame":
+    """Return the days from `from_` to `to`, both included, as one Spark DataFrame; see `published`.
+
+    `out` keeps its scheme: write `s3a://` where Spark reads S3 by Hadoop's S3A, `s3://` on EMR and Glue. Pointers and
+    manifests are read here, by boto3; region and endpoint are for that alone. Column `dt` is the day, as text.
+    """
+    found = published(out, from_, to, missing=missing, verdicts=verdicts, region=region, endpoint=endpoint)
+    if not found.days:
+        raise DayNotPublished(f"{out}: no day is left", next_step="name days that are published")
+    frames = [_frame(spark, day) for day in found.days]
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.unionByName(frame, allowMissingColumns=True)
+    return whole
+
+
+def _frame(spark: "SparkSession", day: PublishedDay) -> "DataFrame":
+    from pyspark.sql.functions import lit  # noqa: PLC0415 - whoever has a session has it
+
+    uris = [file.uri for file in day.files]
+    frame = spark.read.parquet(*uris) if uris else spark.createDataFrame([], _EMPTY)
+    return frame.withColumn(DAY_COLUMN, lit(str(day.day)))
+
+
+_EMPTY: Final = (
+    "shard_id string, sequence_number string, sub_sequence_number long, partition_key string, "
+    "arrival_time timestamp, data string, data_bytes binary, segment string"
+)
+"""What a day without a row is a table of."""

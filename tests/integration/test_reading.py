@@ -1,0 +1,123 @@
+"""Reading on the embedded servers: `cat` as a process, and what reading asks of AWS against its policies."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from archive.format.minute import iso_time
+from archive.store.places import StorePrefix
+from archive.store.s3 import S3Store
+from archive.store.storage import Address
+from compaction.ddl import print_ddl
+from compaction.glue.register import GlueTable, TableName
+from demo.embedded import REGION, EmbeddedAws
+from minutebook.cat.command import cat
+from minutebook.reader import published
+from tests.corpus.shelf import Shelf
+from tests.fakes.archive_scene import PREFIX, ArchiveScene
+from tests.fakes.glue import FakeGlue
+from tests.integration.asking import Home, check
+from tests.unit.minutebook.cat.reading import DAY, NOON, S0, records
+from tests.witness.policies import Names
+from tests.witness.requests import hearing
+
+_SPAN = ("--from", iso_time(NOON * 60_000), "--to", iso_time((NOON + 10) * 60_000))
+
+
+@pytest.fixture
+def home(embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path, s3_store: S3Store) -> Home:
+    """Return an archive of ten minutes; its payloads fill more than a pipe."""
+    made = Home(embedded_aws, tmp_path, bucket, s3_store)
+    scene = ArchiveScene(s3_store)
+    for minute in range(NOON, NOON + 10):
+        scene.segment(S0, minute, records(minute, minute * 100, ["x" * 9_000] * 20))
+    return made
+
+
+def start(home: Home, *words: str) -> subprocess.Popen[bytes]:
+    """Start `minutebook cat FILE WORDS...`."""
+    command = [sys.executable, "-m", "minutebook", "cat", str(home.file), *_SPAN, *words]
+    environment = {**os.environ, **home.aws.environment}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+
+
+def test_who_has_read_enough_closes_the_pipe(home: Home) -> None:
+    """As `head` does: no traceback, no error, code 0."""
+    process = start(home)
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr is not None
+    told = process.stderr.read()
+    process.stderr.close()
+
+    assert (len(first), process.wait(60), told) == (9_001, 0, b"")
+
+
+def test_damage_is_told_on_stderr_and_by_the_exit_code(home: Home, s3_store: S3Store) -> None:
+    """Stdout has the records, and nothing else."""
+    key = f"{PREFIX}2026/11/20/12/00/\x1b[1m"
+    s3_store.put_if_absent(key, b"", {}, "x/y")
+    process = start(home)
+    out, told = process.communicate(timeout=60)
+
+    assert (len(out.splitlines()), process.returncode) == (200, 3)
+    assert (
+        told.decode() == f"minutebook: {PREFIX}2026/11/20/12/00/\\x1b[1m: among the segments, and none by its name\n"
+    )
+
+
+def test_what_cat_asks(home: Home, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Names and bodies below the prefix, of the expired day, too."""
+    with hearing(home.names) as heard:
+        code = cat(
+            home.file,
+            {},
+            from_=_SPAN[1],
+            to=_SPAN[3],
+            shard=None,
+            partition_key=None,
+            limit=1,
+            form="text",
+            out=None,
+        )
+    assert (code, len(capfdbinary.readouterr().out)) == (0, 9_001)
+    check("cat", heard)
+
+
+def test_what_readers_ask(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pointers and manifests; the files are read with GETs of keys below the same folder."""
+    place = StorePrefix(home.address, f"{PREFIX}_parquet/")
+    shelf = Shelf(place)
+    shelf.publish(DAY, "a")
+    with hearing(home.names) as heard:
+        days = published(
+            f"s3://{home.bucket}/{PREFIX}_parquet",
+            str(DAY),
+            "2026-11-21",
+            missing="skip",
+            endpoint=home.aws.s3_endpoint,
+            region=REGION,
+        )
+        assert print_ddl(home.file, {}, table="events.raw", out=None) == 0
+    assert [len(day.files) for day in days.days] == [2]
+    assert f"LOCATION 's3://{home.bucket}/{PREFIX}_parquet/_symlinks/'" in capsys.readouterr().out
+    check("reader", heard)
+
+
+def test_what_registering_asks(tmp_path: Path) -> None:
+    """Of the catalog, the database and the table, and of no other."""
+    names = Names()
+    shelf, glue = Shelf(StorePrefix(Address(None, str(tmp_path)), "")), FakeGlue(names.database)
+    table = GlueTable(glue, TableName(names.database, names.table), shelf.waits)
+    shelf.publish(DAY, "a", (1,))
+    table.register(shelf.publisher(DAY))
+    shelf.change_file(DAY, lambda rows: rows.append_column("tenant", [["x"]]))
+    table.register(shelf.publisher(DAY))
+    with hearing(names) as heard:
+        for operation in glue.asked:
+            heard.operation("glue", operation, {"DatabaseName": names.database, "Name": names.table})
+    check("glue", heard)

@@ -1,0 +1,283 @@
+"""`cat`: records by the time they arrived, in order, each once, whatever state the archive is in."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+
+from archive.compression import Compression
+from archive.errors import OutcomeUnknown, SafetyRefusal, StoreUnavailable
+from archive.format.position import Position
+from archive.format.tombstone import FOLDER
+from archive.store.objects import ListedObject
+from archive.store.storage import ObjectBody
+from compaction.inventory.owner import StreamOwner
+from minutebook.cat.ahead import each
+from minutebook.cat.bodies import Body, read_body
+from minutebook.cat.listing import Segment, Segments
+from tests.fakes.archive_scene import PREFIX
+from tests.unit.minutebook.cat.reading import DAY, NOON, S0, S1, Screen, Site, records
+
+
+@pytest.fixture(params=list(Compression))
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
+    """Return an archive of either compression."""
+    return Site(tmp_path, request.param)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Site:
+    """Return an archive of gzip."""
+    return Site(tmp_path)
+
+
+def test_records_come_by_minute_shard_and_position(site: Site) -> None:
+    """Whatever order they were written in; positions are numbers, not texts."""
+    site.scene.segment(S1, NOON, records(NOON, 99, "cd"))
+    site.scene.segment(S1, NOON, records(NOON + 0.5, 1000, "e"))
+    site.scene.segment(S0, NOON, records(NOON, 5, "ab"))
+    site.scene.segment(S0, NOON + 1, records(NOON + 1, 7, "f"))
+
+    assert (site.cat(), site.code, site.told) == ("a\nb\nc\nd\ne\nf\n", 0, [])
+
+
+def test_the_span_begins_with_its_first_moment_and_ends_before_its_last(plain: Site) -> None:
+    """By the time of arrival, within a minute."""
+    plain.scene.segment(S0, NOON, records(NOON, 1, "abcd"))
+
+    assert plain.cat((NOON + 1 / 60, NOON + 3 / 60)) == "b\nc\n"
+
+
+def test_only_the_minutes_that_were_asked_for_are_listed(plain: Site) -> None:
+    """One LIST a minute, one GET a segment, one of the application's record; with a shard the LIST is of it alone."""
+    plain.scene.chain(S0, range(NOON - 30, NOON + 30))
+    plain.scene.chain(S1, range(NOON - 30, NOON + 30))
+    plain.store.asked.clear()
+    plain.cat((NOON, NOON + 10))
+    assert plain.store.asked == {"LIST": 10, "GET": 21}
+
+    plain.store.asked.clear()
+    plain.store.listed.clear()
+    plain.cat((NOON, NOON + 10), shard=S1)
+    assert plain.store.asked == {"LIST": 10, "GET": 11}
+    assert {prefix.split("/")[-2] for prefix in plain.store.listed} == {S1}
+
+
+def test_whole_hours_take_one_list(plain: Site) -> None:
+    """But for the first one, whose first minute is wanted at once."""
+    plain.scene.chain(S0, range(NOON, NOON + 240, 10))
+    printed = plain.cat((NOON, NOON + 230))
+
+    assert printed == "a\nb\n" * 23
+    assert plain.store.asked["LIST"] == 60 + 2 + 50
+
+
+def test_a_limit_is_an_end_and_asks_for_little(plain: Site) -> None:
+    """Of an hour of segments a few are fetched."""
+    plain.scene.chain(S0, range(NOON, NOON + 60))
+    plain.store.asked.clear()
+
+    assert plain.cat((NOON, NOON + 60), limit=3) == "a\nb\na\n"
+    assert plain.store.asked["GET"] <= 7
+    assert plain.store.asked["LIST"] <= 8
+
+
+def test_the_first_line_does_not_wait_for_the_second_one_to_be_found(plain: Site) -> None:
+    """The LIST of the next minute is answered when the first line was let out, and not before."""
+    plain.scene.segment(S0, NOON, records(NOON, 1, "a"))
+    plain.scene.segment(S0, NOON + 1, records(NOON + 1, 9, "b"))
+    is_out, answer = threading.Event(), plain.store.list_objects
+
+    def waiting(prefix: str) -> Iterator[ListedObject]:
+        if not prefix.endswith("/12/00/"):
+            assert is_out.wait(5)
+        return answer(prefix)
+
+    class Watched(Screen):
+        def flush(self) -> None:
+            if self.getvalue():
+                is_out.set()
+
+    plain.store.list_objects = waiting  # type: ignore[method-assign]
+    assert plain.cat(screen=Watched()) == "a\nb\n"
+
+
+def test_a_partition_key_and_a_shard_choose(plain: Site) -> None:
+    """Both together."""
+    plain.scene.segment(S0, NOON, [*records(NOON, 1, "a", "x"), *records(NOON, 2, "b", "y")])
+    plain.scene.segment(S1, NOON, records(NOON, 3, "c", "x"))
+
+    assert plain.cat(partition_key="x") == "a\nc\n"
+    assert plain.cat(partition_key="x", shard=S0) == "a\n"
+
+
+def test_overlapping_segments_show_each_position_once_and_lose_none(plain: Site) -> None:
+    """Also where one lies within another, and has a record that the other one lacks."""
+    whole = records(NOON, 10, "abcdef")
+    plain.scene.segment(S0, NOON, [*whole[:3], *whole[4:]])
+    plain.scene.segment(S0, NOON, whole[1:5], after=Position(1))
+    plain.scene.segment(S0, NOON, whole[3:], after=Position(2))
+
+    assert plain.cat() == "a\nb\nc\nd\ne\nf\n"
+    assert plain.code == 3
+    assert plain.told == ["6 record(s) lie in two segments and are shown once: run minutebook audit"]
+
+
+def test_two_records_at_one_position_are_told(plain: Site) -> None:
+    """Which one is right nobody here can say: the first is shown, and the other one's segment named."""
+    plain.scene.segment(S0, NOON, records(NOON, 10, "ab"))
+    other = plain.scene.segment(S0, NOON, records(NOON, 11, "x"), after=Position(1))
+
+    assert (plain.cat(), plain.code) == ("a\nb\n", 3)
+    assert plain.told[0].startswith(f"{other.key}: another record at 11:0 than in ")
+
+
+def test_a_damaged_segment_is_named_and_the_rest_is_shown(site: Site) -> None:
+    """Cut short, it still gives nothing that is wrong."""
+    bad = site.scene.segment(S0, NOON, records(NOON, 1, ["a" * 50] * 40))
+    site.scene.segment(S0, NOON + 1, records(NOON + 1, 100, "b"))
+    path = site.path(bad.key)
+    path.write_bytes(path.read_bytes()[:-4])
+    printed = site.cat()
+
+    assert printed.endswith("b\n")
+    assert set(printed.split("\n")) <= {"a" * 50, "b", ""}
+    assert site.code == 3
+    assert [told.partition(": ")[0] for told in site.told] == [bad.key]
+
+
+def test_a_record_before_the_name_of_its_segment_is_no_duplicate(plain: Site) -> None:
+    """Its object was renamed: to drop it as already shown would lose it quietly."""
+    plain.scene.segment(S0, NOON, records(NOON, 20, "ab"))
+    moved = plain.scene.segment(S0, NOON, records(NOON, 30, "c"), is_stored=False)
+    low = plain.scene.segment(S0, NOON, records(NOON, 5, "x"), after=Position(1))
+    plain.path(low.key).rename(plain.path(moved.key))
+
+    assert (plain.cat(), plain.code) == ("a\nb\n", 3)
+    assert "before the first one by its name" in plain.told[0]
+
+
+def test_an_object_that_is_gone_since_the_list_is_unproven(plain: Site) -> None:
+    """Code 4: it may have been right."""
+    gone = plain.scene.segment(S0, NOON, records(NOON, 1, "a"))
+    [segment] = _segments(plain)
+    plain.path(gone.key).unlink()
+    plain.scene.segment(S0, NOON + 1, records(NOON + 1, 9, "b"))
+    # As if it went between the LIST and the GET: the LIST is what it was.
+    rows = [*plain.store.list_objects(f"{PREFIX}2026/")]
+    plain.store.list_objects = lambda prefix: iter(  # type: ignore[method-assign]
+        [row for row in [*rows, rows[0]._replace(key=segment.key)] if row.key.startswith(prefix)]
+    )
+
+    assert (plain.cat(), plain.code) == ("b\n", 4)
+    assert plain.told == [f"{gone.key}: it was listed, and is gone or another one"]
+
+
+def _segments(site: Site) -> list[Segment]:
+    with ThreadPoolExecutor(2) as pool:
+        return list(each(Segments(pool, site.storage, PREFIX, range(NOON, NOON + 3), None, lambda _: None)))
+
+
+def test_an_object_among_the_segments_that_is_none_is_named(plain: Site) -> None:
+    """With whatever its name holds."""
+    plain.scene.segment(S0, NOON, records(NOON, 1, "a"))
+    plain.store.put_if_absent(f"{PREFIX}2026/11/20/12/00/readme.txt", b"x", {}, "text/plain")
+
+    assert (plain.cat(), plain.code) == ("a\n", 3)
+    assert plain.told == [f"{PREFIX}2026/11/20/12/00/readme.txt: among the segments, and none by its name"]
+
+
+def test_an_expired_day_is_no_empty_day(plain: Site) -> None:
+    """Its records are elsewhere, and the exit code says that they were not shown."""
+    plain.store.put_if_absent(f"{PREFIX}{FOLDER}{DAY}.json", b"{}", {}, "application/json")
+
+    assert (plain.cat(), plain.code) == ("", 4)
+    assert "was expired" in plain.told[0]
+
+
+def test_another_streams_archive_is_refused(plain: Site) -> None:
+    """Before anything is printed."""
+    plain.scene.segment(S0, NOON, records(NOON, 1, "a"))
+    screen = Screen()
+
+    with pytest.raises(SafetyRefusal):
+        plain.cat(screen=screen, owner=StreamOwner("another", "us-east-1"))
+    assert screen.getvalue() == b""
+
+
+def test_json_is_the_archives_own_line(plain: Site) -> None:
+    """Bytes that are no text are base64 in it."""
+    plain.scene.segment(S0, NOON, records(NOON, 1, ["é\n", b"\xff\x00"]))
+    text, binary = (msgspec.json.decode(line) for line in plain.cat(form="json").splitlines())
+
+    assert (text["data"], text["shard_id"], text["sequence_number"]) == ("é\n", S0, "1")
+    assert (binary["data_base64"], "data" in binary) == ("/wA=", False)
+
+
+EVIL = ["\x1b]0;title\x07\x1b[2J", "a\rb\nc\td", "\u202egpj\u200b", b"\xff\x9b31m", "\x9bm\x7f"]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_nothing_that_a_producer_writes_reaches_a_terminal_as_it_is(plain: Site, form: str) -> None:
+    """No control character, no change of direction; each record stays one line, and JSON keeps its meaning."""
+    plain.scene.segment(S0, NOON, records(NOON, 1, EVIL, key="k\x1b[1m\u202e"))
+    shown = plain.cat(form=form, screen=Screen(is_terminal=True))
+    piped = plain.cat(form=form)
+
+    assert len(shown.splitlines()) == len(EVIL)
+    assert all(line.isprintable() for line in shown.splitlines())
+    if form == "json":
+        assert [msgspec.json.decode(line) for line in shown.splitlines()] == [
+            msgspec.json.decode(line) for line in piped.split("\n")[:-1]
+        ]
+    else:
+        assert piped.encode(errors="surrogateescape") == b"".join(
+            (payload if isinstance(payload, bytes) else payload.encode()) + b"\n" for payload in EVIL
+        )
+
+
+def test_parquet_has_the_columns_of_published_days(plain: Site, tmp_path: Path) -> None:
+    """And the file is whole, or not there."""
+    plain.scene.segment(S0, NOON, records(NOON, 1, ["a", b"\xff"]))
+    out = tmp_path / "some.parquet"
+    plain.cat(form="parquet", out=out)
+    rows = pq.read_table(out).to_pylist()
+
+    assert [(row["data"], row["data_bytes"], row["sequence_number"]) for row in rows] == [
+        ("a", None, "1"),
+        (None, b"\xff", "2"),
+    ]
+    assert rows[0]["arrival_time"].timestamp() == NOON * 60
+    plain.cat((NOON + 5, NOON + 6), form="parquet", out=tmp_path / "none.parquet")
+    assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
+
+
+def test_a_large_body_is_read_as_it_comes_and_goes_on_where_it_broke(plain: Site) -> None:
+    """A connection that breaks in the middle shows no record twice, and skips none."""
+    plain.scene.segment(S0, NOON, records(NOON, 1, ["x" * 70, *"bcdefgh"] * 3000))
+    [segment] = _segments(plain)
+    whole = list(read_body(plain.storage, Body(segment, plain.store.root.joinpath(segment.key).read_bytes())))
+    opened = plain.store.open_read
+    breaks = [5000, 9000, 9000]
+
+    def breaking(key: str, etag: str | None) -> ObjectBody:
+        body = opened(key, etag)
+        data = b"".join(body.chunks)
+
+        def chunks() -> object:
+            if breaks:
+                yield data[: breaks.pop(0)]
+                raise OutcomeUnknown("the connection broke")
+            yield data
+
+        return body._replace(chunks=chunks())  # type: ignore[arg-type]
+
+    plain.store.open_read = breaking  # type: ignore[method-assign]
+    assert list(read_body(plain.storage, Body(segment, None))) == whole
+    breaks[:] = [100] * 10_000
+    with pytest.raises(StoreUnavailable, match="gave up"):
+        list(read_body(plain.storage, Body(segment, None)))

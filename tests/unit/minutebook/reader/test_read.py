@@ -1,0 +1,179 @@
+"""Published days as one Dataset: one generation of each, exactly its files, whatever is published meanwhile."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from archive.errors import DayNotPublished, FormatError, ObjectVanished, SettingsError
+from archive.format.day import Day
+from archive.store.places import StorePrefix
+from archive.store.storage import Address
+from minutebook.reader import published, read
+from tests.corpus.shelf import Row, Shelf
+
+DAY = Day.parse("2026-11-20")
+FIRST, NEXT, LAST = (str(DAY.shift(days)) for days in range(3))
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    """Return an empty place for published days."""
+    return Shelf(StorePrefix(Address(None, str(tmp_path)), ""))
+
+
+def uri(shelf: Shelf) -> str:
+    """Return its address, as a person writes it."""
+    return shelf.place.address.root
+
+
+def segments(rows: list[Row]) -> set[object]:
+    """Return what tells generations apart."""
+    return {row["segment"] for row in rows}
+
+
+def folder_of(shelf: Shelf, generation: str) -> Path:
+    """Return where a generation of the first day lies."""
+    return Path(shelf.storage.uri(shelf.publisher(DAY).folder.generation(generation)))
+
+
+def test_days_are_one_table_with_the_day_in_it(shelf: Shelf) -> None:
+    """All rows of both, and no file of another folder."""
+    rows = shelf.publish(DAY, "a") + shelf.publish(DAY.shift(1), "b", (4,))
+    table = read(uri(shelf), FIRST, NEXT).to_table()
+
+    assert table.num_rows == len(rows) == 9
+    assert table["dt"].value_counts().to_pylist() == [{"values": FIRST, "counts": 5}, {"values": NEXT, "counts": 4}]
+    assert table.schema.names[-1] == "dt"
+
+
+def test_a_reader_stays_with_the_generation_that_it_began_on(shelf: Shelf) -> None:
+    """The pointer is read once; whoever opens the day later sees the new one, and nobody sees two."""
+    shelf.publish(DAY, "old")
+    before = read(uri(shelf), FIRST, FIRST)
+    shelf.publish(DAY, "new")
+    after = read(uri(shelf), FIRST, FIRST)
+
+    assert segments(before.to_table().to_pylist()) == {f"raw/{DAY}/old"}
+    assert segments(after.to_table().to_pylist()) == {f"raw/{DAY}/new"}
+
+
+def test_a_file_that_is_gone_is_told_with_the_next_step(shelf: Shelf) -> None:
+    """In the middle of a scan, too: it is not a day with fewer rows."""
+    shelf.publish(DAY, "a")
+    days = read(uri(shelf), FIRST, FIRST)
+    (folder_of(shelf, "a") / "part-00001.parquet").unlink()
+
+    with pytest.raises(ObjectVanished, match=r"part-00001\.parquet is gone") as caught:
+        days.to_table()
+    assert "open the days again" in caught.value.next_step
+
+
+def test_a_file_of_another_size_is_not_the_published_one(shelf: Shelf) -> None:
+    """Somebody wrote over it."""
+    shelf.publish(DAY, "a")
+    path = folder_of(shelf, "a") / "part-00001.parquet"
+    days = read(uri(shelf), FIRST, FIRST)
+    path.write_bytes((folder_of(shelf, "a") / "part-00000.parquet").read_bytes())
+
+    with pytest.raises(ObjectVanished, match="was published with"):
+        days.to_table()
+
+
+def test_a_day_that_is_not_published_is_an_error_unless_it_may_be_left_out(shelf: Shelf) -> None:
+    """And whoever leaves it out can see which."""
+    shelf.publish(DAY, "a")
+
+    with pytest.raises(DayNotPublished, match=f"{NEXT}: it is not published; {LAST}: it is not published"):
+        read(uri(shelf), FIRST, LAST)
+    assert read(uri(shelf), FIRST, LAST, missing="skip").count_rows() == 5
+    assert [str(day) for day, _ in published(uri(shelf), FIRST, LAST, missing="skip").left_out] == [NEXT, LAST]
+
+
+def test_a_verdict_that_was_not_asked_for_is_never_left_out_quietly(shelf: Shelf) -> None:
+    """The days of the shelf are clean by rules that are too old to be proof: so they are unknown."""
+    shelf.publish(DAY, "a")
+
+    assert [day.verdict for day in published(uri(shelf), FIRST, FIRST).days] == ["unknown"]
+    with pytest.raises(DayNotPublished, match="its verdict is unknown"):
+        read(uri(shelf), FIRST, FIRST, verdicts=("clean",))
+    assert published(uri(shelf), FIRST, FIRST, verdicts=("clean",), missing="skip").days == ()
+
+
+def test_columns_that_a_day_has_not_are_null_in_it(shelf: Shelf) -> None:
+    """A later version writes one more, and another unit of time: both days are read with one schema."""
+    shelf.publish(DAY, "a", (2,))
+    shelf.publish(DAY.shift(1), "b", (2,))
+
+    def later(table: pa.Table) -> pa.Table:
+        moved = table["arrival_time"].cast(pa.timestamp("ms", "UTC"))
+        return table.set_column(4, "arrival_time", moved).append_column("tenant", pa.array(["x", "y"]))
+
+    shelf.change_file(DAY, later)
+    found = read(uri(shelf), FIRST, NEXT)
+
+    assert found.schema.field("arrival_time").type == pa.timestamp("us", "UTC")
+    assert found.to_table()["tenant"].to_pylist() == ["x", "y", None, None]
+    assert duckdb.sql("SELECT count(tenant), count(*) FROM found").fetchall() == [(2, 4)]
+
+
+def test_chosen_columns_come_in_the_order_asked_for(shelf: Shelf) -> None:
+    """One that is not there is told at once, with those that are."""
+    shelf.publish(DAY, "a")
+
+    assert read(uri(shelf), FIRST, FIRST, ["dt", "data"]).to_table().schema.names == ["dt", "data"]
+    with pytest.raises(SettingsError, match="there is no column"):
+        read(uri(shelf), FIRST, FIRST, ["dt", "payload"])
+
+
+def test_duckdb_reads_it_and_opens_no_day_that_is_left_out(shelf: Shelf) -> None:
+    """A file of the other day is missing, and nobody notices."""
+    shelf.publish(DAY, "a", (3,))
+    shelf.publish(DAY.shift(1), "b", (3, 1))
+    days = read(uri(shelf), FIRST, NEXT)
+    (folder_of(shelf, "a") / "part-00000.parquet").unlink()
+
+    assert duckdb.sql("SELECT count(*) FROM days WHERE dt = '2026-11-21'").fetchall() == [(4,)]
+    assert days.count_rows(filter=pc.field("dt") == NEXT) == 4
+
+
+def test_a_day_without_a_row_is_an_empty_table(shelf: Shelf) -> None:
+    """With the columns of every day."""
+    shelf.publish(DAY, "a", ())
+    found = read(uri(shelf), FIRST, FIRST)
+
+    assert (found.count_rows(), "sequence_number" in found.schema.names) == (0, True)
+
+
+def test_a_pointer_whose_manifest_is_missing_is_no_empty_day(shelf: Shelf) -> None:
+    """Nor is one that contradicts it."""
+    shelf.publish(DAY, "a")
+    pointer, _ = shelf.publisher(DAY).published()
+    assert pointer is not None
+    Path(shelf.storage.uri(pointer.manifest)).unlink()
+
+    with pytest.raises(FormatError, match="which is missing"):
+        read(uri(shelf), FIRST, FIRST)
+
+
+def test_a_dataset_can_be_sent_to_another_process(shelf: Shelf) -> None:
+    """As Dask and Ray do."""
+    shelf.publish(DAY, "a")
+
+    assert pickle.loads(pickle.dumps(read(uri(shelf), FIRST, FIRST))).count_rows() == 5  # noqa: S301 - our own bytes
+
+
+def test_the_reader_needs_no_spark() -> None:
+    """Nor the command line; pyarrow comes with the first table."""
+    code = (
+        "import sys; sys.modules['pyspark'] = sys.modules['typer'] = sys.modules['pyarrow'] = None\n"
+        "import minutebook.reader; print(len(minutebook.reader.__all__))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+
+    assert done.stdout.strip() == "10", done.stderr
