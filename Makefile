@@ -34,10 +34,10 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
-.PHONY: help setup demo aws test test-fast e2e chaos hostloss malformed model simulate fuzz sparks catalogs kcl classes docs lint type format bench dist lock clean
+.PHONY: help setup demo aws test test-fast e2e chaos hostloss malformed model simulate fuzz sparks catalogs kcl classes docs lint type format bench dist nightly-env lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## create .venv with the commands `minutebook` and `minutebook-processor`
 	@:
@@ -132,6 +132,10 @@ dist: $(UV) ## build the wheel and the source distribution into DIST=dist
 	@rm -f $(DIST)/minutebook-*.whl $(DIST)/minutebook-*.tar.gz
 	@$(UV) build --quiet --build-constraints requirements/build.lock --require-hashes --out-dir $(DIST)
 	@ls $(DIST)/minutebook-*.whl $(DIST)/minutebook-*.tar.gz
+
+nightly-env: dist ## pack the nightly job's environment into DIST=dist for EMR, Glue and others (PY=3.11, PLATFORM=)
+	@$(TOOLS)/bin/python deploy/nightly_env.py --uv "$(abspath $(UV))" --out "$(DIST)" \
+		$(if $(PY),--python $(PY)) $(if $(PLATFORM),--platform $(PLATFORM))
 
 lock: $(UV) ## pin the newest allowed versions in requirements/*.lock
 	cd requirements && for name in tools build ministack node java spark-3.5 spark-4.0; do \

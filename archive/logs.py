@@ -5,12 +5,49 @@ stdout is never used: in a processor it is the protocol with the daemon.
 
 import logging
 import sys
-from typing import TextIO
+from collections import Counter
+from typing import Final, TextIO
 
 import structlog
+from structlog.typing import EventDict
+
+from archive.clock import Clock
+
+_MOST: Final = 5
+_WINDOW_SECONDS: Final = 60
+_REPEATED: Final = frozenset({"outcome_unknown", "printed"})
+"""Lines that one bad minute of a store may make by the thousand."""
 
 
-def configure_logging(level: str = "info", stream: TextIO | None = None) -> None:
+class Limit:
+    """Lets five lines a minute of an event through that repeats; the next one says how many were `left_out`.
+
+    For processes of many requests, as those of the nightly job: a hundredth of a million that is answered `slow down`
+    would be ten thousand lines. Errors, and events that tell of one thing each, always pass.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since: dict[str, float] = {}
+        self._count: Counter[str] = Counter()
+
+    def __call__(self, _logger: object, method: str, event_dict: EventDict) -> EventDict:
+        """Pass a line, or drop it; a processor of structlog's."""
+        event, now = str(event_dict["event"]), self._clock.monotonic()
+        if event not in _REPEATED or method == "error":
+            return event_dict
+        if now - self._since.get(event, -_WINDOW_SECONDS) >= _WINDOW_SECONDS:
+            left_out = self._count[event] - _MOST
+            self._since[event], self._count[event] = now, 0
+            if left_out > 0:
+                event_dict["left_out"] = left_out
+        self._count[event] += 1
+        if self._count[event] > _MOST:
+            raise structlog.DropEvent
+        return event_dict
+
+
+def configure_logging(level: str = "info", stream: TextIO | None = None, *, limit: Limit | None = None) -> None:
     """Set structlog up for this process; call it once, before the first event.
 
     Each line is one write, so lines of several processes on one pipe do not mix while they are shorter than
@@ -19,6 +56,7 @@ def configure_logging(level: str = "info", stream: TextIO | None = None) -> None
     """
     structlog.configure(
         processors=[
+            *([] if limit is None else [limit]),
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),

@@ -64,7 +64,11 @@ def read_settings(path: Path | None, environ: Mapping[str, str]) -> PropertiesFi
     Raises:
         SettingsError: there is none, there are two, or it cannot be read.
     """
-    found = _find(path, environ)
+    return with_variables(_find(path, environ), environ)
+
+
+def with_variables(found: PropertiesFile, environ: Mapping[str, str]) -> PropertiesFile:
+    """Return a file's values with those of the variables that replace KCL's names."""
     values: dict[str, str] = dict(found.values)
     errors: list[str] = []
     given = {variable: environ[variable] for variable in KCL_VARIABLES if variable in environ}
@@ -113,14 +117,19 @@ def read_properties(path: Path) -> PropertiesFile:
         body = path.read_bytes()
     except OSError as exc:
         raise SettingsError(f"{path}: {exc.strerror}", next_step=f"name a properties file; {_START}") from exc
+    return decode_properties(body, str(path))._replace(path=path)
+
+
+def decode_properties(body: bytes, source: str) -> PropertiesFile:
+    """Parse the bytes of a properties file; `source` names it in errors. Raises as `read_properties`."""
     for mark, how in _BYTE_ORDER_MARKS.items():
         if body.startswith(mark):
-            raise SettingsError(f"{path} is written {how}", next_step="save it as plain ASCII, without such a mark")
+            raise SettingsError(f"{source} is written {how}", next_step="save it as plain ASCII, without such a mark")
     if b"\x00" in body[:2]:
-        raise SettingsError(f"{path} is written in UTF-16, or is no text", next_step="save it as plain ASCII")
+        raise SettingsError(f"{source} is written in UTF-16, or is no text", next_step="save it as plain ASCII")
     if not body.strip():
-        raise SettingsError(f"{path} is empty", next_step=_START)
-    return parse_properties(body.decode("latin-1"), str(path))._replace(path=path)
+        raise SettingsError(f"{source} is empty", next_step=_START)
+    return parse_properties(body.decode("latin-1"), source)
 
 
 def parse_properties(text: str, source: str) -> PropertiesFile:

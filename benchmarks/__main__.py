@@ -14,6 +14,7 @@ NAMES = (
     "idle",
     "inventory",
     "night_scale",
+    "nightly_env",
     "processor",
     "read_marks",
     "recovery",

@@ -1,8 +1,9 @@
-"""How long nothing is committed after a SIGKILL: of a processor, of the fork server, of the daemon.
+"""How long nothing is committed after a SIGKILL: of a processor, of its stub, of the fork server, of the daemon.
 
 `minutebook consume` archives a stream under load on the embedded AWS; one of its processes is killed, and counted is
 the time until each shard has committed its next segment. KCL's settings are the product's own presets, segments are
-cut each second. At the end everything that was sent must be archived once.
+cut each second. Each kill meets a `consume` that has just begun: where kills follow each other, the supervisor waits
+longer, and gives up in the end. At the end everything that was sent must be archived once.
 
     python -m benchmarks recovery [--runs 10] [--json FILE]
 """
@@ -36,9 +37,8 @@ _KCL: Final[dict[str, str | None]] = dict.fromkeys(
         "shutdownGraceMillis",
     )
 )
-_BETWEEN_SECONDS: Final = 65
-"""A daemon that ran for less is taken for one that crashes in a row, and waits longer before it is started again."""
-KINDS: Final = ("processor", "fork server", "daemon")
+_BEFORE_SECONDS: Final = 10
+KINDS: Final = ("processor", "stub", "fork server", "daemon")
 
 
 def main(arguments: list[str]) -> int:
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks recovery", description=__doc__)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--shards", type=int, default=4)
-    parser.add_argument("--between", type=float, default=_BETWEEN_SECONDS, help="seconds between two kills")
+    parser.add_argument("--before", type=float, default=_BEFORE_SECONDS, help="seconds of load before each kill")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
     os.environ["PATH"] = f"{ensure_java().parent}:{os.environ['PATH']}"
@@ -57,20 +57,20 @@ def main(arguments: list[str]) -> int:
         feeder = threading.Thread(target=_load, args=(app, stop), daemon=True)
         feeder.start()
         try:
-            with app.consume("w1", kcl=_KCL) as worker:
-                for shard in app.open_shards():
-                    worker.events.wait("segment_committed", shard=shard)
-                for _ in range(options.runs):
-                    for kind in KINDS:
-                        stop.wait(options.between)
+            for _ in range(options.runs):
+                for kind in KINDS:
+                    with app.consume("w1", kcl=_KCL) as worker:
+                        for shard in app.open_shards():
+                            worker.events.wait("segment_committed", shard=shard)
+                        stop.wait(options.before)
+                        load = os.getloadavg()[0]
                         found[kind].append(_recover(app, worker, kind))
-                        sys.stderr.write(f"{kind}: {found[kind][-1]:.1f} s\n")
-                stop.set()
-                feeder.join()
-                for shard, last in app.producer.last().items():
-                    worker.events.wait("checkpoint_written", shard=shard, position=str(last))
-                worker.terminate()
-                worker.wait()
+                        sys.stderr.write(f"{kind}: {found[kind][-1]:.1f} s (load {load:.1f})\n")
+                        worker.terminate()
+                        worker.wait()
+            stop.set()
+            feeder.join()
+            _read_to_the_end(app)
         finally:
             stop.set()
             feeder.join()
@@ -97,6 +97,14 @@ def _load(app: Application, stop: threading.Event) -> None:
         app.producer.put_numbered(20)
 
 
+def _read_to_the_end(app: Application) -> None:
+    with app.consume("w1", kcl=_KCL) as worker:
+        for shard, last in app.producer.last().items():
+            worker.events.wait("checkpoint_written", shard=shard, position=str(last))
+        worker.terminate()
+        worker.wait()
+
+
 def _recover(app: Application, worker: Worker, kind: str) -> float:
     """Kill one process; return the seconds until each shard has a new segment."""
     victim = _victim(worker, kind)
@@ -111,6 +119,8 @@ def _recover(app: Application, worker: Worker, kind: str) -> float:
 def _victim(worker: Worker, kind: str) -> int:
     if kind == "daemon":
         return worker.daemons()[0].pid
+    if kind == "stub":
+        return worker.stubs()[0].pid
     if kind == "fork server":
         return worker.fork_servers()[0].pid
     return worker.processors()[0].pid

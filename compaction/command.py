@@ -2,9 +2,8 @@
 
 import importlib.metadata
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -16,46 +15,43 @@ from archive.clock import Clock, SystemClock, new_id, new_random
 from archive.errors import SettingsError
 from archive.format.day import Day, day_of_ms
 from archive.format.minute import iso_time
-from archive.logs import configure_logging
+from archive.logs import Limit, configure_logging
 from archive.retry import Backoff
 from archive.store.places import StorePrefix, open_storage, parse_place
 from archive.store.retrying import RetryingStorage
 from compaction.audit.audit import audit_day
-from compaction.audit.examined import DayResult
-from compaction.dealing.local import LocalDealer
-from compaction.dealing.port import Dealer
 from compaction.glue.catalog import open_table
 from compaction.iceberg.catalog import opened_table
 from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
 from compaction.inventory.inventory import list_day
 from compaction.inventory.owner import read_owned
-from compaction.job.context import AuditOptions, JobContext, Shuffled
-from compaction.job.request import AuditRequest, CompactRequest
+from compaction.job.context import AuditOptions, JobContext
+from compaction.job.request import AuditRequest, CompactRequest, checked_fail_on
 from compaction.job.scope import is_settled, judged_scope, parse_so_far, scope_end
 from compaction.job.settings import JobSettings, check_apart, load_job_settings
 from compaction.producers.day_before import look_back
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.recheck import days_to_recheck
-from compaction.report.screen import progress_bar, show_audit
+from compaction.report.metric_line import Judged
+from compaction.report.progress_lines import ProgressLines
+from compaction.report.screen import progress_bar
+from compaction.report.telling import telling_of
 from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
-from compaction.spark.engine import SparkEngine
-from compaction.spark.session import find_java
+from compaction.spark.engine import Progress
+from compaction.spark.lazy import LazySpark
 from compaction.stream.kinesis import StreamReader, once_in_vain
 from compaction.tasks.plan import plan_tasks, raw_objects, single_groups
-from compaction.tasks.task import Order, TaskResult
-from compaction.verdict.audit_document import EXIT_CODES, Verdict, encode_audit
+from compaction.verdict.exit_code import DayEnd, exit_code, was_read
 
 _STORE_BUDGET_SECONDS: Final = 120
 _LISTING_BUDGET_SECONDS: Final = 15
 """The markers name the shards too: a stream that cannot be asked holds no audit up."""
 _FOLDER: Final = "_parquet"
-_MANY_BUCKETS: Final = 18
-"""Buckets of 128 shards and more: their objects are listed, seen and judged by workers."""
 
 
 def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
-    """Audit the days; returns the exit code of the worst verdict (3 before 4 before 0).
+    """Audit the days; returns the exit code of the worst verdict (`compaction.verdict.exit_code`).
 
     Raises:
         SettingsError: the file or an option.
@@ -63,9 +59,10 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
     """
     now_ms = SystemClock().now_ms()
     days, so_far_ms = request.days(day_of_ms(now_ms)), parse_so_far(request.so_far, now_ms)
-    level, event_id = request.checked_level(), request.checked_event_id()
+    level, event_id, fail_on = request.checked_level(), request.checked_event_id(), checked_fail_on(request.fail_on)
+    _configure_logging()
     settings = load_job_settings(request.file, environ)
-    configure_logging("warning")
+    published = _published(settings, request.published)
     options = AuditOptions(
         level=level,
         lookback_days=request.lookback_days,
@@ -74,16 +71,20 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
         application=settings.application_name,
         command=settings.audit_command,
         event_id=event_id,
-        published=_published(settings, request.published),
+        published=published,
         so_far_ms=so_far_ms,
     )
-    verdicts: list[Verdict] = []
+    ends: list[DayEnd] = []
     with _context(settings, "audit", request.master) as context:
+        telling = telling_of(context, settings, request, "audit", published)
         for day in days:
+            began = context.clock.monotonic()
             result = audit_day(context, day, options)
-            verdicts.append(result.audit.verdict)
-            _show(result, request.report, as_json=request.as_json)
-    return worst(verdicts)
+            ends.append(DayEnd(result.audit.verdict, was_read(result.audit)))
+            seconds = context.clock.monotonic() - began
+            telling.measure(Judged(str(day), result.audit.verdict, seconds), result.audit)
+            telling.show(result)
+    return exit_code(ends, fail_on)
 
 
 def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
@@ -99,9 +100,9 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     days, so_far_ms = request.days(day_of_ms(now_ms)), parse_so_far(request.so_far, now_ms)
     if request.recheck is not None and (request.recheck < 0 or so_far_ms is not None):
         raise SettingsError("--recheck takes a number of days, and days that are over", next_step="drop --so-far")
-    event_id, table = request.checked_event_id(), request.checked_table()
+    event_id, table, fail_on = request.checked_event_id(), request.checked_table(), checked_fail_on(request.fail_on)
+    _configure_logging()
     settings = load_job_settings(request.file, environ)
-    configure_logging("info" if not sys.stderr.isatty() else "warning")
     out = _published(settings, request.out)
     check_apart(out, settings.archive)
     audit_options = AuditOptions(
@@ -116,23 +117,30 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     )
     options = CompactOptions(audit_options, out, accept_defects=request.accept_defects)
     catalog = None if request.glue is None else open_table(request.glue, out, _waits)
-    verdicts: list[Verdict] = []
+    ends: list[DayEnd] = []
     opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
     with _context(settings, "compact", request.master) as context, opened as day_table:
+        telling = telling_of(context, settings, request, "compact", out)
         again = [] if request.recheck is None else days_to_recheck(context, out, request.recheck)
         for day in sorted({*days, *again}):
             if request.dry_run:
                 _show_plan(context, day, audit_options, out, as_json=request.as_json)
                 continue
             register = None if catalog is None else catalog.register
+            began = context.clock.monotonic()
             done = compact_day(
                 context._replace(table=day_table, register=register), context.open(out.address), day, options
             )
-            verdicts.append(done.verdict)
+            ends.append(DayEnd(done.verdict, done.state != "held"))
+            generation = "" if done.manifest is None else done.manifest.generation
+            rows = None if done.manifest is None else done.manifest.rows
+            seconds = context.clock.monotonic() - began
+            judged = Judged(str(day), done.verdict, seconds, rows, state=done.state, generation=generation or None)
+            telling.measure(judged, None if done.result is None else done.result.audit)
             if done.result is not None:
-                _show(done.result, request.report, as_json=request.as_json)
+                telling.show(done.result, generation)
             _show_outcome(done, day, out, quiet=request.as_json)
-    return worst(verdicts)
+    return exit_code(ends, fail_on)
 
 
 def _waits() -> Backoff:
@@ -140,50 +148,22 @@ def _waits() -> Backoff:
     return Backoff(SystemClock(), new_random(), budget_seconds=_STORE_BUDGET_SECONDS)
 
 
-def worst(verdicts: Sequence[Verdict]) -> int:
-    """Return the exit code: a defect outweighs an unknown, and an unknown outweighs clean."""
-    for verdict in ("defects", "unknown"):
-        if verdict in verdicts:
-            return EXIT_CODES[verdict]
-    return 0
+def _configure_logging() -> None:
+    """Tell more where nobody looks at a terminal: the log is then all there is."""
+    level = "warning" if sys.stderr.isatty() else "info"
+    configure_logging(level, limit=Limit(SystemClock()))
 
 
-class _LazySpark:
-    """Starts Spark with the first task: level inventory, and days that are published already, need none."""
-
-    def __init__(self, stack: ExitStack, what: str, master: str) -> None:
-        self._stack = stack
-        self._what = what
-        self._master = master
-        self._engine: SparkEngine | None = None
-
-    def __call__(self, orders: Sequence[Order]) -> list[TaskResult]:
-        if not orders:
-            return []
-        return self._started()(orders)
-
-    def dealer(self, buckets: int) -> Dealer:
-        """Return Spark for a day of many shards, and this process for others: their tasks alone go to Spark then."""
-        if buckets < _MANY_BUCKETS or find_java() is None:
-            return LocalDealer(self)
-        return self._started()
-
-    def shuffle(self, orders: Sequence[Order]) -> Shuffled:
-        """Run tasks that ask for ids."""
-        return self._started().shuffle(orders)
-
-    def _started(self) -> SparkEngine:
-        if self._engine is None:
-            report = self._stack.enter_context(progress_bar(self._what))
-            self._engine = self._stack.enter_context(SparkEngine(self._master, progress=report))
-        return self._engine
+def _progress(stack: ExitStack, what: str) -> Progress:
+    """Return who shows how far Spark is: a bar on a terminal, and lines in a log."""
+    return stack.enter_context(progress_bar(what)) if sys.stderr.isatty() else ProgressLines(what, SystemClock())
 
 
 @contextmanager
 def _context(settings: JobSettings, what: str, master: str) -> Iterator[JobContext]:
     clock, rng = SystemClock(), new_random()
     with ExitStack() as stack:
-        engine = _LazySpark(stack, what, master)
+        engine = LazySpark(stack, lambda: _progress(stack, what), master)
         yield JobContext(
             archive=RetryingStorage(
                 open_storage(settings.archive.address),
@@ -227,24 +207,6 @@ def _checkpoints(settings: JobSettings) -> Checkpoints:
         settings.region, settings.dynamodb_endpoint, settings.access, client_config(attempts=5)
     )
     return read_checkpoints(client, settings.application_name)
-
-
-def _show(result: DayResult, report: Path | None, *, as_json: bool) -> None:
-    body = encode_audit(result.audit)
-    if as_json:
-        sys.stdout.write(body.decode())
-    else:
-        show_audit(result.audit, Console())
-    if report is None:
-        return
-    report.mkdir(parents=True, exist_ok=True)
-    base = report / f"audit-{result.audit.scope.day}"
-    base.with_suffix(".json").write_bytes(body)
-    from compaction.report.page import render  # noqa: PLC0415 - jinja2 and matplotlib, for those who want pictures
-
-    base.with_suffix(".html").write_text(render(result), encoding="utf-8")
-    if not as_json:
-        Console().print(f"report: {base.with_suffix('.html').absolute()}", highlight=False, soft_wrap=True)
 
 
 def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -> None:

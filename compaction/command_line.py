@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,11 +10,11 @@ import typer
 from archive.errors import SettingsError
 
 PropertiesFile = Annotated[
-    Path | None,
+    str | None,
     typer.Argument(
         metavar="[FILE.properties]",
         show_default=False,
-        help="KCL's names and minutebook.* in one Java properties file. Default: the environment's.",
+        help="KCL's names and minutebook.* in one Java properties file, also at s3://. Default: the environment's.",
     ),
 ]
 Date = Annotated[
@@ -24,7 +23,15 @@ Date = Annotated[
 From = Annotated[str | None, typer.Option("--from", metavar="DAY", help="The first day of a range.")]
 To = Annotated[str | None, typer.Option("--to", metavar="DAY", help="The last day of a range.")]
 ReportFolder = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Write audit-DAY.json and audit-DAY.html here.")
+    str | None, typer.Option(metavar="DIR", help="Write audit-DAY.json and audit-DAY.html here, or to s3://...")
+]
+FailOn = Annotated[
+    str,
+    typer.Option(
+        "--fail-on",
+        metavar="VERDICT",
+        help="defects: end with 0 where something could only not be proven. unknown: with 4.",
+    ),
 ]
 SoFar = Annotated[
     str | None,
@@ -64,6 +71,7 @@ def audit(
         str | None,
         typer.Option(metavar="URI", help="With --event-id: where compact --out published the day before."),
     ] = None,
+    fail_on: FailOn = "unknown",
 ) -> None:
     """Prove a day: every record archived once, in whole chains. Exits 3 on defects, 4 when something is unproven."""
     need_spark("audit", pictures=report is not None)
@@ -84,6 +92,7 @@ def audit(
         master=master,
         event_id=event_id,
         published=published,
+        fail_on=fail_on,
     )
     raise typer.Exit(run(request, os.environ))
 
@@ -122,6 +131,7 @@ def compact(
     glue: Annotated[
         str | None, typer.Option(metavar="DB.TABLE", help="Register the published days in AWS Glue's catalog, too.")
     ] = None,
+    fail_on: FailOn = "unknown",
 ) -> None:
     """Rewrite a day to Parquet, audit it, and publish it in one step. Running it again finishes or does nothing."""
     need_spark("compact", pictures=report is not None)
@@ -147,6 +157,7 @@ def compact(
         iceberg=iceberg,
         iceberg_catalog=iceberg_catalog,
         glue=glue,
+        fail_on=fail_on,
     )
     raise typer.Exit(run(request, os.environ))
 

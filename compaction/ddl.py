@@ -23,7 +23,7 @@ from compaction.tasks.parquet import SCHEMA
 _BUDGET_SECONDS: Final = 60
 
 
-def print_ddl(file: Path | None, environ: Mapping[str, str], *, table: str, out: str | None) -> int:
+def print_ddl(file: Path | str | None, environ: Mapping[str, str], *, table: str, out: str | None) -> int:
     """Print the DDL: columns are those of the newest published day, partitions begin with the oldest.
 
     Raises:

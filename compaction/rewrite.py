@@ -1,6 +1,5 @@
 """The rewrite of one day: read, audit, publish. After a crash anywhere, running it again finishes the day."""
 
-import itertools
 from typing import Final, Literal, NamedTuple
 
 import structlog
@@ -273,11 +272,8 @@ class _Run:
         if view.seen.pointer is None:
             return []
         before = self._publisher.read_inventory(view.seen.pointer)
-        first = next(before, None)
-        if first is None:
-            return []
-        found = changes(view.inventory.prefix, itertools.chain([first], before), view.inventory.spool.rows(), SAMPLES)
-        if not found.total:
+        found = changes(view.inventory.prefix, before, view.inventory.spool.rows(), SAMPLES)
+        if not found.total or not found.compared:
             return []
         return [
             finding(

@@ -11,6 +11,7 @@ import typer
 
 from archive import errors
 from archive.clock import SystemClock
+from compaction.report.metric_line import METRICS
 from consumer.daemon.processor_log import OPENED, ProcessorEvent
 from consumer.daemon.watching.emf import COUNTED, GAUGES, LATENCY
 from consumer.daemon.watching.watch import Watch
@@ -75,6 +76,8 @@ def metrics_page() -> str:
             table(["name", "type", "labels", "meaning"], rows),
             "\n## For CloudWatch\n\nWith `minutebook.metrics=emf`.\n\n",
             table(["name", "unit"], [(code(name), unit) for name, unit in sorted(names.items())]),
+            "\n## Of the nightly job\n\nAlso with `minutebook.metrics=emf`, under `Application` and `Command`.\n\n",
+            table(["name", "unit", "meaning"], [(code(name), *row) for name, row in METRICS.items()]),
         ]
     )
 

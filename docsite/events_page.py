@@ -34,6 +34,7 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "leases_unread": "the lease table could not be read; the watch for shards without a reader asks again",
     "metrics_not_written": "nobody reads the task's stdout any more; no more metrics go to CloudWatch",
     "metrics_served": "the server for Prometheus and for health checks answers",
+    "night_progress": "how many tasks of a `phase` of the nightly job are done: at each tenth, or each minute",
     "no_event_id": "records without an event id were kept (`minutebook.dedupe=claims`)",
     "no_producer_sequence": "records without a producer's number were kept (`minutebook.dedupe=watermark`)",
     "preflight_passed": "everything that the task needs is there",

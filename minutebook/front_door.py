@@ -4,7 +4,7 @@ import importlib.metadata
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -88,10 +88,10 @@ def complete(words: Sequence[str]) -> list[str]:
     ]
 
 
-def main() -> None:
+def main(words: Callable[[], Sequence[str]] = lambda: sys.argv[1:]) -> None:
     """Run the command line; an error of ours becomes one line on stderr and its own exit code."""
     try:
-        app(args=complete(sys.argv[1:]))
+        app(args=complete(words()))
     except MinutebookError as exc:
         sys.stderr.write(f"minutebook: {exc}\n")
         if exc.next_step:

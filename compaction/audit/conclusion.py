@@ -17,6 +17,7 @@ from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled
 from compaction.rules.lines import Rows, balance, repeat_findings
 from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, judge
+from compaction.verdict.exit_code import UNREAD
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
 
 BY_LINES: Final = frozenset(
@@ -85,9 +86,7 @@ def _findings(examined: Examined) -> list[Finding]:
 
 def unreadable(context: JobContext, day: Day, options: AuditOptions, error: StoreError) -> DayResult:
     """Return the verdict on an archive that could not be read: unknown."""
-    return _unjudged(
-        context, day, options, check=AuditCheck(id="archive_readable", status="unknown", message=str(error))
-    )
+    return _unjudged(context, day, options, check=AuditCheck(id=UNREAD, status="unknown", message=str(error)))
 
 
 def expired(context: JobContext, day: Day, options: AuditOptions) -> DayResult:

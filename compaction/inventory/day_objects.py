@@ -249,8 +249,12 @@ def _lines(rows: Iterable[Row]) -> bytes:
 
 
 class Changes(NamedTuple):
-    """Objects that came, went or changed: how many, the first of them, and the minutes of those that are there."""
+    """Objects that came, went or changed: how many, the first of them, and the minutes of those that are there.
 
+    `compared` are the objects that there were before.
+    """
+
+    compared: int
     total: int
     keys: tuple[str, ...]
     minutes: frozenset[int]
@@ -258,7 +262,7 @@ class Changes(NamedTuple):
 
 def changes(prefix: str, before: Iterable[PublishedRow], now: Iterable[PublishedRow], samples: int) -> Changes:
     """Compare two inventories, both in the order of keys; neither is held."""
-    count, keys, minutes = 0, list[str](), set[int]()
+    compared, count, keys, minutes = 0, 0, list[str](), set[int]()
     old, new = iter(before), iter(now)
     left, right = next(old, None), next(new, None)
     while left is not None or right is not None:
@@ -271,10 +275,11 @@ def changes(prefix: str, before: Iterable[PublishedRow], now: Iterable[Published
                 parsed = make_row(prefix, ListedObject(right[0], right[2], right[1], right[3])).parsed
                 minutes |= {parsed.minute} if parsed is not None else set()
         if order <= 0:
+            compared += 1
             left = next(old, None)
         if order >= 0:
             right = next(new, None)
-    return Changes(count, tuple(keys), frozenset(minutes))
+    return Changes(compared, count, tuple(keys), frozenset(minutes))
 
 
 def _order(left: PublishedRow | None, right: PublishedRow | None) -> int:

@@ -11,6 +11,7 @@ from archive.format.day import Day, day_range, parse_day
 from archive.format.payload import PayloadPath
 from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.verdict.audit_document import AuditLevel
+from compaction.verdict.exit_code import FAIL_ON, FailOn
 
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 
@@ -18,19 +19,20 @@ _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 class AuditRequest(NamedTuple):
     """`minutebook audit`: one day (`date`) or a range (`first`, `last`), all as text."""
 
-    file: Path | None
+    file: Path | str | None
     date: str | None = None
     first: str | None = None
     last: str | None = None
     level: str = "keys"
     shard: str | None = None
     lookback_days: int = LOOKBACK_DAYS
-    report: Path | None = None
+    report: Path | str | None = None
     as_json: bool = False
     master: str = "local[*]"
     event_id: str | None = None
     published: str | None = None
     so_far: str | None = None
+    fail_on: str = "unknown"
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""
@@ -56,12 +58,12 @@ class AuditRequest(NamedTuple):
 class CompactRequest(NamedTuple):
     """`minutebook compact`; `out` None: `_parquet/` beside the archive."""
 
-    file: Path | None
+    file: Path | str | None
     date: str | None = None
     first: str | None = None
     last: str | None = None
     out: str | None = None
-    report: Path | None = None
+    report: Path | str | None = None
     lookback_days: int = LOOKBACK_DAYS
     dry_run: bool = False
     accept_defects: bool = False
@@ -74,6 +76,7 @@ class CompactRequest(NamedTuple):
     so_far: str | None = None
     recheck: int | None = None
     glue: str | None = None
+    fail_on: str = "unknown"
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""
@@ -98,6 +101,14 @@ class CompactRequest(NamedTuple):
                 next_step="--iceberg takes namespace.table, such as events.raw",
             )
         return self.iceberg
+
+
+def checked_fail_on(text: str) -> FailOn:
+    """Return which verdicts fail the command; raises SettingsError."""
+    for known in FAIL_ON:
+        if text == known:
+            return known
+    raise SettingsError(f"--fail-on {text!r}: which verdicts fail?", next_step=f"it takes {' or '.join(FAIL_ON)}")
 
 
 def checked_path(expression: str | None) -> str | None:

@@ -12,16 +12,16 @@ from typing import Final, NamedTuple
 
 from archive.access import ACCESS_PROPERTIES, Access, read_access
 from archive.errors import SettingsError
-from archive.properties_file import read_settings
 from archive.store.places import StorePrefix, parse_place
 from archive.store.storage import Address
 from compaction.inventory.owner import StreamOwner, parse_stream_arn
+from compaction.job.properties import Fetch, fetch_properties, read_job_properties
 
 _OURS: Final = "minutebook."
 _FOLDER: Final = "_parquet"
 _OVERRIDES: Final = {
     f"{_OURS}{name}": "MINUTEBOOK_" + re.sub(r"(?=[A-Z])", "_", name).upper()
-    for name in ("bucket", "prefix", "s3Endpoint", *ACCESS_PROPERTIES)
+    for name in ("bucket", "prefix", "s3Endpoint", "metrics", *ACCESS_PROPERTIES)
 }
 
 
@@ -42,13 +42,15 @@ class JobSettings(NamedTuple):
     access: Access
     account: str
     """The stream's account, where the file names it by its ARN; else empty."""
-    path: Path | None
+    path: str | None
     """The file as it was given: the commands in findings name it. None: the environment holds the settings."""
+    metrics: str | None = None
+    """`emf`: the verdict of each day is told to CloudWatch, too."""
 
     @property
     def audit_command(self) -> str:
         """What a person types to audit this archive, up to its options."""
-        return " ".join(["minutebook", "audit", *([] if self.path is None else [shlex.quote(str(self.path))])])
+        return " ".join(["minutebook", "audit", *([] if self.path is None else [shlex.quote(self.path)])])
 
     @property
     def owner(self) -> StreamOwner:
@@ -67,8 +69,8 @@ class JobSettings(NamedTuple):
         return parse_place(uri, self.region, self.s3_endpoint, self.access, archive_bucket=self.bucket)
 
 
-def check_apart(out: StorePrefix, archive: StorePrefix) -> None:
-    """Raise SettingsError where days would be published among the raw segments: below the prefix itself, or a minute.
+def check_apart(out: StorePrefix, archive: StorePrefix, *, option: str = "--out") -> None:
+    """Raise SettingsError where something would be written among the raw segments: below the prefix, or a minute.
 
     A folder of its own below the prefix is well: a LIST of a minute does not see it.
     """
@@ -77,18 +79,22 @@ def check_apart(out: StorePrefix, archive: StorePrefix) -> None:
     below = out.prefix.removeprefix(archive.prefix)
     if not below or _YEAR.match(below):
         raise SettingsError(
-            f"--out is where the raw segments are: s3://{archive.address.bucket}/{out.prefix}",
-            next_step="name a folder of its own; without --out it is _parquet/ beside them",
+            f"{option} is where the raw segments are: s3://{archive.address.bucket}/{out.prefix}",
+            next_step="name a folder of its own"
+            + ("; without --out it is _parquet/ beside them" * (option == "--out")),
         )
 
 
-def load_job_settings(path: Path | None, environ: Mapping[str, str]) -> JobSettings:
-    """Read the file, or what the environment holds instead.
+def load_job_settings(
+    file: Path | str | None, environ: Mapping[str, str], fetch: Fetch = fetch_properties
+) -> JobSettings:
+    """Read the file, which may lie at `s3://`, or what the environment holds instead.
 
     Raises:
         SettingsError: it cannot be read, or a name that the job needs is missing; all of them at once.
+        StoreUnavailable: it lies on S3, and S3 does not answer.
     """
-    found = read_settings(path, environ)
+    found = read_job_properties(file, environ, fetch)
     values = dict(found.values)
     for name, variable in _OVERRIDES.items():
         if environ.get(variable):
@@ -113,6 +119,8 @@ def load_job_settings(path: Path | None, environ: Mapping[str, str]) -> JobSetti
     access = read_access(ours, errors)
     if arn and region != arn.region:
         errors.append(f"regionName={region}, and streamArn lies in {arn.region}: remove regionName")
+    if ours.get("metrics") not in {None, "emf"}:
+        errors.append(f"minutebook.metrics must be emf, not {ours['metrics']!r}")
     if prefix and not prefix.endswith("/"):
         errors.append(f"minutebook.prefix must end in '/': write {prefix}/")
     if errors:
@@ -131,5 +139,6 @@ def load_job_settings(path: Path | None, environ: Mapping[str, str]) -> JobSetti
         dynamodb_endpoint=values.get("dynamoDBEndpoint"),
         access=access,
         account=arn.account if arn else "",
-        path=path,
+        path=None if file is None else str(file),
+        metrics=ours.get("metrics"),
     )

@@ -1,1 +1,1 @@
-"""What a person reads: terminal, HTML page, pictures. Imports `verdict`; imported by `command`."""
+"""What a person reads of a day: terminal, HTML page, pictures; and a platform: log lines, metrics. For `command`."""

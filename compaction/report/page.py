@@ -1,17 +1,24 @@
-"""The HTML report: one file that opens without a network, prints, and escapes everything it shows."""
+"""The HTML report: one file that opens without a network, prints, and escapes everything it shows.
+
+It stays readable and below 2 MB whatever the day's size: what it folds, it counts.
+"""
 
 from importlib.resources import files
 from typing import Final
 
+import msgspec
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from archive.format.day import MINUTES_A_DAY, Day
 from compaction.audit.examined import DayResult
+from compaction.report.folding import Folded, fold_shards, group_findings, printable
 from compaction.report.pictures import chains, heat_map, rate_and_lag, shown_minutes
+from compaction.report.sketch import sketch
+from compaction.report.trend import Trend, of_audit
+from compaction.report.trend_picture import trend_picture
+from compaction.verdict.audit_document import Audit, Shard
 
-_SHOWN: Final = 500
-"""Findings in the page; audit.json holds all."""
 _WORDS: Final = {"clean": "Clean", "defects": "Defects found", "unknown": "Could not prove"}
 _SIGNS: Final = {"clean": "✓", "defects": "✗", "unknown": "?"}
 _SENTENCES: Final = {
@@ -22,50 +29,77 @@ _SENTENCES: Final = {
 _MARKS: Final = {"pass": "✓", "fail": "✗", "unknown": "?", "warning": "!", "not_asked": "·"}
 
 
-def render(result: DayResult) -> str:
-    """Return the page."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+def render(result: DayResult, trend: Trend | None = None, generation: str | None = None) -> str:
+    """Return the page.
+
+    `trend` are the last days as they are published; None: nobody looked. `generation` is what this run published or
+    found published; None: an audit, which published nothing.
+    """
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_finalized)
     environment.filters["seconds"] = _seconds
     template = environment.from_string(
         files("compaction.report").joinpath("page.html.j2").read_text(encoding="utf-8")
     )
+    audit = result.audit
+    shards = fold_shards(_with_rows(audit), audit.findings)
+    days = () if trend is None or trend.is_empty else (*trend.days[:-1], of_audit(audit))
     return template.render(
-        audit=result.audit,
-        pictures=_pictures(result) if result.audit.shards else [],
+        audit=audit,
+        pictures=_pictures(result, shards) if audit.shards else [],
+        groups=group_findings(audit.findings),
+        shards=shards,
+        trend=trend,
+        days=days,
+        trend_picture=Markup(trend_picture(days)) if days else "",  # noqa: S704 - drawn here
+        generation=generation,
         words=_WORDS,
         signs=_SIGNS,
         sentences=_SENTENCES,
         marks=_MARKS,
-        shown=_SHOWN,
     )
 
 
-def _pictures(result: DayResult) -> list[tuple[str, str, Markup]]:
+def _with_rows(audit: Audit) -> list[Shard]:
+    """Return the shards of the audit, and those that only its findings name: nobody is known to have read them."""
+    known = {shard.shard for shard in audit.shards}
+    named = {found.shard for found in audit.findings if found.shard is not None} - known
+    nothing = {"objects": 0, "records": 0, "bytes": 0, "payload_bytes": 0, "start_proof": "", "end_proof": ""}
+    without = {"first": None, "last": None, "lag_ms_median": None, "lag_ms_max": None}
+    return [*audit.shards, *(msgspec.convert({"shard": name, **nothing, **without}, Shard) for name in sorted(named))]
+
+
+def _pictures(result: DayResult, shards: Folded) -> list[tuple[str, str, Markup]]:
     """Return (title, note, SVG). The SVG is matplotlib's own, which escapes the texts in it."""
-    audit, minutes = result.audit, result.minutes
+    audit, findings = result.audit, result.audit.findings
     day = Day.parse(audit.scope.day)
-    shown = shown_minutes(day, minutes, audit.findings)
+    drawn = sketch(result.minutes)
+    shown = shown_minutes(day, drawn.minutes, findings)
     rest = " The hours that are not shown hold nothing." if len(shown) < MINUTES_A_DAY else ""
+    folded = f" The last row is the average of {len(shards.folded):,} more." if shards.folded else ""
+    worst = f" The {len(shards.shown):,} worst shards; {len(shards.folded):,} are not drawn." if shards.folded else ""
     return [
         (
             "Minutes and shards",
-            "Each cell is one minute of one shard; light means many records, grey means none." + rest,
-            Markup(heat_map(day, shown, minutes, audit.findings, audit.shards)),  # noqa: S704 - drawn here
+            "Each cell is one minute of one shard; light means many records, grey means none." + folded + rest,
+            Markup(heat_map(day, shown, drawn, findings, shards)),  # noqa: S704 - drawn here
         ),
         (
             "Rate and delay",
             "Records per minute of arrival, and how long after a minute's end its objects were in the archive.",
-            Markup(rate_and_lag(shown, minutes)),  # noqa: S704 - drawn here
+            Markup(rate_and_lag(shown, drawn)),  # noqa: S704 - drawn here
         ),
         (
             "Chains",
-            (
-                "A bar is a run of minutes with segments; beside it is written what proves its start and end. Grey: "
-                "one of them is not proven. A cross: the chain breaks or forks there."
-            ),
-            Markup(chains(day, shown, minutes, audit.findings, audit.shards)),  # noqa: S704 - drawn here
+            "A bar is a run of minutes with segments; beside it is written what proves its start and end. Grey: one "
+            "of them is not proven. A cross: the chain breaks or forks there." + worst,
+            Markup(chains(day, shown, drawn, findings, shards)),  # noqa: S704 - drawn here
         ),
     ]
+
+
+def _finalized(value: object) -> object:
+    """Return what a template may show: texts from elsewhere without what turns or hides the text around them."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _seconds(milliseconds: int | None) -> str:

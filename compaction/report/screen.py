@@ -1,6 +1,5 @@
 """What a person sees on the terminal: progress on stderr while it runs, the result on stdout."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -12,7 +11,6 @@ from rich.text import Text
 
 from archive.format.day import Day
 from compaction.spark.engine import Progress as Report
-from compaction.spark.engine import no_progress
 from compaction.verdict.audit_document import Audit
 
 _SHOWN: Final = 20
@@ -25,16 +23,13 @@ _VERDICTS: Final = {
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Report]:
-    """Show a bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield no_progress
-        return
+    """Show a bar, on a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(f"{what}: starting Spark", total=None)
 
-        def report(done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
+        def report(phase: str, done: int, total: int) -> None:
+            bar.update(task, description=f"{what}: {phase}", completed=done, total=total)
 
         yield report
 

@@ -8,16 +8,19 @@ part of the day is then listed again, and an object that came meanwhile would be
 generation. So each bucket that is judged is compared with what was listed first (`inventory.day_objects.mark_of`).
 """
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from compaction.dealing.port import DRIVERS, Given, Show, Values
 from compaction.spark.failures import Alarm, Failure, guarded
+from compaction.spark.phases import phase_of_work
+from compaction.spark.worker import configure_task_logging
 from compaction.tasks.task import run
 
 T = TypeVar("T")
-Job = Callable[[int, Callable[[], list[Any]], Alarm], list[Any]]
-"""Runs an action of so many tasks, shows how far it is, and cancels it when the alarm tells that it is in vain."""
+Job = Callable[[str, int, Callable[[], list[Any]], Alarm], list[Any]]
+"""Runs an action for something, of so many tasks; shows how far it is, and cancels it when the alarm was told."""
 Tell = Callable[[list[Failure]], None]
 
 
@@ -58,7 +61,8 @@ class SparkDealt:
         asked = self._context.broadcast({bucket: arguments[bucket] for bucket in buckets})
         visited = self._rows.mapPartitionsWithIndex(_Visiting(work, asked, self._alarm.tell))
         with self._alarm:
-            found = self._job(len(buckets), lambda: self._context.runJob(visited, list, buckets), self._alarm)
+            action = functools.partial(self._context.runJob, visited, list, buckets)
+            found = self._job(phase_of_work(work), len(buckets), action, self._alarm)
         for outcome in found:
             if isinstance(outcome, Failure):
                 raise outcome.error()
@@ -85,6 +89,7 @@ class _Dealing(NamedTuple):
     def __call__(self, bucket: int, rows: Iterable[Given]) -> Iterable[Given]:
         if bucket not in self.arguments.value:
             return ()
+        configure_task_logging()
         values, failure = _values(rows)
         if failure is None:
             found = guarded(lambda: list(self.work(values, self.arguments.value[bucket])), self.tell)
@@ -104,6 +109,7 @@ class _Visiting(NamedTuple):
     def __call__(self, bucket: int, rows: Iterable[Given]) -> list[Any]:
         if bucket not in self.arguments.value:
             return []
+        configure_task_logging()
         values, failure = _values(rows)
         if failure is not None:
             return [failure]

@@ -5,6 +5,7 @@ accumulators nor `observe`, which count retried tasks twice. Runs on PySpark 3.5
 """
 
 import functools
+import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from archive.clock import new_id
 from compaction.spark.dealt import SparkDealt, spread
 from compaction.spark.failures import Alarm, Failure, failure_in, guarded
+from compaction.spark.phases import phase_of
 from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted
+from compaction.spark.worker import configure_task_logging
 from compaction.tasks.event_ids import Layout, find_copies
 from compaction.tasks.task import Order, TaskResult, run, run_collecting
 
@@ -25,13 +28,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 U = TypeVar("U")
-Progress = Callable[[int, int], None]
-"""Called with (tasks done, tasks in all) while a job runs."""
+Progress = Callable[[str, int, int], None]
+"""Called with (what runs, tasks done, tasks in all) while a job runs."""
 
 _POLL_SECONDS = 0.25
+_GROUPS = itertools.count(1)
 
 
-def no_progress(done: int, total: int) -> None:
+def no_progress(what: str, done: int, total: int) -> None:
     """Show nothing."""
 
 
@@ -46,10 +50,12 @@ class SparkEngine:
         self._master = master
         self._progress = progress
         self._session: Any = None
+        self._is_platforms = False
         self._log: Path | None = None
 
     def __enter__(self) -> Self:
-        if submitted():
+        self._is_platforms = submitted()
+        if self._is_platforms:
             from pyspark.sql import SparkSession  # noqa: PLC0415 - the platform's
 
             self._session = SparkSession.builder.appName("minutebook").getOrCreate()
@@ -61,7 +67,7 @@ class SparkEngine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None and not submitted():
+        if self._session is not None and not self._is_platforms:
             stop(self._session)
             if self._log is not None and kind is None:
                 self._log.unlink(missing_ok=True)
@@ -73,16 +79,16 @@ class SparkEngine:
             MinutebookError: what a task raised, as the same kind of error.
             SparkFailed: Spark itself failed.
         """
-        return self.each(run, orders)
+        return self.each(run, orders, phase_of(orders)) if orders else []
 
-    def each(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
-        """Return `work(item)` of every item, in order; each is a task. Raises as `__call__`."""
+    def each(self, work: Callable[[T], U], items: Sequence[T], what: str = "work") -> list[U]:
+        """Return `work(item)` of every item, in order; each is a task, for `what`. Raises as `__call__`."""
         if not items:
             return []
         context = self._session.sparkContext
         with self._alarm() as alarm:
             rdd = context.parallelize(items, len(items)).map(functools.partial(_guarded, work, alarm.tell))
-            return _unwrapped(self._job(len(items), rdd.collect, alarm))
+            return _unwrapped(self._job(what, len(items), rdd.collect, alarm))
 
     def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
         """Run tasks that ask for ids; returns their results, and the ids, which wait in Spark's shuffle files.
@@ -95,12 +101,15 @@ class SparkEngine:
         with self._alarm() as alarm:
             collect = functools.partial(_collect_guarded, alarm.tell)
             shuffled = context.parallelize(orders, len(orders)).flatMap(collect).partitionBy(count, int)
-            results = self._job(len(orders), lambda: context.runJob(shuffled, _values, [0]), alarm)
+            what, total = phase_of(orders), len(orders)
+            results = self._job(what, total, lambda: context.runJob(shuffled, _values, [0]), alarm)
 
         def copies(layout: Layout) -> list[bytes]:
             work = functools.partial(_copies, layout)
             with self._alarm() as alarm:
-                return self._job(count - 1, lambda: context.runJob(shuffled, work, range(1, count)), alarm)
+                partitions = range(1, count)
+                action = functools.partial(context.runJob, shuffled, work, partitions)
+                return self._job("find repeated events", len(partitions), action, alarm)
 
         return _Shuffled(sorted(_unwrapped(results), key=lambda result: result.number), copies)
 
@@ -116,8 +125,8 @@ class SparkEngine:
     def _alarm(self) -> Alarm:
         return Alarm(self._session.sparkContext, f"minutebook-{new_id()}")
 
-    def _job(self, total: int, action: Callable[[], list[Any]], alarm: Alarm) -> list[Any]:
-        with _watch(self._session.sparkContext, total, self._progress, alarm):
+    def _job(self, what: str, total: int, action: Callable[[], list[Any]], alarm: Alarm) -> list[Any]:
+        with _watch(self._session.sparkContext, _Phase(what, total, self._progress), alarm):
             try:
                 return action()
             except Exception as exc:  # py4j raises what the JVM did: nothing narrower exists
@@ -141,30 +150,54 @@ class _Shuffled(NamedTuple):
         return self.find(layout)
 
 
+class _Phase(NamedTuple):
+    """What a job is for, and who is told how far it is."""
+
+    what: str
+    total: int
+    progress: Progress
+
+    def tell(self, done: int) -> None:
+        """Tell how many tasks are done."""
+        self.progress(self.what, min(done, self.total), self.total)
+
+
 @contextmanager
-def _watch(context: Any, total: int, progress: Progress, alarm: Alarm) -> Iterator[None]:  # noqa: ANN401 - pyspark is untyped here
-    """Report progress from Spark's status tracker while a job runs, and cancel it once it is in vain."""
+def _watch(context: Any, phase: _Phase, alarm: Alarm) -> Iterator[None]:  # noqa: ANN401 - pyspark is untyped here
+    """Name the jobs of the block in Spark's UI, report their progress, and cancel them once they are in vain.
+
+    They are a group of their own: days that run side by side count their own stages.
+    """
     done = threading.Event()
     tracker = context.statusTracker()
+    group = f"minutebook-{next(_GROUPS)}"
+    context.setJobGroup(group, f"minutebook: {phase.what}")
 
     def poll() -> None:
         while not done.wait(_POLL_SECONDS):
             alarm.cancel_if_told()
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            progress(sum(stage.numCompletedTasks for stage in stages if stage is not None), total)
+            phase.tell(completed_tasks(tracker, group))
 
-    progress(0, total)
+    phase.tell(0)
     watcher = threading.Thread(target=poll, name="spark-progress", daemon=True)
     watcher.start()
     try:
         yield
-        progress(total, total)
+        phase.tell(phase.total)
     finally:
         done.set()
         watcher.join()
 
 
+def completed_tasks(tracker: Any, group: str) -> int:  # noqa: ANN401 - pyspark is untyped here
+    """Count the tasks of a group's stages that are done; a stage that Spark no longer remembers counts none."""
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+
+
 def _guarded(work: Callable[[T], U], tell: Callable[[list[Failure]], None], item: T) -> U | Failure:
+    configure_task_logging()
     return guarded(functools.partial(work, item), tell)
 
 
@@ -181,6 +214,7 @@ def _collect_guarded(
     tell: Callable[[list[Failure]], None], order: Order
 ) -> Iterator[tuple[int, TaskResult | Failure | bytes]]:
     """Run a task; yield its result for partition 0, and its ids for the others."""
+    configure_task_logging()
     collected = guarded(functools.partial(run_collecting, order), tell)
     if isinstance(collected, Failure):
         yield 0, collected

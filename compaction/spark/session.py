@@ -27,8 +27,13 @@ class SparkFailed(MinutebookError):  # noqa: N818 - the name says what happened,
 
 
 def submitted() -> bool:
-    """Tell whether this process was started by spark-submit: the JVM is there already."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
+    """Tell whether the JVM is there already: started by spark-submit, or by the notebook that we run in."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ or _has_context()
+
+
+def _has_context() -> bool:
+    loaded = sys.modules.get("pyspark")  # who has a session has loaded it
+    return loaded is not None and loaded.SparkContext._active_spark_context is not None  # noqa: SLF001 - no other way
 
 
 def check_java() -> None:

@@ -1,22 +1,16 @@
-"""Metrics for CloudWatch: its embedded metric format, one JSON line per interval on stdout.
+"""Metrics for CloudWatch: one line of its embedded metric format (`archive.emf`) per interval on stdout.
 
-CloudWatch Logs makes metrics of such lines by itself, so a task needs neither an agent nor a permission. Counters are
-what was added since the last line. Each metric is one number for the whole task, the worst one or the sum, under the
-one dimension `Application`: CloudWatch asks a price for every combination of dimensions, and each new task has a new
-id. Which shard it is stands in the same line, under `shards`, for Logs Insights.
-
-Source: CloudWatch user guide, "Specification: Embedded metric format".
+Counters are what was added since the last line. Each metric is one number for the whole task, the worst one or the
+sum, under the one dimension `Application`: CloudWatch asks a price for every combination of dimensions, and each new
+task has a new id. Which shard it is stands in the same line, under `shards`, for Logs Insights.
 """
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-import msgspec
-
+from archive.emf import emf_line
 from consumer.daemon.watching.health import Look
-from consumer.daemon.watching.log_lines import iso
 
-NAMESPACE: Final = "Minutebook"
 EVENT: Final = "metrics"
 
 
@@ -73,32 +67,19 @@ class EmfLines:
         now_ms: int,
     ) -> bytes:
         """Return the next line. `totals` are the counters' sums by their names of Prometheus, without `_total`."""
-        values: dict[str, object] = dict(_gauges(look, now_ms), Healthy=int(is_healthy))
-        units = {name: GAUGES[name] for name in values}
+        gauges = dict(_gauges(look, now_ms), Healthy=int(is_healthy))
+        metrics: dict[str, tuple[object, str]] = {name: (value, GAUGES[name]) for name, value in gauges.items()}
         for name, unit, source in COUNTED:
             total = totals.get(source, 0)
-            values[name] = total - self._before.get(source, 0)
-            units[name] = unit
+            metrics[name] = total - self._before.get(source, 0), unit
             self._before[source] = total
         if latencies:
-            values[LATENCY] = latencies
-            units[LATENCY] = "Seconds"
-        directive = {
-            "Namespace": NAMESPACE,
-            "Dimensions": [["Application"]],
-            "Metrics": [{"Name": name, "Unit": unit} for name, unit in units.items()],
-        }
-        entry = {
-            "timestamp": iso(now_ms),
-            "level": "info",
-            "event": EVENT,
-            "_aws": {"Timestamp": now_ms, "CloudWatchMetrics": [directive]},
-            **self._names,
-            **values,
+            metrics[LATENCY] = latencies, "Seconds"
+        properties = {
             "unread": sorted(look.unread),
             "shards": {shard.shard: _age(shard.oldest_ms, now_ms) or 0 for shard in look.shards},
         }
-        return msgspec.json.encode(entry) + b"\n"
+        return emf_line(EVENT, now_ms, self._names, ("Application",), metrics, properties)
 
 
 def _gauges(look: Look, now_ms: int) -> dict[str, float]:

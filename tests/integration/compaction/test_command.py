@@ -9,6 +9,7 @@ from archive.format.day import Day
 from archive.store.places import open_storage
 from compaction.verdict.audit_document import decode_audit
 from demo.embedded import EmbeddedAws
+from tests.corpus.chain_defects import unproven_end
 from tests.corpus.model import Corpus
 from tests.corpus.object_defects import swapped_lines
 from tests.integration.shell import Shell, store_checkpoints
@@ -58,11 +59,22 @@ def test_audit_prints_its_json_and_exits_3_on_defects(
 
 
 def test_an_unreadable_bucket_is_exit_4(shell: Shell) -> None:
-    """No bucket: nothing is proven, and the answer says what was refused."""
+    """No bucket: nothing is proven, whatever is to count as failed, and the answer says what was refused."""
     settings = shell.file.read_text().replace(f"bucket = {shell.address.bucket}", "bucket = no-such-bucket")
     shell.file.write_text(settings)
-    done = shell.run("audit", "--date", str(DAY), "--level", "inventory")
+    done = shell.run("audit", "--date", str(DAY), "--level", "inventory", "--fail-on", "defects")
     assert (done.returncode, "NoSuchBucket" in done.stdout) == (4, True), done
+
+
+def test_what_could_not_be_proven_fails_unless_only_defects_do(shell: Shell) -> None:
+    """By `--fail-on`; a day that is held for want of its end is not done, and fails all the same."""
+    corpus = Corpus(DAY)
+    unproven_end(corpus, corpus.shards[0], 0)
+    corpus.write(open_storage(shell.address))
+    words = ("--date", str(DAY), "--level", "inventory", "--fail-on")
+    assert [shell.run("audit", *words, verdicts).returncode for verdicts in ("unknown", "defects")] == [4, 0]
+    held = shell.run("compact", "--date", "today", "--fail-on", "defects", path="/nonexistent")
+    assert (held.returncode, "is not published" in held.stdout) == (4, True), held
 
 
 def test_without_java_one_sentence_says_so(shell: Shell) -> None:

@@ -1,6 +1,8 @@
 """`--event-id` as it is typed: on the command line, and under spark-submit."""
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,24 +49,44 @@ def test_copies_are_left_out_and_counted(shell: Shell) -> None:
 
 
 def test_spark_submit_runs_the_same_job(shell: Shell) -> None:
-    """The platform's session is used, Glue's own arguments are ignored, and the exit code comes through.
+    """By keys and values, with settings and report on S3, as platforms have it; the exit code comes through.
 
-    The event id is taken, and the verdict is clean: a retry is not a defect of the archive.
+    The platform's session is used and Glue's own arguments are ignored. The event id is taken, and the verdict is
+    clean: a retry is not a defect of the archive. The metrics are a line of their own, and so is the progress.
     """
     submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    store = open_storage(shell.address)
+    store.put_if_absent("code/my.properties", shell.file.read_bytes(), {}, "text/plain")
     shell.environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    shell.environment |= {"MINUTEBOOK_S3_ENDPOINT": str(shell.address.endpoint), "MINUTEBOOK_METRICS": "emf"}
     shell.environment.pop("SPARK_HOME", None)
     job = str(ROOT / "compaction" / "spark_submit.py")
     program = (submit, "--master", "local[2]", "--conf", "spark.ui.enabled=false", job)
-    words = ("--date", str(DAY), "--json", "--event-id", "n", "--JOB_NAME", "nightly")
-    done = shell.run("audit", *words, program=program)
+    bucket = shell.address.bucket
+    words = ["--file", f"s3://{bucket}/code/my.properties", "--date", str(DAY), "--report", f"s3://{bucket}/reports/"]
+    words += ["--json", "true", "--event-id", "n", "--JOB_NAME", "nightly", "--enable-metrics", ""]
+    command = [*program, "--command", "audit", *words]
+    environment = {**shell.environment, "PATH": os.environ["PATH"]}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=240)
     assert done.returncode == 0, done.stderr[-2000:]
     # spark-submit sends a driver's stderr to stdout, warnings of pyspark's own modules included.
-    audit = json.loads(done.stdout[done.stdout.index("{\n") :])
+    audit = json.JSONDecoder().raw_decode(done.stdout[done.stdout.index("{\n") :])[0]
     assert audit["verdict"] == "clean"
     assert [(finding["code"], finding["severity"], finding["count"]) for finding in audit["findings"]] == [
         ("producer_duplicate", "warning", 2)
     ]
+    stored = store.get(f"reports/audit-{DAY}.json")
+    assert stored is not None
+    assert json.loads(stored.body) == audit
+    page = store.get(f"reports/audit-{DAY}.html")
+    assert page is not None
+    assert b"This day is not published at" in page.body
+    lines = [json.loads(line) for line in (done.stdout + done.stderr).splitlines() if line.startswith('{"')]
+    assert [line["DayWarnings"] for line in lines if line["event"] == "day_judged"] == [1]
+    assert {line["phase"] for line in lines if line["event"] == "night_progress"} >= {
+        f"read with event ids {DAY}",
+        "find repeated events",
+    }
 
 
 def test_level_inventory_refuses_an_event_id(shell: Shell) -> None:

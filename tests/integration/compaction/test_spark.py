@@ -25,7 +25,7 @@ from compaction.job.context import AuditOptions, JobContext
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
-from compaction.spark.engine import SparkEngine
+from compaction.spark.engine import SparkEngine, completed_tasks, no_progress
 from compaction.tasks.parquet import SCHEMA
 from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order
@@ -237,6 +237,24 @@ def test_the_last_try_names_the_error(engine: SparkEngine) -> None:
     with pytest.raises(StoreUnavailable, match="SlowDown on try 4") as raised:
         engine.each(unavailable_before, [(0, 99)])
     assert raised.value.next_step == "wait"
+
+
+def test_a_job_says_what_it_does(bench: Bench, engine: SparkEngine) -> None:
+    """In Spark's UI by its description, and to whoever asks for progress: each phase with its day and its tasks."""
+    corpus = Corpus(DAY)
+    corpus.write(bench.storage)
+    told: list[tuple[str, int, int]] = []
+    engine._progress = lambda *step: told.append(step)
+    try:
+        bench.compact(corpus)
+    finally:
+        engine._progress = no_progress
+    context = engine._session.sparkContext
+    assert {phase for phase, _, _ in told} == {f"read and write {DAY}"}
+    assert (told[0][1], told[-1][1] == told[-1][2]) == (0, True)
+    assert context.getLocalProperty("spark.job.description") == f"minutebook: read and write {DAY}"
+    group = context.getLocalProperty("spark.jobGroup.id")
+    assert completed_tasks(context.statusTracker(), group) == told[-1][2]
 
 
 def test_the_process_keeps_its_stderr(engine: SparkEngine, capfd: pytest.CaptureFixture[str]) -> None:

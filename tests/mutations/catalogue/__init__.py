@@ -14,6 +14,7 @@ from tests.mutations.catalogue.night_tasks import NIGHT_TASKS
 from tests.mutations.catalogue.nightly import NIGHTLY
 from tests.mutations.catalogue.once_clean import ONCE_CLEAN
 from tests.mutations.catalogue.operators import OPERATORS
+from tests.mutations.catalogue.platforms import PLATFORMS
 from tests.mutations.catalogue.processor import PROCESSOR
 from tests.mutations.catalogue.publishing import PUBLISHING
 from tests.mutations.catalogue.reading import READING
@@ -40,6 +41,7 @@ MUTATIONS: Final = (
     *NIGHT_TASKS,
     *PUBLISHING,
     *READING,
+    *PLATFORMS,
     *SUPERVISION,
     *FORKS,
     *SCOPES,

@@ -131,12 +131,16 @@ ARCHIVE: Final = (
     ),
     Mutation(
         "take any answer to a PUT for S3's",
-        Change(_S3, '        _check_whole(answer, f"PUT {key}", "ETag")\n', ""),
+        Change(_S3, '        check_whole(answer, f"PUT {key}", "ETag")\n', ""),
         tests=("tests/unit/archive/test_answers.py::test_s3",),
     ),
     Mutation(
-        "let botocore's parsers fail in their own way",
-        Change("archive/aws.py", '    core.register_component("response_parser_factory", CheckedParsers())\n', ""),
+        "take a proxy's answer for a refusal",
+        Change(
+            "archive/answers.py",
+            "from botocore.exceptions import HTTPClientError\n",
+            "from botocore.exceptions import BotoCoreError as HTTPClientError\n",
+        ),
         tests=("tests/unit/archive/test_answers.py::test_kinesis",),
     ),
 )

@@ -15,21 +15,21 @@ _MERGE: Final = "tests/unit/compaction/tasks/test_merging.py"
 NIGHT_TASKS: Final = (
     Mutation(
         "take a torn listing of a folder for an empty one",
-        Change(_STORAGE, '                check_whole(page, "IsTruncated", f"LIST {folder}")\n', ""),
+        Change(_STORAGE, '                check_whole(page, f"LIST {folder}", "IsTruncated")\n', ""),
         tests=(f"{_TORN}::test_a_torn_answer_to_the_night_is_not_believed",),
     ),
     Mutation(
         "take a torn object for one without lines",
         Change(
             _STORAGE,
-            '        check_whole(answer, "ContentLength", f"GET {key}")\n        metadata =',
+            '        check_whole(answer, f"GET {key}", "ContentLength")\n        metadata =',
             "        metadata =",
         ),
         tests=(f"{_TORN}::test_a_torn_answer_to_the_night_is_not_believed",),
     ),
     Mutation(
         "believe an upload whose end was not told",
-        Change(_STORAGE, '                check_whole(answer, "ETag", f"COMPLETE {self._key}")\n', ""),
+        Change(_STORAGE, '                check_whole(answer, f"COMPLETE {self._key}", "ETag")\n', ""),
         tests=(f"{_TORN}::test_a_torn_answer_to_an_upload_is_not_believed",),
     ),
     Mutation(

@@ -16,12 +16,14 @@ _MOST_FILES, _MOST_LINES = 15, 300
 # import nothing. The consumer and the nightly side may import all of `archive` beside, and never each other.
 DIRECTIONS: Final = {
     "archive.properties_file": "errors",
+    "archive.emf": "format",
+    "archive.logs": "clock",
     "archive.access": "properties_file",
     "archive.class_archive": "errors",
     "archive.compression": "errors",
     "archive.retry": "errors clock",
-    "archive.roles": "access",
-    "archive.aws": "access checksum errors retry roles",
+    "archive.roles": "access answers",
+    "archive.aws": "access answers checksum errors retry roles",
     "archive.format": "errors compression",
     "archive.coverage": "errors format",
     "archive.store": "access checksum errors retry aws compression format",
@@ -70,7 +72,7 @@ _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its
 
 def _allowed(room: str) -> set[str]:
     if room == "compaction.spark_submit":  # spark-submit starts the same commands as a person does
-        return {"minutebook.main"}
+        return {"minutebook.main", "minutebook.front_door", "compaction.command_line"}
     if room.startswith("minutebook."):
         return {room, *FRONT.get(room, "").split()}
     package, _, name = room.partition(".")

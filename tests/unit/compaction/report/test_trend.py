@@ -1,0 +1,61 @@
+"""The days before a report's: read from what is published, and never what holds a report up."""
+
+from pathlib import Path
+from random import Random
+
+from archive.format.day import Day
+from archive.retry import Backoff
+from archive.store.directory_storage import DirectoryStorage
+from archive.store.places import StorePrefix
+from archive.store.retrying import RetryingStorage
+from archive.store.storage import Address
+from compaction.report.trend import DAYS, read_trend
+from tests.fakes.clock import ManualClock
+
+DAY = Day.parse("2026-11-20")
+_POINTER = """{{"format": 1, "day": "{day}", "generation": "g{day}", "manifest": "m/g.json", "rows": {rows},
+ "verdict": "{verdict}", "writer": "w", "written_at": "t", "audit": "{audit}"}}"""
+
+
+def _trend(folder: Path, files: dict[str, str]) -> list[tuple[str, str | None, int, object, str]]:
+    for key, text in files.items():
+        path = folder / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    storage = RetryingStorage(DirectoryStorage(folder), lambda: Backoff(ManualClock(), Random(1), budget_seconds=1))
+    trend = read_trend(storage, StorePrefix(Address(None, str(folder)), ""), DAY)
+    assert [day.day for day in trend.days] == [str(DAY.shift(number)) for number in range(1 - DAYS, 1)]
+    return [(*tuple(day)[1:4], day.note) for day in trend.days]  # type: ignore[misc]
+
+
+def _day(number: int, verdict: str, audit: str) -> tuple[str, str]:
+    day = str(DAY.shift(number))
+    return f"dt={day}/_current.json", _POINTER.format(day=day, rows=100 + number, verdict=verdict, audit=audit)
+
+
+def test_each_day_is_as_it_was_published(tmp_path: Path) -> None:
+    """Its rows and verdict, and what its audit found; a day without a pointer is not published."""
+    audit = '{"findings": [{"severity": "defect"}, {"severity": "warning", "code": "x"}, {"severity": "warning"}]}'
+    found = _trend(tmp_path, dict([_day(-1, "defects", "a.json"), ("a.json", audit)]))
+    assert found[-2:] == [("defects", 99, (1, 0, 2), ""), (None, 0, None, "")]
+
+
+def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+    """A pointer of a later version, an audit that is gone or damaged: the others are shown."""
+    found = _trend(
+        tmp_path,
+        dict(
+            [
+                (f"dt={DAY.shift(-3)}/_current.json", '{"format": 9}'),
+                _day(-2, "clean", "gone.json"),
+                _day(-1, "clean", "bad.json"),
+                ("bad.json", '{"findings": 7}'),
+                _day(0, "clean", "good.json"),
+                ("good.json", '{"findings": []}'),
+            ]
+        ),
+    )
+    assert "format 9 is not known here" in found[-4][3]
+    assert found[-3] == ("clean", 98, None, "its audit is gone")
+    assert found[-2][3].startswith("its audit does not parse")
+    assert found[-1] == ("clean", 100, (0, 0, 0), "")
