@@ -5,10 +5,18 @@ there are none, and whatever Python says of that (AttributeError, TypeError) wou
 """
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import HTTPClientError
+from botocore.exceptions import HTTPClientError, IncompleteReadError
 from botocore.parsers import ResponseParserError, ResponseParserFactory
+
+if TYPE_CHECKING:
+    from botocore.awsrequest import AWSResponse
+    from botocore.model import OperationModel
+
+_FIRST_ERROR: Final = 300
+_BLANKS: Final = 16
+"""More white space than any service puts behind a document."""
 
 
 class MisshapenAnswerError(HTTPClientError):
@@ -25,6 +33,20 @@ class CheckedParsers(ResponseParserFactory):
         parser: Any = super().create_parser(protocol_name)
         parser.parse = partial(_parse, parser.parse)
         return parser
+
+
+def check_document(http_response: "AWSResponse", model: "OperationModel", **_: object) -> None:
+    """Refuse an answer without a whole document where the operation promises one: it is asked for again.
+
+    A connection that ends within the headers looks to Python like an answer without a body, and botocore makes an
+    empty result of that, and of a body that is no JSON: no row, no record, no table.
+    """
+    if http_response.status_code >= _FIRST_ERROR or model.output_shape is None or not model.output_shape.members:
+        return
+    body = http_response.content
+    protocol = getattr(model.service_model, "resolved_protocol", "json")
+    if not body or (protocol == "json" and not body[-_BLANKS:].rstrip().endswith(b"}")):
+        raise IncompleteReadError(actual_bytes=len(body), expected_bytes=len(body) + 1)
 
 
 def _parse(parse: Any, response: Any, shape: Any) -> Any:  # noqa: ANN401 - as above

@@ -7,6 +7,7 @@ after a retry is never mistaken for a lost race, and every request is counted.
 import difflib
 import functools
 import socket
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -26,7 +27,7 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 
 from archive.access import Access
-from archive.answers import CheckedParsers
+from archive.answers import CheckedParsers, check_document
 from archive.checksum import hash_once
 from archive.errors import (
     MinutebookError,
@@ -41,7 +42,6 @@ from archive.roles import role_session
 
 if TYPE_CHECKING:
     from boto3.session import Session
-    from botocore.awsrequest import AWSResponse
     from botocore.model import OperationModel
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_kinesis import KinesisClient
@@ -96,10 +96,8 @@ _PASSING_KINDS: Final = (
     CredentialRetrievalError,
     ValueError,  # botocore's own, for a date that was cut off
 )
-_FIRST_ERROR: Final = 300
+_MAKING: Final = threading.Lock()  # a session makes clients for one thread at a time (boto3's guide)
 _SERVER_ERROR: Final = 500
-_BLANKS: Final = 16
-"""More white space than any service puts behind a document."""
 
 
 @functools.cache
@@ -155,9 +153,10 @@ def _client(service: str, region: str, endpoint: str | None, access: Access, con
     session = aws_session()
     if service == "kinesis" and access.stream_role_arn is not None:
         session = role_session(session, access.stream_role_arn, access, region)
-    client = session.client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
+    with _MAKING:
+        client = session.client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
     if service != "s3":  # whose answers are judged where they are read
-        client.meta.events.register("after-call", _check_whole)
+        client.meta.events.register("after-call", check_document)
         return client
     client.meta.events.register("before-sign.s3.PutObject", hash_once)
     if access.says_of_s3:
@@ -176,20 +175,6 @@ def _add_parameters(access: Access, params: dict[str, Any], model: "OperationMod
     if access.expected_bucket_owner is not None and "ExpectedBucketOwner" in known:
         added["ExpectedBucketOwner"] = access.expected_bucket_owner
     return {**params, **added}
-
-
-def _check_whole(http_response: "AWSResponse", model: "OperationModel", **_: object) -> None:
-    """Refuse an answer without a whole document where the operation promises one: it is asked for again.
-
-    A connection that ends within the headers looks to Python like an answer without a body, and botocore makes an
-    empty result of that, and of a body that is no JSON: no row, no record, no table.
-    """
-    if http_response.status_code >= _FIRST_ERROR or model.output_shape is None or not model.output_shape.members:
-        return
-    body = http_response.content
-    protocol = getattr(model.service_model, "resolved_protocol", "json")
-    if not body or (protocol == "json" and not body[-_BLANKS:].rstrip().endswith(b"}")):
-        raise IncompleteReadError(actual_bytes=len(body), expected_bytes=len(body) + 1)
 
 
 def client_config(

@@ -4,11 +4,13 @@ import importlib
 import sys
 
 NAMES = (
+    "backfill",
     "cat",
     "claims",
     "compaction",
     "compression",
     "density",
+    "event_ids",
     "flame",
     "hand_over",
     "idle",

@@ -24,8 +24,8 @@ from compaction.job.context import AuditOptions, JobContext
 from compaction.rewrite import CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
 
-ROW_GROUP_ROWS = 30_720
-"""About what our 24 MiB of lines hold here. DuckDB counts in blocks of 2,048."""
+ROW_GROUP_ROWS = 81_920
+"""About what our 64 MiB of lines hold here. DuckDB counts in blocks of 2,048."""
 CORES = 2
 
 

@@ -3,23 +3,28 @@
 import importlib.metadata
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
-from random import Random
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 from typing import Final
 
 import msgspec
 from rich.console import Console
 
-from archive.aws import client_config, make_dynamodb_client, make_kinesis_client
-from archive.clock import Clock, SystemClock, new_id, new_random
+from archive.aws import client_config, make_dynamodb_client
+from archive.clock import SystemClock, new_id, new_random
 from archive.errors import SettingsError
 from archive.format.day import Day, day_of_ms
 from archive.format.minute import iso_time
 from archive.logs import Limit, configure_logging
 from archive.retry import Backoff
-from archive.store.places import StorePrefix, open_storage, parse_place
+from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
 from compaction.audit.audit import audit_day
+from compaction.audit.examined import DayResult
+from compaction.days.outcome import DayRow, row_of_audit, row_of_compaction
+from compaction.days.run import DaysRun
+from compaction.days.stop import Stop, StoppableClock, Stopped, stopped_by_signals
+from compaction.days.tables import SerialTable, serial
 from compaction.glue.catalog import open_table
 from compaction.iceberg.catalog import opened_table
 from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
@@ -36,22 +41,20 @@ from compaction.recheck import days_to_recheck
 from compaction.report.metric_line import Judged
 from compaction.report.progress_lines import ProgressLines
 from compaction.report.screen import progress_bar
-from compaction.report.telling import telling_of
+from compaction.report.telling import Telling, telling_of
 from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
-from compaction.spark.engine import Progress
+from compaction.spark.engine import Progress, no_progress
 from compaction.spark.lazy import LazySpark
-from compaction.stream.kinesis import StreamReader, once_in_vain
+from compaction.stream.kinesis import once_in_vain
 from compaction.tasks.plan import plan_tasks, raw_objects, single_groups
-from compaction.verdict.exit_code import DayEnd, exit_code, was_read
 
 _STORE_BUDGET_SECONDS: Final = 120
 _LISTING_BUDGET_SECONDS: Final = 15
 """The markers name the shards too: a stream that cannot be asked holds no audit up."""
-_FOLDER: Final = "_parquet"
 
 
 def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
-    """Audit the days; returns the exit code of the worst verdict (`compaction.verdict.exit_code`).
+    """Audit the days; returns the exit code of the worst (`compaction.days.outcome`).
 
     Raises:
         SettingsError: the file or an option.
@@ -62,7 +65,7 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
     level, event_id, fail_on = request.checked_level(), request.checked_event_id(), checked_fail_on(request.fail_on)
     _configure_logging()
     settings = load_job_settings(request.file, environ)
-    published = _published(settings, request.published)
+    published = settings.output(request.published)
     options = AuditOptions(
         level=level,
         lookback_days=request.lookback_days,
@@ -73,22 +76,21 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
         event_id=event_id,
         published=published,
         so_far_ms=so_far_ms,
+        sample_minutes=request.checked_sample(),
     )
-    ends: list[DayEnd] = []
-    with _context(settings, "audit", request.master) as context:
-        telling = telling_of(context, settings, request, "audit", published)
-        for day in days:
-            began = context.clock.monotonic()
-            result = audit_day(context, day, options)
-            ends.append(DayEnd(result.audit.verdict, was_read(result.audit)))
-            seconds = context.clock.monotonic() - began
+    with _started(settings, "audit", request) as (context, run):
+        telling = telling_of(context, settings, request, "audit", published)._replace(is_quiet=run.many)
+
+        def show(day: Day, result: DayResult, seconds: float) -> DayRow:
             telling.measure(Judged(str(day), result.audit.verdict, seconds), result.audit)
             telling.show(result)
-    return exit_code(ends, fail_on)
+            return row_of_audit(result, fail_on)
+
+        return run.run(days, lambda day: audit_day(context, day, options), show)
 
 
 def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
-    """Compact the days; returns the exit code of the worst verdict.
+    """Compact the days; returns the exit code of the worst (`compaction.days.outcome`).
 
     Raises:
         SettingsError: the file or an option.
@@ -103,7 +105,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     event_id, table, fail_on = request.checked_event_id(), request.checked_table(), checked_fail_on(request.fail_on)
     _configure_logging()
     settings = load_job_settings(request.file, environ)
-    out = _published(settings, request.out)
+    out = settings.output(request.out)
     check_apart(out, settings.archive)
     audit_options = AuditOptions(
         lookback_days=request.lookback_days,
@@ -113,34 +115,43 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         event_id=event_id,
         published=out,
         drop_producer_duplicates=request.drop_producer_duplicates,
+        max_repeats=request.max_repeats,
         so_far_ms=so_far_ms,
     )
-    options = CompactOptions(audit_options, out, accept_defects=request.accept_defects)
-    catalog = None if request.glue is None else open_table(request.glue, out, _waits)
-    ends: list[DayEnd] = []
+    options = CompactOptions(audit_options, out, accept_defects=request.accept_defects, zstd_level=request.zstd_level)
     opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
-    with _context(settings, "compact", request.master) as context, opened as day_table:
-        telling = telling_of(context, settings, request, "compact", out)
-        again = [] if request.recheck is None else days_to_recheck(context, out, request.recheck)
-        for day in sorted({*days, *again}):
-            if request.dry_run:
+    catalog = None if request.glue is None else open_table(request.glue, out, _waits)
+    with _started(settings, "compact", request) as (context, run), opened as day_table:
+        try:
+            again = [] if request.recheck is None else days_to_recheck(context, out, request.recheck)
+        except Stopped:
+            return run.stop.exit_code or 1
+        days = sorted({*days, *again})
+        if request.dry_run:
+            for day in days:
                 _show_plan(context, day, audit_options, out, as_json=request.as_json)
-                continue
-            register = None if catalog is None else catalog.register
-            began = context.clock.monotonic()
-            done = compact_day(
-                context._replace(table=day_table, register=register), context.open(out.address), day, options
-            )
-            ends.append(DayEnd(done.verdict, done.state != "held"))
-            generation = "" if done.manifest is None else done.manifest.generation
-            rows = None if done.manifest is None else done.manifest.rows
-            seconds = context.clock.monotonic() - began
-            judged = Judged(str(day), done.verdict, seconds, rows, state=done.state, generation=generation or None)
-            telling.measure(judged, None if done.result is None else done.result.audit)
-            if done.result is not None:
-                telling.show(done.result, generation)
+            return 0
+        telling = telling_of(context, settings, request, "compact", out)._replace(is_quiet=run.many)
+        given = context._replace(
+            table=None if day_table is None else SerialTable(day_table),
+            register=None if catalog is None else serial(catalog.register),
+        )
+
+        def show(day: Day, done: Compacted, seconds: float) -> DayRow:
+            _tell(telling, day, done, seconds)
             _show_outcome(done, day, out, quiet=request.as_json)
-    return exit_code(ends, fail_on)
+            return row_of_compaction(day, done, fail_on)
+
+        return run.run(days, lambda day: compact_day(given, given.open(out.address), day, options), show)
+
+
+def _tell(telling: Telling, day: Day, done: Compacted, seconds: float) -> None:
+    generation = "" if done.manifest is None else done.manifest.generation
+    rows = None if done.manifest is None else done.manifest.rows
+    judged = Judged(str(day), done.verdict, seconds, rows, state=done.state, generation=generation or None)
+    telling.measure(judged, None if done.result is None else done.result.audit)
+    if done.result is not None:
+        telling.show(done.result, generation)
 
 
 def _waits() -> Backoff:
@@ -154,21 +165,33 @@ def _configure_logging() -> None:
     configure_logging(level, limit=Limit(SystemClock()))
 
 
-def _progress(stack: ExitStack, what: str) -> Progress:
-    """Return who shows how far Spark is: a bar on a terminal, and lines in a log."""
-    return stack.enter_context(progress_bar(what)) if sys.stderr.isatty() else ProgressLines(what, SystemClock())
+def _progress(what: str) -> AbstractContextManager[Progress]:
+    return progress_bar(what) if sys.stderr.isatty() else nullcontext(ProgressLines(what, SystemClock()))
+
+
+def _no_progress() -> AbstractContextManager[Progress]:
+    return nullcontext(no_progress)
 
 
 @contextmanager
-def _context(settings: JobSettings, what: str, master: str) -> Iterator[JobContext]:
-    clock, rng = SystemClock(), new_random()
-    with ExitStack() as stack:
-        engine = LazySpark(stack, lambda: _progress(stack, what), master)
-        yield JobContext(
-            archive=RetryingStorage(
-                open_storage(settings.archive.address),
-                lambda: Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS),
-            ),
+def _started(
+    settings: JobSettings, what: str, request: AuditRequest | CompactRequest
+) -> Iterator[tuple[JobContext, DaysRun]]:
+    """Yield what a run reaches the world with, and how its days are worked on; a signal ends it."""
+    stop = Stop()
+    clock, rng = StoppableClock(SystemClock(), stop), new_random()
+
+    def waits() -> Backoff:
+        stop.check()  # every request asks for its waits first
+        return Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS)
+
+    address = settings.stream._replace(share=request.checked_budget())
+    with stopped_by_signals(stop), ExitStack() as stack:
+        many, as_json = request.is_range, request.as_json
+        report = stack.enter_context(_progress(what)) if many else no_progress
+        engine = LazySpark(stack, request.master, stop.check, _no_progress if many else partial(_progress, what))
+        context = JobContext(
+            archive=RetryingStorage(open_storage(settings.archive.address), waits),
             place=settings.archive,
             clock=clock,
             new_id=new_id,
@@ -178,27 +201,11 @@ def _context(settings: JobSettings, what: str, master: str) -> Iterator[JobConte
             checkpoints=lambda: _checkpoints(settings),
             version=importlib.metadata.version("minutebook"),
             owner=settings.owner,
-            stream=lambda: _stream(settings, clock, rng),
-            shards=once_in_vain(
-                lambda: _stream(settings, clock, rng, budget_seconds=_LISTING_BUDGET_SECONDS).listed()
-            ),
+            stream=address.here,
+            shards=once_in_vain(lambda: address.open(clock, budget_seconds=_LISTING_BUDGET_SECONDS).listed()),
+            spread=engine.spread,
         )
-
-
-def _stream(settings: JobSettings, clock: Clock, rng: Random, *, budget_seconds: float = 120) -> StreamReader:
-    client = make_kinesis_client(
-        settings.region, settings.kinesis_endpoint, settings.access, client_config(connections=32)
-    )
-    return StreamReader(client, settings.stream_name, clock, rng, budget_seconds=budget_seconds)
-
-
-def _published(settings: JobSettings, uri: str | None) -> StorePrefix:
-    """Return where days are published: `_parquet/` beside the archive unless it was said."""
-    if uri is not None:
-        return parse_place(
-            uri, settings.region, settings.s3_endpoint, settings.access, archive_bucket=settings.bucket
-        )
-    return StorePrefix(settings.archive.address, f"{settings.archive.prefix}{_FOLDER}/")
+        yield context, DaysRun(what, request.parallel_days, many, as_json, stop, clock, engine.cancel, report)
 
 
 def _checkpoints(settings: JobSettings) -> Checkpoints:

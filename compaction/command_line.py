@@ -43,7 +43,10 @@ SoFar = Annotated[
 ]
 Recheck = Annotated[int | None, typer.Option(metavar="DAYS", help="Judge unproven days, and touched ones, again.")]
 Lookback = Annotated[int, typer.Option(min=1, metavar="DAYS", help="How far the ends of quiet shards are searched.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print audit.json.")]
+ParallelDays = Annotated[
+    int, typer.Option(min=1, max=64, metavar="N", help="How many days of a range are worked on at once.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print audit.json; of several days one table.")]
 EventId = Annotated[
     str | None,
     typer.Option(metavar="JMESPATH", help="Find records that repeat an event: the path of its id in JSON payloads."),
@@ -64,6 +67,17 @@ def audit(
     report: ReportFolder = None,
     as_json: AsJson = False,
     so_far: SoFar = None,
+    parallel_days: ParallelDays = 2,
+    stream_budget: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="What level stream takes of each shard's reads. Default: 0.4."),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="MINUTES", help="Compare so many minutes of each shard with the stream; not all."
+        ),
+    ] = None,
     lookback: Lookback = 14,
     master: Master = "local[*]",
     event_id: EventId = None,
@@ -87,11 +101,14 @@ def audit(
         shard=shard,
         lookback_days=lookback,
         so_far=so_far,
+        parallel_days=parallel_days,
         report=report,
         as_json=as_json,
         master=master,
         event_id=event_id,
         published=published,
+        stream_budget=stream_budget,
+        sample=sample,
         fail_on=fail_on,
     )
     raise typer.Exit(run(request, os.environ))
@@ -115,6 +132,7 @@ def compact(
     as_json: AsJson = False,
     so_far: SoFar = None,
     recheck: Recheck = None,
+    parallel_days: ParallelDays = 2,
     lookback: Lookback = 14,
     master: Master = "local[*]",
     event_id: EventId = None,
@@ -122,6 +140,13 @@ def compact(
         bool,
         typer.Option("--drop-producer-duplicates", help="With --event-id: leave them out; the first one stays."),
     ] = False,
+    max_repeats: Annotated[
+        float,
+        typer.Option(min=0, max=1, metavar="SHARE", help="Refuse to leave out more than this share of records."),
+    ] = 0.2,
+    zstd_level: Annotated[
+        int, typer.Option(min=1, max=19, metavar="LEVEL", help="Of the Parquet files: smaller, and more CPU.")
+    ] = 1,
     iceberg: Annotated[
         str | None, typer.Option(metavar="NS.TABLE", help="Commit the published days to this Iceberg table, too.")
     ] = None,
@@ -147,6 +172,7 @@ def compact(
         report=report,
         lookback_days=lookback,
         so_far=so_far,
+        parallel_days=parallel_days,
         recheck=recheck,
         dry_run=dry_run,
         accept_defects=accept_defects,
@@ -154,12 +180,33 @@ def compact(
         master=master,
         event_id=event_id,
         drop_producer_duplicates=drop_producer_duplicates,
+        max_repeats=max_repeats,
+        zstd_level=zstd_level,
         iceberg=iceberg,
         iceberg_catalog=iceberg_catalog,
         glue=glue,
         fail_on=fail_on,
     )
     raise typer.Exit(run(request, os.environ))
+
+
+def vacuum(
+    file: PropertiesFile = None,
+    *,
+    out: Annotated[
+        str | None, typer.Option(metavar="URI", help="What compact --out was given. Default: _parquet/.")
+    ] = None,
+    older_than: Annotated[str, typer.Option(metavar="AGE", help="3d or more: what is younger stays.")] = "7d",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; delete nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Delete what no pointer names below the output: old generations, their audits, uploads nobody finished."""
+    need_spark("vacuum", pictures=False)
+    from compaction.vacuum.command import VacuumRequest  # noqa: PLC0415 - help is quick
+    from compaction.vacuum.command import vacuum as run  # noqa: PLC0415 - same
+
+    asked = VacuumRequest(file=file, out=out, older_than=older_than, dry_run=dry_run, as_json=as_json)
+    raise typer.Exit(run(asked, os.environ))
 
 
 def ddl(
@@ -185,4 +232,4 @@ def need_spark(command: str, *, pictures: bool, find: Callable[[str], object | N
         raise SettingsError(f"{command} needs the extra `spark` ({missing}): pip install 'minutebook[spark]'")
 
 
-COMMANDS = (audit, compact, ddl)
+COMMANDS = (audit, compact, vacuum, ddl)

@@ -32,7 +32,7 @@ def days_to_recheck(context: JobContext, out: StorePrefix, days: int) -> list[Da
     """
     storage, now_ms = context.open(out.address), context.clock.now_ms()
     today = day_of_ms(now_ms)
-    published = [day for day in _published(storage, out.prefix) if is_settled(day, now_ms)]
+    published = [day for day in published_days(storage, out.prefix) if is_settled(day, now_ms)]
 
     def is_due(day: Day) -> bool:
         publisher = Publisher(storage, DayFolder(out.prefix, day))
@@ -47,7 +47,8 @@ def days_to_recheck(context: JobContext, out: StorePrefix, days: int) -> list[Da
     return [day for day, is_one in zip(published, due, strict=True) if is_one]
 
 
-def _published(storage: RetryingStorage, root: str) -> list[Day]:
+def published_days(storage: RetryingStorage, root: str) -> list[Day]:
+    """Return the days that have a folder below the output's root, in order; raises StoreUnavailable, StoreRefused."""
     names = (folder.removeprefix(root).rstrip("/") for folder in storage.list_level(root).folders)
     return sorted(Day.parse(name.removeprefix(_BEGIN)) for name in names if name.startswith(_BEGIN))
 

@@ -6,7 +6,7 @@ import structlog
 
 from archive.errors import FormatError, SafetyRefusal
 from archive.format.day import Day
-from archive.format.minute import iso_time, minute_text
+from archive.format.minute import iso_time
 from archive.store.places import StorePrefix
 from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
@@ -16,7 +16,7 @@ from compaction.audit.conclusion import conclude
 from compaction.audit.examined import DayResult
 from compaction.audit.reading import Writing
 from compaction.iceberg.commit import TableCommit, TableCommitter
-from compaction.inventory.day_objects import DayObjects, changes
+from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.inventory import Inventory
 from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import is_expired
@@ -25,10 +25,10 @@ from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.job.sight import Sight, look
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.publish.generation import Current, DayFolder, Judged, Manifest, Pointer, contradiction, files_of
+from compaction.publish.late import late_minutes
 from compaction.publish.publisher import Publisher
-from compaction.tasks.parquet import SCHEMA_VERSION
+from compaction.tasks.parquet import SCHEMA_VERSION, ZSTD_LEVEL
 from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
-from compaction.verdict.findings import SAMPLES, Code, Finding, finding
 from compaction.verdict.publishable import publishable
 
 FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
@@ -40,11 +40,15 @@ _NOT_OVER: Final = (
 
 
 class CompactOptions(NamedTuple):
-    """What is asked of a compaction; see the command's help."""
+    """What is asked of a compaction; see the command's help.
+
+    `zstd_level` is no part of a generation's name: its rows are the same.
+    """
 
     audit: AuditOptions
     out: StorePrefix
     accept_defects: bool = False
+    zstd_level: int = ZSTD_LEVEL
 
 
 class Compacted(NamedTuple):
@@ -229,7 +233,7 @@ class _Run:
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult] | None:
         folder = self._folder.generation(view.generation)
         options = self._options.audit
-        writing = Writing(self._options.out, folder)
+        writing = Writing(self._options.out, folder, self._options.zstd_level)
         examined = examine(self._context, view.sight, options, writing, view.before)
         if examined.work.earlier:
             self._log.info("day_goes_on", tasks=examined.work.tasks, done_before=examined.work.earlier)
@@ -238,7 +242,9 @@ class _Run:
                 return None
             examined = examined._replace(is_in_motion=True)
         rows = sum(part.rows for part in examined.parts)
-        audit = conclude(self._context, examined, options, rows, self._late(view))
+        audit = conclude(
+            self._context, examined, options, rows, late_minutes(self._publisher, view.seen.pointer, view.inventory)
+        )
         writer = self._context.new_id()
         manifest = Manifest(
             format=1,
@@ -266,26 +272,6 @@ class _Run:
         self._publisher.put_inventory(key, view.inventory.spool.chunks())
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
-
-    def _late(self, view: _View) -> list[Finding]:
-        """Compare the day with what the generation that readers see now was made from."""
-        if view.seen.pointer is None:
-            return []
-        before = self._publisher.read_inventory(view.seen.pointer)
-        found = changes(view.inventory.prefix, before, view.inventory.spool.rows(), SAMPLES)
-        if not found.total or not found.compared:
-            return []
-        return [
-            finding(
-                Code.LATE_MINUTES,
-                f"{found.total} object(s) in {len(found.minutes)} minute(s) differ from the published generation "
-                f"{view.seen.pointer.generation}: a new one replaces it",
-                severity="warning",
-                minute=minute_text(min(found.minutes)) if found.minutes else None,
-                keys=found.keys,
-                count=found.total,
-            )
-        ]
 
     def _settle(self) -> tuple[int, TableCommit | None, str | None]:
         """Bring the table into step before anything is swept: it may name the generation that was replaced."""

@@ -17,7 +17,7 @@ from typing import Final
 from archive.errors import StoreRefused
 from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
-from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail
+from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail, Upload
 
 METADATA_SUFFIX: Final = ".metadata.json"
 _LOCK: Final = ".minutebook.lock"
@@ -116,6 +116,20 @@ class DirectoryStorage:
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> "FileSink":  # noqa: ARG002 - files have no type, and nothing to wait for
         """Write a file under another name, which it loses when it is closed."""
         return FileSink(self._path(key))
+
+    def open_uploads(self, prefix: str) -> list[Upload]:
+        """Return the files that have not got their name."""
+        paths = sorted(self._path(prefix.rpartition("/")[0]).rglob(f"*{_WRITING}"))
+        names = {path: path.relative_to(self.root).as_posix() for path in paths if path.is_file()}
+        return [
+            Upload(name.removesuffix(_WRITING), name, path.stat().st_mtime_ns // 1_000_000)
+            for path, name in names.items()
+            if name.startswith(prefix)
+        ]
+
+    def abort_upload(self, upload: Upload) -> None:
+        """Remove what was written."""
+        self.delete([upload.upload_id])
 
     def _row(self, path: Path) -> ListedObject:
         stat = path.stat()

@@ -13,7 +13,7 @@ from archive.errors import ObjectVanished
 from archive.format.markers import JSON_TYPE
 from archive.retry import Backoff, until_known
 from archive.store.objects import ListedObject, ObjectHead, ObjectStore, PutOutcome, StoredObject
-from archive.store.storage import Listing, Sink, Storage, Tail
+from archive.store.storage import Listing, Sink, Storage, Tail, Upload
 
 T = TypeVar("T")
 
@@ -119,3 +119,11 @@ class RetryingStorage(RetryingStore):
     def read_tail(self, key: str, count: int) -> Tail:
         """Read the last `count` bytes of an object, or all of it when it is shorter."""
         return self._ask("GET", key, lambda: self.storage.read_tail(key, count))
+
+    def open_uploads(self, prefix: str) -> list[Upload]:
+        """Return the files below `prefix` that were begun and neither finished nor given up."""
+        return self._ask("LIST uploads", prefix, lambda: self.storage.open_uploads(prefix))
+
+    def abort_upload(self, upload: Upload) -> None:
+        """Give up a file in the making."""
+        self._ask("ABORT", upload.key, lambda: self.storage.abort_upload(upload))

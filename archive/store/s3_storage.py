@@ -11,8 +11,9 @@ from archive.aws import error_code, http_status, is_passing_code
 from archive.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from archive.retry import Backoff, until_known
 from archive.store.objects import ListedObject
-from archive.store.s3 import S3Store, check_whole, translate
+from archive.store.s3 import check_whole, translate
 from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail
+from archive.store.uploads import S3Uploads
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -31,12 +32,8 @@ PART_BYTES: Final = 5 << 20
 """Least size of a piece of a multipart upload that S3 takes; of 10,000, so 50 GB, where a task writes 0.1."""
 
 
-class S3Storage(S3Store):
+class S3Storage(S3Uploads):
     """One bucket. Thread-safe, as botocore's clients are."""
-
-    def __init__(self, client: "S3Client", bucket: str) -> None:
-        super().__init__(client, bucket)
-        self._s3 = client
 
     def uri(self, key: str) -> str:
         """Return `s3://bucket/key`."""

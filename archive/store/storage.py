@@ -38,6 +38,14 @@ class Tail(NamedTuple):
     size: int
 
 
+class Upload(NamedTuple):
+    """A file in the making that was not finished: its key, which upload of it, and when it was begun (epoch ms)."""
+
+    key: str
+    upload_id: str
+    started_ms: int
+
+
 class Sink(Protocol):
     """A file that is being written. It exists for readers once `close` has returned, and not before."""
 
@@ -108,6 +116,14 @@ class Storage(ObjectStore, Protocol):
         The sink repeats each of its requests while its outcome is unknown, with waits of `new_backoff`: a file in
         the making cannot be read again from its start by whoever writes it.
         """
+        ...
+
+    def open_uploads(self, prefix: str) -> list[Upload]:
+        """Return the files below `prefix` that were begun with `open_write` and neither finished nor given up."""
+        ...
+
+    def abort_upload(self, upload: Upload) -> None:
+        """Give up a file in the making; one that is not there any more counts as given up."""
         ...
 
 

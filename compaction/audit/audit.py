@@ -1,7 +1,7 @@
 """The audit of one day: list it, read it, join it with its neighbours, and conclude."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from archive.errors import StoreError
@@ -13,23 +13,20 @@ from compaction.audit.coverage import judge_coverage
 from compaction.audit.examined import DayResult, Examined, ProducerDuplicates, WorkDone, of_objects
 from compaction.audit.passes import Passes
 from compaction.audit.reading import DayRead, Writing, order_of, read_day
+from compaction.comparison.level import Asked, StreamResult, check_stream
+from compaction.comparison.marks import facts_of, store_marks, stream_mark
 from compaction.inventory.memory import collector_paused
 from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import expired_before, is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import judged_scope, scope_end
 from compaction.job.sight import Sight, list_again, look
-from compaction.live.stream_level import StreamResult, check_stream
-from compaction.live.stream_marks import facts_of, store_marks, stream_mark
-from compaction.producers.copies import Copies, resolve
+from compaction.producers.copies import Copies, check_share, resolve
 from compaction.producers.day_before import DayBefore
 from compaction.producers.findings import ids_check, producer_findings
 from compaction.rules.evidence import Evidence
-from compaction.tasks.finished import Part
-from compaction.tasks.merging import Repeat
 from compaction.tasks.plan import MergeGroup, plan_tasks
-from compaction.tasks.task import TaskResult
-from compaction.verdict.audit_document import AuditCheck
+from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.findings import Code
 
 LOOKS: Final = 3
@@ -82,12 +79,9 @@ def is_in_motion(context: JobContext, examined: Examined, options: AuditOptions)
 def _against_stream(context: JobContext, examined: Examined, options: AuditOptions) -> StreamResult:
     if options.level != "stream":
         return StreamResult((), (), 0)
-    if context.stream is None:
-        check = AuditCheck(id="stream_readable", status="unknown", message="no stream was given")
-        return StreamResult((), (check,), 0)
-    markers = examined.evidence.markers
-    segments, ends = examined.passes.segments(), _passed_by_readers(examined)
-    return check_stream(context, context.stream(), examined.inventory, segments, markers, ends, options.shard)
+    markers, segments = examined.evidence.markers, examined.passes.segments()
+    asked = Asked(options.shard, options.sample_minutes)
+    return check_stream(context, examined.inventory, segments, markers, _passed_by_readers(examined), asked)
 
 
 def _passed_by_readers(examined: Examined) -> dict[str, Position]:
@@ -166,23 +160,38 @@ def _join_lines(
     """Compare lines with each other and with what was dropped; write again what must be."""
     passes, judgement = examined.passes, examined.judgement
     dropped = passes.dropped(judgement)
-    copies = None
-    if read.collected is not None:
-        copies = resolve(context, read.collected, passes.groups({}, None))
-    left_out = copies.dropped if copies and write and options.drop_producer_duplicates else {}
     tainted = passes.tainted(dropped.lines) if dropped.lines else judgement.tainted
     tainted |= {result.number for result in read.results if result.part is None}
     groups: list[MergeGroup] = []
     if judgement.has_merges or dropped.lines or (write is not None and tainted):
         groups = passes.groups(dropped.lines, tainted if write is not None else frozenset())
-    repeats, parts = _write_again(context, read.results, groups, tainted, write, left_out)
+    orders = _orders_again(context, read.results, groups, write)
+    leaves_out = write is not None and options.drop_producer_duplicates
+    copies = None
+    if read.collected is not None:
+        copies = resolve(context, read.collected, passes.groups({}, None), orders if leaves_out else ())
+    if copies is not None and leaves_out:
+        check_share(copies, options)
+        second, removed = copies.found.write(), copies.total
+    else:
+        second, removed = context.engine(orders), 0
+    whole = [result for result in read.results if result.number not in tainted]
     return examined._replace(
-        repeats=repeats,
-        parts=parts,
+        repeats=tuple(repeat for result in second for repeat in result.repeats),
+        parts=tuple(result.part for result in [*whole, *second] if result.part is not None),
         dropped=dropped.findings,
         restored=dropped.restored,
-        producers=_producers(context, copies, options, removed=sum(map(len, left_out.values()))),
+        producers=_producers(context, copies, options, removed=removed),
     )
+
+
+def _orders_again(
+    context: JobContext, results: Sequence[TaskResult], groups: Sequence[MergeGroup], write: Writing | None
+) -> list[Order]:
+    """Order what the first tasks have not written right: groups to merge, or without some lines."""
+    first_number = max((result.number for result in results), default=-1) + 1
+    tasks = plan_tasks(groups, sizes=context.sizes, first_number=first_number)
+    return [order_of(context, task, write) for task in tasks]
 
 
 def _producers(
@@ -190,22 +199,5 @@ def _producers(
 ) -> ProducerDuplicates:
     if copies is None or options.event_id is None:
         return ProducerDuplicates()
-    found = producer_findings(context, copies, left_out=removed > 0)
+    found = producer_findings(context, copies, options.event_id, left_out=removed > 0)
     return ProducerDuplicates(tuple(found), (ids_check(copies, options.event_id),), removed)
-
-
-def _write_again(
-    context: JobContext,
-    results: Sequence[TaskResult],
-    groups: Sequence[MergeGroup],
-    tainted: Collection[int],
-    write: Writing | None,
-    left_out: Mapping[str, Sequence[int]],
-) -> tuple[tuple[Repeat, ...], tuple[Part, ...]]:
-    """Write groups that the first tasks have not written right; return repeats, and the files that hold each once."""
-    first_number = max((result.number for result in results), default=-1) + 1
-    tasks = plan_tasks(groups, sizes=context.sizes, first_number=first_number)
-    second = context.engine([order_of(context, task, write, left_out) for task in tasks])
-    repeats = tuple(repeat for result in second for repeat in result.repeats)
-    whole = [result for result in results if result.number not in tainted]
-    return repeats, tuple(result.part for result in [*whole, *second] if result.part is not None)

@@ -24,15 +24,17 @@ from compaction.shards.seen import (
     show_results,
 )
 from compaction.tasks.finished import YOUNG_MS, find_facts
+from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.tasks.plan import MergeGroup, Task, sorted_groups
 from compaction.tasks.task import Order, TaskResult
 
 
 class Writing(NamedTuple):
-    """Where a rewrite writes: keys of its files begin with `folder`."""
+    """Where a rewrite writes: keys of its files begin with `folder`. `zstd_level` is that of its files."""
 
     out: StorePrefix
     folder: str
+    zstd_level: int = ZSTD_LEVEL
 
 
 class DayRead(NamedTuple):
@@ -61,7 +63,9 @@ def read_day(
     argument = OrderArgument(0, context.place.address)
     if write is not None:
         left = find_facts(context.open(write.out.address), write.folder, context.clock.now_ms() - YOUNG_MS)
-        argument = argument._replace(out=write.out.address, folder=write.folder, left=left)
+        argument = argument._replace(
+            out=write.out.address, folder=write.folder, left=left, zstd_level=write.zstd_level
+        )
     asked_of = {number: argument._replace(number=number) for number in range(count)}
     dealt = objects.rows.deal(deal_tasks, cuts, max(1, count))
     seen = dealt.read(make_order, Show(buckets), asked_of, buckets.total)
@@ -93,15 +97,8 @@ def _with_ids(
     )
 
 
-def order_of(
-    context: JobContext, task: Task, write: Writing | None, left_out: Mapping[str, Sequence[int]] | None = None
-) -> Order:
-    """Return the order of a task, without lines that are left out, by the keys of their objects."""
-    dropped = (
-        {raw_object.key: left_out[raw_object.key] for raw_object in task.objects if raw_object.key in left_out}
-        if left_out
-        else {}
-    )
+def order_of(context: JobContext, task: Task, write: Writing | None) -> Order:
+    """Return the order of a task."""
     if write is None:
         return Order(task, context.place.address)
-    return Order(task, context.place.address, write.out.address, write.folder, dropped=dropped)
+    return Order(task, context.place.address, write.out.address, write.folder, zstd_level=write.zstd_level)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from botocore.exceptions import BotoCoreError, ClientError
 from pyiceberg.exceptions import (
     BadRequestError,
@@ -62,8 +63,6 @@ PROPERTIES: Final = {
     "schema.name-mapping.default": TABLE_SCHEMA.name_mapping.model_dump_json(),
     # The published files belong to the pointer, too: nobody who tidies the table up may delete them.
     "gc.enabled": "false",
-    # Sequence numbers are DELTA_BYTE_ARRAY, which Iceberg's vectorized reader refuses (measured with 1.10.1).
-    "read.parquet.vectorization.enabled": "false",
     # Twenty digits alike come first in each: bounds of 16 characters would tell nothing apart.
     "write.metadata.metrics.column.shard_id": "full",
     "write.metadata.metrics.column.sequence_number": "full",
@@ -72,6 +71,7 @@ PROPERTIES: Final = {
         (f"write.metadata.metrics.column.{name}" for name in ("partition_key", "data", "data_bytes")), "none"
     ),
 }
+_VECTORS: Final = "read.parquet.vectorization.enabled"
 _REFUSED = (BadRequestError, UnauthorizedError, ForbiddenError, OAuthError)
 _REFUSED_CODES: Final = frozenset({"AccessDeniedException", "AccessDenied", "InvalidInputException"})
 _OUTSIDE = (RESTError, RequestException, SQLAlchemyError, BotoCoreError, ClientError, OSError)
@@ -146,6 +146,9 @@ class IcebergDay:
         """
         with translated(f"the commit to {self._name}"):
             come = in_parallel(lambda uri: self._describe(uri, sizes[uri]), change.add)
+            is_delta = self._table.properties.get(_VECTORS) != "false" and any(
+                in_parallel(self._is_delta, change.add)
+            )
             # In our copy alone: nothing of it is stored.
             ours = {**self._table.metadata.properties, "commit.retry.num-retries": "0"}
             self._table.metadata = self._table.metadata.model_copy(update={"properties": ours})
@@ -154,6 +157,8 @@ class IcebergDay:
                     if self._table.name_mapping() is None:
                         mapping = self._table.schema().name_mapping.model_dump_json()
                         transaction.set_properties({"schema.name-mapping.default": mapping})
+                    if is_delta:
+                        transaction.set_properties({_VECTORS: "false"})
                     with transaction.update_snapshot(snapshot_properties=dict(properties)).overwrite() as overwrite:
                         for uri in change.remove:
                             overwrite.delete_data_file(self._tasks[uri].file)
@@ -187,6 +192,17 @@ class IcebergDay:
                 next_step="find out who writes to the output",
             )
         return file
+
+    def _is_delta(self, uri: str) -> bool:
+        """Tell whether a file has delta-encoded pages, as those of before have.
+
+        Iceberg's vectorized reader refuses DELTA_BYTE_ARRAY (measured with 1.10.1): the table must not ask for it.
+        """
+        with self._table.io.new_input(uri).open() as file:
+            footer = pq.read_metadata(file)
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        columns = [group.column(number) for group in groups[:1] for number in range(group.num_columns)]
+        return any(encoding.startswith("DELTA") for column in columns for encoding in column.encodings)
 
     def _is_of_the_day(self, file: "DataFile") -> bool:
         return file.spec_id == self._table.spec().spec_id and file.partition[0] == self._day.number

@@ -1,7 +1,7 @@
 """What a run is given: the world it reaches, and what is asked of it."""
 
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from archive.clock import Clock, IdSource
 from archive.format.minute import iso_time
@@ -16,13 +16,33 @@ from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.inventory.owner import StreamOwner
 from compaction.publish.publisher import Publisher
 from compaction.stream.kinesis import ListedShards, StreamReader
-from compaction.tasks.event_ids import Layout
+from compaction.tasks.ids.copies import Layout, ShardTally
 from compaction.tasks.plan import SIZES, TaskSizes
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import AuditLevel
 
+T = TypeVar("T")
+U = TypeVar("U")
+
 PARTITION_BYTES: Final = 32 << 20
 """Compressed bytes of segments whose ids share a partition: a million records or two, 32 bytes each."""
+MAX_REPEATS: Final = 0.2
+"""More copies than this share are no retries: the path does not name an event's id."""
+MOST_PARTITIONS: Final = 4_000
+"""Of a large day they are larger instead: the blocks of a shuffle are as many as its tasks times its partitions."""
+
+
+class Found(Protocol):
+    """The copies of a day, each beside the task that leaves it out."""
+
+    @property
+    def shards(self) -> Mapping[int, ShardTally]:
+        """Return the copies of each shard, by its number in `Layout.shards`."""
+        ...
+
+    def write(self) -> list[TaskResult]:
+        """Run the tasks that leave copies out; returns their results in order."""
+        ...
 
 
 class Shuffled(Protocol):
@@ -33,9 +53,19 @@ class Shuffled(Protocol):
         """Return the tasks' results, in order."""
         ...
 
-    def copies(self, layout: Layout) -> list[bytes]:
-        """Return the copies of each partition; see `compaction.tasks.event_ids.find_copies`."""
+    def find(self, layout: Layout, orders: Sequence[Order]) -> Found:
+        """Find the copies; those of an object go to the order that `Layout.writers` names."""
         ...
+
+
+class NothingFound(NamedTuple):
+    """No copies, and nobody to leave them out; implements `Found`."""
+
+    shards: Mapping[int, ShardTally] = {}
+
+    def write(self) -> list[TaskResult]:
+        """Return none."""
+        return []
 
 
 class NothingShuffled:
@@ -46,16 +76,29 @@ class NothingShuffled:
         """Return none."""
         return []
 
-    def copies(self, layout: Layout) -> list[bytes]:
-        """Return none."""
-        del layout
-        return []
+    def find(self, layout: Layout, orders: Sequence[Order]) -> Found:
+        """Find none."""
+        del layout, orders
+        return NothingFound()
 
 
 Engine = Callable[[Sequence[Order]], list[TaskResult]]
 """Runs tasks and returns their results in order: Spark, or a loop."""
 Shuffle = Callable[[Sequence[Order]], Shuffled]
 """Runs tasks that ask for ids, all for the same number of partitions."""
+
+
+class Spread(Protocol):
+    """Does the same work for each item, in tasks, and returns what it gave, in order."""
+
+    def __call__(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
+        """Do it."""
+        ...
+
+
+def in_turn(work: Callable[[T], U], items: Sequence[T]) -> list[U]:
+    """Implement `Spread` by a loop."""
+    return [work(item) for item in items]
 
 
 class JobContext(NamedTuple):
@@ -73,6 +116,7 @@ class JobContext(NamedTuple):
     shuffle: Shuffle | None = None
     table: DayTable | None = None
     shards: Callable[[], ListedShards] | None = None
+    spread: Spread = in_turn
     sizes: TaskSizes = SIZES
     dealers: Callable[[int], Dealer] | None = None
     register: Callable[[Publisher], str | None] | None = None
@@ -96,8 +140,9 @@ class AuditOptions(NamedTuple):
 
     `event_id` is the path of the id that producers give an event; None: producer duplicates are not looked for.
     `published` is where days are published: the ids of a day before that is expired are read there. A rewrite leaves
-    them out with `drop_producer_duplicates`. `so_far_ms` ends the scope within a day (epoch milliseconds); None: the
-    whole day.
+    them out with `drop_producer_duplicates`, unless they are more than `max_repeats` of the records that have an id:
+    then it refuses. `so_far_ms` ends the scope within a day (epoch milliseconds); None: the
+    whole day. `sample_minutes` of each shard are compared with the stream; None: all.
     """
 
     level: AuditLevel = "keys"
@@ -109,9 +154,11 @@ class AuditOptions(NamedTuple):
     event_id: str | None = None
     published: StorePrefix | None = None
     drop_producer_duplicates: bool = False
+    max_repeats: float = MAX_REPEATS
     so_far_ms: int | None = None
+    sample_minutes: int | None = None
 
 
 def partitions_for(size: int) -> int:
     """Return how many partitions the ids of `size` compressed bytes take."""
-    return max(1, -(-size // PARTITION_BYTES))
+    return min(MOST_PARTITIONS, max(1, -(-size // PARTITION_BYTES)))

@@ -10,9 +10,14 @@ from archive.errors import SettingsError
 from archive.format.day import Day, day_range, parse_day
 from archive.format.payload import PayloadPath
 from compaction.inventory.neighbours import LOOKBACK_DAYS
+from compaction.job.context import MAX_REPEATS
+from compaction.stream.pace import SHARE
+from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.verdict.audit_document import AuditLevel
 from compaction.verdict.exit_code import FAIL_ON, FailOn
 
+PARALLEL_DAYS: Final = 2
+"""How many days of a range are worked on at once: while one is judged in the driver, Spark reads another."""
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 
 
@@ -32,7 +37,37 @@ class AuditRequest(NamedTuple):
     event_id: str | None = None
     published: str | None = None
     so_far: str | None = None
+    parallel_days: int = PARALLEL_DAYS
+    stream_budget: float | None = None
+    sample: int | None = None
     fail_on: str = "unknown"
+
+    @property
+    def is_range(self) -> bool:
+        """Tell whether days are asked for, not one: they go on past each other."""
+        return self.date is None
+
+    def checked_budget(self) -> float:
+        """Return the share of each shard's reads that level stream may take; raises SettingsError."""
+        if self.stream_budget is None:
+            return SHARE
+        self._check_is_of_stream("--stream-budget")
+        if not 0 < self.stream_budget <= 1:
+            raise SettingsError(
+                f"--stream-budget {self.stream_budget:g} is not a share",
+                next_step=f"write what of a shard's reads may be taken, from above 0 to 1, as in {SHARE}",
+            )
+        return self.stream_budget
+
+    def checked_sample(self) -> int | None:
+        """Return the minutes of each shard that are compared with the stream; raises SettingsError."""
+        if self.sample is not None:
+            self._check_is_of_stream("--sample")
+        return self.sample
+
+    def _check_is_of_stream(self, option: str) -> None:
+        if self.level != "stream":
+            raise SettingsError(f"{option} is about reading the stream", next_step="use it with --level stream")
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""
@@ -75,8 +110,20 @@ class CompactRequest(NamedTuple):
     iceberg_catalog: str | None = None
     so_far: str | None = None
     recheck: int | None = None
+    max_repeats: float = MAX_REPEATS
+    zstd_level: int = ZSTD_LEVEL
+    parallel_days: int = PARALLEL_DAYS
     glue: str | None = None
     fail_on: str = "unknown"
+
+    @property
+    def is_range(self) -> bool:
+        """Tell whether days are asked for, or may be, not one: they go on past each other."""
+        return self.date is None or self.recheck is not None
+
+    def checked_budget(self) -> float:
+        """Return the share of each shard's reads that may be taken: none are."""
+        return SHARE
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""

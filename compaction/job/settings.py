@@ -16,6 +16,7 @@ from archive.store.places import StorePrefix, parse_place
 from archive.store.storage import Address
 from compaction.inventory.owner import StreamOwner, parse_stream_arn
 from compaction.job.properties import Fetch, fetch_properties, read_job_properties
+from compaction.stream.address import StreamAddress
 
 _OURS: Final = "minutebook."
 _FOLDER: Final = "_parquet"
@@ -56,6 +57,11 @@ class JobSettings(NamedTuple):
     def owner(self) -> StreamOwner:
         """The stream that the archive must belong to."""
         return StreamOwner(self.stream_name, self.region, self.account)
+
+    @property
+    def stream(self) -> StreamAddress:
+        """Where the stream is."""
+        return StreamAddress(self.stream_name, self.region, self.kinesis_endpoint, self.access)
 
     @property
     def archive(self) -> StorePrefix:

@@ -4,15 +4,16 @@ Two steps, because only whole, ordered objects take part, and which those are is
 """
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from archive.errors import SettingsError
+from archive.errors import SafetyRefusal, SettingsError
 from compaction.inventory.heads import head_rows, sort_out
-from compaction.job.context import AuditOptions, JobContext, NothingShuffled, Shuffled, partitions_for
+from compaction.job.context import AuditOptions, Found, JobContext, NothingShuffled, Shuffled, partitions_for
 from compaction.producers.day_before import DayBefore
-from compaction.tasks.event_ids import Copy, IdOrder, Layout, unpack_copies
+from compaction.tasks.ids.copies import Layout, ShardTally
+from compaction.tasks.ids.dropping import Dropped
+from compaction.tasks.ids.rows import IdOrder
 from compaction.tasks.plan import (
     MergeGroup,
     RawObject,
@@ -25,9 +26,6 @@ from compaction.tasks.plan import (
 )
 from compaction.tasks.task import Order, TaskResult
 
-_SAMPLES: Final = 20
-_MANY: Final = 2_000
-
 
 class CollectedIds(NamedTuple):
     """A day and the day before, read for their ids.
@@ -37,31 +35,23 @@ class CollectedIds(NamedTuple):
 
     shuffled: Shuffled
     objects: tuple[RawObject | None, ...]
+    expression: str
     first_of_day: int
     before: DayBefore
     results: list[TaskResult]
     earlier: list[TaskResult]
 
 
-class ShardCopies(NamedTuple):
-    """The copies in one shard: how many, the first few, and the objects that hold one."""
-
-    records: int
-    samples: tuple[Copy, ...]
-    numbers: tuple[int, ...]
-
-
 class Copies(NamedTuple):
     """The copies of a day.
 
-    `dropped` maps the key of an object to the numbers of its lines that repeat an event, ascending. `doubt` says why
-    copies of events of the day before may be among what is not reported. `lines` took part, `without_id` of them had
-    no id.
+    `found` can run the tasks that leave them out. `doubt` says why copies of events of the day before may be among
+    what is not reported. `lines` took part, `without_id` of them had no id.
     """
 
     objects: tuple[RawObject | None, ...]
-    shards: Mapping[str, ShardCopies]
-    dropped: Mapping[str, Sequence[int]]
+    shards: Mapping[str, ShardTally]
+    found: Found
     doubt: str
     lines: int
     without_id: int
@@ -70,6 +60,11 @@ class Copies(NamedTuple):
     def total(self) -> int:
         """All copies."""
         return sum(shard.records for shard in self.shards.values())
+
+    @property
+    def share(self) -> float:
+        """Copies among the lines that have an id."""
+        return self.total / max(1, self.lines - self.without_id)
 
 
 def collect_ids(
@@ -95,6 +90,7 @@ def collect_ids(
     return CollectedIds(
         shuffled,
         tuple(objects),
+        options.event_id,
         first_of_day,
         before,
         results=[by_number[order.task.number] for order in orders],
@@ -102,10 +98,13 @@ def collect_ids(
     )
 
 
-def resolve(context: JobContext, collected: CollectedIds, groups: Sequence[MergeGroup]) -> Copies:
+def resolve(
+    context: JobContext, collected: CollectedIds, groups: Sequence[MergeGroup], orders: Sequence[Order] = ()
+) -> Copies:
     """Tell the copies. Only objects that are alone in one of `groups`, whole and in order, take part.
 
-    Lines of the others are in doubt, and kept: a finding of their own says what is wrong with them.
+    Lines of the others are in doubt, and kept: a finding of their own says what is wrong with them. `orders` are
+    those that leave copies out, once they are asked to.
     """
     good = _alone(groups)
     good_before, doubt = _judge_before(context, collected)
@@ -116,16 +115,50 @@ def resolve(context: JobContext, collected: CollectedIds, groups: Sequence[Merge
         and raw_object.key not in (good if number >= collected.first_of_day else good_before)
     )
     starts = _shard_starts(collected)
-    packed = collected.shuffled.copies(Layout(collected.first_of_day, tuple(starts.values()), excluded))
+    numbered, writers = _numbered(collected, orders)
+    layout = Layout(collected.first_of_day, tuple(starts.values()), excluded, writers)
+    found = collected.shuffled.find(layout, numbered)
+    names = list(starts)
     without_id = sum(count for result in collected.results for key, count in result.without_id.items() if key in good)
     return Copies(
         collected.objects,
-        _by_shard(packed, starts),
-        dropped=_lines(packed, collected.objects),
+        {names[number]: tally for number, tally in sorted(found.shards.items())},
+        found,
         doubt=doubt,
         lines=sum(read.lines for result in collected.results for read in result.facts if read.key in good),
         without_id=without_id,
     )
+
+
+def check_share(copies: Copies, options: AuditOptions) -> None:
+    """Raise SafetyRefusal where so many records repeat an event that the path is none of an event's id."""
+    if copies.share > options.max_repeats:
+        raise SafetyRefusal(
+            f"{copies.total:,} of {copies.lines - copies.without_id:,} records with an id under "
+            f"{options.event_id!r} repeat an event ({copies.share:.0%}; --max-repeats is {options.max_repeats:g}): "
+            "nothing is left out, and nothing was written",
+            next_step=f"look at them with `{options.command} --event-id ...`; then correct the path, or name a "
+            "greater share if that many are copies",
+        )
+
+
+def _numbered(collected: CollectedIds, orders: Sequence[Order]) -> tuple[list[Order], Sequence[int]]:
+    """Return orders that know the numbers of their objects, and by number the order that reads an object."""
+    if not orders:
+        return [], array("i")
+    numbers = {
+        raw_object.key: number
+        for number, raw_object in enumerate(collected.objects)
+        if raw_object is not None and number >= collected.first_of_day
+    }
+    writers = array("i", [-1]) * len(collected.objects)
+    numbered = []
+    for index, order in enumerate(orders):
+        held = tuple(numbers[raw_object.key] for raw_object in order.task.objects)
+        for number in held:
+            writers[number] = index
+        numbered.append(order._replace(numbers=held, dropped=Dropped(collected.expression)))
+    return numbered, writers
 
 
 def _orders_before(context: JobContext, before: DayBefore, options: AuditOptions, first_number: int) -> list[Order]:
@@ -172,37 +205,3 @@ def _shard_starts(collected: CollectedIds) -> dict[str, int]:
         if number >= collected.first_of_day and raw_object is not None:
             starts.setdefault(raw_object.shard_id, number)
     return starts
-
-
-def _by_shard(packed: Sequence[bytes], starts: Mapping[str, int]) -> dict[str, ShardCopies]:
-    """Count the copies of each shard, and keep the first few: memory is that of the numbers of objects."""
-    shards, firsts = list(starts), list(starts.values())
-    counts: dict[str, int] = {}
-    samples: dict[str, list[Copy]] = {}
-    numbers: dict[str, set[int]] = {}
-    for part in packed:
-        for copy in unpack_copies(part):
-            shard = shards[bisect_right(firsts, copy.ref.number) - 1]
-            counts[shard] = counts.get(shard, 0) + 1
-            numbers.setdefault(shard, set()).add(copy.ref.number)
-            first_copies = samples.setdefault(shard, [])
-            first_copies.append(copy)
-            if len(first_copies) >= _MANY:
-                first_copies[:] = sorted(first_copies)[:_SAMPLES]
-    return {
-        shard: ShardCopies(counts[shard], tuple(sorted(samples[shard])[:_SAMPLES]), tuple(sorted(numbers[shard])))
-        for shard in sorted(counts)
-    }
-
-
-def _lines(packed: Sequence[bytes], objects: Sequence[RawObject | None]) -> dict[str, Sequence[int]]:
-    lines: dict[int, array[int]] = {}
-    for part in packed:
-        for copy in unpack_copies(part):
-            lines.setdefault(copy.ref.number, array("I")).append(copy.ref.line)
-    found: dict[str, Sequence[int]] = {}
-    for number, unsorted in lines.items():
-        raw_object = objects[number]
-        if raw_object is not None:
-            found[raw_object.key] = array("I", sorted(unsorted))
-    return found

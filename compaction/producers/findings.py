@@ -8,7 +8,9 @@ from archive.format.position import Position
 from archive.format.record import decode_line
 from archive.format.segment import inflate
 from compaction.job.context import JobContext
-from compaction.producers.copies import Copies, ShardCopies
+from compaction.producers.copies import Copies
+from compaction.tasks.ids.copies import SAMPLES, ShardTally
+from compaction.tasks.ids.dropping import Drops, pack_drops, unpack_drops
 from compaction.tasks.plan import RawObject
 from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Code, Finding, finding
@@ -17,13 +19,13 @@ _READ_AGAIN: Final = 3
 """How many objects of a shard are read once more, for the positions that its finding shows."""
 
 
-def producer_findings(context: JobContext, copies: Copies, *, left_out: bool) -> list[Finding]:
+def producer_findings(context: JobContext, copies: Copies, expression: str, *, left_out: bool) -> list[Finding]:
     """Return a warning for each shard that holds copies, and an unknown when the day before is in doubt.
 
     Raises:
         StoreError, FormatError: an object that was read before does not read the same again.
     """
-    found = [_of_shard(context, copies, shard, of, left_out=left_out) for shard, of in copies.shards.items()]
+    found = [_of_shard(context, copies, shard, expression, left_out=left_out) for shard in copies.shards]
     if copies.doubt:
         message = f"copies of events of the day before may be missing here: {copies.doubt}"
         found.append(finding(Code.PRODUCER_DUPLICATE, message, severity="unknown"))
@@ -37,13 +39,14 @@ def ids_check(copies: Copies, expression: str) -> AuditCheck:
     return AuditCheck(id="event_ids", status="unknown" if nothing else "pass", message=message)
 
 
-def _of_shard(context: JobContext, copies: Copies, shard: str, of: ShardCopies, *, left_out: bool) -> Finding:
+def _of_shard(context: JobContext, copies: Copies, shard: str, expression: str, *, left_out: bool) -> Finding:
+    of = copies.shards[shard]
     objects = [raw_object for number in of.numbers if (raw_object := copies.objects[number]) is not None]
     minutes = {raw_object.minute for raw_object in objects}
-    first = copies.objects[of.samples[0].original.number]
-    original = "a record of the day before"
+    original, kept = "a record of the day before", of.samples[0].original
+    first = copies.objects[kept.number]
     if first is not None:
-        positions = _positions(context, first, [of.samples[0].original.line])
+        positions = _positions(context, first, Drops([kept.line]), expression)
         original = f"{first.shard_id}/{positions[0]}" if positions else first.key
     fate = "; they are left out of the Parquet files" if left_out else ""
     return finding(
@@ -53,30 +56,36 @@ def _of_shard(context: JobContext, copies: Copies, shard: str, of: ShardCopies, 
         shard=shard,
         minute=minute_text(minutes.pop()) if len(minutes) == 1 else None,
         keys=[raw_object.key for raw_object in objects],
-        positions=_sampled(context, copies, of),
+        positions=_sampled(context, copies, of, expression),
         count=of.records,
     )
 
 
-def _sampled(context: JobContext, copies: Copies, of: ShardCopies) -> list[Position]:
-    lines: dict[int, list[int]] = {}
-    for copy in of.samples:
-        lines.setdefault(copy.ref.number, []).append(copy.ref.line)
-    found = []
-    for number in list(lines)[:_READ_AGAIN]:
+def _sampled(context: JobContext, copies: Copies, of: ShardTally, expression: str) -> list[Position]:
+    """Return the positions of the first few copies, as far as they lie in the first few objects."""
+    chunks: dict[int, list[bytes]] = {}
+    for sample in of.samples:
+        chunks.setdefault(sample.first.number, []).append(pack_drops(sample))
+    found: list[Position] = []
+    for number in list(chunks)[:_READ_AGAIN]:
         raw_object = copies.objects[number]
-        found += [] if raw_object is None else _positions(context, raw_object, lines[number])
-    return found
+        if raw_object is not None and len(found) < SAMPLES:
+            drops = unpack_drops(chunks[number], {number: raw_object.key})[raw_object.key]
+            found += _positions(context, raw_object, drops, expression)
+    return found[:SAMPLES]
 
 
-def _positions(context: JobContext, raw_object: RawObject, lines: list[int]) -> list[Position]:
-    """Read the positions of some lines of an object; none when it is gone meanwhile."""
+def _positions(context: JobContext, raw_object: RawObject, drops: Drops, expression: str) -> list[Position]:
+    """Read the positions of some lines of an object, the first few; none when it is gone meanwhile."""
     stored = context.archive.get(raw_object.key)
-    found = []
-    lines_of = () if stored is None else inflate([stored.body], compression_of(raw_object.key))
-    for number, line in enumerate(lines_of):
-        if number in lines:
-            found.append(decode_line(line)[1].position)
-        if number >= lines[-1]:
+    found: list[Position] = []
+    is_dropped = drops.test(expression)
+    lines = () if stored is None else inflate([stored.body], compression_of(raw_object.key))
+    for number, line in enumerate(lines):
+        if drops.events or number in drops.lines:
+            record = decode_line(line)[1]
+            if is_dropped(number, record.data):
+                found.append(record.position)
+        if len(found) == SAMPLES or (not drops.events and number >= drops.lines[-1]):
             break
     return found

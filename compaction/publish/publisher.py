@@ -65,6 +65,7 @@ class Publisher:
         self.storage = storage
         self.folder = folder
         self.table_marks = TableMarks(storage, folder.tables)
+        self._audit: tuple[str, bytes] | None = None
         self._log = structlog.get_logger().bind(day=str(folder.day))
 
     def address(self, key: str) -> str:
@@ -90,6 +91,10 @@ class Publisher:
         if pointer is not None and manifest is not None and (why := contradiction(self.folder, pointer, manifest)):
             raise FormatError(f"{pointer.manifest}: {why}", next_step="run minutebook compact for the day")
         return pointer, manifest
+
+    def written_ms(self, pointer: Pointer) -> int:
+        """Return since when readers see a pointer's generation; raises FormatError."""
+        return _epoch_ms(pointer)
 
     def manifest(self, pointer: Pointer) -> Manifest | None:
         """Read the manifest that a pointer names, whatever it says."""
@@ -144,6 +149,7 @@ class Publisher:
     def put_audit(self, key: str, body: bytes) -> None:
         """Store an audit; the first one that found the same by the same evidence stays."""
         self.storage.put_if_absent(key, body)
+        self._audit = (key, body)
 
     def audit(self, pointer: Pointer) -> bytes | None:
         """Return the audit that gave a pointer's verdict."""
@@ -207,10 +213,14 @@ class Publisher:
             audit=judged.audit if judged else manifest.audit,
         )
         body = encode_document(pointer)
-        if self._replace(self.folder.pointer, body, seen.etag, JSON_TYPE):
-            return True
-        now = self.current().pointer
-        return now is not None and now.writer == writer
+        if not self._replace(self.folder.pointer, body, seen.etag, JSON_TYPE):
+            now = self.current().pointer
+            if now is None or now.writer != writer:
+                return False
+        if self._audit is not None and self._audit[0] == pointer.audit:
+            # It may have been there before, old, and deleted while no pointer named it (`compaction.vacuum`).
+            self.storage.put_if_absent(*self._audit)
+        return True
 
     def write_symlinks(self) -> None:
         """Write the symlink manifest of what the pointer names now.
@@ -240,7 +250,7 @@ class Publisher:
         while the pointer is, all stays: a query may have begun on the generation before.
         """
         pointer, manifest = self.published()
-        if pointer is None or manifest is None or _epoch_ms(pointer) >= now_ms - grace_ms:
+        if pointer is None or manifest is None or self.written_ms(pointer) >= now_ms - grace_ms:
             return []
         current = {pointer.manifest, *(file.key for file in manifest.files)}
         retained = Retained(current, self.table_marks.generations(), now_ms - grace_ms)

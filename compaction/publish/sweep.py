@@ -55,11 +55,19 @@ class Retained(NamedTuple):
     before_ms: int
 
 
-def sweep(storage: RetryingStorage, folder: DayFolder, retained: Retained) -> list[str]:
-    """Delete the files of the day's generations but what is retained; returns their keys.
+class Leftovers(NamedTuple):
+    """What nothing retains: files of generations, and what lies beside manifests, these included.
 
-    Manifests go first: a manifest must never name files that are gone. Audits and inventories stay.
+    `all_files` are those that are retained, too.
     """
+
+    files: tuple[ListedObject, ...]
+    beside: tuple[ListedObject, ...]
+    all_files: tuple[ListedObject, ...]
+
+
+def leftovers(storage: RetryingStorage, folder: DayFolder, retained: Retained) -> Leftovers:
+    """Return what of the day's generations is not retained."""
     files = [
         (folder.generation_of(row.key), row)
         for begin in GENERATIONS
@@ -69,10 +77,19 @@ def sweep(storage: RetryingStorage, folder: DayFolder, retained: Retained) -> li
     young = {generation for generation, row in [*files, *beside] if row.last_modified_ms >= retained.before_ms}
     stay, current = {*retained.generations, *young}, frozenset(retained.current)
 
-    def old(rows: Iterable[tuple[str, ListedObject]]) -> list[str]:
-        return [row.key for generation, row in rows if generation not in stay and row.key not in current]
+    def old(rows: Iterable[tuple[str, ListedObject]]) -> tuple[ListedObject, ...]:
+        return tuple(row for generation, row in rows if generation not in stay and row.key not in current)
 
-    storage.delete(key for key in old(beside) if is_manifest(key))
-    swept = old(files)
+    return Leftovers(old(files), old(beside), tuple(row for _, row in files))
+
+
+def sweep(storage: RetryingStorage, folder: DayFolder, retained: Retained) -> list[str]:
+    """Delete the files of the day's generations but what is retained; returns their keys.
+
+    Manifests go first: a manifest must never name files that are gone. Audits and inventories stay.
+    """
+    found = leftovers(storage, folder, retained)
+    storage.delete(row.key for row in found.beside if is_manifest(row.key))
+    swept = [row.key for row in found.files]
     storage.delete(swept)
     return swept

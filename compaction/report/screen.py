@@ -46,6 +46,8 @@ def show_audit(audit: Audit, console: Console) -> None:
     for check in audit.checks:
         if check.status == "unknown" and not any(found.code == check.id for found in audit.findings):
             console.print(f"could not check {check.id}: {check.message}", markup=False, highlight=False)
+        elif check.id == "stream_sample":
+            console.print(f"a sample: {check.message}", markup=False, highlight=False)
     rows = "" if equation.compacted is None else f", {equation.compacted:,} rows in Parquet"
     if equation.restored:
         rows += f", {equation.restored:,} of them brought back"

@@ -31,13 +31,15 @@ class Telling(NamedTuple):
     reports: ReportPlace | None
     trend: Callable[[Day], Trend]
     metrics: MetricLines | None = None
+    is_quiet: bool = False
+    """With `as_json`: a run of many days prints one document of its own."""
 
     def show(self, result: DayResult, generation: str | None = None) -> None:
         """Show an audit; `generation` is what this run published of the day, empty: nothing, None: it only audits."""
         body = encode_audit(result.audit)
-        if self.as_json:
+        if self.as_json and not self.is_quiet:
             sys.stdout.write(body.decode())
-        else:
+        elif not self.as_json:
             show_audit(result.audit, Console())
         if self.reports is None:
             return

@@ -21,6 +21,7 @@ from compaction.inventory.heads import head_rows
 from compaction.inventory.inventory import Row
 from compaction.inventory.segments import Fields
 from compaction.tasks.finished import fingerprint
+from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.tasks.plan import (
     MergeGroup,
     RawObject,
@@ -78,6 +79,7 @@ class OrderArgument(NamedTuple):
     out: Address | None = None
     folder: str = ""
     left: Mapping[str, tuple[str, ...]] | None = None
+    zstd_level: int = ZSTD_LEVEL
 
 
 def rows_of(values: Values, end: int | None) -> list[Row]:
@@ -133,7 +135,7 @@ def make_order(values: Values, argument: OrderArgument) -> Order:
     """Return the order of one task, which one bucket or several have given groups to."""
     groups: Iterable[MergeGroup] = (group for given in values for group in given)
     task = Task(argument.number, tuple(sorted_groups(groups)))
-    order = Order(task, argument.archive, argument.out, argument.folder)
+    order = Order(task, argument.archive, argument.out, argument.folder, zstd_level=argument.zstd_level)
     if argument.left is None:
         return order
     return order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()))

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from compaction.dealing.port import DRIVERS, Given, Show, Values
-from compaction.spark.failures import Alarm, Failure, guarded
+from compaction.spark.failures import Alarm, Failure, configure_task_logging, guarded
 from compaction.spark.phases import phase_of_work
-from compaction.spark.worker import configure_task_logging
 from compaction.tasks.task import run
 
 T = TypeVar("T")

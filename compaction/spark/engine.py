@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from archive.clock import new_id
 from compaction.spark.dealt import SparkDealt, spread
-from compaction.spark.failures import Alarm, Failure, failure_in, guarded
+from compaction.spark.failures import Alarm, Failure, configure_task_logging, failure_in, guarded, unwrapped
 from compaction.spark.phases import phase_of
 from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted
-from compaction.spark.worker import configure_task_logging
-from compaction.tasks.event_ids import Layout, find_copies
-from compaction.tasks.task import Order, TaskResult, run, run_collecting
+from compaction.spark.shuffle import Jobs, ShuffledIds, collected, values
+from compaction.tasks.task import Order, TaskResult, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,6 +71,15 @@ class SparkEngine:
             if self._log is not None and kind is None:
                 self._log.unlink(missing_ok=True)
 
+    def use_pool(self, name: str) -> None:
+        """Let the jobs of this thread share the session fairly with those of pools of other names."""
+        self._session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
+
+    def cancel(self) -> None:
+        """End the jobs that run, in any thread: there they raise SparkFailed."""
+        if self._session is not None:
+            self._session.sparkContext.cancelAllJobs()
+
     def __call__(self, orders: Sequence[Order]) -> list[TaskResult]:
         """Run the tasks; returns their results in order.
 
@@ -86,9 +94,9 @@ class SparkEngine:
         if not items:
             return []
         context = self._session.sparkContext
-        with self._alarm() as alarm:
+        with self.alarm() as alarm:
             rdd = context.parallelize(items, len(items)).map(functools.partial(_guarded, work, alarm.tell))
-            return _unwrapped(self._job(what, len(items), rdd.collect, alarm))
+            return unwrapped(self._job(what, len(items), rdd.collect, alarm))
 
     def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
         """Run tasks that ask for ids; returns their results, and the ids, which wait in Spark's shuffle files.
@@ -98,20 +106,28 @@ class SparkEngine:
         """
         context = self._session.sparkContext
         count = 1 + max(order.ids.partitions for order in orders if order.ids is not None)
-        with self._alarm() as alarm:
-            collect = functools.partial(_collect_guarded, alarm.tell)
+        with self.alarm() as alarm:
+            collect = functools.partial(collected, alarm.tell, count)
             shuffled = context.parallelize(orders, len(orders)).flatMap(collect).partitionBy(count, int)
-            what, total = phase_of(orders), len(orders)
-            results = self._job(what, total, lambda: context.runJob(shuffled, _values, [0]), alarm)
+            results = self._partitions(phase_of(orders), shuffled, [0], values, alarm)
+        return ShuffledIds(self.jobs, shuffled, sorted(unwrapped(results), key=lambda result: result.number))
 
-        def copies(layout: Layout) -> list[bytes]:
-            work = functools.partial(_copies, layout)
-            with self._alarm() as alarm:
-                partitions = range(1, count)
-                action = functools.partial(context.runJob, shuffled, work, partitions)
-                return self._job("find repeated events", len(partitions), action, alarm)
+    @property
+    def jobs(self) -> Jobs:
+        """Return what a shuffle runs its jobs with."""
+        return Jobs(self._session.sparkContext, self.alarm, self._partitions)
 
-        return _Shuffled(sorted(_unwrapped(results), key=lambda result: result.number), copies)
+    def _partitions(
+        self,
+        what: str,
+        rdd: Any,  # noqa: ANN401 - the same
+        numbers: Sequence[int],
+        work: Callable[[Iterable[Any]], list[Any]],
+        alarm: Alarm,
+    ) -> list[Any]:
+        """Return what `work` makes of some partitions, in order. Raises as `__call__`."""
+        action = functools.partial(self._session.sparkContext.runJob, rdd, work, numbers)
+        return self._job(what, len(numbers), action, alarm)
 
     @property
     def is_local(self) -> bool:
@@ -120,9 +136,10 @@ class SparkEngine:
 
     def spread(self, items: Sequence[Any]) -> SparkDealt:
         """Return buckets of one item each; see `compaction.dealing.port`."""
-        return spread(self._session.sparkContext, self._job, self._alarm(), items)
+        return spread(self._session.sparkContext, self._job, self.alarm(), items)
 
-    def _alarm(self) -> Alarm:
+    def alarm(self) -> Alarm:
+        """Return what tells of tasks that nothing can mend."""
         return Alarm(self._session.sparkContext, f"minutebook-{new_id()}")
 
     def _job(self, what: str, total: int, action: Callable[[], list[Any]], alarm: Alarm) -> list[Any]:
@@ -137,17 +154,6 @@ class SparkEngine:
                 raise SparkFailed(
                     f"Spark gave up: {last_line(exc)}{where}", next_step="read the log; then run the command again"
                 ) from exc
-
-
-class _Shuffled(NamedTuple):
-    """Implements `compaction.job.context.Shuffled`."""
-
-    results: list[TaskResult]
-    find: Callable[[Layout], list[bytes]]
-
-    def copies(self, layout: Layout) -> list[bytes]:
-        """Find the copies, each partition in a task."""
-        return self.find(layout)
 
 
 class _Phase(NamedTuple):
@@ -199,35 +205,3 @@ def completed_tasks(tracker: Any, group: str) -> int:  # noqa: ANN401 - pyspark 
 def _guarded(work: Callable[[T], U], tell: Callable[[list[Failure]], None], item: T) -> U | Failure:
     configure_task_logging()
     return guarded(functools.partial(work, item), tell)
-
-
-def _unwrapped(results: Iterable[U | Failure]) -> list[U]:
-    found = []
-    for result in results:
-        if isinstance(result, Failure):
-            raise result.error()
-        found.append(result)
-    return found
-
-
-def _collect_guarded(
-    tell: Callable[[list[Failure]], None], order: Order
-) -> Iterator[tuple[int, TaskResult | Failure | bytes]]:
-    """Run a task; yield its result for partition 0, and its ids for the others."""
-    configure_task_logging()
-    collected = guarded(functools.partial(run_collecting, order), tell)
-    if isinstance(collected, Failure):
-        yield 0, collected
-        return
-    result, ids = collected
-    yield 0, result
-    for partition, rows in () if ids is None else ids.rows():
-        yield partition + 1, rows
-
-
-def _values(rows: Iterable[tuple[int, Any]]) -> list[Any]:
-    return [value for _, value in rows]
-
-
-def _copies(layout: Layout, rows: Iterable[tuple[int, bytes]]) -> list[bytes]:
-    return [find_copies((chunk for _, chunk in rows), layout)]

@@ -12,13 +12,16 @@ task and not of a job. Nothing is counted by it: Spark adds it twice where a tas
 """
 
 import base64
+import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 import msgspec
 
+from archive.clock import SystemClock
 from archive.errors import MinutebookError, OutcomeUnknown, StoreUnavailable
+from archive.logs import Limit, configure_logging
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -64,6 +67,16 @@ def guarded(work: Callable[[], T], tell: Callable[[list[Failure]], None]) -> T |
         failure = _failure(exc)
         tell([failure])
         return failure
+
+
+def unwrapped(results: Iterable[T | Failure]) -> list[T]:
+    """Return results as they are; raises the first failure among them."""
+    found = []
+    for result in results:
+        if isinstance(result, Failure):
+            raise result.error()
+        found.append(result)
+    return found
 
 
 class TryAgain(Exception):  # noqa: N818 - the name says what Spark is to do
@@ -114,6 +127,12 @@ class Alarm:
         if self.failure is not None and not self._is_cancelled:
             self._is_cancelled = True
             self._context.cancelJobsWithTag(self._tag)
+
+
+@functools.cache
+def configure_task_logging() -> None:
+    """Let a worker's lines be those of the driver: JSON on its stderr, and few of them. Once in a process."""
+    configure_logging("warning", limit=Limit(SystemClock()))
 
 
 def _failure(error: MinutebookError) -> Failure:

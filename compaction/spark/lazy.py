@@ -1,38 +1,58 @@
-"""Spark, started with the first task that needs it."""
+"""Spark, started with the first task: level inventory, and days that are published already, need none."""
 
+import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from typing import Final
+from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from compaction.dealing.local import LocalDealer
 from compaction.dealing.port import Dealer
-from compaction.job.context import Shuffled
 from compaction.spark.engine import Progress, SparkEngine
 from compaction.spark.session import find_java
 from compaction.tasks.task import Order, TaskResult
 
+if TYPE_CHECKING:
+    from compaction.job.context import Shuffled
+
 _MANY_BUCKETS: Final = 18
 """Buckets of 128 shards and more: their objects are listed, seen and judged by workers."""
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 class LazySpark:
-    """Starts Spark with the first task: level inventory, and days that are published already, need none."""
+    """An engine that days in threads share; the jobs of each thread get a fair share of the session.
 
-    def __init__(self, stack: ExitStack, progress: Callable[[], Progress], master: str) -> None:
+    `check` raises what ends the run, before each job; `progress` is entered when Spark is started.
+    """
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        master: str,
+        check: Callable[[], None],
+        progress: Callable[[], AbstractContextManager[Progress]],
+    ) -> None:
         self._stack = stack
-        self._progress = progress
         self._master = master
+        self._check = check
+        self._progress = progress
+        self._lock = threading.Lock()
         self._engine: SparkEngine | None = None
 
     def __call__(self, orders: Sequence[Order]) -> list[TaskResult]:
-        """Run tasks."""
+        """Run the tasks; see `SparkEngine`."""
         if not orders:
             return []
         return self._started()(orders)
 
-    def shuffle(self, orders: Sequence[Order]) -> Shuffled:
-        """Run tasks that ask for ids."""
+    def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
+        """Run tasks that ask for ids; see `SparkEngine`."""
         return self._started().shuffle(orders)
+
+    def spread(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
+        """Do the same work for each item, in tasks; see `SparkEngine`."""
+        return self._started().each(work, items) if items else []
 
     def dealer(self, buckets: int) -> Dealer:
         """Return Spark for a day of many shards, and this process for others: their tasks alone go to Spark then."""
@@ -40,7 +60,17 @@ class LazySpark:
             return LocalDealer(self)
         return self._started()
 
+    def cancel(self) -> None:
+        """End the jobs that run."""
+        if self._engine is not None:
+            self._engine.cancel()
+
     def _started(self) -> SparkEngine:
-        if self._engine is None:
-            self._engine = self._stack.enter_context(SparkEngine(self._master, progress=self._progress()))
+        with self._lock:
+            self._check()
+            if self._engine is None:
+                progress = self._stack.enter_context(self._progress())
+                self._engine = self._stack.enter_context(SparkEngine(self._master, progress=progress))
+                self._check()  # starting took its time
+        self._engine.use_pool(threading.current_thread().name)
         return self._engine

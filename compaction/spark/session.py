@@ -106,6 +106,7 @@ def start(master: str, *, making: Making | None = None) -> tuple[Any, Path]:
     builder = (
         SparkSession.builder.master(with_tries(master))
         .appName("minutebook")
+        .config("spark.scheduler.mode", "FAIR")  # days side by side share it; the jobs of one day come in turn
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")

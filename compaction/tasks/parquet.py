@@ -1,14 +1,18 @@
 """The Parquet files: their columns, and how lines become rows.
 
-Sequence numbers stay the decimal text that Kinesis wrote (they exceed every integer type of SQL engines),
-delta-encoded: in a sorted file neighbours share their first digits. Payloads are text where they are
-valid UTF-8, else bytes. Arrival times are microseconds, always whole milliseconds: the one unit that Iceberg's
-specification knows, and Spark's Iceberg reader takes milliseconds for it without a word.
+Sequence numbers stay the decimal text that Kinesis wrote (they exceed every integer type of SQL engines). Payloads
+are text where they are valid UTF-8, else bytes. Arrival times are microseconds, always whole milliseconds: the one
+unit that Iceberg's specification knows, and Spark's Iceberg reader takes milliseconds for it without a word.
+
+Pages are PLAIN or dictionaries: what every reader takes into vectors (docs/decisions/0033-tasks.md). A file says by
+which columns its rows are sorted, where they are. That is checked, row group by row group: readers rely on it.
 """
 
-from typing import Final
+import inspect
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from archive.store.retrying import RetryingStorage
@@ -17,8 +21,9 @@ from compaction.tasks.columns import constant_column
 
 SCHEMA_VERSION: Final = "2"
 """2: arrival times in microseconds (docs/decisions/0012-iceberg.md)."""
-ROW_GROUP_BYTES: Final = 24 << 20
-"""Bytes of lines per row group: what a task holds in memory, and what a reader reads at once."""
+ROW_GROUP_BYTES: Final = 64 << 20
+"""Least bytes of lines in a row group, but for the last: what a task holds in memory, and a reader reads at once."""
+ZSTD_LEVEL: Final = 1
 
 SCHEMA: Final = pa.schema(
     [
@@ -32,6 +37,14 @@ SCHEMA: Final = pa.schema(
         ("segment", pa.string()),
     ]
 )
+_ORDER: Final = ("shard_id", "sequence_number", "sub_sequence_number")
+_BLOOM: Final = "bloom_filter_options" in inspect.signature(pq.ParquetWriter).parameters
+"""Whether this pyarrow can write Bloom filters."""
+
+
+class NotSorted(Exception):  # noqa: N818 - the name says what happened, as in archive.errors
+    """Rows do not ascend by the columns that the file, which is begun, says it is sorted by."""
+
 
 _FOOTER_BYTES: Final = 64 << 10
 
@@ -45,29 +58,39 @@ def read_footer(out: RetryingStorage, key: str) -> Tail:
 
 
 class ParquetPart:
-    """A Parquet file that grows by tables of lines; memory is one row group."""
+    """A Parquet file that grows by tables of lines; memory is one row group.
 
-    def __init__(self, sink: Sink) -> None:
+    `is_sorted` False: nothing is said of an order.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        *,
+        zstd_level: int = ZSTD_LEVEL,
+        is_sorted: bool = True,
+        row_group_bytes: int = ROW_GROUP_BYTES,
+    ) -> None:
         self._sink = sink
-        self._writer = pq.ParquetWriter(
-            pa.PythonFile(sink, mode="w"),
-            SCHEMA,
-            compression="zstd",
-            compression_level=1,
-            use_dictionary=["shard_id", "segment"],
-            column_encoding={"sequence_number": "DELTA_BYTE_ARRAY", "arrival_time": "DELTA_BINARY_PACKED"},
-            write_statistics=["shard_id", "sequence_number", "sub_sequence_number", "arrival_time", "segment"],
-        )
+        self._zstd_level = zstd_level
+        self._is_sorted = is_sorted
+        self._row_group_bytes = row_group_bytes
+        self._last: tuple[Any, ...] | None = None
+        self._writer: pq.ParquetWriter | None = None
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self.rows = 0
 
     def add(self, lines: pa.Table, segment: str | pa.StringArray) -> None:
-        """Append lines in their order: of one segment, or of the segment that each one's row names."""
+        """Append lines in their order: of one segment, or of the segment that each one's row names.
+
+        Raises:
+            NotSorted: the file says that its rows are sorted, and these are not.
+        """
         self._pending.append(_rows(lines, segment))
         self._pending_bytes += lines.nbytes
         self.rows += lines.num_rows
-        if self._pending_bytes >= ROW_GROUP_BYTES:
+        if self._pending_bytes >= self._row_group_bytes:
             self._write()
 
     @property
@@ -76,17 +99,77 @@ class ParquetPart:
         return self._sink.size
 
     def close(self) -> None:
-        """Write what is left and finish the file: only now it exists."""
-        self._write()
-        self._writer.close()
+        """Write what is left and finish the file: only now it exists. Raises as `add`."""
+        if self._pending or self._writer is None:
+            self._write()
+        if self._writer is not None:
+            self._writer.close()
         self._sink.close()
 
+    def abort(self) -> None:
+        """Give the file up: nothing of it stays."""
+        self._sink.abort()
+        if self._writer is not None:
+            self._writer.is_open = False  # else it writes a footer when it is collected
+
     def _write(self) -> None:
-        if self._pending:
-            table = pa.concat_tables(self._pending)
-            self._pending.clear()
-            self._pending_bytes = 0
-            self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        table = pa.concat_tables([SCHEMA.empty_table(), *self._pending])
+        self._pending.clear()
+        self._pending_bytes = 0
+        in_order = self._is_sorted and self._ascends(table)
+        if self._writer is None:
+            self._is_sorted = in_order
+            self._writer = self._begin(table)
+        elif in_order != self._is_sorted:
+            raise NotSorted
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+    def _ascends(self, table: pa.Table) -> bool:
+        """Tell whether rows ascend, as text, from the last one of the row group before.
+
+        Numbers of one length do, and a shard's have one length in practice; where they differ nothing is claimed.
+        """
+        if not table.num_rows:
+            return True
+        columns = [table[name].combine_chunks() for name in _ORDER]
+        first, last = (tuple(column[at].as_py() for column in columns) for at in (0, -1))
+        before, self._last = self._last, last
+        return (before is None or before <= first) and _is_ascending(columns)
+
+    def _begin(self, first: pa.Table) -> pq.ParquetWriter:
+        more: dict[str, Any] = {}
+        if self._is_sorted:
+            order = [(name, "ascending") for name in _ORDER]
+            more["sorting_columns"] = pq.SortingColumn.from_ordering(SCHEMA, order)
+        if _BLOOM:
+            # The filters of all row groups have one size: what the keys of the first one call for.
+            keys = max(1, pc.count_distinct(first["partition_key"]).as_py())
+            more["bloom_filter_options"] = {"partition_key": {"ndv": keys, "fpp": 0.01}}
+        return pq.ParquetWriter(
+            pa.PythonFile(self._sink, mode="w"),
+            SCHEMA,
+            compression="zstd",
+            compression_level=self._zstd_level,
+            use_dictionary=["shard_id", "segment"],
+            column_encoding=dict.fromkeys(set(SCHEMA.names) - {"shard_id", "segment"}, "PLAIN"),
+            write_statistics=["shard_id", "sequence_number", "sub_sequence_number", "arrival_time", "segment"],
+            write_page_index=True,
+            **more,
+        )
+
+
+def _is_ascending(columns: list[pa.Array]) -> bool:
+    """Tell whether rows ascend by these columns, or stay the same."""
+    if len(columns[0]) < 2:  # noqa: PLR2004 - a pair
+        return True
+    result: pa.Array | None = None
+    for column in reversed(columns):
+        before, after = column[:-1], column[1:]
+        if result is None:
+            result = pc.greater_equal(after, before)
+        else:
+            result = pc.or_(pc.greater(after, before), pc.and_(pc.equal(after, before), result))
+    return bool(pc.all(result).as_py())
 
 
 def _rows(lines: pa.Table, segment: str | pa.StringArray) -> pa.Table:

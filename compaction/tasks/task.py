@@ -4,7 +4,7 @@ Plain Python that takes a value and returns one; Spark only carries it to a work
 speculation) writes a file of another name; only the file that a returned row names counts, so nothing is doubled.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
@@ -17,14 +17,15 @@ from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from compaction.dealing.opened import open_in_task
 from compaction.inventory.facts import SegmentFacts
-from compaction.tasks.event_ids import IdCollector, IdOrder, without
 from compaction.tasks.fetching import FETCHES, FetchedBody, fetch, fetch_ahead
 from compaction.tasks.finished import PARQUET_TYPE, Finished, Part, check_footer, keep_facts, take_over
-from compaction.tasks.line_filter import LineFilter
+from compaction.tasks.ids.dropping import Dropped, unpack_drops
+from compaction.tasks.ids.line_filter import LineFilter
+from compaction.tasks.ids.published import read_published
+from compaction.tasks.ids.rows import IdCollector, IdOrder
 from compaction.tasks.merging import Merge, Repeat, Source
-from compaction.tasks.parquet import ParquetPart
+from compaction.tasks.parquet import ZSTD_LEVEL, NotSorted, ParquetPart
 from compaction.tasks.plan import MergeGroup, RawObject, Task
-from compaction.tasks.published_ids import read_published
 from compaction.tasks.reading import SegmentReader
 from compaction.tasks.restored_lines import read_restored
 from compaction.tasks.sorting import sorted_tables
@@ -33,10 +34,11 @@ from compaction.tasks.sorting import sorted_tables
 class Order(NamedTuple):
     """A task and where it reads and writes; `out` None: only read. Keys of parts begin with `folder`.
 
-    `ids` asks for the event ids of all lines. `dropped` maps the key of an object to the numbers of the lines that
-    are not written, ascending. `published` are Parquet files below `archive` that are read for their ids instead.
-    `keeps` asks for its facts beside its part (`compaction.tasks.finished`), and `earlier` are the keys of those that
-    earlier runs have left of the same task.
+    `ids` asks for the event ids of all lines. `dropped` says which lines are not written; `numbers` are those of the
+    task's objects among all whose ids were collected, where copies are to be left out. `published` are Parquet files
+    below `archive` that are read for their ids instead.
+    `is_sorted` False: the file does not say that its rows are sorted. `keeps` asks for its facts beside its part
+    (`compaction.tasks.finished`), and `earlier` are the keys of those that earlier runs have left of the same task.
     """
 
     task: Task
@@ -44,8 +46,11 @@ class Order(NamedTuple):
     out: Address | None = None
     folder: str = ""
     ids: IdOrder | None = None
-    dropped: Mapping[str, Sequence[int]] = {}
+    dropped: Dropped = Dropped()
+    numbers: tuple[int, ...] = ()
     published: tuple[str, ...] = ()
+    zstd_level: int = ZSTD_LEVEL
+    is_sorted: bool = True
     keeps: bool = False
     earlier: tuple[str, ...] = ()
 
@@ -75,8 +80,24 @@ def run(order: Order) -> TaskResult:
     return run_collecting(order)[0]
 
 
+def leaving_out(order: Order, chunks: Iterable[bytes]) -> Order:
+    """Return an order that leaves copies out."""
+    keys = {number: raw_object.key for number, raw_object in zip(order.numbers, order.task.objects, strict=True)}
+    return order._replace(dropped=Dropped(order.dropped.expression, unpack_drops(chunks, keys)))
+
+
 def run_collecting(order: Order) -> tuple[TaskResult, IdCollector | None]:
-    """Do the work of one task; returns the ids of its lines, too, when they are asked for. Raises as `run`."""
+    """Do the work of one task; returns the ids of its lines, too, when they are asked for. Raises as `run`.
+
+    Where rows turn out not to be sorted, the file is made anew: it has said that they are.
+    """
+    try:
+        return _run_once(order)
+    except NotSorted:
+        return _run_once(order._replace(is_sorted=False))
+
+
+def _run_once(order: Order) -> tuple[TaskResult, IdCollector | None]:
     if order.ids is None:
         return _run(order, None), None
     if order.published:
@@ -90,31 +111,25 @@ def run_collecting(order: Order) -> tuple[TaskResult, IdCollector | None]:
 def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     storage = open_in_task(order.archive)
     if order.out is None:
-        return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, {}))
+        return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, Dropped()))
     out = open_in_task(order.out)
     if order.keeps and (done := take_over(out, order.folder, order.task, order.earlier)) is not None:
         return TaskResult(order.task.number, done.facts, (), done.part, is_earlier=True)
     key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
     sink = out.open_write(key, PARQUET_TYPE)
+    part = ParquetPart(sink, zstd_level=order.zstd_level, is_sorted=order.is_sorted)
     try:
-        part = ParquetPart(sink)
-        filtered = LineFilter(part, ids, _dropped(order)) if ids or order.dropped else part
+        filtered = LineFilter(part, ids, order.dropped) if ids or order.dropped.objects else part
         result = _read_groups(order, storage, filtered)
         part.close()
     except BaseException:  # whatever ends the task: nothing of an upload may stay behind
-        sink.abort()
+        part.abort()
         raise
     written = Part(key, part.rows, part.size, len(order.task.objects))
     check_footer(out, written)
     if order.keeps:
         keep_facts(out, order.folder, order.task, Finished(written, result.facts))
     return result._replace(part=written)
-
-
-def _dropped(order: Order) -> Mapping[str, Sequence[int]]:
-    """Return what is dropped while objects are read one by one; `_lines_again` does it for those that are merged."""
-    merged = {raw_object.key for group in order.task.groups if group.merge for raw_object in group.objects}
-    return {key: lines for key, lines in order.dropped.items() if key not in merged}
 
 
 def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | LineFilter | None) -> TaskResult:
@@ -148,8 +163,7 @@ def _sources(order: Order, storage: RetryingStorage, group: MergeGroup) -> list[
     """Return the objects of a group as a merge takes them: those out of order are sorted when they are opened."""
 
     def source(raw_object: RawObject) -> Source:
-        dropped = order.dropped.get(raw_object.key, ())
-        lines = partial(_lines_again, storage, raw_object, dropped)
+        lines = partial(_lines_again, storage, raw_object, order.dropped)
         if raw_object.key not in group.unsorted:
             return Source(raw_object, raw_object.first, lines)
         return Source(raw_object, raw_object.first, lambda: sorted_tables(lines()))
@@ -157,7 +171,7 @@ def _sources(order: Order, storage: RetryingStorage, group: MergeGroup) -> list[
     return [source(raw_object) for raw_object in group.objects]
 
 
-def _lines_again(storage: RetryingStorage, raw_object: RawObject, dropped: Sequence[int]) -> Iterator[pa.Table]:
+def _lines_again(storage: RetryingStorage, raw_object: RawObject, dropped: Dropped) -> Iterator[pa.Table]:
     """Yield the lines of an object that was read before, less those that are dropped."""
     body = fetch(storage, raw_object)
     if body is None:
@@ -167,7 +181,7 @@ def _lines_again(storage: RetryingStorage, raw_object: RawObject, dropped: Seque
         )
     reader, begin = SegmentReader(raw_object), 0
     for table in reader.tables(body.drain()):
-        yield without(table, begin, dropped)
+        yield dropped.kept(table, begin, raw_object.key)
         begin += table.num_rows
     problem = reader.facts({}).problem
     if problem:

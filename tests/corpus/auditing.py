@@ -17,9 +17,10 @@ from archive.store.storage import Address
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.owner import parse_stream_arn
 from compaction.job.context import Engine, JobContext, Shuffle
-from compaction.tasks.event_ids import Layout, find_copies
+from compaction.tasks.ids.copies import Layout, ShardTally, Tallies, find_copies
+from compaction.tasks.ids.dropping import pack_drops
 from compaction.tasks.plan import TaskSizes
-from compaction.tasks.task import Order, TaskResult, run, run_collecting
+from compaction.tasks.task import Order, TaskResult, leaving_out, run, run_collecting
 from compaction.verdict.findings import Finding
 from tests.corpus.expected import Expected, Seen
 from tests.corpus.model import PREFIX, STREAM_ARN
@@ -44,9 +45,28 @@ class InProcess(NamedTuple):
     results: list[TaskResult]
     rows: dict[int, list[bytes]]
 
-    def copies(self, layout: Layout) -> list[bytes]:
+    def find(self, layout: Layout, orders: Sequence[Order]) -> "FoundInProcess":
         """Find the copies."""
-        return [find_copies(chunks, layout) for _, chunks in sorted(self.rows.items())]
+        tallies = Tallies(layout)
+        drops: list[list[bytes]] = [[] for _ in orders]
+        for _, chunks in sorted(self.rows.items()):
+            for copies in find_copies(chunks, layout):
+                tallies.add(copies)
+                if layout.writers and layout.writers[copies.first.number] >= 0:
+                    drops[layout.writers[copies.first.number]].append(pack_drops(copies))
+        return FoundInProcess(dict(tallies.shards()), list(orders), drops)
+
+
+class FoundInProcess(NamedTuple):
+    """Copies, and the orders that leave them out; implements `compaction.job.context.Found`."""
+
+    shards: dict[int, ShardTally]
+    orders: list[Order]
+    drops: list[list[bytes]]
+
+    def write(self) -> list[TaskResult]:
+        """Run the orders one after the other."""
+        return [run(leaving_out(order, chunks)) for order, chunks in zip(self.orders, self.drops, strict=True)]
 
 
 def shuffle_in_process(orders: Sequence[Order]) -> InProcess:

@@ -15,7 +15,7 @@ from archive.format.position import Position
 from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address, Storage
-from compaction.job.context import AuditOptions, JobContext
+from compaction.job.context import MAX_REPEATS, AuditOptions, JobContext
 from compaction.publish.generation import DayFolder, Manifest
 from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
@@ -124,11 +124,19 @@ class Mill(Desk):
     """Rewrites that leave repeated events out."""
 
     def rewrite(
-        self, event_id: str | None = "n", *, drop: bool = True, day: Day = DAY, accept_defects: bool = False
+        self,
+        event_id: str | None = "n",
+        *,
+        drop: bool = True,
+        day: Day = DAY,
+        accept_defects: bool = False,
+        max_repeats: float = MAX_REPEATS,
     ) -> Compacted:
         """Compact a day; with an event id, copies are left out unless `drop` is false."""
         drop = drop and event_id is not None
-        audit = AuditOptions(event_id=event_id, published=self.out, drop_producer_duplicates=drop)
+        audit = AuditOptions(
+            event_id=event_id, published=self.out, drop_producer_duplicates=drop, max_repeats=max_repeats
+        )
         return self.compact(audit=audit, day=day, accept_defects=accept_defects)
 
     def manifest(self, event_id: str | None = "n", *, drop: bool = True) -> Manifest:

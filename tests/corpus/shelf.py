@@ -41,10 +41,18 @@ class Shelf:
         """Return the publisher of a day."""
         return Publisher(RetryingStorage(self.storage, self.waits), DayFolder(self.place.prefix, day))
 
-    def publish(self, day: Day, generation: str, counts: tuple[int, ...] = (3, 2), *, off_ms: int = 0) -> list[Row]:
+    def publish(
+        self,
+        day: Day,
+        generation: str,
+        counts: tuple[int, ...] = (3, 2),
+        *,
+        off_ms: int = 0,
+        encodings: dict[str, str] | None = None,
+    ) -> list[Row]:
         """Publish a generation of one file for each count, and point to it; returns its rows.
 
-        `off_ms` moves the last row of the last file away from its day.
+        `off_ms` moves the last row of the last file away from its day, `encodings` are those of columns' pages.
         """
         publisher, files, rows = self.publisher(day), list[File](), list[Row]()
         for number, count in enumerate(counts):
@@ -53,7 +61,13 @@ class Shelf:
                 part[-1]["arrival_time"] = pa.scalar(day.begin_ms + off_ms, pa.timestamp("ms", "UTC")).as_py()
             key = f"{publisher.folder.generation(generation)}part-{number:05d}.parquet"
             sink = self.storage.open_write(key, "application/vnd.apache.parquet", self.waits)
-            pq.write_table(pa.Table.from_pylist(part, SCHEMA), pa.PythonFile(sink, mode="w"), compression="zstd")
+            pq.write_table(
+                pa.Table.from_pylist(part, SCHEMA),
+                pa.PythonFile(sink, mode="w"),
+                compression="zstd",
+                use_dictionary=encodings is None,
+                column_encoding=encodings,
+            )
             sink.close()
             files.append(File(key=key, rows=count, bytes=sink.size))
             rows += part

@@ -6,7 +6,7 @@ from typing import TypeVar
 from archive.errors import OutcomeUnknown
 from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
-from archive.store.storage import Listing, ObjectBody, Sink, Storage, Tail
+from archive.store.storage import Listing, ObjectBody, Sink, Storage, Tail, Upload
 
 T = TypeVar("T")
 
@@ -77,6 +77,14 @@ class FailingStorage:
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> Sink:
         """Pass on, or fail."""
         return self._send(lambda: self._storage.open_write(key, content_type, new_backoff))
+
+    def open_uploads(self, prefix: str) -> list[Upload]:
+        """Pass on, or fail."""
+        return self._send(lambda: self._storage.open_uploads(prefix))
+
+    def abort_upload(self, upload: Upload) -> None:
+        """Pass on, or fail."""
+        self._send(lambda: self._storage.abort_upload(upload))
 
     def _send(self, request: Callable[[], T]) -> T:
         self.requests += 1

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from archive.coverage.topology import ShardRow
 from archive.format.record import Record
-from compaction.stream.kinesis import ListedShards, ReadLog, Sent, StreamFacts
+from compaction.stream.kinesis import ListedShards, Reach, ReadLog, Sent, StreamFacts
 
 
 class HeldStream(NamedTuple):
@@ -20,17 +20,30 @@ class HeldStream(NamedTuple):
     def describe(self) -> StreamFacts:
         """Return what the stream says about itself."""
         oldest_ms = self.created_ms if self.oldest_ms is None else self.oldest_ms
-        return StreamFacts(self.arn, self.created_ms, oldest_ms, tuple(sorted(self.records)))
+        shards = tuple(sorted(self.records))
+        return StreamFacts(self.arn, self.created_ms, oldest_ms, shards, self.now_ms - oldest_ms)
 
     def listed(self) -> ListedShards:
         """Return the shards, all open; who holds which hash keys it leaves to the markers."""
         return ListedShards(self.arn, self.created_ms, tuple(map(ShardRow, sorted(self.records))), frozenset())
 
-    def read(self, shard_id: str, begin_ms: int, end_ms: int, log: ReadLog) -> Iterator[Sent]:
-        """Yield what arrived in [begin, end); the clock of the service stands still meanwhile."""
-        log.since_ms, log.until_ms = begin_ms, min(end_ms, self.now_ms)
+    def read(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
+        """Return what lies within a reach; the clock of the service stands still meanwhile."""
+        edge_ms = self.created_ms if self.oldest_ms is None else self.oldest_ms
+        log.since_ms, log.until_ms = reach.begin_ms, min(reach.end_ms, self.now_ms)
         log.asked_ms = log.answered_ms = self.now_ms
+        if reach.at is None and edge_ms > max(reach.begin_ms, self.created_ms):
+            log.is_trimmed, log.since_ms = True, edge_ms + 60_000
+        return self._records(shard_id, reach, log)
+
+    def _records(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
         for record in self.records[shard_id]:
+            if reach.at is not None and record.position.sequence < reach.at:
+                continue
             log.oldest_ms = record.arrival_ms if log.oldest_ms is None else log.oldest_ms
-            if begin_ms <= record.arrival_ms < end_ms:
+            if reach.stop is not None and record.position >= reach.stop:
+                log.next_sequence = record.position.sequence
+                return
+            is_reached = reach.start is None or record.position >= reach.start
+            if is_reached and log.since_ms <= record.arrival_ms < log.until_ms:
                 yield Sent(record.position, record.arrival_ms, record.partition_key, record.data)

@@ -20,7 +20,7 @@ from archive.retry import Backoff
 from archive.store.places import StorePrefix, open_storage
 from archive.store.s3 import S3Store
 from compaction.audit.audit import audit_day
-from compaction.command import _checkpoints, _stream, audit
+from compaction.command import _checkpoints, audit
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.request import AuditRequest
 from compaction.job.settings import JobSettings, load_job_settings
@@ -207,7 +207,7 @@ def _context(home: Home, settings: JobSettings, clock: Clock) -> JobContext:
     return job_context(home.address, clock=clock)._replace(
         owner=settings.owner,
         checkpoints=lambda: _checkpoints(settings),
-        shards=lambda: _stream(settings, clock, new_random()).listed(),
+        shards=lambda: settings.stream.open(clock).listed(),
     )
 
 
@@ -231,7 +231,7 @@ def test_every_policy_is_tested() -> None:
     """By the test of its command."""
     tests = {"consume", "dedupe", "doctor", "status", "restore", "audit", "audit-stream", "compact", "expire"}
     reading = {"cat", "reader", "glue"}  # tests/integration/test_reading.py
-    assert set(command_names()) == tests | reading
+    assert set(command_names()) == tests | reading | {"vacuum"}  # tests/integration/compaction/test_vacuum.py
 
 
 @pytest.mark.parametrize("command", ["consume", "status", "compact"])

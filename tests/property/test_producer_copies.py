@@ -5,10 +5,14 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.tasks.event_ids import Copy, IdCollector, IdOrder, Layout, LineRef, find_copies, unpack_copies
+from compaction.tasks.ids.copies import EventCopies, Layout, LineRef, Tallies, find_copies
+from compaction.tasks.ids.dropping import Dropped, pack_drops, unpack_drops
+from compaction.tasks.ids.rows import ROW_BYTES, IdCollector, IdOrder
+from compaction.tasks.line_tables import LINE_SCHEMA
 
 
 class Sent(NamedTuple):
@@ -16,6 +20,13 @@ class Sent(NamedTuple):
 
     event: int | None
     arrival_ms: int
+
+
+class Copy(NamedTuple):
+    """A record that is left out, and the one that stays."""
+
+    ref: LineRef
+    original: LineRef
 
 
 class Known(NamedTuple):
@@ -27,7 +38,7 @@ class Known(NamedTuple):
 
 
 _RECORD = st.builds(Sent, st.none() | st.integers(0, 5), st.integers(0, 20))
-_OBJECT = st.lists(_RECORD, max_size=6)
+_OBJECT = st.lists(_RECORD, max_size=9)
 _SHARDS = st.lists(st.lists(_OBJECT, min_size=1, max_size=3), max_size=4)
 """A day: objects of shards, each a run of records in the order of positions."""
 
@@ -39,7 +50,7 @@ def copies_of(
     partitions: int,
     rng: random.Random,
 ) -> list[Copy]:
-    """Collect and compare as the job does: a task a shard, chunks in any order."""
+    """Collect, compare and leave out as the job does: a task a shard, chunks in any order, little memory."""
     chunks: dict[int, list[bytes]] = {}
     number = 0
     starts = []
@@ -48,7 +59,7 @@ def copies_of(
         if number >= first_of_day:
             starts.append(number)
         keys = [f"object-{number + index}" for index in range(len(shard))]
-        collector = IdCollector(IdOrder("id", number, partitions), keys)
+        collector = IdCollector(IdOrder("id", number, partitions), keys, rng.choice([1, 1 << 20]))
         for key, raw_object in zip(keys, shard, strict=True):
             cut = rng.randrange(len(raw_object) + 1)
             for part in (raw_object[:cut], raw_object[cut:]):
@@ -56,10 +67,28 @@ def copies_of(
         for partition, rows in collector.rows():
             chunks.setdefault(partition, []).append(rows)
         number += len(shard)
+    objects = [raw_object for shard in [*before, *day] for raw_object in shard]
     layout = Layout(first_of_day, tuple(starts), excluded)
+    found: list[Copy] = []
+    tallies = Tallies(layout)
     for dealt in chunks.values():
         rng.shuffle(dealt)
-    return sorted(copy for dealt in chunks.values() for copy in unpack_copies(find_copies(dealt, layout)))
+        for copies in find_copies(dealt, layout, rng.choice([1, 4 * ROW_BYTES, 1 << 20])):
+            tallies.add(copies)
+            left_out = lines_of(copies, objects[copies.first.number])
+            assert (left_out[0], len(left_out)) == (copies.first.line, copies.copies)
+            found += [Copy(LineRef(copies.first.number, line), copies.original) for line in left_out]
+    assert sum(tally.records for _, tally in tallies.shards()) == len(found)
+    return sorted(found)
+
+
+def lines_of(copies: EventCopies, raw_object: Sequence[Sent]) -> list[int]:
+    """Return the lines that a task leaves out which is told of copies."""
+    drops = unpack_drops([pack_drops(copies)], {copies.first.number: "key"})
+    rows = [{"partition_key": str(line), "data": payload(sent).decode()} for line, sent in enumerate(raw_object)]
+    table = pa.Table.from_pylist(rows, schema=LINE_SCHEMA)
+    kept = Dropped("id", drops).kept(table, 0, "key")["partition_key"].to_pylist()
+    return [line for line in range(len(raw_object)) if str(line) not in kept]
 
 
 def payload(sent: Sent) -> bytes:

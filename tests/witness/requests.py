@@ -18,6 +18,7 @@ _S3_ACTIONS: Final = {
     "CreateMultipartUpload": "PutObject",
     "UploadPart": "PutObject",
     "CompleteMultipartUpload": "PutObject",
+    "ListMultipartUploads": "ListBucketMultipartUploads",
     "GetBucketLifecycleConfiguration": "GetLifecycleConfiguration",
 }
 _S3_CONTEXT: Final = {"IfNoneMatch": "s3:if-none-match", "IfMatch": "s3:if-match", "Prefix": "s3:prefix"}

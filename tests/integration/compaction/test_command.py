@@ -1,5 +1,6 @@
 """`minutebook compact` and `minutebook audit` as processes: exit codes, output, Spark's noise."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from archive.format.day import Day
 from archive.store.places import open_storage
 from compaction.verdict.audit_document import decode_audit
 from demo.embedded import EmbeddedAws
-from tests.corpus.chain_defects import unproven_end
+from tests.corpus.chain_defects import missing_object, unproven_end
 from tests.corpus.model import Corpus
 from tests.corpus.object_defects import swapped_lines
 from tests.integration.shell import Shell, store_checkpoints
@@ -83,6 +84,19 @@ def test_without_java_one_sentence_says_so(shell: Shell) -> None:
     done = shell.run("compact", "--date", str(DAY), path="/nonexistent")
     assert done.returncode == 2
     assert done.stderr.splitlines()[0].endswith("needs Java 17 or newer to run Spark, and there is no java on PATH")
+
+
+def test_a_range_is_one_document_and_one_exit_code(shell: Shell) -> None:
+    """A row for each day, and the worst day's code; level inventory needs no Java."""
+    corpus = Corpus(DAY)
+    missing_object(corpus, corpus.shards[0], 3)
+    corpus.write(open_storage(shell.address))
+    words = ("--level", "inventory", "--json", "--parallel-days", "3")
+    done = shell.run("audit", "--from", "2026-11-19", "--to", str(DAY), *words, path="/nonexistent")
+    told = json.loads(done.stdout)
+    assert [(row["day"], row["state"]) for row in told["days"]] == [("2026-11-19", "audited"), (str(DAY), "audited")]
+    assert told["days"][1]["verdict"] == "defects"
+    assert (done.returncode, told["exit_code"]) == (3, 3), done
 
 
 def test_a_dry_run_shows_the_plan_and_writes_nothing(shell: Shell) -> None:

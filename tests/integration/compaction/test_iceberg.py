@@ -53,6 +53,18 @@ def test_another_engine_reads_the_same_rows(lake: Lake) -> None:
     assert keys_of(found) == keys_of([row | {"arrival_time": time} for row, time in zip(rows, times, strict=True)])
 
 
+def test_delta_pages_turn_vectorised_reading_off(lake: Lake) -> None:
+    """Days of before have them, and Iceberg's vectorised reader may refuse them; days of now do not."""
+    vectors = "read.parquet.vectorization.enabled"
+    lake.shelf.publish(DAY, "one")
+    lake.commit()
+    assert lake.table(lambda table: table.properties.get(vectors)) is None
+    rows = lake.shelf.publish(NEXT, "one", encodings={"sequence_number": "DELTA_BYTE_ARRAY"})
+    lake.commit(NEXT)
+    assert lake.table(lambda table: table.properties[vectors]) == "false"
+    assert len(lake.rows()) == 2 * len(rows)
+
+
 def test_a_filter_by_time_finds_its_rows(lake: Lake) -> None:
     """Bounds and partition of the files are right: the day's last millisecond, and nothing of the next day."""
     lake.shelf.publish(DAY, "one")

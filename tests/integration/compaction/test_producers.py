@@ -13,7 +13,7 @@ from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, JobContext
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
-from compaction.tasks.event_ids import IdOrder
+from compaction.tasks.ids.rows import IdOrder
 from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws

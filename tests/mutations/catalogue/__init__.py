@@ -8,6 +8,7 @@ from tests.mutations.catalogue.claim_batches import CLAIM_BATCHES
 from tests.mutations.catalogue.claims import CLAIMS
 from tests.mutations.catalogue.compression import COMPRESSION
 from tests.mutations.catalogue.coverage import COVERAGE
+from tests.mutations.catalogue.days import DAYS
 from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.forks import FORKS
 from tests.mutations.catalogue.night_tasks import NIGHT_TASKS
@@ -40,6 +41,7 @@ MUTATIONS: Final = (
     *NIGHTLY,
     *NIGHT_TASKS,
     *PUBLISHING,
+    *DAYS,
     *READING,
     *PLATFORMS,
     *SUPERVISION,

@@ -134,13 +134,4 @@ ARCHIVE: Final = (
         Change(_S3, '        check_whole(answer, f"PUT {key}", "ETag")\n', ""),
         tests=("tests/unit/archive/test_answers.py::test_s3",),
     ),
-    Mutation(
-        "take a proxy's answer for a refusal",
-        Change(
-            "archive/answers.py",
-            "from botocore.exceptions import HTTPClientError\n",
-            "from botocore.exceptions import BotoCoreError as HTTPClientError\n",
-        ),
-        tests=("tests/unit/archive/test_answers.py::test_kinesis",),
-    ),
 )

@@ -5,7 +5,9 @@ from typing import Final
 from tests.mutations.mutation import Change, Mutation
 
 _READING: Final = "compaction/tasks/reading.py"
-_EVENT_IDS: Final = "compaction/tasks/event_ids.py"
+_ID_ROWS: Final = "compaction/tasks/ids/rows.py"
+_ID_COPIES: Final = "compaction/tasks/ids/copies.py"
+_DROPPING: Final = "compaction/tasks/ids/dropping.py"
 _TASK_PLAN: Final = "compaction/tasks/plan.py"
 _MERGING: Final = "compaction/tasks/merging.py"
 _TASK: Final = "compaction/tasks/task.py"
@@ -62,32 +64,34 @@ NIGHTLY: Final = (
     Mutation(
         "forget the events of the day before",
         Change(
-            _EVENT_IDS, "    if len(day) < len(known):\n        first = known[0]\n    elif day:\n", "    if day:\n"
+            _ID_COPIES,
+            "            if held.first.number < self.layout.first_of_day:\n                return held.first\n",
+            "            if held.first.number < self.layout.first_of_day:\n                continue\n",
         ),
         tests=(f"{_LEFT_OUT}::test_the_first_position_of_each_event_stays",),
     ),
     Mutation(
         "keep the copy that arrived first, whatever its position",
         Change(
-            _EVENT_IDS,
-            "first = min((next(group) for _, group in shards), key=lambda member: member.arrival_ms)",
-            "first = min(day, key=lambda one: (one.arrival_ms, bisect_right(layout.shards, one.number)))",
+            _ID_COPIES,
+            "if its != shard and (best is None or held.arrival_ms < best.arrival_ms):",
+            "if best is None or held.arrival_ms < best.arrival_ms:",
         ),
         tests=(f"{_COPIES_HISTORIES}::test_of_each_event_exactly_the_first_record_stays",),
     ),
     Mutation(
         "let lines in doubt be originals",
         Change(
-            _EVENT_IDS,
-            "known = [member for member in members if member.number not in layout.excluded]",
-            "known = list(members)",
+            _ID_COPIES,
+            "(held for held in self._all() if held.first.number not in self.layout.excluded)",
+            "self._all()",
         ),
         tests=(f"{_FINDINGS_TESTS}::test_an_object_in_doubt_is_nobodys_original",),
     ),
     Mutation(
         "take null for an id",
         Change(
-            _EVENT_IDS,
+            _ID_ROWS,
             "            if event_id is None:\n                missing += 1\n                continue\n",
             "            event_id = event_id or 'null'\n",
         ),
@@ -95,12 +99,12 @@ NIGHTLY: Final = (
     ),
     Mutation(
         "count lines from the block instead of the object",
-        Change(_EVENT_IDS, "self._lines[key] = begin + len(payloads)", "self._lines[key] = 0"),
+        Change(_ID_ROWS, "self._lines[key] = begin + len(payloads)", "self._lines[key] = 0"),
         tests=(f"{_COPIES_HISTORIES}::test_of_each_event_exactly_the_first_record_stays",),
     ),
     Mutation(
         "leave out the line after the copy",
-        Change(_EVENT_IDS, "keep[number - begin] = False", "keep[min(number - begin + 1, len(keep) - 1)] = False"),
+        Change(_DROPPING, "keep[number - begin] = False", "keep[min(number - begin + 1, len(keep) - 1)] = False"),
         tests=(f"{_LEFT_OUT}::test_the_first_position_of_each_event_stays",),
     ),
     Mutation(

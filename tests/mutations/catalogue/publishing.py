@@ -49,7 +49,7 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "sweep a generation as soon as it is replaced",
-        Change(_PUBLISHER, "_epoch_ms(pointer) >= now_ms - grace_ms", "_epoch_ms(pointer) >= now_ms + grace_ms"),
+        Change(_PUBLISHER, "written_ms(pointer) >= now_ms - grace_ms", "written_ms(pointer) >= now_ms + grace_ms"),
         tests=(f"{_PUBLISHES}::test_a_generation_stays_for_the_grace_after_it_was_replaced",),
     ),
     Mutation(
@@ -79,12 +79,12 @@ PUBLISHING: Final = (
         "sweep files before their manifests",
         Change(
             _SWEEP,
-            "    storage.delete(key for key in old(beside) if is_manifest(key))\n"
-            "    swept = old(files)\n"
+            "    storage.delete(row.key for row in found.beside if is_manifest(row.key))\n"
+            "    swept = [row.key for row in found.files]\n"
             "    storage.delete(swept)\n",
-            "    swept = old(files)\n"
+            "    swept = [row.key for row in found.files]\n"
             "    storage.delete(swept)\n"
-            "    storage.delete(key for key in old(beside) if is_manifest(key))\n",
+            "    storage.delete(row.key for row in found.beside if is_manifest(row.key))\n",
         ),
         tests=(f"{_TRUST}::test_a_crash_in_a_sweep_leaves_no_manifest_of_files_that_are_gone",),
     ),

@@ -98,7 +98,7 @@ def test_no_role_has_other_policies(template: dict[str, Any]) -> None:
         "WorkerRole": ["<ConsumePolicy>", "<DedupePolicy>"],
         "OperatorRole": ["<DoctorPolicy>", "<RestorePolicy>", "<StatusPolicy>"],
         "ExpireRole": ["<ExpirePolicy>"],
-        "NightlyRole": ["<AuditStreamPolicy>", "<CompactPolicy>"],
+        "NightlyRole": ["<AuditStreamPolicy>", "<CompactPolicy>", "<VacuumPolicy>"],
         "ExecutionRole": [],
         "SchedulerRole": [],
     }

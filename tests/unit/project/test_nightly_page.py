@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 from typing import Any, Final
 
-import minutebook
 from compaction.report.metric_line import METRICS
 from compaction.spark_submit import arguments
+from minutebook.front_door import app
 
 CHECKOUT: Final = Path(__file__).resolve().parents[3]
 PAGE: Final = (CHECKOUT / "docs" / "how-to" / "nightly.md").read_text()
@@ -25,7 +25,7 @@ def _block(name: str) -> Any:  # noqa: ANN401 - JSON
 def _understood(words: list[str]) -> list[str]:
     """Return the words as the command line parses them: no option that is not there, no value that is missing."""
     line = arguments(words)
-    group: Any = __import__("typer").main.get_command(minutebook.app)
+    group: Any = __import__("typer").main.get_command(app)
     group.commands[line[0]].make_context(line[0], line[1:])
     return line
 

@@ -56,10 +56,11 @@ FRONT: Final = {
 }
 _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
     "command_line",
-    "command",
+    "command vacuum",
+    "days",
     "report rewrite recheck ddl",
     "audit",
-    "live spark producers",
+    "spark producers comparison",
     "job",
     "iceberg glue",
     "shards",

@@ -13,9 +13,9 @@ from archive.store.places import open_storage
 from archive.store.storage import Address, Storage
 from compaction.audit import audit as module
 from compaction.audit.audit import audit_day
+from compaction.comparison.level import StreamResult
+from compaction.comparison.records import Comparison
 from compaction.job.context import AuditOptions
-from compaction.live.stream_comparison import Comparison
-from compaction.live.stream_level import StreamResult
 from compaction.stream.kinesis import ReadLog
 from compaction.verdict.audit_document import Audit
 from consumer.stream.port import StreamIdentity

@@ -3,7 +3,10 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from archive.errors import SafetyRefusal
+from archive.format.payload import PayloadPath
 from tests.corpus.chain_defects import overlapping_segments
 from tests.corpus.desk import DAY, Mill, expire, repeated, rows_of
 from tests.corpus.event_defects import (
@@ -53,7 +56,9 @@ def test_whatever_changes_the_rows_makes_a_generation(tmp_path: Path) -> None:
     """The flag, the path, a late object, and one of the day before: each has a name of its own."""
     corpus = repeated()[0]
     mill = Mill(tmp_path, corpus)
-    names = [mill.manifest(None).generation, mill.manifest().generation, mill.manifest("name").generation]
+    other = mill.rewrite("name", max_repeats=1).manifest
+    assert other is not None
+    names = [mill.manifest(None).generation, mill.manifest().generation, other.generation]
     shard = corpus.shards[1]
     before = shard.segments[0]
     late = msgspec.structs.replace(before.records[0], sequence_number=str(before.metadata.first.sequence - 5))
@@ -62,6 +67,32 @@ def test_whatever_changes_the_rows_makes_a_generation(tmp_path: Path) -> None:
     mill.put()
     names.append(mill.rewrite(accept_defects=True).manifest.generation)  # type: ignore[union-attr]  # it is published
     assert len(set(names)) == 4
+
+
+def test_a_path_that_most_records_share_is_refused(tmp_path: Path) -> None:
+    """It is no event's id: nothing is left out, nothing is written, and what is published stays."""
+    corpus = Corpus(DAY)
+    mill = Mill(tmp_path, corpus)
+    published = mill.manifest(None)
+    with pytest.raises(SafetyRefusal, match=r"repeat an event \(100%; --max-repeats is 0\.2\)") as raised:
+        mill.rewrite("name")
+    assert (raised.value.exit_code, bool(raised.value.next_step)) == (6, True)
+    assert mill.publisher().published()[1] == published
+    assert not list(tmp_path.rglob("*.parquet.*"))
+    done = mill.rewrite("name", max_repeats=1)
+    assert done.manifest is not None
+    assert (done.verdict, done.manifest.rows) == ("clean", corpus.records - done.manifest.removed)
+
+
+def test_the_share_is_one_of_records_with_an_id(tmp_path: Path) -> None:
+    """Records without an id do not hide that the others are all alike."""
+    corpus, copies = repeated()
+    mill = Mill(tmp_path, corpus)
+    ids = sum(PayloadPath("n").text(data) is not None for _, _, data in rows_of(corpus))
+    assert ids < corpus.records
+    with pytest.raises(SafetyRefusal, match=f"{len(copies)} of {ids} records"):
+        mill.rewrite(max_repeats=(len(copies) - 0.5) / ids)
+    assert mill.rewrite(max_repeats=len(copies) / ids).state == "published"
 
 
 def test_an_expired_day_before_is_read_as_it_was_published(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def page() -> str:
     )
     trend = Trend(HOSTILE, (*days, TrendDay(str(DAY), None, 0, None, "", HOSTILE)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page_module, "sketch", lambda _day, _segments: full)
+        patch.setattr(page_module, "sketch", lambda _minutes: full)
         result = DayResult(_audit(shards, 10_000), Described((), {}, frozenset(), ()))
         return render(result, trend, "0123456789abcdef")
 

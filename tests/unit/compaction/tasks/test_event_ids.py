@@ -3,16 +3,9 @@
 import pyarrow as pa
 
 from archive.format.payload import PayloadPath
-from compaction.tasks.event_ids import (
-    ROW_BYTES,
-    IdCollector,
-    IdOrder,
-    Layout,
-    find_copies,
-    payloads,
-    unpack_copies,
-    without,
-)
+from compaction.tasks.ids.copies import Layout, find_copies
+from compaction.tasks.ids.dropping import Dropped, Drops, pack_drops, payloads, unpack_drops, without
+from compaction.tasks.ids.rows import ROW_BYTES, IdCollector, IdOrder
 from compaction.tasks.line_tables import LINE_SCHEMA
 
 
@@ -24,9 +17,9 @@ def collect(data: list[bytes], partitions: int = 1) -> IdCollector:
 
 
 def copies(data: list[bytes]) -> list[tuple[int, int]]:
-    """Return (line of the copy, line of the original) for payloads of one piece."""
+    """Return (line of the first copy, line of the original) for payloads of one piece."""
     rows = [chunk for _, chunk in collect(data).rows()]
-    return [(copy.ref.line, copy.original.line) for copy in unpack_copies(find_copies(rows, Layout(0, (0,))))]
+    return [(copies.first.line, copies.original.line) for copies in find_copies(rows, Layout(0, (0,)))]
 
 
 def test_a_record_leaves_32_bytes() -> None:
@@ -59,6 +52,41 @@ def test_ids_are_dealt_out_by_their_digest() -> None:
     dealt = dict(collect(data, 8).rows())
     assert set(dealt) == set(range(8))
     assert all(len(rows) // ROW_BYTES % 2 == 0 for rows in dealt.values())
+
+
+def test_an_id_that_all_records_have_leaves_two_rows() -> None:
+    """However many there are: it does not bring a day into one partition. All but the first are left out."""
+    collector = collect([b'{"id":1}'] * 5000)
+    [(_, rows)] = collector.rows()
+    assert len(rows) == 2 * ROW_BYTES
+    [found] = find_copies([rows], Layout(0, (0,)))
+    assert (found.total, found.copies, found.kept, found.lines) == (5000, 4999, 0, None)
+    drops = unpack_drops([pack_drops(found)], {0: "a"})
+    table = pa.Table.from_pylist([{"data": '{"id":1}'}] * 10 + [{"data": '{"id":2}'}], schema=LINE_SCHEMA)
+    assert Dropped("id", drops).kept(table, 0, "a")["data"].to_pylist() == ['{"id":1}', '{"id":2}']
+    assert Dropped("id", drops).kept(table, 5, "a")["data"].to_pylist() == ['{"id":2}']
+
+
+def test_rows_that_do_not_fit_into_memory_lie_on_disk() -> None:
+    """Every one comes back, in its partition; a task holds a few MiB of them."""
+    keys = [str(number) for number in range(20)]
+    small, whole = (IdCollector(IdOrder("id", 7, 5), keys, run_bytes) for run_bytes in (1, 1 << 20))
+    for collector in (small, whole):
+        for key in keys:
+            collector.add([f'{{"id":"{key}-{line}"}}'.encode() for line in range(30)], [0] * 30, key)
+    dealt: list[dict[int, set[bytes]]] = [{}, {}]
+    for found, collector in zip(dealt, (small, whole), strict=True):
+        for part, rows in collector.rows():
+            pieces = {rows[at : at + ROW_BYTES] for at in range(0, len(rows), ROW_BYTES)}
+            found.setdefault(part, set()).update(pieces)
+    assert dealt[0] == dealt[1]
+    assert sum(map(len, dealt[0].values())) == 600
+
+
+def test_other_objects_lose_nothing() -> None:
+    """What is dropped of one is there in another."""
+    table = pa.Table.from_pylist([{"data": "x"}], schema=LINE_SCHEMA)
+    assert Dropped("id", {"a": Drops([0])}).kept(table, 0, "b") is table
 
 
 def test_payloads_are_those_of_the_producer() -> None:

@@ -1,4 +1,4 @@
-"""Level `stream`: every record of the day that the stream still holds, against the archive. Pure.
+"""Records of the stream against those of the archive, one by one. Pure.
 
 Both sides come in the shard's order. The archive is taken segment by segment, so memory is a segment or two; what the
 stream holds and the archive does not, and the other way round, is counted by minute.
@@ -7,6 +7,8 @@ stream holds and the archive does not, and the other way round, is counted by mi
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from archive.format.minute import minute_of, minute_text
 from archive.format.position import Position
@@ -52,6 +54,31 @@ class Comparison(NamedTuple):
     compared: int
     to_come: int
     to_come_since_ms: int | None = None
+
+
+def joined(slices: Sequence[Comparison]) -> Comparison:
+    """Return the comparison of a shard from those of its slices: a minute that two of them share is one finding."""
+    by_minute: dict[tuple[str, str, str | None], Finding] = {}
+    for found in (found for one in slices for found in one.findings):
+        place = (found.code, found.message, found.minute)
+        before = by_minute.get(place)
+        by_minute[place] = found if before is None else _added(before, found)
+    since = [one.to_come_since_ms for one in slices if one.to_come_since_ms is not None]
+    return Comparison(
+        tuple(by_minute.values()),
+        sum(one.compared for one in slices),
+        sum(one.to_come for one in slices),
+        min(since, default=None),
+    )
+
+
+def _added(before: Finding, further: Finding) -> Finding:
+    return msgspec.structs.replace(
+        before,
+        keys=tuple(sorted({*before.keys, *further.keys}))[:SAMPLES],
+        positions=(*before.positions, *further.positions)[:SAMPLES],
+        count=before.count + further.count,
+    )
 
 
 class _Tally:
@@ -110,8 +137,13 @@ def compare_shard(
     read: Callable[[Segment], Iterable[Archived]],
     stream: Iterator[Sent],
     bounds: Bounds,
+    is_whole: Callable[[], bool] = lambda: True,
 ) -> Comparison:
-    """Compare one shard's day."""
+    """Compare a shard, or a slice of it.
+
+    `is_whole` is asked when the stream has been read: where records of it may have been passed over, nothing that the
+    archive holds is called foreign to it.
+    """
     absent = _Absent(bounds)
     extra = _Tally(Code.NOT_IN_STREAM, "the archive holds records that the stream does not")
     altered = _Tally(Code.NOT_IN_STREAM, "the archive holds other bytes than the stream at these positions")
@@ -137,8 +169,12 @@ def compare_shard(
             absent.add(sent)
         elif (found[0].partition_key, found[0].data) != (sent.partition_key, sent.data):
             altered.add(found[1].metadata.minute, sent.position, found[1].key)
-    for segment in waiting:
-        held |= {record.position: (record, segment) for record in read(segment)}
-    settle(None)
-    findings = [found for tally in (absent.missing, extra, altered) for found in tally.findings(shard_id)]
+    tallies = [absent.missing, altered]
+    if is_whole():
+        for segment in waiting:
+            held |= {record.position: (record, segment) for record in read(segment)}
+            settle(None)
+        settle(None)
+        tallies.insert(1, extra)
+    findings = [found for tally in tallies for found in tally.findings(shard_id)]
     return Comparison(tuple(findings), compared, absent.to_come, absent.since_ms)

@@ -9,8 +9,8 @@ from archive.coverage.shard_coverage import ShardFacts
 from archive.format.metadata import ChainStart
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
-from compaction.live.stream_comparison import Comparison
-from compaction.live.stream_marks import stream_mark
+from compaction.comparison.marks import stream_mark
+from compaction.comparison.records import Comparison
 from compaction.stream.kinesis import ReadLog
 from compaction.verdict.findings import Code, finding
 

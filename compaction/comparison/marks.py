@@ -17,7 +17,7 @@ from archive.coverage.shard_coverage import ShardFacts
 from archive.format.metadata import Continuity
 from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
 from archive.store.retrying import RetryingStorage
-from compaction.live.stream_comparison import Comparison
+from compaction.comparison.records import Comparison
 from compaction.stream.kinesis import ReadLog
 
 

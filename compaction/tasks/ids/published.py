@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from archive.retry import until_known
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Storage
-from compaction.tasks.event_ids import IdCollector, payloads
+from compaction.tasks.ids.dropping import payloads
+from compaction.tasks.ids.rows import IdCollector
 
 _ROWS = 10_000
 

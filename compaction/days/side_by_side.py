@@ -1,0 +1,109 @@
+"""Days side by side: each in a thread of its own, all on one Spark session.
+
+A day that raises an error of our tree ends alone. Any other exception is a fault of the program: no further day
+begins, those that run are stopped, and it is raised. What a day has given is shown and let go of before the next
+one's: a run of a month holds what its days at work need, and a line for each that is over.
+"""
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from archive.clock import Clock
+from archive.errors import MinutebookError
+from archive.format.day import Day
+from compaction.days.stop import Stop
+from compaction.inventory.memory import collect_what_is_left
+
+T = TypeVar("T")
+
+THREAD: Final = "day"
+"""What the names of the threads begin with; Spark's pools are called as they are."""
+_TICK_SECONDS: Final = 0.5
+
+
+class DayDone(NamedTuple, Generic[T]):
+    """A day that is over: what it gave, or the error that ended it."""
+
+    day: Day
+    seconds: float
+    given: T | None
+    error: BaseException | None
+
+
+def side_by_side(
+    days: Sequence[Day],
+    work: Callable[[Day], T],
+    show: Callable[[DayDone[T]], None],
+    *,
+    parallel: int,
+    stop: Stop,
+    clock: Clock,
+    cancel: Callable[[], None],
+) -> None:
+    """Work on the days, so many at once; `show` is called for each in this thread, in the order in which they end.
+
+    Once the run is to end no other day begins, and `cancel` is called until those at work have noticed; `show` is
+    given all days. Raises what is no MinutebookError.
+    """
+    waiting, ended = deque(days), queue.Queue[DayDone[T]](maxsize=1)
+
+    def serve() -> None:
+        while True:
+            try:
+                day = waiting.popleft()
+            except IndexError:
+                return
+            ended.put(_done(day, work, stop, clock))
+
+    count = min(parallel, len(days))
+    threads = [threading.Thread(target=serve, name=f"{THREAD}-{number}", daemon=True) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    fault: BaseException | None = None
+    for _ in days:
+        done = _next(ended, stop, cancel)
+        if done.error is not None and not isinstance(done.error, MinutebookError):
+            fault = fault or done.error
+            stop.ask()
+        else:
+            show(done)
+        del done
+        if not stop.is_asked:
+            collect_what_is_left()
+    for thread in threads:
+        thread.join()
+    if fault is not None:
+        raise fault
+
+
+def _done(day: Day, work: Callable[[Day], T], stop: Stop, clock: Clock) -> DayDone[T]:
+    begin = clock.monotonic()
+    try:
+        stop.check()
+        given = work(day)
+    except BaseException as exc:  # noqa: BLE001 - it is raised in the main thread, or a row of the table
+        return DayDone(day, clock.monotonic() - begin, None, _as_seen(exc, stop))
+    return DayDone(day, clock.monotonic() - begin, given, None)
+
+
+def _as_seen(error: BaseException, stop: Stop) -> BaseException:
+    """Return Stopped for an error of a day that was being stopped: a job that is cancelled fails in Spark's words."""
+    if not isinstance(error, MinutebookError):
+        return error
+    try:
+        stop.check()
+    except MinutebookError as stopped:
+        return stopped
+    return error
+
+
+def _next(ended: "queue.Queue[DayDone[T]]", stop: Stop, cancel: Callable[[], None]) -> DayDone[T]:
+    while True:
+        try:
+            return ended.get(timeout=_TICK_SECONDS)
+        except queue.Empty:
+            if stop.is_asked:
+                cancel()

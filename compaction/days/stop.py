@@ -1,0 +1,97 @@
+"""Ctrl-C and SIGTERM: every day of a run ends at its next request, wait or Spark job.
+
+A day may end anywhere: what is published changes in one conditional write, and running the command again finishes it.
+A second signal ends the process at once, which is no more than a crash.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+from archive.clock import Clock
+from archive.errors import MinutebookError
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_BY_SIGNAL: Final = 128
+"""What shells add to the number of a signal that ended a command."""
+_TICK_SECONDS: Final = 0.2
+
+
+class Stopped(MinutebookError):  # noqa: N818 - the name says what happened, as in archive.errors
+    """The run was asked to end before this was done."""
+
+
+class Stop:
+    """Whether the run is to end. Plain values, no lock: a handler may come in the middle of anything."""
+
+    def __init__(self) -> None:
+        self.is_asked = False
+        self._signal = 0
+
+    @property
+    def exit_code(self) -> int | None:
+        """Return the exit code of a run that a signal ended, as shells count; None where none did."""
+        return _BY_SIGNAL + self._signal if self._signal else None
+
+    def ask(self) -> None:
+        """End the run."""
+        self.is_asked = True
+
+    def check(self) -> None:
+        """Raise Stopped if the run is to end."""
+        if self.is_asked:
+            raise Stopped("the run was asked to end", next_step="run the command again: it finishes what is left")
+
+    def note(self, number: int, _frame: FrameType | None) -> None:
+        """Take a signal; the handler. The second one does what it does to programs that take none."""
+        if self._signal:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        self._signal = number
+        self.is_asked = True
+
+
+@contextmanager
+def stopped_by_signals(stop: Stop) -> Iterator[None]:
+    """Let SIGINT and SIGTERM end the run while the block runs. Elsewhere than in the main thread: do nothing.
+
+    A signal that whoever started us ignores (nohup) stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop.note) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class StoppableClock:
+    """Implements `archive.clock.Clock` on another one: nobody sleeps on once the run is to end."""
+
+    def __init__(self, clock: Clock, stop: Stop) -> None:
+        self._clock = clock
+        self._stop = stop
+
+    def now_ms(self) -> int:
+        """Return the other clock's wall time."""
+        return self._clock.now_ms()
+
+    def monotonic(self) -> float:
+        """Return the other clock's monotonic time."""
+        return self._clock.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Block the calling thread; raises Stopped."""
+        end = self._clock.monotonic() + seconds
+        while (left := end - self._clock.monotonic()) > 0:
+            self._stop.check()
+            self._clock.sleep(min(left, _TICK_SECONDS))
+        self._stop.check()

@@ -1,0 +1,56 @@
+"""Catalogs for days side by side: asked by one day at a time, as no catalog's client promises more."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from archive.format.day import Day
+from compaction.iceberg.commit import DayTable, DayView
+from compaction.iceberg.plan import LiveFile, Recorded, Replacement
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def serial(call: Callable[[T], U]) -> Callable[[T], U]:
+    """Return a call that is made by one thread at a time."""
+    lock = threading.Lock()
+
+    def called(argument: T) -> U:
+        with lock:
+            return call(argument)
+
+    return called
+
+
+class SerialTable:
+    """Implements `DayTable` on another one. Who commits first wins, as between two runs: the loser looks again."""
+
+    def __init__(self, table: DayTable) -> None:
+        self._table = table
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """Return the table's name."""
+        return self._table.name
+
+    def look(self, day: Day) -> DayView:
+        """Load the current snapshot."""
+        with self._lock:
+            view = self._table.look(day)
+            return _SerialView(view, view.files, view.recorded, self._lock)
+
+
+class _SerialView:
+    def __init__(
+        self, view: DayView, files: tuple[LiveFile, ...], recorded: Recorded | None, lock: threading.Lock
+    ) -> None:
+        self._view = view
+        self._lock = lock
+        self.files = files
+        self.recorded = recorded
+
+    def replace(self, change: Replacement, sizes: Mapping[str, int], properties: Mapping[str, str]) -> bool:
+        with self._lock:
+            return self._view.replace(change, sizes, properties)

@@ -1,0 +1,178 @@
+"""Event ids of a day's records as rows of 32 bytes: what a task keeps of a record, and deals out by digest. Pure.
+
+A task evaluates the user's path on each payload. The payload stays where it is. Rows of equal digests come into one
+partition:
+
+    digest, 16 bytes | object, 4 | line, 4 | arrival, epoch ms, 8        big-endian: sorted bytes are sorted numbers
+
+Raw objects are numbered in the order of day, shard and position, so the order of lines is that of the stream. An
+event that an object holds more than once leaves two rows, however often it is there, so that an id that all records
+have makes as many rows as there are objects:
+
+    digest, 16 bytes | object, 4 | first line, 4 | its arrival, 8
+    digest, 16 bytes | object, 4 | second line, 4 | 2^63 + how many lines, 8
+"""
+
+import struct
+import tempfile
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from hashlib import blake2b
+from typing import IO, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archive.format.payload import PayloadPath
+
+DIGEST_BYTES: Final = 16
+"""At a billion ids, the chance that any two are mistaken for one another is below 1 in 10^20."""
+ROW: Final = struct.Struct(">16sIIQ")
+ROW_BYTES: Final = ROW.size
+COUNTED: Final = 1 << 63
+"""Marks a second row: its last field is a count of lines."""
+RUN_BYTES: Final = 16 << 20
+"""Bytes of rows that a task holds; of more, sorted runs go into a file without a name."""
+_PREFIX_BITS: Final = 32
+_PREFIX_BYTES: Final = _PREFIX_BITS // 8
+
+
+class IdOrder(NamedTuple):
+    """What a task is asked: the path, its first object's number, and in how many partitions ids are dealt out."""
+
+    expression: str
+    first_number: int
+    partitions: int
+
+
+class IdCollector:
+    """Takes the lines of a task's objects, one object after the other, block by block, and collects their ids."""
+
+    def __init__(self, order: IdOrder, keys: Sequence[str], run_bytes: int = RUN_BYTES) -> None:
+        self._path = PayloadPath(order.expression)
+        self._numbers = {key: order.first_number + index for index, key in enumerate(keys)}
+        self._run_bytes = run_bytes
+        self._runs = _Runs(order.partitions)
+        self._rows = bytearray()
+        self._key = ""
+        self._of_object = bytearray()
+        self._lines: dict[str, int] = {}
+        self._missing: dict[str, int] = {}
+
+    def add(self, payloads: Sequence[bytes], arrivals_ms: Sequence[int], key: str) -> None:
+        """Evaluate the next lines of the object at `key`."""
+        if key != self._key:
+            self._end_object()
+            self._key = key
+        begin = self._lines.get(key, 0)
+        self._lines[key] = begin + len(payloads)
+        number, text, rows = self._numbers[key], self._path.text, self._of_object
+        missing = 0
+        for line, (payload, arrival_ms) in enumerate(zip(payloads, arrivals_ms, strict=True), start=begin):
+            event_id = text(payload)
+            if event_id is None:
+                missing += 1
+                continue
+            rows += ROW.pack(digest_of(event_id), number, line, max(0, arrival_ms))
+        if missing:
+            self._missing[key] = self._missing.get(key, 0) + missing
+
+    def missing(self) -> dict[str, int]:
+        """Return how many lines have no id, by the key of their object."""
+        return self._missing
+
+    def rows(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (partition, rows), once."""
+        self._end_object()
+        yield from self._runs.drain(self._rows)
+
+    def _end_object(self) -> None:
+        self._rows += first_two(self._of_object)
+        self._of_object.clear()
+        if len(self._rows) >= self._run_bytes:
+            self._runs.spill(self._rows)
+            self._rows.clear()
+
+
+class _Runs:
+    """Sorted rows on disk, and where in the file each partition's are."""
+
+    def __init__(self, partitions: int) -> None:
+        # The least prefix of each partition but the first.
+        self._bounds = [-(-(part << _PREFIX_BITS) // partitions) for part in range(1, partitions)]
+        self._files = ExitStack()
+        self._file: IO[bytes] | None = None
+        self._slices: list[tuple[int, int]] = []
+
+    def spill(self, rows: bytearray) -> None:
+        """Write rows to the file."""
+        if self._file is None:
+            file = tempfile.TemporaryFile()  # noqa: SIM115 - `drain` closes it
+            self._file = self._files.enter_context(file)
+        for part, chunk in self._cut(rows):
+            self._slices.append((part, len(chunk)))
+            self._file.write(chunk)
+
+    def drain(self, rows: bytearray) -> Iterator[tuple[int, bytes]]:
+        """Yield what was written, and the rows that were not."""
+        with self._files:
+            if self._file is not None:
+                self._file.seek(0)
+                for part, size in self._slices:
+                    yield part, self._file.read(size)
+            yield from self._cut(rows)
+        rows.clear()
+
+    def _cut(self, rows: bytearray) -> Iterator[tuple[int, bytes]]:
+        ordered = memoryview(sorted_rows(rows))
+        count, begin = len(rows) // ROW_BYTES, 0
+
+        def prefix(index: int) -> int:
+            return int.from_bytes(ordered[ROW_BYTES * index : ROW_BYTES * index + _PREFIX_BYTES], "big")
+
+        for part, bound in enumerate([*self._bounds, 1 << _PREFIX_BITS]):
+            end = bisect_left(range(count), bound, lo=begin, key=prefix)
+            if end > begin:
+                yield part, bytes(ordered[ROW_BYTES * begin : ROW_BYTES * end])
+            begin = end
+
+
+def digest_of(event_id: str) -> bytes:
+    """Return the digest of an id, as `PayloadPath.text` gives it."""
+    return blake2b(event_id.encode(), digest_size=DIGEST_BYTES).digest()
+
+
+def sorted_rows(rows: bytes | bytearray) -> pa.Buffer:
+    """Return the rows, sorted."""
+    unsorted = pa.Array.from_buffers(pa.binary(ROW_BYTES), len(rows) // ROW_BYTES, [None, pa.py_buffer(bytes(rows))])
+    return unsorted.take(pc.sort_indices(unsorted)).buffers()[1]
+
+
+def stretches(ordered: pa.Buffer, key_bytes: int = DIGEST_BYTES) -> list[tuple[int, int]]:
+    """Return the stretches [begin, end) of sorted rows that begin with the same bytes and are longer than one."""
+    whole = pa.Array.from_buffers(pa.binary(ROW_BYTES), ordered.size // ROW_BYTES, [None, ordered])
+    keys = pc.binary_slice(whole, 0, key_bytes)
+    groups: list[tuple[int, int]] = []
+    for index in pc.indices_nonzero(pc.equal(keys[1:], keys[:-1])).to_pylist():
+        if groups and groups[-1][1] == index + 1:
+            groups[-1] = (groups[-1][0], index + 2)
+        else:
+            groups.append((index, index + 2))
+    return groups
+
+
+def first_two(rows: bytearray) -> bytes | bytearray | memoryview:
+    """Return the rows of one object with two rows at most for an event, the second of which counts its lines."""
+    ordered = sorted_rows(rows)
+    groups = stretches(ordered)
+    if not groups:
+        return memoryview(ordered)
+    view, kept, done = memoryview(ordered), bytearray(), 0
+    for begin, end in groups:
+        kept += view[ROW_BYTES * done : ROW_BYTES * (begin + 1)]
+        digest, number, line, _ = ROW.unpack_from(view, ROW_BYTES * (begin + 1))
+        kept += ROW.pack(digest, number, line, COUNTED | (end - begin))
+        done = end
+    kept += view[ROW_BYTES * done :]
+    return kept

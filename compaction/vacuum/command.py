@@ -1,0 +1,177 @@
+"""`minutebook vacuum`: read the settings, look at every published day, delete what is left over, show it."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from rich.console import Console
+
+from archive.clock import Clock, SystemClock, new_random
+from archive.errors import MinutebookError, SettingsError
+from archive.format.day import Day
+from archive.retry import Backoff
+from archive.store.places import StorePrefix, open_storage
+from archive.store.retrying import RetryingStorage
+from compaction.days.outcome import worst
+from compaction.inventory.owner import read_owned
+from compaction.inventory.tombstones import is_expired
+from compaction.job.settings import check_apart, load_job_settings
+from compaction.publish.generation import DayFolder
+from compaction.publish.publisher import GRACE_MS
+from compaction.recheck import published_days
+from compaction.vacuum.day import DayLeftovers, delete_leftovers, find_all
+
+_AGE: Final = re.compile(r"([1-9][0-9]{0,4})d", re.ASCII)
+_DAY_MS: Final = 86_400_000
+_STORE_BUDGET_SECONDS: Final = 120
+FORMAT: Final = 1
+
+
+class VacuumDay(msgspec.Struct, frozen=True, kw_only=True):
+    """One day: how many objects go, how many bytes they are, and how many unfinished uploads; or why nothing goes."""
+
+    day: str
+    objects: int = 0
+    bytes: int = 0
+    uploads: int = 0
+    exit_code: int = 0
+    reason: str = ""
+    next_step: str = ""
+
+
+class VacuumReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints. Days of which nothing goes are counted in `looked_at` alone."""
+
+    format: int
+    output: str
+    dry_run: bool
+    older_than_days: int
+    looked_at: int
+    objects: int
+    bytes: int
+    uploads: int
+    exit_code: int
+    days: tuple[VacuumDay, ...]
+
+
+class VacuumRequest(NamedTuple):
+    """What the command is asked."""
+
+    file: str | None
+    out: str | None = None
+    older_than: str = "7d"
+    dry_run: bool = False
+    as_json: bool = False
+
+    def age_ms(self) -> int:
+        """Return the age in milliseconds; raises SettingsError."""
+        found = _AGE.fullmatch(self.older_than)
+        if found is None:
+            raise SettingsError(
+                f"not an age: {self.older_than!r}", next_step="write it in days, as in --older-than 7d"
+            )
+        if int(found[1]) * _DAY_MS < GRACE_MS:
+            least = GRACE_MS // _DAY_MS
+            raise SettingsError(
+                f"--older-than {self.older_than} could take what a run is about to publish, or a query reads",
+                next_step=f"use --older-than {least}d or more",
+            )
+        return int(found[1]) * _DAY_MS
+
+
+class Output(NamedTuple):
+    """The archive, and where its days are published."""
+
+    archive: RetryingStorage
+    prefix: str
+    storage: RetryingStorage
+    root: str
+
+
+def vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
+    """Delete what nothing names below the output; returns the exit code of the worst day.
+
+    Raises:
+        SettingsError: the file or an option.
+        SafetyRefusal: the archive of another stream.
+        StoreUnavailable, StoreRefused: the archive or the output.
+    """
+    age_ms = request.age_ms()
+    settings = load_job_settings(request.file, environ)
+    place, archive = settings.output(request.out), settings.archive
+    check_apart(place, archive)
+    clock = SystemClock()
+    output = Output(_opened(archive, clock), archive.prefix, _opened(place, clock), place.prefix)
+    read_owned(output.archive, archive.prefix, settings.owner)
+    report = vacuum_output(output, clock.now_ms(), age_ms, dry_run=request.dry_run)
+    _show(report, as_json=request.as_json)
+    return report.exit_code
+
+
+def vacuum_output(output: Output, now_ms: int, age_ms: int, *, dry_run: bool) -> VacuumReport:
+    """Delete what nothing names and is older than the age; `dry_run`: only say what. Raises as `vacuum`."""
+    days = published_days(output.storage, output.root)
+    folders = [DayFolder(output.root, day) for day in days]
+    expired = {day: is_expired(output.archive, output.prefix, day) for day in days}
+    rows = []
+    for folder, found in zip(folders, find_all(output.storage, folders, now_ms - age_ms, expired), strict=True):
+        if isinstance(found, MinutebookError):
+            rows.append(_left_alone(folder.day, found))
+        elif found.objects or found.uploads:
+            if not dry_run:
+                delete_leftovers(output.storage, folder, found)
+            rows.append(_row(found))
+    return VacuumReport(
+        format=FORMAT,
+        output=output.storage.uri(output.root),
+        dry_run=dry_run,
+        older_than_days=age_ms // _DAY_MS,
+        looked_at=len(days),
+        objects=sum(row.objects for row in rows),
+        bytes=sum(row.bytes for row in rows),
+        uploads=sum(row.uploads for row in rows),
+        exit_code=worst(row.exit_code for row in rows),
+        days=tuple(rows),
+    )
+
+
+def _opened(place: StorePrefix, clock: Clock) -> RetryingStorage:
+    rng = new_random()
+    return RetryingStorage(
+        open_storage(place.address), lambda: Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS)
+    )
+
+
+def _row(found: DayLeftovers) -> VacuumDay:
+    return VacuumDay(day=str(found.day), objects=len(found.objects), bytes=found.size, uploads=len(found.uploads))
+
+
+def _left_alone(day: Day, error: MinutebookError) -> VacuumDay:
+    return VacuumDay(day=str(day), exit_code=error.exit_code, reason=str(error), next_step=error.next_step)
+
+
+def _show(report: VacuumReport, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+        return
+    console = Console()
+    for line in _lines(report):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _lines(report: VacuumReport) -> Sequence[str]:
+    lines = []
+    for row in report.days:
+        if row.reason:
+            lines.append(f"{row.day}: left alone: {row.reason}; next step: {row.next_step}")
+            continue
+        uploads = f", {row.uploads:,} unfinished upload(s)" if row.uploads else ""
+        lines.append(f"{row.day}: {row.objects:,} object(s), {row.bytes:,} bytes{uploads}")
+    verb = "would be deleted" if report.dry_run else "deleted"
+    lines.append(
+        f"{verb} below {report.output}: {report.objects:,} object(s), {report.bytes:,} bytes, {report.uploads:,} "
+        f"unfinished upload(s), of {report.looked_at:,} day(s); all older than {report.older_than_days} days"
+    )
+    return lines

@@ -1,0 +1,164 @@
+"""What of one day nothing names any more, and its removal.
+
+Looked at first, in this order, and only what was seen then is ever deleted:
+
+    the pointer         what it names stays: manifest, files, audit, inventory
+    the symlinks        files that Hive and Athena are still shown stay
+    the marks           generations that some table may name stay whole (`compaction.publish.sweep`)
+    the day's objects   a generation of which anything is younger than the age stays whole: a run may be about to
+                        publish it; while the pointer is, everything does: a query may have begun on the one before
+
+    no pointer, raw objects there      what is old is left of runs that never published: it goes
+    no pointer, raw objects expired    somebody removed the pointer of the only copy there is: nothing goes
+    pointer without its files          the generation before may be all there is: nothing goes
+
+Deleted are manifests first (one must never name files that are gone), then files, then audits and inventories. What
+lies in folders of the current generation, and names that nobody of us writes, stay.
+
+A pointer may come to name an old audit again, where the evidence is again what it was. Therefore the pointer is read
+once more after the deletes, and an audit that it names by then is put back; who swaps a pointer puts its audit again
+behind the swap (`Publisher.swap_pointer`). Whichever comes last, the audit is there.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from archive.errors import FormatError, SafetyRefusal
+from archive.format.day import Day
+from archive.store.objects import ListedObject
+from archive.store.parallel import in_parallel
+from archive.store.retrying import RetryingStorage
+from archive.store.storage import Upload
+from compaction.publish.generation import DayFolder, Manifest, Pointer, audit_beside, inventory_beside, is_manifest
+from compaction.publish.publisher import Publisher
+from compaction.publish.sweep import Retained, leftovers
+
+_RESTORE: Final = "restore the object from a version of it, or find out who deletes below the output"
+
+
+class DayLeftovers(NamedTuple):
+    """What of a day goes: manifests, files, and what lies beside manifests; and uploads that nobody finished."""
+
+    day: Day
+    manifests: tuple[ListedObject, ...] = ()
+    files: tuple[ListedObject, ...] = ()
+    beside: tuple[ListedObject, ...] = ()
+    uploads: tuple[Upload, ...] = ()
+
+    @property
+    def objects(self) -> tuple[ListedObject, ...]:
+        """All objects, in the order in which they are deleted."""
+        return (*self.manifests, *self.files, *self.beside)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the objects; what uploads hold is not known."""
+        return sum(row.size for row in self.objects)
+
+
+def find_leftovers(storage: RetryingStorage, folder: DayFolder, before_ms: int, *, expired: bool) -> DayLeftovers:
+    """Return what of a day nothing names, and is older than `before_ms`. Deletes nothing.
+
+    Raises:
+        SafetyRefusal: what is there may be all there is of the day.
+        FormatError: the pointer, or the manifest that it names, does not parse or contradicts the other.
+        StoreUnavailable, StoreRefused: the store.
+    """
+    publisher = Publisher(storage, folder)
+    pointer, manifest = publisher.published()
+    uploads = tuple(
+        upload
+        for upload in storage.open_uploads(folder.path)
+        if upload.started_ms < before_ms and folder.generation_of(upload.key)
+    )
+    nothing = DayLeftovers(folder.day, uploads=uploads)
+    if pointer is None and expired:
+        raise SafetyRefusal(
+            f"{folder.day} has no pointer, and its raw objects were expired: its files are all there is of it",
+            next_step=_RESTORE,
+        )
+    if pointer is not None and publisher.written_ms(pointer) >= before_ms:
+        return nothing
+    symlinked = _symlinked(storage, folder)
+    marked = publisher.table_marks.generations()
+    current = _named(pointer, manifest)
+    found = leftovers(storage, folder, Retained(current, marked, before_ms))
+    _check_whole(folder, pointer, manifest, {row.key: row.size for row in found.all_files})
+    files = [
+        row
+        for row in found.files
+        if storage.uri(row.key) not in symlinked and not _is_within(folder, row.key, pointer)
+    ]
+    return DayLeftovers(
+        folder.day,
+        tuple(row for row in found.beside if is_manifest(row.key)),
+        tuple(files),
+        tuple(row for row in found.beside if not is_manifest(row.key)),
+        uploads,
+    )
+
+
+def delete_leftovers(storage: RetryingStorage, folder: DayFolder, found: DayLeftovers) -> None:
+    """Delete them; see the head of this file. Raises StoreUnavailable, StoreRefused."""
+    bodies = {row.key: storage.get(row.key) for row in found.beside if row.key.endswith(".json")}
+    for rows in (found.manifests, found.files, found.beside):
+        storage.delete(row.key for row in rows)
+    for upload in found.uploads:
+        storage.abort_upload(upload)
+    if not found.beside:
+        return
+    pointer = Publisher(storage, folder).current().pointer
+    audit = "" if pointer is None else pointer.audit or audit_beside(pointer.manifest)
+    stored = bodies.get(audit)
+    if stored is not None:
+        storage.put_if_absent(audit, stored.body)
+
+
+def _named(pointer: Pointer | None, manifest: Manifest | None) -> set[str]:
+    if pointer is None:
+        return set()
+    named = {pointer.manifest, pointer.audit or audit_beside(pointer.manifest), inventory_beside(pointer.manifest)}
+    if manifest is not None:
+        named |= {manifest.audit, *(file.key for file in manifest.files)}
+    return named
+
+
+def _check_whole(
+    folder: DayFolder, pointer: Pointer | None, manifest: Manifest | None, sizes: Mapping[str, int]
+) -> None:
+    if pointer is None:
+        return
+    if manifest is None:
+        raise FormatError(f"{folder.pointer} names {pointer.manifest}, which is missing", next_step=_RESTORE)
+    gone = [file.key for file in manifest.files if sizes.get(file.key) != file.bytes]
+    if gone:
+        raise SafetyRefusal(
+            f"{len(gone)} published file(s) of {folder.day} are gone or have another size, such as {gone[0]}",
+            next_step="run minutebook compact for the day: what an older generation holds may be needed until then",
+        )
+
+
+def _symlinked(storage: RetryingStorage, folder: DayFolder) -> frozenset[str]:
+    stored = storage.get(folder.symlinks)
+    return frozenset() if stored is None else frozenset(stored.body.decode(errors="replace").splitlines())
+
+
+def _is_within(folder: DayFolder, key: str, pointer: Pointer | None) -> bool:
+    """Tell whether an object lies in a folder of the current generation: it is about its files, not one of them."""
+    if pointer is None or folder.generation_of(key) != pointer.generation:
+        return False
+    return "/" in key.removeprefix(folder.path).partition("/")[2]
+
+
+def find_all(
+    storage: RetryingStorage, folders: Iterable[DayFolder], before_ms: int, expired: Mapping[Day, bool]
+) -> list[DayLeftovers | FormatError | SafetyRefusal]:
+    """Return what of each day goes, or why nothing does."""
+
+    def find(folder: DayFolder) -> DayLeftovers | FormatError | SafetyRefusal:
+        try:
+            return find_leftovers(storage, folder, before_ms, expired=expired[folder.day])
+        except (FormatError, SafetyRefusal) as exc:
+            return exc
+
+    return in_parallel(find, list(folders))
