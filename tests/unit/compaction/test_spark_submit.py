@@ -7,6 +7,7 @@ import typer
 
 from archive.errors import SettingsError
 from compaction.spark_submit import PLATFORM, arguments, main
+from minutebook.front_door import app
 
 
 def _of(text: str) -> list[str]:
@@ -35,7 +36,7 @@ def test_what_a_platform_adds_is_left_out() -> None:
 
 def test_no_option_of_ours_is_taken_for_a_platforms() -> None:
     """It would be left out, and nobody would be told."""
-    group = typer.main.get_command(__import__("minutebook").app)
+    group = typer.main.get_command(app)
     ours = {name for command in group.commands.values() for each in command.params for name in each.opts}  # type: ignore[attr-defined]
     assert ours & PLATFORM == set()
 
