@@ -16,6 +16,7 @@ NAMES = (
     "hand_over",
     "idle",
     "inventory",
+    "night_scale",
     "nightly_env",
     "processor",
     "read_marks",

@@ -20,7 +20,7 @@ from archive.retry import Backoff
 from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
 from compaction.audit.audit import audit_day
-from compaction.audit.conclusion import DayResult
+from compaction.audit.examined import DayResult
 from compaction.days.outcome import DayRow, row_of_audit, row_of_compaction
 from compaction.days.run import DaysRun
 from compaction.days.stop import Stop, StoppableClock, Stopped, stopped_by_signals
@@ -207,6 +207,7 @@ def _started(
             new_id=new_id,
             engine=engine,
             shuffle=engine.shuffle,
+            dealers=engine.dealer,
             checkpoints=lambda: _checkpoints(settings),
             version=importlib.metadata.version("minutebook"),
             owner=settings.owner,
@@ -256,7 +257,7 @@ def _show_plan(context: JobContext, day: Day, asked: CompactOptions, *, as_json:
     until_ms = scope_end(day, options.so_far_ms, now_ms)
     judged_scope(day, application, now_ms, until_ms)
     inventory = list_day(context.archive, day, context.place.prefix).until(until_ms)
-    tasks = plan_tasks(single_groups(raw_objects(inventory)))
+    tasks = plan_tasks(single_groups(raw_objects(inventory.rows)), sizes=context.sizes)
     publisher = Publisher(context.open(out.address), DayFolder(out.prefix, day))
     pointer = publisher.current().pointer
     before = look_back(context, day, options) if options.drop_producer_duplicates else None

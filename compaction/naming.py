@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.inventory import Inventory
 from compaction.job.context import AuditOptions
 from compaction.producers.day_before import DayBefore
@@ -12,7 +13,7 @@ FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
 
 
 def generation_of(
-    inventory: Inventory, options: AuditOptions, before: DayBefore | None, columns: Columns | None
+    inventory: DayObjects | Inventory, options: AuditOptions, before: DayBefore | None, columns: Columns | None
 ) -> str:
     """Return the name of the generation that an inventory makes: the same input, the same name.
 

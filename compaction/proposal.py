@@ -14,10 +14,11 @@ from archive.errors import SettingsError
 from archive.format.day import day_of_ms, parse_day
 from archive.logs import configure_logging
 from archive.store.retrying import RetryingStorage
+from compaction.dealing.opened import open_in_task
 from compaction.inventory.inventory import list_day
 from compaction.inventory.owner import read_owned
 from compaction.job.settings import load_job_settings
-from compaction.tasks.fetching import fetch, open_in_task
+from compaction.tasks.fetching import fetch
 from compaction.tasks.parquet import SCHEMA
 from compaction.tasks.plan import RawObject, raw_objects
 from compaction.tasks.reading import SegmentReader
@@ -54,7 +55,7 @@ def propose_columns(request: ProposalRequest, environ: Mapping[str, str]) -> int
     given = None if request.columns is None else read_columns(request.columns, SCHEMA.names)
     storage = open_in_task(settings.archive.address)
     read_owned(storage, settings.archive.prefix, settings.owner)
-    objects = raw_objects(list_day(storage, day, settings.archive.prefix))
+    objects = raw_objects(list_day(storage, day, settings.archive.prefix).rows)
     lines = list(_sample(storage, objects, request.sample))
     if not lines:
         raise SettingsError(f"{day} holds no line", next_step="name a day of the archive that holds records")

@@ -6,15 +6,17 @@ import structlog
 
 from archive.errors import FormatError, SafetyRefusal
 from archive.format.day import Day
-from archive.format.minute import iso_time, minute_text
+from archive.format.minute import iso_time
 from archive.store.places import StorePrefix
 from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
 from compaction.audit.again import audit_digest, judge_again
-from compaction.audit.audit import Writing, examine, is_in_motion
-from compaction.audit.conclusion import DayResult, conclude_rewrite
+from compaction.audit.audit import examine, is_in_motion
+from compaction.audit.conclusion import conclude_rewrite
+from compaction.audit.examined import DayResult
+from compaction.audit.reading import Writing
 from compaction.iceberg.commit import TableCommit, TableCommitter
-from compaction.inventory.inventory import Inventory
+from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import is_expired
 from compaction.job.context import AuditOptions, JobContext
@@ -23,11 +25,11 @@ from compaction.job.sight import Sight, look
 from compaction.naming import generation_of
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.publish.generation import Current, DayFolder, Judged, Manifest, Pointer, contradiction, files_of
+from compaction.publish.late import late_minutes
 from compaction.publish.publisher import Publisher
 from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.typed.columns import Columns
 from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
-from compaction.verdict.findings import Code, Finding, finding
 from compaction.verdict.publishable import publishable
 
 _PUBLISH_ATTEMPTS: Final = 3
@@ -101,7 +103,7 @@ class _View(NamedTuple):
     before: DayBefore | None
 
     @property
-    def inventory(self) -> Inventory:
+    def inventory(self) -> DayObjects:
         """The day's objects."""
         return self.sight.inventory
 
@@ -223,12 +225,15 @@ class _Run:
         options, columns = self._options.audit, self._options.columns
         writing = Writing(self._options.out, folder, self._options.zstd_level, columns)
         examined = examine(self._context, view.sight, options, writing, view.before)
+        if examined.work.earlier:
+            self._log.info("day_goes_on", tasks=examined.work.tasks, done_before=examined.work.earlier)
         if is_in_motion(self._context, examined, options):
             if not is_last:
                 return None
             examined = examined._replace(is_in_motion=True)
         rows = sum(part.rows for part in examined.parts)
-        audit = conclude_rewrite(self._context, examined, options, columns, self._late(view))
+        late = late_minutes(self._publisher, view.seen.pointer, view.inventory)
+        audit = conclude_rewrite(self._context, examined, options, columns, late)
         writer = self._context.new_id()
         manifest = Manifest(
             format=1,
@@ -249,36 +254,14 @@ class _Run:
             event_id=options.event_id,
             columns=None if columns is None else columns.types,
         )
-        return manifest, DayResult(audit, examined.described)
+        return manifest, DayResult(audit, examined.minutes)
 
     def _keep(self, view: _View, manifest: Manifest, audit: Audit) -> None:
         """Store the manifest, after what it was made from and the audit that allowed it."""
         key = self._folder.manifest(manifest.generation, manifest.writer)
-        self._publisher.put_inventory(key, view.inventory)
+        self._publisher.put_inventory(key, view.inventory.spool.chunks())
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
-
-    def _late(self, view: _View) -> list[Finding]:
-        """Compare the day with what the generation that readers see now was made from."""
-        if view.seen.pointer is None:
-            return []
-        before = {key: (etag, size) for key, etag, size in self._publisher.read_inventory(view.seen.pointer)}
-        now = {row.key: (row.etag, row.size) for row in view.inventory.rows}
-        changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
-        if not before or not changed:
-            return []
-        minutes = {row.parsed.minute for row in view.inventory.rows if row.parsed is not None and row.key in changed}
-        return [
-            finding(
-                Code.LATE_MINUTES,
-                f"{len(changed)} object(s) in {len(minutes)} minute(s) differ from the published generation "
-                f"{view.seen.pointer.generation}: a new one replaces it",
-                severity="warning",
-                minute=minute_text(min(minutes)) if minutes else None,
-                keys=changed,
-                count=len(changed),
-            )
-        ]
 
     def _settle(self) -> tuple[int, TableCommit | None, str | None]:
         """Bring the table into step before anything is swept: it may name the generation that was replaced."""

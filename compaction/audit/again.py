@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from compaction.audit.audit import examine
-from compaction.audit.conclusion import BY_LINES, Examined, conclude
+from compaction.audit.conclusion import BY_LINES, conclude
+from compaction.audit.examined import Examined
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.sight import Sight
 from compaction.verdict.audit_document import Audit, AuditCheck, judge

@@ -7,7 +7,7 @@ import msgspec
 
 from archive.errors import CatalogRefused, MinutebookError
 from archive.format.day import Day
-from compaction.audit.conclusion import DayResult
+from compaction.audit.examined import DayResult
 from compaction.days.stop import Stopped
 from compaction.rewrite import Compacted
 from compaction.verdict.audit_document import Verdict

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
 import pyarrow as pa
 
 from archive.format.position import Position
@@ -36,6 +37,32 @@ class TypedCounts(NamedTuple):
     unfit: int
     columns: tuple[ColumnCount, ...]
     samples: tuple[Sample, ...] = ()
+
+
+class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`TypedCounts` as a document holds them: sequence numbers are larger than any integer of JSON's readers."""
+
+    rows: int
+    unfit: int
+    columns: tuple[ColumnCount, ...]
+    samples: tuple[tuple[str, Kind, int, tuple[tuple[str, str], ...]], ...]
+
+    @classmethod
+    def of(cls, counts: TypedCounts) -> "StatedCounts":
+        """Return the document of these counts."""
+        samples = tuple(
+            (sample.column, sample.kind, sample.rows, tuple((shard, str(at)) for shard, at in sample.positions))
+            for sample in counts.samples
+        )
+        return cls(counts.rows, counts.unfit, counts.columns, samples)
+
+    def counts(self) -> TypedCounts:
+        """Return the counts; raises FormatError where a position is none."""
+        samples = tuple(
+            Sample(column, kind, rows, tuple((shard, Position.parse(at)) for shard, at in positions))
+            for column, kind, rows, positions in self.samples
+        )
+        return TypedCounts(self.rows, self.unfit, self.columns, samples)
 
 
 class Samples:

@@ -95,7 +95,8 @@ class Bench:
 
     def context(self, corpus: Corpus) -> JobContext:
         """Return the context of one run."""
-        return job_context(self._address, corpus.checkpoints, clock=SystemClock(), engine=self._engine)
+        given = job_context(self._address, corpus.checkpoints, clock=SystemClock(), engine=self._engine)
+        return given._replace(dealers=lambda _: self._engine)
 
     def compact(self, corpus: Corpus) -> Compacted:
         """Compact the corpus' day."""
@@ -126,7 +127,7 @@ def bench(embedded_aws: EmbeddedAws, bucket: str, engine: SparkEngine) -> Bench:
 
 def test_a_clean_day_goes_from_s3_to_s3(bench: Bench) -> None:
     """Each record is in the published files once, byte for byte, and a second run does nothing."""
-    corpus = Corpus(DAY, shape=Shape(shards=5, records=200, payload_bytes=300))
+    corpus = Corpus(DAY, shape=Shape(shards=10, records=200, payload_bytes=300))
     corpus.write(bench.storage)
     done = bench.compact(corpus)
     assert (done.state, done.verdict) == ("published", "clean")

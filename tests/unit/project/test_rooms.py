@@ -63,10 +63,12 @@ _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its
     "spark producers comparison",
     "job",
     "iceberg glue",
+    "shards",
+    "rules",
     "tasks publish",
     "typed",
     "inventory",
-    "stream verdict",
+    "stream verdict dealing",
 )
 
 

@@ -11,8 +11,8 @@ from archive.errors import FormatError
 from archive.retry import Backoff
 from archive.store.directory_storage import DirectoryStorage
 from archive.store.retrying import RetryingStorage
+from compaction.tasks.finished import Part, check_footer
 from compaction.tasks.parquet import ParquetPart
-from compaction.tasks.task import Part, check_footer
 from tests.fakes.clock import ManualClock
 from tests.fakes.typed_lines import lines_of, mapping
 
