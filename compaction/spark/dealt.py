@@ -33,11 +33,12 @@ def spread(context: Any, job: Job, alarm: Alarm, items: Sequence[Any]) -> "Spark
 class SparkDealt:
     """Implements `compaction.dealing.port.Dealt`. One alarm is for all that is dealt on: where one fails, all do."""
 
-    def __init__(self, context: Any, job: Job, alarm: Alarm, rows: Any) -> None:  # noqa: ANN401 - the same
+    def __init__(self, context: Any, job: Job, alarm: Alarm, rows: Any, what: str = "deal") -> None:  # noqa: ANN401 - the same
         self._context = context
         self._job = job
         self._alarm = alarm
         self._rows = rows
+        self._what = what
 
     def deal(
         self, work: Callable[[Values, Any], Iterable[Given]], arguments: Mapping[int, Any], count: int
@@ -45,7 +46,7 @@ class SparkDealt:
         """Give values to other buckets; done when somebody asks for them."""
         dealing = _Dealing(work, self._context.broadcast(dict(arguments)), self._alarm.tell)
         rows = self._rows.mapPartitionsWithIndex(dealing).partitionBy(count, int)
-        return SparkDealt(self._context, self._job, self._alarm, rows)
+        return SparkDealt(self._context, self._job, self._alarm, rows, phase_of_work(work))
 
     def each(self, work: Callable[[Values, Any], T], arguments: Mapping[int, Any]) -> dict[int, T]:
         """Visit buckets.
@@ -61,7 +62,7 @@ class SparkDealt:
         visited = self._rows.mapPartitionsWithIndex(_Visiting(work, asked, self._alarm.tell))
         with self._alarm:
             action = functools.partial(self._context.runJob, visited, list, buckets)
-            found = self._job(phase_of_work(work), len(buckets), action, self._alarm)
+            found = self._job(phase_of_work(work, self._what), len(buckets), action, self._alarm)
         for outcome in found:
             if isinstance(outcome, Failure):
                 raise outcome.error()

@@ -19,7 +19,10 @@ def phase_of(orders: Sequence[Order]) -> str:
 
 
 _WORDS: Final = {
-    "give": "list, ask or read",
+    "list_piece": "list the day",
+    "ask_heads": "ask for metadata",
+    "deal_tasks": "cut tasks",
+    "mark_writers": "look for copies",
     "measure": "measure tasks",
     "repeated_writers": "look for copies",
     "suspects": "look for copies",
@@ -29,6 +32,6 @@ _WORDS: Final = {
 }
 
 
-def phase_of_work(work: Callable[..., Any]) -> str:
+def phase_of_work(work: Callable[..., Any], otherwise: str = "read the day") -> str:
     """Say what a work on buckets of shards is for."""
-    return _WORDS.get(getattr(work, "__name__", ""), "visit shards")
+    return _WORDS.get(getattr(work, "__name__", ""), otherwise)
