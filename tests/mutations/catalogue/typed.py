@@ -81,7 +81,7 @@ TYPED: Final = (
     Mutation(
         "pass over the reasons in a footer",
         Change(
-            "compaction/tasks/task.py",
+            "compaction/tasks/finished.py",
             "(unfit := _unfit(stored)) != part.typed.unfit:",
             "(unfit := _unfit(stored)) < 0:",
         ),
