@@ -31,7 +31,8 @@ MAX_BYTES: Final = 1 << 20
 """Bytes of a payload. Decoded JSON takes up to twenty times as much."""
 _BLANKS: Final = (b" :", b"\t:", b"\n:", b"\r:")
 _LONG_INTEGER: Final = 80
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
+"""A string, or one without an end: were that no match, each quote in it would be tried as a beginning of its own."""
 _decode: Final = msgspec.json.Decoder().decode
 _decode_exactly: Final = msgspec.json.Decoder(float_hook=Decimal).decode
 

@@ -9,6 +9,7 @@ _DOCUMENTS: Final = "compaction/typed/documents.py"
 _WIDENING: Final = "compaction/typed/widening.py"
 _VERDICT: Final = "compaction/typed/verdict.py"
 _FITTING: Final = "tests/unit/compaction/typed/test_fitting.py"
+_HOSTILE: Final = "tests/unit/compaction/typed/test_hostile.py"
 _PUBLISHED: Final = "tests/unit/compaction/typed/test_published_columns.py"
 _FOOTER: Final = "tests/unit/compaction/tasks/test_footer.py"
 _EVOLUTION: Final = "tests/unit/compaction/iceberg/test_evolution.py"
@@ -44,6 +45,11 @@ TYPED: Final = (
         "count no keys with a blank before their colon",
         Change(_DOCUMENTS, "if has_blanks and blank in joined)", "if not has_blanks and blank in joined)"),
         tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
+    ),
+    Mutation(
+        "look for the end of a string from each of its quotes",
+        Change(_DOCUMENTS, "(?:\"|\\\\?\\Z)', re.DOTALL)", "(?:\"|\\Z)', re.DOTALL)"),
+        tests=(f"{_HOSTILE}::test_a_string_without_an_end_is_passed_over_once",),
     ),
     Mutation(
         "bound no depth",

@@ -1,6 +1,7 @@
 """Whatever a producer sends: no payload stops a night, and each row is there with what is true of it."""
 
 import json
+import time
 from typing import Any
 
 from hypothesis import given, settings
@@ -99,3 +100,12 @@ def test_what_is_filled_says_what_the_payload_says(value: object) -> None:
         assert row["f"] == value
     if row["x"] is not None:
         assert json.loads(row["x"]) == value
+
+
+def test_a_string_without_an_end_is_passed_over_once() -> None:
+    """Not once from each of its quotes: a payload of a megabyte took a task more than an hour."""
+    begin = time.process_time()
+    for end in ("", "\\"):
+        rows, counts = widened({"x": "json"}, [("[" * 101 + '"' + '\\"' * 60_000 + end).encode()])
+        assert (rows[0]["_unfit"], counts.unfit) == ("payload: nested deeper than 100", 1)
+    assert time.process_time() - begin < 10
