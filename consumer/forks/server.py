@@ -30,6 +30,8 @@ _PAUSE_SECONDS: Final = 0.5
 _CREDENTIALS: Final = struct.Struct("3i")
 """struct ucred (unix(7)): pid, uid, gid."""
 _CAUGHT: Final = frozenset({signal.SIGCHLD})
+_unread: Final = suppress(OSError)
+"""Around each line: who reads them may be gone, and the processors are to commit all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ class ForkServer:
         try:
             connection = listener.accept()[0]
         except OSError as exc:  # descriptors or memory are short: the ends of others free some
-            structlog.get_logger().error("fork_failed", error=f"a stub waits: {exc}", next_step=_MORE)
+            with _unread:
+                structlog.get_logger().error("fork_failed", error=f"a stub waits: {exc}", next_step=_MORE)
             select.select([self._wake], [], [], _PAUSE_SECONDS)
             return
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -116,9 +119,9 @@ class ForkServer:
                 raise OSError(errno.EMFILE, "descriptors are short")  # noqa: TRY301 - told as any other lack
             pid = self._fork(Pipes(*pipes))
         except OSError as exc:
-            structlog.get_logger().error(
-                "fork_failed", error=f"no process could be made: {exc.strerror}", next_step=_MORE, exit_code=1
-            )
+            error = f"no process could be made: {exc.strerror}"
+            with _unread:
+                structlog.get_logger().error("fork_failed", error=error, next_step=_MORE, exit_code=1)
             self._poll.unregister(connection)
             _tell(connection, 1)
         else:
@@ -156,7 +159,8 @@ class ForkServer:
                 return
             code = os.waitstatus_to_exitcode(status)
             # For the supervisor: the processor's own last line, where there is one, comes through the daemon.
-            structlog.get_logger().debug("processor_reaped", pid=pid, exit_code=code)
+            with _unread:
+                structlog.get_logger().debug("processor_reaped", pid=pid, exit_code=code)
             connection = self._stubs.pop(self._processors.pop(pid, -1), None)
             if connection is not None:
                 with suppress(KeyError):  # `_drop_stub` was faster

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.daemon_double import Lease
+from tests.fakes.shard import FakeShard
+from tests.integration.archive_site import Site
 from tests.integration.supervised import Supervised, end, has_gone
+from tests.witness.waiting import wait_until
 
 Start = Callable[..., Supervised]
 _ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true"}
@@ -119,3 +123,21 @@ def test_the_fork_server_ends_when_the_supervisor_is_killed(start: Start) -> Non
     supervised.process.kill()
 
     assert has_gone(server)
+
+
+def test_a_fork_server_that_nobody_reads_waits_for_its_processors(site: Site) -> None:
+    """The supervisor's SIGKILL also closes the pipe of its lines: what it says of one must not be the others' end."""
+    site.put(3)
+    with site.forks() as forks, forks.processor(site.lease) as processor:
+        with forks.processor(Lease(FakeShard())) as second, forks.processor(Lease(FakeShard())) as third:
+            for one in (processor, second, third):
+                one.start()
+            processor.deliver()
+            forks.lose_supervisor()
+            assert [second.close(), third.close()] == [0, 0]
+            wait_until(lambda: len(forks.processors()) == 1, "two have ended")
+        processor.request_shutdown()
+        assert processor.close() == 0
+        wait_until(forks.server.has_ended, "the fork server has ended")
+        assert forks.reap() == 0
+    site.assert_exactly_once()

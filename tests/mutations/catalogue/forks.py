@@ -57,6 +57,11 @@ FORKS: Final = (
         tests=(f"{_TESTS}::test_a_killed_stub_ends_its_processor",),
     ),
     Mutation(
+        "a fork server ends where nobody reads its lines",
+        Change(_SERVER, "_unread: Final = suppress(OSError)", "_unread: Final = suppress()"),
+        tests=(f"{_SUPERVISED}::test_a_fork_server_that_nobody_reads_waits_for_its_processors",),
+    ),
+    Mutation(
         "a stub does not learn how its processor ended",
         Change(_SERVER, "code if code >= 0 else _SIGNALLED - code", "0"),
         tests=(f"{_TESTS}::test_a_killed_processor_ends_its_stub_and_nobody_else",),
