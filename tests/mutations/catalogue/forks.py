@@ -62,6 +62,13 @@ FORKS: Final = (
         tests=(f"{_SUPERVISED}::test_a_fork_server_that_nobody_reads_waits_for_its_processors",),
     ),
     Mutation(
+        "a processor is silent while it works",
+        Change("consumer/processor/archiver.py", "            self._on_piece()\n", ""),
+        tests=(
+            "tests/unit/consumer/processor/test_claims.py::test_a_processor_that_claims_for_minutes_is_not_silent",
+        ),
+    ),
+    Mutation(
         "a fork server waits for ever for a processor that hangs",
         Change(_SERVER, "if left is not None and left <= 0:", "if left is not None and left != left:"),
         tests=(f"{_SUPERVISED}::test_a_processor_that_hangs_does_not_outlive_its_supervisor",),
