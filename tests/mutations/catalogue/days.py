@@ -114,7 +114,7 @@ DAYS: Final = (
     ),
     Mutation(
         "believe that nothing leaves the stream in front of a slow reader",
-        Change(_KINESIS, "if stood_ms <= now_ms - reach.retention_ms:", "if stood_ms <= 0:"),
+        Change(_KINESIS, "stood_ms <= now_ms - reach.retention_ms:", "stood_ms <= 0:"),
         tests=(f"{_READ}::test_a_reading_that_retention_overtakes_is_broken",),
     ),
     Mutation(
