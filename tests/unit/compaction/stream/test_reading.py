@@ -53,9 +53,7 @@ class Shard:
         log = ReadLog()
         return list(self.reader.read(SHARD, reach, log)), log
 
-    def read_slices(
-        self, stops: Sequence[Position], begin_ms: int = BEGIN_MS
-    ) -> tuple[list[Sent], list[ReadLog]]:
+    def read_slices(self, stops: Sequence[Position], begin_ms: int = BEGIN_MS) -> tuple[list[Sent], list[ReadLog]]:
         """Read the shard in slices that end before these positions, one after another."""
         found, logs, at = list[Sent](), list[ReadLog](), None
         for start, stop in zip([None, *stops], [*stops, None], strict=True):
