@@ -136,6 +136,20 @@ def test_two_records_at_one_position_are_told(plain: Site) -> None:
     assert plain.told[0].startswith(f"{other.key}: another record at 11:0 than in ")
 
 
+def test_a_record_under_another_minute_than_its_own_is_told(plain: Site) -> None:
+    """A copy under another minute shows its records twice, and one that was put there alone may miss from a span."""
+    key = plain.scene.segment(S0, NOON, records(NOON, 10, ["a", "b"])).key
+    folder, _, name = plain.path(key).parent.as_posix().rpartition("/12/00/")
+    copy = Path(f"{folder}/12/03/{name}") / Path(key).name
+    copy.parent.mkdir(parents=True)
+    plain.path(key).rename(copy)
+    for span, shown in (((NOON, NOON + 4), "a\nb\n"), ((NOON + 3, NOON + 4), "")):
+        assert plain.cat(span) == shown
+        assert plain.code == 3
+        [told] = plain.told
+        assert "arrived in another minute" in told
+
+
 def test_a_damaged_segment_is_named_and_the_rest_is_shown(site: Site) -> None:
     """Cut short, it still gives nothing that is wrong."""
     bad = site.scene.segment(S0, NOON, records(NOON, 1, ["a" * 50] * 40))
