@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
-import pyarrow.parquet as pq
 import pytest
 
 from archive.compression import Compression
@@ -252,22 +251,6 @@ def test_nothing_that_a_producer_writes_reaches_a_terminal_as_it_is(plain: Site,
         assert piped.encode(errors="surrogateescape") == b"".join(
             (payload if isinstance(payload, bytes) else payload.encode()) + b"\n" for payload in EVIL
         )
-
-
-def test_parquet_has_the_columns_of_published_days(plain: Site, tmp_path: Path) -> None:
-    """And the file is whole, or not there."""
-    plain.scene.segment(S0, NOON, records(NOON, 1, ["a", b"\xff"]))
-    out = tmp_path / "some.parquet"
-    plain.cat(form="parquet", out=out)
-    rows = pq.read_table(out).to_pylist()
-
-    assert [(row["data"], row["data_bytes"], row["sequence_number"]) for row in rows] == [
-        ("a", None, "1"),
-        (None, b"\xff", "2"),
-    ]
-    assert rows[0]["arrival_time"].timestamp() == NOON * 60
-    plain.cat((NOON + 5, NOON + 6), form="parquet", out=tmp_path / "none.parquet")
-    assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
 
 
 def test_a_large_body_is_read_as_it_comes_and_goes_on_where_it_broke(plain: Site) -> None:
