@@ -12,7 +12,7 @@ from rich.console import Console
 
 from archive.aws import client_config, make_dynamodb_client
 from archive.clock import SystemClock, new_id, new_random
-from archive.errors import SettingsError
+from archive.errors import CatalogRefused, SettingsError
 from archive.format.day import Day, day_of_ms
 from archive.format.minute import iso_time
 from archive.logs import Limit, configure_logging
@@ -20,7 +20,7 @@ from archive.retry import Backoff
 from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
 from compaction.audit.audit import audit_day
-from compaction.audit.conclusion import DayResult
+from compaction.audit.examined import DayResult
 from compaction.days.outcome import DayRow, row_of_audit, row_of_compaction
 from compaction.days.run import DaysRun
 from compaction.days.stop import Stop, StoppableClock, Stopped, stopped_by_signals
@@ -34,6 +34,7 @@ from compaction.job.context import AuditOptions, JobContext
 from compaction.job.request import AuditRequest, CompactRequest, checked_fail_on
 from compaction.job.scope import is_settled, judged_scope, parse_so_far, scope_end
 from compaction.job.settings import JobSettings, check_apart, load_job_settings
+from compaction.naming import generation_of
 from compaction.producers.day_before import look_back
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
@@ -42,7 +43,7 @@ from compaction.report.metric_line import Judged
 from compaction.report.progress_lines import ProgressLines
 from compaction.report.screen import progress_bar
 from compaction.report.telling import Telling, telling_of
-from compaction.rewrite import Compacted, CompactOptions, compact_day, generation_of
+from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.spark.engine import Progress, no_progress
 from compaction.spark.lazy import LazySpark
 from compaction.stream.kinesis import once_in_vain
@@ -118,7 +119,9 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         max_repeats=request.max_repeats,
         so_far_ms=so_far_ms,
     )
-    options = CompactOptions(audit_options, out, accept_defects=request.accept_defects, zstd_level=request.zstd_level)
+    columns = request.read_columns(settings)
+    options = CompactOptions(audit_options, out, request.accept_defects, request.zstd_level, columns)
+    held: list[str] = []
     opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
     catalog = None if request.glue is None else open_table(request.glue, out, _waits)
     with _started(settings, "compact", request) as (context, run), opened as day_table:
@@ -129,7 +132,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         days = sorted({*days, *again})
         if request.dry_run:
             for day in days:
-                _show_plan(context, day, audit_options, out, as_json=request.as_json)
+                _show_plan(context, day, options, as_json=request.as_json)
             return 0
         telling = telling_of(context, settings, request, "compact", out)._replace(is_quiet=run.many)
         given = context._replace(
@@ -138,11 +141,18 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         )
 
         def show(day: Day, done: Compacted, seconds: float) -> DayRow:
+            held.extend([str(day)] if done.table is not None and done.table.state == "held" else [])
             _tell(telling, day, done, seconds)
             _show_outcome(done, day, out, quiet=request.as_json)
             return row_of_compaction(day, done, fail_on)
 
-        return run.run(days, lambda day: compact_day(given, given.open(out.address), day, options), show)
+        code = run.run(days, lambda day: compact_day(given, given.open(out.address), day, options), show)
+    if held and code == CatalogRefused.exit_code:
+        raise CatalogRefused(
+            f"{table} took no rows of {', '.join(sorted(held))}: columns have other types there",
+            next_step="the days are published; minutebook docs iceberg says which types a table takes",
+        )
+    return code
 
 
 def _tell(telling: Telling, day: Day, done: Compacted, seconds: float) -> None:
@@ -197,6 +207,7 @@ def _started(
             new_id=new_id,
             engine=engine,
             shuffle=engine.shuffle,
+            dealers=engine.dealer,
             checkpoints=lambda: _checkpoints(settings),
             version=importlib.metadata.version("minutebook"),
             owner=settings.owner,
@@ -231,24 +242,26 @@ def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -
     folder = DayFolder(out.prefix, day).generation(done.manifest.generation)
     console.print(open_storage(out.address).uri(folder), highlight=False, soft_wrap=True)
     if done.table is not None:
-        state = {"committed": "committed", "already": "was there before; nothing to do"}[done.table.state]
-        console.print(f"table {done.table.table}: {state}", highlight=False, soft_wrap=True)
+        states = {"committed": "committed", "already": "was there before; nothing to do"}
+        state = states.get(done.table.state, f"HELD, the day is not in it: {'; '.join(done.table.conflicts)}")
+        console.print(f"table {done.table.table}: {state}", highlight=False, markup=False, soft_wrap=True)
     if done.registered is not None:
         told = {"created": "registered", "updated": "registered anew", "already": "was registered before"}
         console.print(f"catalog: {told[done.registered]}", highlight=False)
 
 
-def _show_plan(context: JobContext, day: Day, options: AuditOptions, out: StorePrefix, *, as_json: bool) -> None:
+def _show_plan(context: JobContext, day: Day, asked: CompactOptions, *, as_json: bool) -> None:
     """Print what a run would do; reads names only."""
+    options, out = asked.audit, asked.out
     application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
     until_ms = scope_end(day, options.so_far_ms, now_ms)
     judged_scope(day, application, now_ms, until_ms)
     inventory = list_day(context.archive, day, context.place.prefix).until(until_ms)
-    tasks = plan_tasks(single_groups(raw_objects(inventory)))
+    tasks = plan_tasks(single_groups(raw_objects(inventory.rows)), sizes=context.sizes)
     publisher = Publisher(context.open(out.address), DayFolder(out.prefix, day))
     pointer = publisher.current().pointer
     before = look_back(context, day, options) if options.drop_producer_duplicates else None
-    generation = generation_of(inventory, options, before)
+    generation = generation_of(inventory, options, before, asked.columns)
     state = "not published" if pointer is None else f"published as {pointer.generation}, verdict {pointer.verdict}"
     until = None if until_ms is None else iso_time(until_ms)
     is_same = pointer is not None and (pointer.generation, pointer.until) == (generation, until)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -147,6 +148,10 @@ def compact(
     zstd_level: Annotated[
         int, typer.Option(min=1, max=19, metavar="LEVEL", help="Of the Parquet files: smaller, and more CPU.")
     ] = 1,
+    columns: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Typed columns beside the payload: a mapping, a JSON Schema or an .avsc."),
+    ] = None,
     iceberg: Annotated[
         str | None, typer.Option(metavar="NS.TABLE", help="Commit the published days to this Iceberg table, too.")
     ] = None,
@@ -184,10 +189,31 @@ def compact(
         zstd_level=zstd_level,
         iceberg=iceberg,
         iceberg_catalog=iceberg_catalog,
+        columns=columns,
         glue=glue,
         fail_on=fail_on,
     )
     raise typer.Exit(run(request, os.environ))
+
+
+def columns(
+    file: PropertiesFile = None,
+    *,
+    date: Annotated[
+        str, typer.Option("--date", metavar="DAY", help="A UTC day such as 2026-11-20, or yesterday.")
+    ] = "yesterday",
+    sample: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="How many payloads are read.")
+    ] = 10_000,
+    try_file: Annotated[
+        Path | None, typer.Option("--columns", metavar="FILE", help="Try this file on them, and propose nothing.")
+    ] = None,
+) -> None:
+    """Propose typed columns for the payloads of a day, for compact --columns; or say what of them fits a file."""
+    need_spark("columns", pictures=False)
+    from compaction.proposal import ProposalRequest, propose_columns  # noqa: PLC0415 - help is quick
+
+    raise typer.Exit(propose_columns(ProposalRequest(file, date, sample, try_file), os.environ))
 
 
 def vacuum(
@@ -232,4 +258,4 @@ def need_spark(command: str, *, pictures: bool, find: Callable[[str], object | N
         raise SettingsError(f"{command} needs the extra `spark` ({missing}): pip install 'minutebook[spark]'")
 
 
-COMMANDS = (audit, compact, vacuum, ddl)
+COMMANDS = (audit, compact, vacuum, columns, ddl)

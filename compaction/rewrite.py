@@ -6,29 +6,32 @@ import structlog
 
 from archive.errors import FormatError, SafetyRefusal
 from archive.format.day import Day
-from archive.format.minute import iso_time, minute_text
+from archive.format.minute import iso_time
 from archive.store.places import StorePrefix
 from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
 from compaction.audit.again import audit_digest, judge_again
-from compaction.audit.audit import Writing, examine, is_in_motion
-from compaction.audit.conclusion import DayResult, conclude
+from compaction.audit.audit import examine, is_in_motion
+from compaction.audit.conclusion import conclude_rewrite
+from compaction.audit.examined import DayResult
+from compaction.audit.reading import Writing
 from compaction.iceberg.commit import TableCommit, TableCommitter
-from compaction.inventory.inventory import Inventory
+from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.job.sight import Sight, look
+from compaction.naming import generation_of
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.publish.generation import Current, DayFolder, Judged, Manifest, Pointer, contradiction, files_of
+from compaction.publish.late import late_minutes
 from compaction.publish.publisher import Publisher
-from compaction.tasks.parquet import SCHEMA_VERSION, ZSTD_LEVEL
+from compaction.tasks.parquet import ZSTD_LEVEL
+from compaction.typed.columns import Columns
 from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
-from compaction.verdict.findings import Code, Finding, finding
 from compaction.verdict.publishable import publishable
 
-FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
 _PUBLISH_ATTEMPTS: Final = 3
 _NOT_OVER: Final = (
     "it is not over, or ended less than 20 minutes ago: records of it may be on their way "
@@ -46,6 +49,7 @@ class CompactOptions(NamedTuple):
     out: StorePrefix
     accept_defects: bool = False
     zstd_level: int = ZSTD_LEVEL
+    columns: Columns | None = None
 
 
 class Compacted(NamedTuple):
@@ -90,17 +94,6 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
     )
 
 
-def generation_of(inventory: Inventory, options: AuditOptions, before: DayBefore | None) -> str:
-    """Return the name of the generation that an inventory makes: the same input, the same name.
-
-    Where producer duplicates are left out, the rows also depend on the path of the id and on the day before.
-    """
-    salt: tuple[str, ...] = FORMATS
-    if options.drop_producer_duplicates and before is not None:
-        salt = (*FORMATS, f"without repeated {options.event_id}", before.digest)
-    return inventory.digest(*salt)[:16]
-
-
 class _View(NamedTuple):
     """What was seen of the day: the pointer first, then all else."""
 
@@ -110,7 +103,7 @@ class _View(NamedTuple):
     before: DayBefore | None
 
     @property
-    def inventory(self) -> Inventory:
+    def inventory(self) -> DayObjects:
         """The day's objects."""
         return self.sight.inventory
 
@@ -174,7 +167,7 @@ class _Run:
         sight = look(self._context, self._day, self._until_ms)
         audit = self._options.audit
         before = None if audit.event_id is None else look_back(self._context, self._day, audit)
-        return _View(seen, sight, generation_of(sight.inventory, audit, before), before)
+        return _View(seen, sight, generation_of(sight.inventory, audit, before, self._options.columns), before)
 
     def _judge_again(
         self, view: _View, pointer: Pointer, manifest: Manifest, before: Audit, *, is_last: bool
@@ -229,15 +222,18 @@ class _Run:
 
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult] | None:
         folder = self._folder.generation(view.generation)
-        options = self._options.audit
-        writing = Writing(self._options.out, folder, self._options.zstd_level)
+        options, columns = self._options.audit, self._options.columns
+        writing = Writing(self._options.out, folder, self._options.zstd_level, columns)
         examined = examine(self._context, view.sight, options, writing, view.before)
+        if examined.work.earlier:
+            self._log.info("day_goes_on", tasks=examined.work.tasks, done_before=examined.work.earlier)
         if is_in_motion(self._context, examined, options):
             if not is_last:
                 return None
             examined = examined._replace(is_in_motion=True)
         rows = sum(part.rows for part in examined.parts)
-        audit = conclude(self._context, examined, options, rows, self._late(view))
+        late = late_minutes(self._publisher, view.seen.pointer, view.inventory)
+        audit = conclude_rewrite(self._context, examined, options, columns, late)
         writer = self._context.new_id()
         manifest = Manifest(
             format=1,
@@ -256,37 +252,16 @@ class _Run:
             removed=audit.equation.removed,
             restored=audit.equation.restored,
             event_id=options.event_id,
+            columns=None if columns is None else columns.types,
         )
-        return manifest, DayResult(audit, examined.described)
+        return manifest, DayResult(audit, examined.minutes)
 
     def _keep(self, view: _View, manifest: Manifest, audit: Audit) -> None:
         """Store the manifest, after what it was made from and the audit that allowed it."""
         key = self._folder.manifest(manifest.generation, manifest.writer)
-        self._publisher.put_inventory(key, view.inventory)
+        self._publisher.put_inventory(key, view.inventory.spool.chunks())
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
-
-    def _late(self, view: _View) -> list[Finding]:
-        """Compare the day with what the generation that readers see now was made from."""
-        if view.seen.pointer is None:
-            return []
-        before = {key: (etag, size) for key, etag, size in self._publisher.read_inventory(view.seen.pointer)}
-        now = {row.key: (row.etag, row.size) for row in view.inventory.rows}
-        changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
-        if not before or not changed:
-            return []
-        minutes = {row.parsed.minute for row in view.inventory.rows if row.parsed is not None and row.key in changed}
-        return [
-            finding(
-                Code.LATE_MINUTES,
-                f"{len(changed)} object(s) in {len(minutes)} minute(s) differ from the published generation "
-                f"{view.seen.pointer.generation}: a new one replaces it",
-                severity="warning",
-                minute=minute_text(min(minutes)) if minutes else None,
-                keys=changed,
-                count=len(changed),
-            )
-        ]
 
     def _settle(self) -> tuple[int, TableCommit | None, str | None]:
         """Bring the table into step before anything is swept: it may name the generation that was replaced."""

@@ -43,6 +43,7 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "processor_ended": "a processor ended in order",
     "processor_started": "the daemon started a processor",
     "progress": "how far a processor is, for the supervisor's metrics; shown at `logLevel=debug` only",
+    "day_goes_on": "an earlier run was ended before it had published; what it had done is not done again",
     "publish_lost": "another run published the day meanwhile; the day is listed again",
     "published_day_not_trusted": "a published day and its files disagree; it is read and published again",
     "read_mark_written": "a quiet shard was marked as read up to a time, with nothing new in it",

@@ -10,14 +10,16 @@ from typing import Final, NamedTuple
 import msgspec
 
 from compaction.audit.audit import examine
-from compaction.audit.conclusion import BY_LINES, Examined, conclude
+from compaction.audit.conclusion import BY_LINES, conclude
+from compaction.audit.examined import Examined
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.sight import Sight
 from compaction.verdict.audit_document import Audit, AuditCheck, judge
 from compaction.verdict.findings import Code, Finding, ordered
 
-_BY_READING: Final = frozenset({*BY_LINES, Code.PRODUCER_DUPLICATE, Code.LATE_MINUTES})
-_IDS: Final = "event_ids"
+_BY_READING: Final = frozenset({*BY_LINES, Code.PRODUCER_DUPLICATE, Code.LATE_MINUTES, Code.UNFIT_PAYLOAD})
+_OF_A_REWRITE: Final = ("event_ids", "typed_columns")
+"""Checks that a judgement by names and metadata does not have."""
 
 
 class Again(NamedTuple):
@@ -45,6 +47,7 @@ def judge_again(context: JobContext, sight: Sight, options: AuditOptions, before
         findings=tuple(findings),
         checks=checks,
         verdict=judge(findings, checks),
+        typed=before.typed,
     )
     return Again(audit, examined)
 
@@ -83,4 +86,4 @@ def _checks(before: Audit, now: Audit) -> tuple[AuditCheck, ...]:
         earlier.get(check.id, check) if check.status == "not_asked" or check.id in codes else check
         for check in now.checks
     ]
-    return (*checks, *(check for check in before.checks if check.id == _IDS))
+    return (*checks, *(check for check in before.checks if check.id in _OF_A_REWRITE))

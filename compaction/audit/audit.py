@@ -1,76 +1,36 @@
 """The audit of one day: list it, read it, join it with its neighbours, and conclude."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
 from archive.errors import StoreError
 from archive.format.day import Day
 from archive.format.position import Position
 from archive.proof.stated import read_statements
-from archive.store.places import StorePrefix
-from compaction.audit.chains import join, known_spans
-from compaction.audit.conclusion import (
-    DayResult,
-    Examined,
-    ProducerDuplicates,
-    conclude,
-    expired,
-    of_objects,
-    unreadable,
-)
+from compaction.audit.conclusion import conclude, expired, unreadable
 from compaction.audit.coverage import judge_coverage
-from compaction.audit.dropped import check_dropped
-from compaction.audit.evidence import Evidence
-from compaction.audit.originals import Originals
+from compaction.audit.examined import DayResult, Examined, ProducerDuplicates, WorkDone, of_objects
+from compaction.audit.passes import Passes
+from compaction.audit.reading import DayRead, Writing, order_of, read_day
 from compaction.comparison.level import Asked, StreamResult, check_stream
 from compaction.comparison.marks import facts_of, store_marks, stream_mark
-from compaction.inventory.heads import head_rows, sort_out
-from compaction.inventory.inventory import Inventory, list_day
 from compaction.inventory.memory import collector_paused
 from compaction.inventory.owner import read_owned
-from compaction.inventory.segments import Fields
 from compaction.inventory.tombstones import expired_before, is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import judged_scope, scope_end
-from compaction.job.sight import Sight, look
-from compaction.producers.copies import CollectedIds, Copies, check_share, collect_ids, resolve
-from compaction.producers.day_before import DayBefore, look_back
+from compaction.job.sight import Sight, list_again, look
+from compaction.producers.copies import Copies, check_share, resolve
+from compaction.producers.day_before import DayBefore
 from compaction.producers.findings import ids_check, producer_findings
-from compaction.tasks.facts import SegmentFacts
-from compaction.tasks.parquet import ZSTD_LEVEL
-from compaction.tasks.plan import (
-    MergeGroup,
-    Task,
-    group_overlaps,
-    plan_tasks,
-    raw_objects,
-    single_groups,
-    spans_of,
-    with_restored,
-)
+from compaction.rules.evidence import Evidence
+from compaction.tasks.plan import MergeGroup, plan_tasks
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.findings import Code
 
 LOOKS: Final = 3
 """How often a day is looked at that changes while it is read."""
-
-
-class _Read(NamedTuple):
-    """What reading the day has given: by tasks (facts) or by HEAD (metadata alone)."""
-
-    metadata: Mapping[str, Fields]
-    facts: Mapping[str, SegmentFacts] | None
-    results: Sequence[TaskResult]
-    collected: CollectedIds | None = None
-
-
-class Writing(NamedTuple):
-    """Where a rewrite writes: keys of its files begin with `folder`. `zstd_level` is that of its files."""
-
-    out: StorePrefix
-    folder: str
-    zstd_level: int = ZSTD_LEVEL
 
 
 @collector_paused()
@@ -101,7 +61,7 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
     except StoreError as exc:
         return unreadable(context, day, options, exc)
     audit = conclude(context, examined, options, None, further.findings, further.checks)
-    return DayResult(audit, examined.described)
+    return DayResult(audit, examined.minutes)
 
 
 def is_in_motion(context: JobContext, examined: Examined, options: AuditOptions) -> bool:
@@ -112,14 +72,14 @@ def is_in_motion(context: JobContext, examined: Examined, options: AuditOptions)
     if all(found.code != Code.BROKEN_CHAIN for found in examined.about_chains):
         return False
     seen = examined.inventory
-    again = list_day(context.archive, seen.day, seen.prefix).until(seen.until_ms).only(options.shard)
+    again = list_again(context, seen.day, seen.until_ms, options.shard, seen.buckets)
     return again.digest() != seen.digest()
 
 
 def _against_stream(context: JobContext, examined: Examined, options: AuditOptions) -> StreamResult:
     if options.level != "stream":
         return StreamResult((), (), 0)
-    markers, segments = examined.evidence.markers, examined.described.segments
+    markers, segments = examined.evidence.markers, examined.passes.segments()
     asked = Asked(options.shard, options.sample_minutes)
     return check_stream(context, examined.inventory, segments, markers, _passed_by_readers(examined), asked)
 
@@ -134,9 +94,9 @@ def _passed_by_readers(examined: Examined) -> dict[str, Position]:
     for shard_id, known in facts.items():
         passed[shard_id] += [link.last for link in known.chain.links]
         passed[shard_id] += [piece.position for piece in known.pieces if piece.position is not None]
-    for segment in examined.described.segments:
-        passed[segment.metadata.shard_id].append(segment.metadata.last)
-    for shard_id, links in examined.chains.neighbours.links.items():
+    for shard_id, proofs in examined.judgement.proofs.items():
+        passed[shard_id] += [proof.last for proof in proofs]
+    for shard_id, links in examined.judgement.neighbours.links.items():
         passed[shard_id] += [link.metadata.last for link in links]
     for shard_id, checkpoint in examined.evidence.checkpoints.items():
         passed[shard_id].append(checkpoint)
@@ -156,7 +116,7 @@ def _with_stream(context: JobContext, examined: Examined, compared: StreamResult
     statements = read_statements(context.archive, prefix, sight.markers.statements.marks)
     sight = sight._replace(markers=sight.markers._replace(statements=statements))
     known = [*examined.of_objects, *compared.findings]
-    coverage = judge_coverage(context, sight, examined.described, options, known)
+    coverage = judge_coverage(context, sight, examined.judgement.shards, options, known)
     return examined._replace(sight=sight, coverage=coverage)
 
 
@@ -179,44 +139,59 @@ def examine(
         sight.checkpoints.by_shard,
         expired_before(context.archive, context.place.prefix, inventory.day),
     )
-    read = _read(context, inventory, options, write, before)
-    described = sort_out(context.archive, inventory, read.metadata)
-    chains = join(context.archive, inventory, described, evidence, lookback_days=options.lookback_days)
-    known = of_objects(sight, described, chains)
-    coverage = judge_coverage(context, sight, described, options, known)
-    examined = Examined(sight, described, chains, evidence, coverage, read.facts)
-    return examined if read.facts is None else _join_lines(context, examined, read, options, write)
+    read = read_day(context, inventory, options, write, before)
+    passes = Passes(context, sight, options, evidence, read.seen, writes=write is not None)
+    judgement = passes.judge()
+    while True:
+        known = of_objects(sight, judgement)
+        coverage = judge_coverage(context, sight, judgement.shards, options, known)
+        stood_on = judgement.hidden(coverage.judged.facts.shards)
+        if not stood_on:
+            break
+        judgement = passes.judge_closer(judgement, stood_on)
+    done = WorkDone(len(read.results), sum(result.is_earlier for result in read.results))
+    examined = Examined(sight, passes, judgement, evidence, coverage, done)
+    return examined if options.level == "inventory" else _join_lines(context, examined, read, options, write)
 
 
 def _join_lines(
-    context: JobContext, examined: Examined, read: _Read, options: AuditOptions, write: Writing | None
+    context: JobContext, examined: Examined, read: DayRead, options: AuditOptions, write: Writing | None
 ) -> Examined:
     """Compare lines with each other and with what was dropped; write again what must be."""
-    inventory, described, facts = examined.inventory, examined.described, read.facts or {}
-    groups = group_overlaps(spans_of(inventory, described, facts))
-    known = known_spans(described, examined.chains, examined.evidence)
-    readable = [segment.key for segment in described.segments if not facts[segment.key].problem]
-    originals = Originals(context.archive, inventory.prefix, inventory.day, known, days=options.lookback_days)
-    dropped = check_dropped(
-        context.archive, inventory.prefix, described.segments, originals, writable=readable if write else ()
-    )
-    again = _plan_again(context, read.results, with_restored(groups, raw_objects(inventory), dropped.lines), write)
+    passes, judgement = examined.passes, examined.judgement
+    dropped = passes.dropped(judgement)
+    tainted = passes.tainted(dropped.lines) if dropped.lines else judgement.tainted
+    tainted |= {result.number for result in read.results if result.part is None}
+    groups: list[MergeGroup] = []
+    if judgement.has_merges or dropped.lines or (write is not None and tainted):
+        groups = passes.groups(dropped.lines, tainted if write is not None else frozenset())
+    orders = _orders_again(context, read.results, groups, write)
     leaves_out = write is not None and options.drop_producer_duplicates
     copies = None
     if read.collected is not None:
-        copies = resolve(context, read.collected, groups, again.orders if leaves_out else ())
+        copies = resolve(context, read.collected, passes.groups({}, None), orders if leaves_out else ())
     if copies is not None and leaves_out:
         check_share(copies, options)
         second, removed = copies.found.write(), copies.total
     else:
-        second, removed = context.engine(again.orders), 0
+        second, removed = context.engine(orders), 0
+    whole = [result for result in read.results if result.number not in tainted]
     return examined._replace(
         repeats=tuple(repeat for result in second for repeat in result.repeats),
-        parts=tuple(result.part for result in [*again.whole, *second] if result.part is not None),
+        parts=tuple(result.part for result in [*whole, *second] if result.part is not None),
         dropped=dropped.findings,
         restored=dropped.restored,
         producers=_producers(context, copies, options, removed=removed),
     )
+
+
+def _orders_again(
+    context: JobContext, results: Sequence[TaskResult], groups: Sequence[MergeGroup], write: Writing | None
+) -> list[Order]:
+    """Order what the first tasks have not written right: groups to merge, or without some lines."""
+    first_number = max((result.number for result in results), default=-1) + 1
+    tasks = plan_tasks(groups, sizes=context.sizes, first_number=first_number)
+    return [order_of(context, task, write) for task in tasks]
 
 
 def _producers(
@@ -226,51 +201,3 @@ def _producers(
         return ProducerDuplicates()
     found = producer_findings(context, copies, options.event_id, left_out=removed > 0)
     return ProducerDuplicates(tuple(found), (ids_check(copies, options.event_id),), removed)
-
-
-def _read(
-    context: JobContext, inventory: Inventory, options: AuditOptions, write: Writing | None, before: DayBefore | None
-) -> _Read:
-    if options.level == "inventory":
-        return _Read(head_rows(context.archive, inventory.rows), None, ())
-    metadata = head_rows(context.archive, inventory.foreign)
-    tasks = plan_tasks(single_groups(raw_objects(inventory)))
-    # Which lines are left out is known when all are read: nothing is written before that.
-    orders = [_order(context, task, None if options.drop_producer_duplicates else write) for task in tasks]
-    collected = None
-    if options.event_id is not None:
-        collected = collect_ids(context, orders, before or look_back(context, inventory.day, options), options)
-    results = context.engine(orders) if collected is None else collected.results
-    facts = {read.key: read for result in results for read in result.facts}
-    metadata |= {key: read.metadata for key, read in facts.items()}
-    return _Read(metadata, facts, results, collected)
-
-
-class _Again(NamedTuple):
-    """What is done in the second pass: results whose files count, and the orders that make the others."""
-
-    whole: Sequence[TaskResult]
-    orders: Sequence[Order]
-
-
-def _plan_again(
-    context: JobContext, results: Sequence[TaskResult], groups: Sequence[MergeGroup], write: Writing | None
-) -> _Again:
-    """Order what must be merged, or written without some lines: with the files that are whole, every group once."""
-    good = {group.objects[0].key for group in groups if not group.merge}
-    merged = {raw_object.key for group in groups if group.merge for raw_object in group.objects}
-    tainted: list[TaskResult] = []
-    whole: list[TaskResult] = []
-    for result in results:
-        lines = {read.key for read in result.facts if read.lines or read.problem or read.key in merged}
-        (whole if lines <= good and result.part is not None else tainted).append(result)
-    again = {read.key for result in tainted for read in result.facts}
-    wanted = [group for group in groups if group.merge or (write is not None and group.objects[0].key in again)]
-    tasks = plan_tasks(wanted, first_number=len(results))
-    return _Again(whole, [_order(context, task, write) for task in tasks])
-
-
-def _order(context: JobContext, task: Task, write: Writing | None) -> Order:
-    if write is None:
-        return Order(task, context.place.address)
-    return Order(task, context.place.address, write.out.address, write.folder, zstd_level=write.zstd_level)

@@ -1,28 +1,23 @@
 """The conclusion: what was found, written down as `audit.json` says it."""
 
 import shlex
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Self
 
 import msgspec
 
 from archive.errors import StoreError
 from archive.format.day import Day
 from archive.format.minute import iso_time
-from archive.store.published import RULES
-from compaction.audit.chains import Chains, shard_rows
-from compaction.audit.coverage import Coverage
-from compaction.audit.evidence import Evidence
-from compaction.audit.lines import Rows, balance, check_lines, repeat_findings
-from compaction.inventory.inventory import Inventory
-from compaction.inventory.segments import Described
+from archive.store.published import RULES, digest_of
+from compaction.audit.examined import DayResult, Examined
+from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.tombstones import damage_of, key_of
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled
-from compaction.job.sight import Sight
-from compaction.tasks.facts import SegmentFacts
-from compaction.tasks.merging import Repeat
-from compaction.tasks.task import Part
+from compaction.rules.lines import Rows, balance, repeat_findings
+from compaction.typed.columns import Columns
+from compaction.typed.verdict import judge_columns
 from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, judge
 from compaction.verdict.exit_code import UNREAD
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
@@ -38,71 +33,9 @@ BY_LINES: Final = frozenset(
     }
 )
 _BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
-_ELSEWHERE: Final = frozenset({Code.LATE_MINUTES, Code.EXPIRED_DAY})
+_ELSEWHERE: Final = frozenset({Code.LATE_MINUTES, Code.EXPIRED_DAY, Code.UNFIT_PAYLOAD})
 _STATUS: Final[dict[Severity, CheckStatus]] = {"defect": "fail", "unknown": "unknown", "warning": "warning"}
 """What the worst finding makes of a check, the worst first."""
-
-
-class DayResult(NamedTuple):
-    """The audit, and what the report's pictures are drawn from."""
-
-    audit: Audit
-    described: Described
-
-
-class ProducerDuplicates(NamedTuple):
-    """What was found when the user named the event id. `removed` counts lines that the Parquet files lack."""
-
-    findings: tuple[Finding, ...] = ()
-    checks: tuple[AuditCheck, ...] = ()
-    removed: int = 0
-
-
-class Examined(NamedTuple):
-    """A day that was looked at, before the verdict is written down.
-
-    `is_in_motion`: its objects changed each time while they were read, so what is missing may not be.
-    """
-
-    sight: Sight
-    described: Described
-    chains: Chains
-    evidence: Evidence
-    coverage: Coverage
-    facts: Mapping[str, SegmentFacts] | None
-    repeats: tuple[Repeat, ...] = ()
-    parts: tuple[Part, ...] = ()
-    dropped: tuple[Finding, ...] = ()
-    producers: ProducerDuplicates = ProducerDuplicates()
-    restored: int = 0
-    is_in_motion: bool = False
-
-    @property
-    def inventory(self) -> Inventory:
-        """The day's objects."""
-        return self.sight.inventory
-
-    @property
-    def of_objects(self) -> list[Finding]:
-        """What was found of objects by themselves, and of the links between them."""
-        return of_objects(self.sight, self.described, self.chains)
-
-    @property
-    def about_chains(self) -> list[Finding]:
-        """What was found of the links between segments, and of times that nothing proves."""
-        links = [about for result in self.chains.results.values() for about in result.findings]
-        return [*links, *self.coverage.findings]
-
-    @property
-    def repeated(self) -> int:
-        """Lines too many."""
-        return sum(repeat.surplus for repeat in self.repeats)
-
-
-def of_objects(sight: Sight, described: Described, chains: Chains) -> list[Finding]:
-    """Return what was found of objects by themselves, and of the links between them."""
-    of_chains = [about for result in chains.results.values() for about in result.findings]
-    return [*described.findings, *sight.markers.findings, *of_chains]
 
 
 def conclude(
@@ -117,7 +50,7 @@ def conclude(
     inventory = examined.inventory
     found = [*_findings(examined), *further]
     rows = Rows(compacted, examined.producers.removed, examined.restored)
-    equation = balance(examined.described, examined.facts, examined.repeated, rows)
+    equation = balance(examined.judgement.counts, examined.repeated, rows)
     now_ms = context.clock.now_ms()
     checks = _checks(options, examined, found, equation, further_checks)
     checks += [*examined.producers.checks, *further_checks]
@@ -130,24 +63,43 @@ def conclude(
         audited_at=iso_time(now_ms),
         level=options.level,
         verdict=judge(findings, checks),
-        scope=_scope(context, inventory, options, examined.coverage.judged.facts.asked.scope.from_ms),
+        scope=_scope(context, _Scoped.of(inventory), options, examined.coverage.judged.facts.asked.scope.from_ms),
         equation=equation,
-        shards=tuple(shard_rows(examined.described, examined.chains)),
+        shards=tuple(judged.row for judged in examined.judgement.shards.values()),
         checks=tuple(checks),
         findings=findings,
     )
 
 
+def conclude_rewrite(
+    context: JobContext,
+    examined: Examined,
+    options: AuditOptions,
+    columns: Columns | None,
+    further: Sequence[Finding],
+) -> Audit:
+    """Write down the verdict on a day that was rewritten, and what became of its payloads' columns."""
+    rows = sum(part.rows for part in examined.parts)
+    if columns is None:
+        return conclude(context, examined, options, rows, further)
+    typed = judge_columns(columns, [part.typed for part in examined.parts], rows)
+    audit = conclude(context, examined, options, rows, [*further, *typed.findings], [typed.check])
+    return msgspec.structs.replace(audit, typed=typed.numbers)
+
+
 def _findings(examined: Examined) -> list[Finding]:
     """Collect what every step of the examination found."""
-    found = [*examined.described.findings, *examined.evidence.markers.findings]
+    found = [*examined.judgement.of_names, *examined.evidence.markers.findings]
     for about in examined.about_chains:
         is_open = examined.is_in_motion and about.code == Code.BROKEN_CHAIN
         found.append(msgspec.structs.replace(about, severity="unknown") if is_open else about)
-    if examined.facts is not None:
-        found += check_lines(examined.described.segments, examined.facts)
-        found += repeat_findings(examined.repeats)
-    return [*found, *examined.dropped, *examined.producers.findings]
+    return [
+        *found,
+        *examined.judgement.of_lines,
+        *repeat_findings(examined.repeats),
+        *examined.dropped,
+        *examined.producers.findings,
+    ]
 
 
 def unreadable(context: JobContext, day: Day, options: AuditOptions, error: StoreError) -> DayResult:
@@ -176,7 +128,6 @@ def expired(context: JobContext, day: Day, options: AuditOptions) -> DayResult:
 def _unjudged(
     context: JobContext, day: Day, options: AuditOptions, *findings: Finding, check: AuditCheck
 ) -> DayResult:
-    inventory = Inventory(day, context.place.prefix, ())
     audit = Audit(
         schema=SCHEMA,
         rules=RULES,
@@ -184,16 +135,31 @@ def _unjudged(
         audited_at=context.now(),
         level=options.level,
         verdict="unknown",
-        scope=_scope(context, inventory, options, day.begin_ms),
+        scope=_scope(context, _Scoped(day, day.end_ms, digest_of(())), options, day.begin_ms),
         equation=Equation(raw=0, unique=0, duplicates=0, rejected=0, compacted=None, removed=0, balanced=True),
         shards=(),
         checks=(check,),
         findings=findings,
     )
-    return DayResult(audit, Described((), {}, frozenset(), ()))
+    return DayResult(audit, {})
 
 
-def _unfinished(inventory: Inventory, now_ms: int) -> list[AuditCheck]:
+class _Scoped(NamedTuple):
+    """What was listed, in numbers."""
+
+    day: Day
+    end_ms: int
+    digest: str
+    objects: int = 0
+    size: int = 0
+
+    @classmethod
+    def of(cls, objects: DayObjects) -> Self:
+        """Return those of a day's objects."""
+        return cls(objects.day, objects.end_ms, objects.digest(), objects.objects, objects.size)
+
+
+def _unfinished(inventory: DayObjects, now_ms: int) -> list[AuditCheck]:
     """Say what a verdict leaves out, or that there can be none yet."""
     if inventory.until_ms is not None:
         message = f"the verdict is about what arrived before {iso_time(inventory.until_ms)}"
@@ -207,16 +173,16 @@ def _unfinished(inventory: Inventory, now_ms: int) -> list[AuditCheck]:
     return [AuditCheck(id="day_is_over", status="unknown", message=message)]
 
 
-def _scope(context: JobContext, inventory: Inventory, options: AuditOptions, begin_ms: int) -> Scope:
+def _scope(context: JobContext, inventory: _Scoped, options: AuditOptions, begin_ms: int) -> Scope:
     return Scope(
         stream=options.stream,
         application=options.application,
         archive=context.archive.uri(context.place.prefix),
         day=str(inventory.day),
         day_is_over=is_settled(inventory.day, context.clock.now_ms()),
-        objects=len(inventory.rows),
+        objects=inventory.objects,
         bytes=inventory.size,
-        inventory=inventory.digest(),
+        inventory=inventory.digest,
         generation=None,
         begins=iso_time(begin_ms),
         until=iso_time(inventory.end_ms),
@@ -249,7 +215,7 @@ def _checks(
             f"+ producer duplicates left out {equation.removed} + rejected {equation.rejected}",
         )
     )
-    if not examined.chains.results:
+    if not examined.judgement.shards:
         message = "no shard is known here that could have lived on this day: is this the right bucket and prefix?"
         checks.append(AuditCheck(id="shards_known", status="unknown", message=message))
     if examined.is_in_motion:

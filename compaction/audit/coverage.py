@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from archive.coverage.chain import Doubt, Reason
-from archive.coverage.evidence import Link, segment_link
+from archive.coverage.evidence import Link
 from archive.coverage.intervals import FOREVER, Interval
 from archive.coverage.shard_coverage import Gap
 from archive.coverage.verdict import ShardVerdict, Verdict
@@ -27,10 +27,10 @@ from archive.format.coverage_markers import UNDELIVERED
 from archive.format.minute import iso_time
 from archive.proof.gathered import Asked
 from archive.proof.reading import Facts, Judged, judge_facts, read_facts
-from compaction.inventory.segments import Described
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import begins_ms, judged_scope
 from compaction.job.sight import Sight
+from compaction.shards.look import JudgedShard
 from compaction.verdict.findings import Code, Finding, Severity, finding
 
 _SHADOWS: Final = frozenset(
@@ -53,7 +53,11 @@ class Coverage(NamedTuple):
 
 
 def judge_coverage(
-    context: JobContext, sight: Sight, described: Described, options: AuditOptions, known: Sequence[Finding]
+    context: JobContext,
+    sight: Sight,
+    shards: Mapping[str, JudgedShard],
+    options: AuditOptions,
+    known: Sequence[Finding],
 ) -> Coverage:
     """Judge the scope. `known` is what was found of its objects by themselves and of their links.
 
@@ -64,12 +68,10 @@ def judge_coverage(
     application, inventory, now_ms = sight.markers.application, sight.inventory, context.clock.now_ms()
     scope = judged_scope(inventory.day, application, now_ms, inventory.until_ms)
     asked = Asked(scope, begins_ms(application), now_ms, sight.stream, options.lookback_days)
-    links: dict[str, list[Link]] = defaultdict(list)
-    for segment in described.segments:
-        links[segment.metadata.shard_id].append(segment_link(segment.metadata, segment.row.last_modified_ms))
+    links = {shard: judged.proofs for shard, judged in shards.items() if judged.proofs}
     judged = _judged(context, asked, sight, links)
     told = {about.shard for about in known if about.severity != "warning"}
-    keys = _Keys(described)
+    keys = _Keys(shards)
     found = [
         _gap_finding(scope, shard, gap, judged, keys)
         for shard in judged.verdict.shards
@@ -121,22 +123,21 @@ def _undelivered(context: JobContext, sight: Sight, options: AuditOptions) -> li
 class _Keys:
     """The keys of the scope's segments, by what gaps name them by."""
 
-    def __init__(self, described: Described) -> None:
-        self._firsts = {(one.metadata.shard_id, one.metadata.first): one.key for one in described.segments}
-        self._tails: dict[str, str] = {}
-        for one in sorted(described.segments, key=lambda one: one.metadata.last):
-            self._tails[one.metadata.shard_id] = one.key
+    def __init__(self, shards: Mapping[str, JudgedShard]) -> None:
+        self._shards = shards
 
     def at(self, shard_id: str, doubts: Iterable[Doubt]) -> Iterator[str]:
         """Yield the keys of the segments that doubts are about."""
         for doubt in doubts:
-            key = None if doubt.position is None else self._firsts.get((shard_id, doubt.position))
+            known = self._shards[shard_id].keys if shard_id in self._shards else {}
+            key = None if doubt.position is None else known.get(doubt.position)
             if key is not None:
                 yield key
 
     def tail(self, shard_id: str) -> list[str]:
         """Return the key of a shard's last segment."""
-        return [self._tails[shard_id]] if shard_id in self._tails else []
+        tail = self._shards[shard_id].tail if shard_id in self._shards else None
+        return [] if tail is None else [tail]
 
 
 def _gap_finding(scope: Interval, shard: ShardVerdict, gap: Gap, judged: Judged, keys: _Keys) -> Finding:

@@ -24,7 +24,7 @@ from compaction.comparison.records import Bounds, Comparison, joined
 from compaction.comparison.sample import Window
 from compaction.comparison.slices import SLICE_BYTES, Slice, cut
 from compaction.comparison.task import SHARDS_A_TASK, SliceOrder, SliceResult, compare_slices
-from compaction.inventory.inventory import Inventory
+from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.segments import Segment
 from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
 from compaction.job.context import JobContext
@@ -55,7 +55,7 @@ class Asked(NamedTuple):
 
 def check_stream(
     context: JobContext,
-    inventory: Inventory,
+    inventory: DayObjects,
     segments: Sequence[Segment],
     markers: ArchiveMarkers,
     ends: Mapping[str, Position],
@@ -124,7 +124,7 @@ class _Rounds:
     def __init__(
         self,
         context: JobContext,
-        inventory: Inventory,
+        inventory: DayObjects,
         segments: Sequence[Segment],
         markers: ArchiveMarkers,
         *,

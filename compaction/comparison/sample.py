@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 from archive.format.minute import MINUTE_MS, minute_text
-from compaction.inventory.inventory import Inventory
+from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.segments import Segment
 
 _SHOWN = 5
@@ -24,7 +24,7 @@ class Window(NamedTuple):
     minutes: int | None
 
     @classmethod
-    def of(cls, inventory: Inventory, minutes: int | None) -> Self:
+    def of(cls, inventory: DayObjects, minutes: int | None) -> Self:
         """Return the window of a scope; one that is as long as the scope is no sample."""
         begin_ms, end_ms = inventory.day.begin_ms, inventory.end_ms
         is_all = minutes is None or minutes * MINUTE_MS >= end_ms - begin_ms

@@ -5,9 +5,9 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from archive.errors import MinutebookError
+from archive.errors import CatalogRefused, MinutebookError
 from archive.format.day import Day
-from compaction.audit.conclusion import DayResult
+from compaction.audit.examined import DayResult
 from compaction.days.stop import Stopped
 from compaction.rewrite import Compacted
 from compaction.verdict.audit_document import Verdict
@@ -62,15 +62,23 @@ def row_of_audit(result: DayResult, fail_on: FailOn) -> DayRow:
 
 
 def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
-    """Return the row of a day that was published, or held back."""
+    """Return the row of a day that was published, or held back; from a table whose columns have other types, too."""
+    code, reason = exit_code([DayEnd(done.verdict, done.state != "held")], fail_on), ""
+    if done.state == "held":
+        reason = done.reason
+    elif done.table is not None and done.table.state == "held":
+        code, reason = (
+            worst([code, CatalogRefused.exit_code]),
+            f"{done.table.table}: {'; '.join(done.table.conflicts)}",
+        )
     return DayRow(
         day=str(day),
         state=done.state,
         verdict=done.verdict,
         rows=None if done.manifest is None else done.manifest.rows,
         files=None if done.manifest is None else len(done.manifest.files),
-        exit_code=exit_code([DayEnd(done.verdict, done.state != "held")], fail_on),
-        reason=done.reason if done.state == "held" else "",
+        exit_code=code,
+        reason=reason,
     )
 
 

@@ -1,7 +1,7 @@
 """Catalogs for days side by side: asked by one day at a time, as no catalog's client promises more."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from archive.format.day import Day
@@ -51,6 +51,16 @@ class _SerialView:
         self.files = files
         self.recorded = recorded
 
-    def replace(self, change: Replacement, sizes: Mapping[str, int], properties: Mapping[str, str]) -> bool:
+    def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[str]:
         with self._lock:
-            return self._view.replace(change, sizes, properties)
+            return self._view.conflicts(columns)
+
+    def replace(
+        self,
+        change: Replacement,
+        sizes: Mapping[str, int],
+        properties: Mapping[str, str],
+        columns: Mapping[str, str] | None = None,
+    ) -> bool:
+        with self._lock:
+            return self._view.replace(change, sizes, properties, columns)

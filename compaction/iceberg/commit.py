@@ -16,7 +16,7 @@ leaves the old day or the new one, and the next run goes on.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -35,7 +35,7 @@ ROWS_PROPERTY: Final = "minutebook.rows"
 MANIFEST_PROPERTY: Final = "minutebook.manifest"
 """Properties of a day's snapshot: the day, its generation and rows, the address of its manifest."""
 
-State = Literal["committed", "already"]
+State = Literal["committed", "already", "held"]
 
 
 class DayView(Protocol):
@@ -51,10 +51,21 @@ class DayView(Protocol):
         """Return the newest commit of the day that the table remembers."""
         ...
 
-    def replace(self, change: Replacement, sizes: Mapping[str, int], properties: Mapping[str, str]) -> bool:
+    def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[str]:
+        """Return what keeps typed columns (name -> type) out of the table: a sentence for each column."""
+        ...
+
+    def replace(
+        self,
+        change: Replacement,
+        sizes: Mapping[str, int],
+        properties: Mapping[str, str],
+        columns: Mapping[str, str] | None = None,
+    ) -> bool:
         """Commit one snapshot if this view's is still the current one; False when it is not.
 
-        `sizes` maps the address of each file that comes to its rows. Raises `OutcomeUnknown`, `CatalogRefused`.
+        `sizes` maps the address of each file that comes to its rows; the table's schema takes `columns` in the same
+        commit. Raises `OutcomeUnknown`, `CatalogRefused`.
         """
         ...
 
@@ -81,12 +92,16 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableCommit(NamedTuple):
-    """What was done. `generation` is what the table holds now, `rows` how many rows that is."""
+    """What was done. `generation` is what the table holds now, `rows` how many rows that is.
+
+    `held`: the table has what it had before, and `conflicts` say which columns of the day do not fit it.
+    """
 
     table: str
     state: State
     generation: str
     rows: int
+    conflicts: tuple[str, ...] = ()
 
 
 class TableCommitter:
@@ -138,6 +153,8 @@ class TableCommitter:
         if change is None:
             self._unmark(view.recorded, generation)
             return TableCommit(self._table.name, "already", generation, manifest.rows)
+        if conflicts := tuple(view.conflicts(manifest.columns)):
+            return self._held(view.recorded, conflicts)
         mark = Mark(format=1, table=self._table.name, generation=generation)
         self._publisher.table_marks.put(generation, self._short, self._new_id(), msgspec.json.encode(mark) + b"\n")
         properties = {
@@ -146,7 +163,7 @@ class TableCommitter:
             ROWS_PROPERTY: str(manifest.rows),
             MANIFEST_PROPERTY: self._publisher.address(pointer.manifest),
         }
-        if not view.replace(change, {uri: rows[uri] for uri in change.add}, properties):
+        if not view.replace(change, {uri: rows[uri] for uri in change.add}, properties, manifest.columns):
             return None
         self._log.info(
             "table_committed",
@@ -159,6 +176,17 @@ class TableCommitter:
         if now is None or now.manifest != pointer.manifest:
             return None
         return TableCommit(self._table.name, "committed", generation, manifest.rows)
+
+    def _held(self, recorded: Recorded | None, conflicts: tuple[str, ...]) -> TableCommit:
+        """Leave the table as it is: the day's Parquet is published, and the table has the former generation."""
+        self._log.error(
+            "table_held",
+            conflicts=conflicts,
+            next_step="give the columns their former types or other names in the file of --columns, or name another "
+            "table; then run the command again: the day is published, and the commit is made up for",
+        )
+        was = recorded or Recorded("", 0, 0)
+        return TableCommit(self._table.name, "held", was.generation, was.rows, conflicts)
 
     def _unmark(self, recorded: Recorded | None, generation: str) -> None:
         """Let go of generations that the table left longer than the grace ago: queries on them are over."""

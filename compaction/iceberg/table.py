@@ -37,13 +37,15 @@ from archive.errors import CatalogRefused, OutcomeUnknown, SafetyRefusal
 from archive.format.day import Day
 from archive.store.parallel import in_parallel
 from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, ROWS_PROPERTY
+from compaction.iceberg.evolution import plan_evolution
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement
 from compaction.tasks.parquet import SCHEMA
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.manifest import DataFile
-    from pyiceberg.table import FileScanTask, Table
+    from pyiceberg.table import FileScanTask, Table, Transaction
+    from pyiceberg.table.metadata import TableMetadata
 
 _ARRIVAL: Final = "arrival_time"
 _TYPES: Final[dict[pa.DataType, IcebergType]] = {
@@ -137,7 +139,17 @@ class IcebergDay:
         )
         self.recorded = _recorded(table, day)
 
-    def replace(self, change: Replacement, sizes: Mapping[str, int], properties: Mapping[str, str]) -> bool:
+    def conflicts(self, columns: Mapping[str, str] | None) -> tuple[str, ...]:
+        """Return what keeps typed columns out of the table; see `DayView`."""
+        return plan_evolution(self._table.schema(), columns).conflicts
+
+    def replace(
+        self,
+        change: Replacement,
+        sizes: Mapping[str, int],
+        properties: Mapping[str, str],
+        columns: Mapping[str, str] | None = None,
+    ) -> bool:
         """Commit one snapshot; see `DayView`.
 
         Raises:
@@ -145,7 +157,6 @@ class IcebergDay:
             SafetyRefusal: a file holds rows of another day.
         """
         with translated(f"the commit to {self._name}"):
-            come = in_parallel(lambda uri: self._describe(uri, sizes[uri]), change.add)
             is_delta = self._table.properties.get(_VECTORS) != "false" and any(
                 in_parallel(self._is_delta, change.add)
             )
@@ -159,6 +170,9 @@ class IcebergDay:
                         transaction.set_properties({"schema.name-mapping.default": mapping})
                     if is_delta:
                         transaction.set_properties({_VECTORS: "false"})
+                    self._evolve(transaction, columns)
+                    metadata = transaction.table_metadata
+                    come = in_parallel(lambda uri: self._describe(uri, sizes[uri], metadata), change.add)
                     with transaction.update_snapshot(snapshot_properties=dict(properties)).overwrite() as overwrite:
                         for uri in change.remove:
                             overwrite.delete_data_file(self._tasks[uri].file)
@@ -168,9 +182,21 @@ class IcebergDay:
                 return False
         return True
 
-    def _describe(self, uri: str, rows: int) -> "DataFile":
+    def _evolve(self, transaction: "Transaction", columns: Mapping[str, str] | None) -> None:
+        """Let the schema take the columns, in the same commit as the files that bring them."""
+        steps = plan_evolution(self._table.schema(), columns).steps
+        if not steps:
+            return
+        with transaction.update_schema() as update:
+            for step in steps:
+                if step.is_new:
+                    update.add_column(step.path, step.type)
+                else:
+                    update.update_column(step.path, step.type)
+
+    def _describe(self, uri: str, rows: int, metadata: "TableMetadata") -> "DataFile":
         try:
-            file = parquet_file_to_data_file(self._table.io, self._table.metadata, uri)
+            file = parquet_file_to_data_file(self._table.io, metadata, uri)
         except FileNotFoundError as exc:
             raise CatalogRefused(
                 f"{uri} was published and is gone", next_step="find out who deletes files of the output"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.inventory import Inventory, Row
-from compaction.inventory.segments import Described, Fields, decode_if_ours, describe, misplaced, parse
+from compaction.inventory.segments import Described, Fields, decode_if_ours, describe, find_copies, misplaced, parse
 
 
 def head_rows(storage: RetryingStorage, rows: Sequence[Row]) -> dict[str, Fields]:
@@ -27,4 +27,5 @@ def sort_out(storage: RetryingStorage, inventory: Inventory, metadata: Mapping[s
         for key, fields in head_rows(storage, rows).items()
         if (parsed := decode_if_ours(fields)) is not None
     }
-    return describe(inventory.prefix, objects, elsewhere, inventory.compression)
+    copies = find_copies(inventory.prefix, objects, elsewhere, inventory.compression)
+    return describe(inventory.prefix, objects, copies, inventory.compression)

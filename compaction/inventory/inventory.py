@@ -90,7 +90,7 @@ class Inventory(NamedTuple):
 
 def make_inventory(day: Day, prefix: str, listed: Iterable[ListedObject]) -> Inventory:
     """Build the inventory from what LIST gave; pure."""
-    rows = (Row(*row, _parse(prefix, row.key)) for row in listed)
+    rows = (make_row(prefix, row) for row in listed)
     return Inventory(day, prefix, tuple(sorted(rows, key=lambda row: row.key.encode())))
 
 
@@ -103,6 +103,11 @@ def list_day(storage: RetryingStorage, day: Day, prefix: str) -> Inventory:
     level = storage.list_level(day.path(prefix))
     pages = in_parallel(storage.list_objects, level.folders)
     return make_inventory(day, prefix, [*level.objects, *(row for page in pages for row in page)])
+
+
+def make_row(prefix: str, listed: ListedObject) -> Row:
+    """Return a row of LIST with what its key says."""
+    return Row(*listed, _parse(prefix, listed.key))
 
 
 def _parse(prefix: str, key: str) -> SegmentKey | None:

@@ -15,11 +15,13 @@ from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.inventory import Inventory, Row, make_inventory
+from compaction.inventory.inventory import Row, make_row
 from compaction.inventory.segments import decode_if_ours, expected_key
 
 LOOKBACK_DAYS: Final = 14
 """How many days that hold something are searched on each side."""
+_FOLDERS_AT_ONCE: Final = 4
+"""Hours that are listed side by side: each one is held until it is sifted."""
 
 
 class Link(NamedTuple):
@@ -55,8 +57,11 @@ class Neighbours(NamedTuple):
     reach: Mapping[str, Reach]
 
 
-class _Side:
-    """The rows of one side that may be neighbours: those inside the day's range, and the nearest one beyond."""
+class Side:
+    """The rows of one side that may be neighbours: those inside the day's range, and the nearest one beyond.
+
+    `sign` is -1 before the day, 1 behind it.
+    """
 
     def __init__(self, needs: Mapping[str, Need], sign: int) -> None:
         self._needs = needs
@@ -65,6 +70,7 @@ class _Side:
         self._nearest: dict[str, Row] = {}
 
     def add(self, rows: Iterable[Row]) -> None:
+        """Take what may be a neighbour."""
         for row in rows:
             if row.parsed is None or (need := self._needs.get(row.parsed.shard_id)) is None:
                 continue
@@ -76,10 +82,18 @@ class _Side:
             elif shard_id not in self._nearest or self._is_nearer(row, self._nearest[shard_id]):
                 self._nearest[shard_id] = row
 
+    def of_folder(self, storage: RetryingStorage, prefix: str, folder: str) -> list[Row]:
+        """List a folder; return what of it may be a neighbour, however much it holds."""
+        side = Side(self._needs, self.sign)
+        side.add(make_row(prefix, listed) for listed in storage.list_objects(folder))
+        return side.rows()
+
     def found(self, shard_id: str) -> bool:
+        """Tell whether a segment beyond the day's range is known."""
         return shard_id in self._nearest
 
     def rows(self) -> list[Row]:
+        """Return what may be a neighbour."""
         return [*(row for rows in self._inside.values() for row in rows), *self._nearest.values()]
 
     def _is_nearer(self, row: Row, than: Row) -> bool:
@@ -113,23 +127,24 @@ def _day(text: str) -> Day | None:
 
 def find_neighbours(
     storage: RetryingStorage,
-    inventory: Inventory,
+    prefix: str,
+    day: Day,
     needs: Mapping[str, Need],
+    later: Iterable[Row] = (),
     *,
     days: int = LOOKBACK_DAYS,
 ) -> Neighbours:
     """Search outward from the day until each shard has what it needs, or `days` days were searched on a side.
 
-    Of a day so far, the rest of the day comes first.
+    Of a day so far, the rest of the day comes first: `later` are what of it may be a neighbour.
     """
-    prefix, day = inventory.prefix, inventory.day
     stored = archive_days(storage, prefix)
     sides = []
     reached = []
     for sign in (-1, 1):
         wanted = {shard for shard, need in needs.items() if (need.before if sign < 0 else need.after)}
-        side = _Side(needs, sign)
-        side.add(inventory.later if sign > 0 else ())
+        side = Side(needs, sign)
+        side.add(later if sign > 0 else ())
         outward = sorted((other for other in stored if (other.number - day.number) * sign > 0), reverse=sign < 0)
         for number, other in enumerate(outward[:days]):
             # The hour beside the day is always looked at: arrival times may step back over midnight.
@@ -147,12 +162,12 @@ def find_neighbours(
     return Neighbours(links, dict.fromkeys(needs, Reach(reached[0], reached[1])))
 
 
-def _search_day(storage: RetryingStorage, prefix: str, day: Day, side: _Side, wanted: set[str]) -> None:
+def _search_day(storage: RetryingStorage, prefix: str, day: Day, side: Side, wanted: set[str]) -> None:
     """Look at the hour of the day that lies nearest; at the others only when a shard is still without neighbour."""
     nearest_first = sorted(storage.list_level(day.path(prefix)).folders, reverse=side.sign < 0)
     for batch in (nearest_first[:1], nearest_first[1:]):
-        for page in in_parallel(storage.list_objects, batch):
-            side.add(make_inventory(day, prefix, page).rows)
+        for rows in in_parallel(lambda folder: side.of_folder(storage, prefix, folder), batch, _FOLDERS_AT_ONCE):
+            side.add(rows)
         if all(side.found(shard) for shard in wanted):
             return
 

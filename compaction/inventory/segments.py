@@ -55,18 +55,14 @@ def parse(objects: Iterable[tuple[Row, Fields]]) -> list[Parsed]:
 
 
 def describe(
-    prefix: str,
-    objects: Sequence[Parsed],
-    elsewhere: Mapping[str, SegmentMetadata] | None = None,
-    compression: Compression | None = None,
+    prefix: str, objects: Sequence[Parsed], copies: Mapping[str, str], compression: Compression | None = None
 ) -> Described:
-    """Sort out a day's objects, of a prefix whose segments are compressed in this way (None: nobody says how).
+    """Sort out objects, of a prefix whose segments are compressed in this way (None: nobody says how).
 
-    `elsewhere` holds the metadata of objects outside the day, by key: of those that `misplaced` named.
+    `copies` are those of the whole day (`find_copies`): they may lie in several shards.
     """
     findings = [outcome for _, outcome in objects if isinstance(outcome, Finding)]
     segments = [Segment(row, outcome) for row, outcome in objects if isinstance(outcome, SegmentMetadata)]
-    copies = _copies(prefix, segments, elsewhere or {}, compression)
     kept = []
     for segment in segments:
         original = copies.get(segment.key)
@@ -79,7 +75,8 @@ def describe(
             findings += [*_disagreement(prefix, segment), *_other_compression(segment, compression)]
     members = {segment.key for segment in kept}
     left_out = frozenset(row.key for row, _ in objects if row.key not in members and row.key not in copies)
-    return Described(tuple(kept), copies, left_out, tuple(findings))
+    known = {segment.key: copies[segment.key] for segment in segments if segment.key in copies}
+    return Described(tuple(kept), known, left_out, tuple(findings))
 
 
 def misplaced(prefix: str, objects: Sequence[Parsed]) -> list[str]:
@@ -125,17 +122,19 @@ def _parse(row: Row, fields: Fields) -> SegmentMetadata | Finding:
         return _row_finding(Code.METADATA_MISMATCH, row, str(exc))
 
 
-def _copies(
+def find_copies(
     prefix: str,
-    parsed: Sequence[Segment],
+    objects: Iterable[Parsed],
     elsewhere: Mapping[str, SegmentMetadata],
     compression: Compression | None,
 ) -> dict[str, str]:
     """Find objects that carry another one's `writer`: it is unique per commit, so one of them was copied.
 
     The original is the one whose key is the slot that its metadata names, in the archive's compression before the
-    other; where none is, the lowest key.
+    other; where none is, the lowest key. `elsewhere` holds the metadata of objects outside the day, by key: of those
+    that `misplaced` named.
     """
+    parsed = [Segment(row, outcome) for row, outcome in objects if isinstance(outcome, SegmentMetadata)]
     groups: dict[tuple[str, int], list[Segment]] = defaultdict(list)
     for segment in parsed:
         groups[segment.metadata.writer, segment.row.size].append(segment)

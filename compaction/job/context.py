@@ -8,6 +8,8 @@ from archive.format.minute import iso_time
 from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
+from compaction.dealing.local import LocalDealer
+from compaction.dealing.port import Dealer
 from compaction.iceberg.commit import DayTable
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.neighbours import LOOKBACK_DAYS
@@ -15,6 +17,7 @@ from compaction.inventory.owner import StreamOwner
 from compaction.publish.publisher import Publisher
 from compaction.stream.kinesis import ListedShards, StreamReader
 from compaction.tasks.ids.copies import Layout, ShardTally
+from compaction.tasks.plan import SIZES, TaskSizes
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import AuditLevel
 
@@ -114,8 +117,14 @@ class JobContext(NamedTuple):
     table: DayTable | None = None
     shards: Callable[[], ListedShards] | None = None
     spread: Spread = in_turn
+    sizes: TaskSizes = SIZES
+    dealers: Callable[[int], Dealer] | None = None
     register: Callable[[Publisher], str | None] | None = None
     """Lets a catalog know a published day; what it did about it."""
+
+    def dealer(self, buckets: int) -> Dealer:
+        """Return who deals a day of so many buckets: this process, unless somebody else was given."""
+        return LocalDealer(self.engine) if self.dealers is None else self.dealers(buckets)
 
     def open(self, address: Address) -> RetryingStorage:
         """Return the storage at another address, with the waits of the archive's."""

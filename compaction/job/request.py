@@ -11,8 +11,11 @@ from archive.format.day import Day, day_range, parse_day
 from archive.format.payload import PayloadPath
 from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.job.context import MAX_REPEATS
+from compaction.job.settings import JobSettings
 from compaction.stream.pace import SHARE
-from compaction.tasks.parquet import ZSTD_LEVEL
+from compaction.tasks.parquet import SCHEMA, ZSTD_LEVEL
+from compaction.typed.columns import Columns
+from compaction.typed.files.columns_file import read_columns
 from compaction.verdict.audit_document import AuditLevel
 from compaction.verdict.exit_code import FAIL_ON, FailOn
 
@@ -112,6 +115,7 @@ class CompactRequest(NamedTuple):
     recheck: int | None = None
     max_repeats: float = MAX_REPEATS
     zstd_level: int = ZSTD_LEVEL
+    columns: Path | None = None
     parallel_days: int = PARALLEL_DAYS
     glue: str | None = None
     fail_on: str = "unknown"
@@ -137,6 +141,11 @@ class CompactRequest(NamedTuple):
                 next_step="name the path of the event id, as in --event-id event.id",
             )
         return checked_path(self.event_id)
+
+    def read_columns(self, settings: JobSettings) -> Columns | None:
+        """Read the payloads' columns, of `--columns` or else of the properties; raises SettingsError."""
+        path = self.columns or settings.columns
+        return None if path is None else read_columns(path, SCHEMA.names)
 
     def checked_table(self) -> str | None:
         """Return the Iceberg table, `namespace.table`; raises SettingsError."""

@@ -22,7 +22,7 @@ _OURS: Final = "minutebook."
 _FOLDER: Final = "_parquet"
 _OVERRIDES: Final = {
     f"{_OURS}{name}": "MINUTEBOOK_" + re.sub(r"(?=[A-Z])", "_", name).upper()
-    for name in ("bucket", "prefix", "s3Endpoint", "metrics", *ACCESS_PROPERTIES)
+    for name in ("bucket", "prefix", "s3Endpoint", "metrics", "columns", *ACCESS_PROPERTIES)
 }
 
 
@@ -45,6 +45,8 @@ class JobSettings(NamedTuple):
     """The stream's account, where the file names it by its ARN; else empty."""
     path: str | None
     """The file as it was given: the commands in findings name it. None: the environment holds the settings."""
+    columns: Path | None = None
+    """The file of the payloads' columns."""
     metrics: str | None = None
     """`emf`: the verdict of each day is told to CloudWatch, too."""
 
@@ -147,4 +149,5 @@ def load_job_settings(
         account=arn.account if arn else "",
         path=None if file is None else str(file),
         metrics=ours.get("metrics"),
+        columns=Path(values["minutebook.columns"]) if values.get("minutebook.columns") else None,
     )

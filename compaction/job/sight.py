@@ -12,8 +12,9 @@ from typing import NamedTuple
 from archive.errors import StreamRefused, StreamUnavailable
 from archive.format.day import Day, day_of_ms
 from archive.proof.sources import Stream
+from compaction.dealing.buckets import Buckets, buckets_of
 from compaction.inventory.checkpoints import Checkpoints
-from compaction.inventory.inventory import Inventory, list_day
+from compaction.inventory.day_objects import DayObjects, Listing, list_objects
 from compaction.inventory.shard_markers import ArchiveMarkers, read_markers
 from compaction.job.context import JobContext
 from compaction.verdict.audit_document import AuditCheck
@@ -24,7 +25,7 @@ class Sight(NamedTuple):
 
     checkpoints: Checkpoints
     markers: ArchiveMarkers
-    inventory: Inventory
+    inventory: DayObjects
     stream: Stream = Stream()
     checks: tuple[AuditCheck, ...] = ()
 
@@ -43,10 +44,22 @@ def look(context: JobContext, day: Day, until_ms: int | None, shard: str | None 
     if markers.application is not None:
         checkpoints = checkpoints.believed(markers.application.application)
     stream, checks = _stream(context, checkpoints, markers)
-    inventory = list_day(context.archive, day, prefix).until(until_ms).only(shard)
+    inventory = list_again(context, day, until_ms, shard, buckets_of(markers.shards, context.sizes.shards))
     if markers.application is not None:
         inventory = inventory._replace(compression=markers.application.compression)
     return Sight(checkpoints, markers.only(shard), inventory, stream, checks)
+
+
+def list_again(
+    context: JobContext, day: Day, until_ms: int | None, shard: str | None, buckets: Buckets
+) -> DayObjects:
+    """List a day, or what of it came before a time, or one shard of it.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    listing = Listing(context.archive, context.place.address, context.dealer(buckets.total), buckets)
+    return list_objects(listing, day, context.place.prefix, until_ms, shard)
 
 
 def _stream(

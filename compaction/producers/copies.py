@@ -163,7 +163,9 @@ def _numbered(collected: CollectedIds, orders: Sequence[Order]) -> tuple[list[Or
 
 def _orders_before(context: JobContext, before: DayBefore, options: AuditOptions, first_number: int) -> list[Order]:
     if before.inventory is not None:
-        tasks = plan_tasks(single_groups(raw_objects(before.inventory)), first_number=first_number)
+        tasks = plan_tasks(
+            single_groups(raw_objects(before.inventory.rows)), sizes=context.sizes, first_number=first_number
+        )
         return [Order(task, context.place.address) for task in tasks]
     if options.published is None:
         return []
@@ -187,7 +189,7 @@ def _judge_before(context: JobContext, collected: CollectedIds) -> tuple[frozens
     metadata = head_rows(context.archive, inventory.foreign)
     metadata |= {key: read.metadata for key, read in facts.items()}
     described = sort_out(context.archive, inventory, metadata)
-    good = _alone(group_overlaps(spans_of(inventory, described, facts)))
+    good = _alone(group_overlaps(spans_of(inventory.rows, described, facts)))
     others = [
         key
         for key, read in facts.items()

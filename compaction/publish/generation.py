@@ -39,7 +39,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `removed` counts producer duplicates that were left out, `event_id` says by which path they were recognised;
     `restored` counts dropped lines that were brought back. `rules` are those that the verdict was given by
     (`archive.store.published`); 1 where none are named. `until` ends the scope of a day that was published so far, in
-    ISO 8601; null: the whole day.
+    ISO 8601; null: the whole day. `columns` maps the payloads' columns to their types; null: the envelope is all.
     """
 
     format: int
@@ -58,6 +58,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     event_id: str | None = None
     rules: int = 1
     until: str | None = None
+    columns: dict[str, str] | None = None
 
 
 class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -23,6 +23,8 @@ in between has listed before us or after us, and the loser lists again.
 """
 
 import gzip
+import io
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -32,9 +34,10 @@ import structlog
 from archive.errors import ForeignObject, FormatError, OutcomeUnknown, StoreUnavailable
 from archive.format.document import decode_document, encode_document
 from archive.format.markers import JSON_TYPE
+from archive.retry import until_known
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.inventory import Inventory
+from compaction.inventory.day_objects import PublishedRow
 from compaction.publish.generation import (
     FORMAT,
     Current,
@@ -133,13 +136,19 @@ class Publisher:
         why = contradiction(self.folder, pointer, manifest)
         return why or ("" if self.is_whole(manifest) else "files of it are gone, or have another size")
 
-    def put_inventory(self, manifest_key: str, inventory: Inventory) -> None:
-        """Store what a generation was made from, beside its manifest."""
-        lines = b"".join(
-            msgspec.json.encode([row.key, row.etag, row.size, row.last_modified_ms]) + b"\n" for row in inventory.rows
+    def put_inventory(self, manifest_key: str, chunks: Iterable[bytes]) -> None:
+        """Store what a generation was made from beside its manifest: compressed, at a key that is nobody else's."""
+        key = inventory_beside(manifest_key)
+        sink = until_known(
+            lambda: self.storage.open_write(key, "application/gzip"), self.storage.new_backoff(), f"PUT {key}"
         )
-        body = gzip.compress(lines, mtime=0)
-        self.storage.put_if_absent(inventory_beside(manifest_key), body, content_type="application/gzip")
+        try:
+            for chunk in chunks:
+                sink.write(chunk)
+            sink.close()
+        except BaseException:  # whatever ends it: nothing of an upload may stay behind
+            sink.abort()
+            raise
 
     def put_audit(self, key: str, body: bytes) -> None:
         """Store an audit; the first one that found the same by the same evidence stays."""
@@ -160,13 +169,14 @@ class Publisher:
 
         return all(in_parallel(holds, manifest.files))
 
-    def read_inventory(self, pointer: Pointer) -> list[tuple[str, str, int]]:
-        """Return (key, ETag, size) of what a pointer's generation was made from; empty when it is not stored."""
+    def read_inventory(self, pointer: Pointer) -> Iterator[PublishedRow]:
+        """Yield what a pointer's generation was made from, in the order of keys; nothing when it is not stored."""
         stored = self.storage.get(inventory_beside(pointer.manifest))
-        if stored is None:
-            return []
-        rows = [msgspec.json.decode(line) for line in gzip.decompress(stored.body).splitlines()]
-        return [(row[0], row[1], row[2]) for row in rows]
+        decoder = msgspec.json.Decoder(PublishedRow)
+        if stored is not None:
+            with gzip.open(io.BytesIO(stored.body)) as lines:
+                for line in lines:
+                    yield decoder.decode(line)
 
     def put_manifest(self, manifest: Manifest) -> None:
         """Store the manifest under the name of its writer.

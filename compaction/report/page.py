@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from archive.format.day import MINUTES_A_DAY, Day
-from compaction.audit.conclusion import DayResult
+from compaction.audit.examined import DayResult
 from compaction.report.folding import Folded, fold_shards, group_findings, printable
 from compaction.report.pictures import chains, heat_map, rate_and_lag, shown_minutes
 from compaction.report.sketch import sketch
@@ -72,7 +72,7 @@ def _pictures(result: DayResult, shards: Folded) -> list[tuple[str, str, Markup]
     """Return (title, note, SVG). The SVG is matplotlib's own, which escapes the texts in it."""
     audit, findings = result.audit, result.audit.findings
     day = Day.parse(audit.scope.day)
-    drawn = sketch(day, result.described.segments)
+    drawn = sketch(result.minutes)
     shown = shown_minutes(day, drawn.minutes, findings)
     rest = " The hours that are not shown hold nothing." if len(shown) < MINUTES_A_DAY else ""
     folded = f" The last row is the average of {len(shards.folded):,} more." if shards.folded else ""

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from archive.format.day import Day
 from compaction.spark.engine import Progress as Report
-from compaction.verdict.audit_document import Audit
+from compaction.verdict.audit_document import Audit, Typed
 
 _SHOWN: Final = 20
 _VERDICTS: Final = {
@@ -58,11 +58,32 @@ def show_audit(audit: Audit, console: Console) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    if audit.typed is not None:
+        _show_typed(audit.typed, console)
     if scope.until and not scope.until.startswith(str(Day.parse(scope.day).shift(1))):
         console.print(
             f"so far: what arrived before {scope.until}; the rest of the day is not judged", highlight=False
         )
     console.print(Text(_VERDICTS[audit.verdict], style="bold"))
+
+
+def _show_typed(typed: Typed, console: Console) -> None:
+    """Print the payloads' columns: all in one line, and each that something does not fit."""
+    console.print(
+        f"{typed.rows:,} rows = fitted {typed.fitted:,} + unfit {typed.unfit:,}, "
+        f"{len(typed.columns)} typed column(s)"
+        f"{'' if typed.balanced else ': THE NUMBERS DO NOT ADD UP'}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    for column in [column for column in typed.columns if column.unfit][:_SHOWN]:
+        console.print(
+            f"  {column.name} {column.type}: "
+            f"filled {column.filled:,}, empty {column.empty:,}, unfit {column.unfit:,}",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 def _table(audit: Audit) -> Table:

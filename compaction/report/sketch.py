@@ -1,15 +1,14 @@
 """What the pictures are drawn from: numbers per shard and minute, small whatever the day's size."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.format.day import MINUTES_A_DAY, Day
-from archive.format.minute import MINUTE_MS
-from compaction.inventory.segments import Segment
+from archive.format.day import MINUTES_A_DAY
+from compaction.shards.look import Minutes
 
 _LEAST_SECONDS = 0.1
 """Delays are drawn on a logarithmic scale."""
@@ -37,19 +36,15 @@ class Sketch(NamedTuple):
         return sum(self.records.values(), start=np.zeros(MINUTES_A_DAY, dtype=np.int64))
 
 
-def sketch(day: Day, segments: Iterable[Segment]) -> Sketch:
-    """Count a day's segments."""
-    records: dict[str, Any] = defaultdict(lambda: np.zeros(MINUTES_A_DAY, dtype=np.int64))
-    held: dict[str, Any] = defaultdict(lambda: np.zeros(MINUTES_A_DAY, dtype=np.bool_))
+def sketch(minutes: Mapping[str, Minutes]) -> Sketch:
+    """Draw a day together; a shard's delay in a minute is that of its last segment there."""
+    records = {shard: np.array(of.records, dtype=np.int64) for shard, of in minutes.items()}
+    held = {shard: np.array(of.lag_ms) >= 0 for shard, of in minutes.items()}
     delays: dict[int, list[float]] = defaultdict(list)
-    for segment in segments:
-        column = segment.metadata.minute - day.first_minute
-        if 0 <= column < MINUTES_A_DAY:
-            records[segment.metadata.shard_id][column] += segment.metadata.records
-            held[segment.metadata.shard_id][column] = True
-            closed_ms = (segment.metadata.minute + 1) * MINUTE_MS
-            delays[column].append(max(_LEAST_SECONDS, (segment.row.last_modified_ms - closed_ms) / 1000))
+    for shard, of in minutes.items():
+        for column in np.flatnonzero(held[shard]):
+            delays[int(column)].append(max(_LEAST_SECONDS, of.lag_ms[column] / 1000))
     slowest, middle = np.full(MINUTES_A_DAY, np.nan), np.full(MINUTES_A_DAY, np.nan)
-    for column, seconds in delays.items():
-        slowest[column], middle[column] = max(seconds), sorted(seconds)[len(seconds) // 2]
-    return Sketch(dict(records), dict(held), slowest, middle)
+    for minute, seconds in delays.items():
+        slowest[minute], middle[minute] = max(seconds), sorted(seconds)[len(seconds) // 2]
+    return Sketch(records, held, slowest, middle)

@@ -10,7 +10,7 @@ from archive.clock import new_random
 from archive.format.day import Day
 from archive.retry import Backoff
 from archive.store.places import StorePrefix, parse_place
-from compaction.audit.conclusion import DayResult
+from compaction.audit.examined import DayResult
 from compaction.job.context import JobContext
 from compaction.job.request import AuditRequest, CompactRequest
 from compaction.job.settings import JobSettings, check_apart

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from archive.clock import new_id
+from compaction.spark.dealt import SparkDealt, spread
 from compaction.spark.failures import Alarm, Failure, configure_task_logging, failure_in, guarded, unwrapped
 from compaction.spark.phases import phase_of
 from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted
@@ -127,6 +128,15 @@ class SparkEngine:
         """Return what `work` makes of some partitions, in order. Raises as `__call__`."""
         action = functools.partial(self._session.sparkContext.runJob, rdd, work, numbers)
         return self._job(what, len(numbers), action, alarm)
+
+    @property
+    def is_local(self) -> bool:
+        """Say no: works are done by workers, which open their own clients."""
+        return False
+
+    def spread(self, items: Sequence[Any]) -> SparkDealt:
+        """Return buckets of one item each; see `compaction.dealing.port`."""
+        return spread(self._session.sparkContext, self._job, self.alarm(), items)
 
     def alarm(self) -> Alarm:
         """Return what tells of tasks that nothing can mend."""

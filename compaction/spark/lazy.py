@@ -3,14 +3,19 @@
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from compaction.dealing.local import LocalDealer
+from compaction.dealing.port import Dealer
 from compaction.spark.engine import Progress, SparkEngine
+from compaction.spark.session import find_java
 from compaction.tasks.task import Order, TaskResult
 
 if TYPE_CHECKING:
     from compaction.job.context import Shuffled
 
+_MANY_BUCKETS: Final = 18
+"""Buckets of 128 shards and more: their objects are listed, seen and judged by workers."""
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -48,6 +53,12 @@ class LazySpark:
     def spread(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
         """Do the same work for each item, in tasks; see `SparkEngine`."""
         return self._started().each(work, items) if items else []
+
+    def dealer(self, buckets: int) -> Dealer:
+        """Return Spark for a day of many shards, and this process for others: their tasks alone go to Spark then."""
+        if buckets < _MANY_BUCKETS or find_java() is None:
+            return LocalDealer(self)
+        return self._started()
 
     def cancel(self) -> None:
         """End the jobs that run."""

@@ -1,6 +1,7 @@
 """What a Spark job is for, in words: Spark's UI, the progress bar and the log show it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from archive.format.day import MINUTES_A_DAY, Day
 from compaction.tasks.task import Order
@@ -15,3 +16,22 @@ def phase_of(orders: Sequence[Order]) -> str:
         verb += " with event ids"
     minutes = [order.task.groups[0].objects[0].minute for order in orders if order.task.groups]
     return f"{verb} {Day(max(minutes) // MINUTES_A_DAY)}" if minutes else verb
+
+
+_WORDS: Final = {
+    "list_piece": "list the day",
+    "ask_heads": "ask for metadata",
+    "deal_tasks": "cut tasks",
+    "mark_writers": "look for copies",
+    "measure": "measure tasks",
+    "repeated_writers": "look for copies",
+    "suspects": "look for copies",
+    "needs": "look for neighbours",
+    "judge": "judge shards",
+    "wanted_groups": "choose what is written again",
+}
+
+
+def phase_of_work(work: Callable[..., Any], otherwise: str = "read the day") -> str:
+    """Say what a work on buckets of shards is for."""
+    return _WORDS.get(getattr(work, "__name__", ""), otherwise)

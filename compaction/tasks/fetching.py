@@ -5,18 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, NamedTuple
 
-from archive.clock import SystemClock, new_random
-from archive.retry import Backoff, until_known
-from archive.store.places import open_storage
+from archive.retry import until_known
 from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address, ObjectChanged
+from archive.store.storage import ObjectChanged
 from compaction.tasks.plan import RawObject
 
 FETCHES: Final = 8
 """Requests at once."""
 _AHEAD_BYTES: Final = 6 << 20
 """Compressed bytes that are fetched ahead of the reader; the next object always is, however large."""
-_BUDGET_SECONDS: Final = 180
 
 
 class FetchedBody(NamedTuple):
@@ -36,13 +33,6 @@ class Fetched(NamedTuple):
 
     raw_object: RawObject
     body: FetchedBody | None
-
-
-def open_in_task(address: Address) -> RetryingStorage:
-    """Return the storage at an address; a worker repeats each of its requests for three minutes."""
-    return RetryingStorage(
-        open_storage(address), lambda: Backoff(SystemClock(), new_random(), budget_seconds=_BUDGET_SECONDS)
-    )
 
 
 def fetch_ahead(

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from archive.errors import FormatError
 from archive.format.record import Line, Record, decode_block, decode_line
-from compaction.tasks.columns import bytes_column, constant_column, long_column, text_column, with_gaps
+from compaction.typed.arrow_columns import bytes_column, constant_column, long_column, text_column, with_gaps
 
 LINE_SCHEMA: Final = pa.schema(
     [

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from archive.format.position import Position
-from compaction.tasks.columns import text_column
 from compaction.tasks.plan import RawObject
 from compaction.tasks.sorting import RowBuffer, positions_of
+from compaction.typed.arrow_columns import text_column
 
 _SAMPLES: Final = 20
 

@@ -17,7 +17,10 @@ import pyarrow.parquet as pq
 
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Sink, Tail
-from compaction.tasks.columns import constant_column
+from compaction.typed.arrow_columns import constant_column
+from compaction.typed.columns import UNFIT, Columns
+from compaction.typed.counts import TypedCounts
+from compaction.typed.widening import Widening
 
 SCHEMA_VERSION: Final = "2"
 """2: arrival times in microseconds (docs/decisions/0012-iceberg.md)."""
@@ -46,6 +49,7 @@ class NotSorted(Exception):  # noqa: N818 - the name says what happened, as in a
     """Rows do not ascend by the columns that the file, which is begun, says it is sorted by."""
 
 
+_BOUNDED: Final = ("shard_id", "sequence_number", "sub_sequence_number", "arrival_time", "segment")
 _FOOTER_BYTES: Final = 64 << 10
 
 
@@ -57,21 +61,30 @@ def read_footer(out: RetryingStorage, key: str) -> Tail:
     return Tail(b"PAR1" + data[-footer:], tail.size)
 
 
+def schema_with(columns: Columns | None) -> pa.Schema:
+    """Return the schema of the files: the envelope, and the columns of the payloads behind it."""
+    return SCHEMA if columns is None else pa.schema([*SCHEMA, *columns.fields])
+
+
 class ParquetPart:
     """A Parquet file that grows by tables of lines; memory is one row group.
 
-    `is_sorted` False: nothing is said of an order.
+    `columns` are those of the payloads. `is_sorted` False: nothing is said of an order.
     """
 
     def __init__(
         self,
         sink: Sink,
+        columns: Columns | None = None,
         *,
         zstd_level: int = ZSTD_LEVEL,
         is_sorted: bool = True,
         row_group_bytes: int = ROW_GROUP_BYTES,
     ) -> None:
         self._sink = sink
+        self._widening = None if columns is None else Widening(columns)
+        self._schema = schema_with(columns)
+        self._typed = [] if columns is None else [*(path for path, _ in columns.leaves), UNFIT]
         self._zstd_level = zstd_level
         self._is_sorted = is_sorted
         self._row_group_bytes = row_group_bytes
@@ -92,6 +105,11 @@ class ParquetPart:
         self.rows += lines.num_rows
         if self._pending_bytes >= self._row_group_bytes:
             self._write()
+
+    @property
+    def typed(self) -> TypedCounts | None:
+        """What became of the payloads, where they have columns: complete once the file is closed."""
+        return None if self._widening is None else self._widening.counts()
 
     @property
     def size(self) -> int:
@@ -116,6 +134,8 @@ class ParquetPart:
         table = pa.concat_tables([SCHEMA.empty_table(), *self._pending])
         self._pending.clear()
         self._pending_bytes = 0
+        if self._widening is not None:
+            table = pa.Table.from_arrays([*table.columns, *self._widening.columns_of(table)], schema=self._schema)
         in_order = self._is_sorted and self._ascends(table)
         if self._writer is None:
             self._is_sorted = in_order
@@ -140,19 +160,19 @@ class ParquetPart:
         more: dict[str, Any] = {}
         if self._is_sorted:
             order = [(name, "ascending") for name in _ORDER]
-            more["sorting_columns"] = pq.SortingColumn.from_ordering(SCHEMA, order)
+            more["sorting_columns"] = pq.SortingColumn.from_ordering(self._schema, order)
         if _BLOOM:
             # The filters of all row groups have one size: what the keys of the first one call for.
             keys = max(1, pc.count_distinct(first["partition_key"]).as_py())
             more["bloom_filter_options"] = {"partition_key": {"ndv": keys, "fpp": 0.01}}
         return pq.ParquetWriter(
             pa.PythonFile(self._sink, mode="w"),
-            SCHEMA,
+            self._schema,
             compression="zstd",
             compression_level=self._zstd_level,
-            use_dictionary=["shard_id", "segment"],
+            use_dictionary=["shard_id", "segment", *self._typed],
             column_encoding=dict.fromkeys(set(SCHEMA.names) - {"shard_id", "segment"}, "PLAIN"),
-            write_statistics=["shard_id", "sequence_number", "sub_sequence_number", "arrival_time", "segment"],
+            write_statistics=[*_BOUNDED, *self._typed],
             write_page_index=True,
             **more,
         )

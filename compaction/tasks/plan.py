@@ -1,7 +1,7 @@
 """The plan: which task reads which segments. Pure and deterministic: the same inventory gives the same plan.
 
 Segments of one shard lie in position order in consecutive tasks, so the payload is never sorted or shuffled: each
-task writes one sorted file. Tasks are cut by compressed bytes.
+task writes one sorted file. Tasks are cut by compressed bytes (docs/decisions/0032-a-large-day.md).
 """
 
 from collections import defaultdict
@@ -9,18 +9,34 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from archive.format.position import Position
-from compaction.inventory.inventory import Inventory
+from compaction.inventory.facts import SegmentFacts
+from compaction.inventory.inventory import Row
 from compaction.inventory.segments import Described
-from compaction.tasks.facts import SegmentFacts
 
-TASK_BYTES: Final = 64 << 20
-"""Compressed bytes per task: about 256 MB of lines, and a Parquet file of a comfortable size for Athena and Spark."""
-TASK_SEGMENTS: Final = 4_000
-"""Segments per task: bounds the requests of a task on a stream of tiny segments."""
+
+class TaskSizes(NamedTuple):
+    """How large tasks are, and so their Parquet files: they grow with the day.
+
+    `least_bytes`: compressed bytes of a task of a small day, about 256 MB of lines. `files`: about so many a large
+    day is cut into, so that a reader opens thousands and not tens of thousands. `segments` bounds the requests of a
+    task on a stream of tiny segments. `shards` are judged together: of a busy day 11,520 segments, some 60 MB.
+    """
+
+    least_bytes: int = 64 << 20
+    files: int = 3_800
+    segments: int = 4_000
+    shards: int = 8
+
+    def bytes_for(self, size: int) -> int:
+        """Return the compressed bytes of one task of a day of `size` compressed bytes."""
+        return max(self.least_bytes, -(-size // self.files))
+
+
+SIZES: Final = TaskSizes()
 
 
 class RawObject(NamedTuple):
-    """One object to read."""
+    """One object to read. `modified_ms` is when it was written, by its listing; 0: not known."""
 
     key: str
     etag: str
@@ -28,6 +44,7 @@ class RawObject(NamedTuple):
     shard_id: str
     minute: int
     first: Position
+    modified_ms: int = 0
 
 
 class RestoredLines(NamedTuple):
@@ -72,13 +89,21 @@ class Task(NamedTuple):
         return sum(group.size for group in self.groups)
 
 
-def plan_tasks(groups: Iterable[MergeGroup], *, task_bytes: int = TASK_BYTES, first_number: int = 0) -> list[Task]:
-    """Cut groups into tasks, in the order of shard and position. A group is never divided."""
+def plan_tasks(
+    groups: Iterable[MergeGroup], *, sizes: TaskSizes = SIZES, first_number: int = 0, day_bytes: int | None = None
+) -> list[Task]:
+    """Cut groups into tasks, in the order of shard and position. A group is never divided.
+
+    A large shard takes many tasks, and many small ones share one. `day_bytes` is the size of the day that the groups
+    are a part of; None: they are all of it.
+    """
+    groups = sorted_groups(groups)
+    task_bytes = sizes.bytes_for(sum(group.size for group in groups) if day_bytes is None else day_bytes)
     tasks: list[Task] = []
     batch: list[MergeGroup] = []
     size = count = 0
-    for group in sorted(groups, key=lambda group: _order(group.objects[0])):
-        if batch and (size + group.size > task_bytes or count + len(group.objects) > TASK_SEGMENTS):
+    for group in groups:
+        if batch and (size + group.size > task_bytes or count + len(group.objects) > sizes.segments):
             tasks.append(Task(first_number + len(tasks), tuple(batch)))
             batch, size, count = [], 0, 0
         batch.append(group)
@@ -89,11 +114,19 @@ def plan_tasks(groups: Iterable[MergeGroup], *, task_bytes: int = TASK_BYTES, fi
     return tasks
 
 
-def raw_objects(inventory: Inventory) -> list[RawObject]:
-    """Return what can be read of the day: every object whose key is a segment's."""
+def raw_objects(rows: Iterable[Row]) -> list[RawObject]:
+    """Return what can be read of a day: every object whose key is a segment's."""
     return [
-        RawObject(row.key, row.etag, row.size, row.parsed.shard_id, row.parsed.minute, row.parsed.first)
-        for row in inventory.rows
+        RawObject(
+            row.key,
+            row.etag,
+            row.size,
+            row.parsed.shard_id,
+            row.parsed.minute,
+            row.parsed.first,
+            row.last_modified_ms,
+        )
+        for row in rows
         if row.parsed is not None
     ]
 
@@ -112,7 +145,7 @@ class Span(NamedTuple):
     is_sorted: bool
 
 
-def spans_of(inventory: Inventory, described: Described, facts: Mapping[str, SegmentFacts]) -> list[Span]:
+def spans_of(rows: Iterable[Row], described: Described, facts: Mapping[str, SegmentFacts]) -> list[Span]:
     """Return what goes into the Parquet files: members that were read to their end and hold at least one line.
 
     A line outside the span of its object's metadata is a defect of that object alone: one low position would else
@@ -120,7 +153,7 @@ def spans_of(inventory: Inventory, described: Described, facts: Mapping[str, Seg
     """
     members = {segment.key: segment.metadata.span for segment in described.segments}
     spans = []
-    for raw_object in raw_objects(inventory):
+    for raw_object in raw_objects(rows):
         read = facts.get(raw_object.key)
         said = members.get(raw_object.key)
         if said is not None and read is not None and not read.problem and read.low and read.high:
@@ -175,6 +208,11 @@ def _group(spans: Sequence[Span]) -> MergeGroup:
     unsorted = frozenset(span.raw_object.key for span in spans if not span.is_sorted)
     objects = tuple(sorted((span.raw_object for span in spans), key=_order))
     return MergeGroup(objects, merge=len(spans) > 1 or bool(unsorted), unsorted=unsorted)
+
+
+def sorted_groups(groups: Iterable[MergeGroup]) -> list[MergeGroup]:
+    """Return groups in the order of shard and position."""
+    return sorted(groups, key=lambda group: _order(group.objects[0]))
 
 
 def _order(raw_object: RawObject) -> tuple[str, Position, int, str]:

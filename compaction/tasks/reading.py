@@ -12,7 +12,7 @@ from archive.errors import FormatError
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.segment import MAX_LINE_BYTES, inflate_blocks
-from compaction.tasks.facts import Disorder, SegmentFacts
+from compaction.inventory.facts import Disorder, SegmentFacts
 from compaction.tasks.line_tables import Block, table_of_block
 from compaction.tasks.plan import RawObject
 

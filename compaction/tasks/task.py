@@ -7,29 +7,29 @@ speculation) writes a file of another name; only the file that a returned row na
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from archive.clock import new_id
 from archive.errors import FormatError, ObjectVanished
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
-from compaction.tasks.facts import SegmentFacts
-from compaction.tasks.fetching import FETCHES, FetchedBody, fetch, fetch_ahead, open_in_task
+from compaction.dealing.opened import open_in_task
+from compaction.inventory.facts import SegmentFacts
+from compaction.tasks.fetching import FETCHES, FetchedBody, fetch, fetch_ahead
+from compaction.tasks.finished import PARQUET_TYPE, Finished, Part, check_footer, keep_facts, take_over
 from compaction.tasks.ids.dropping import Dropped, unpack_drops
 from compaction.tasks.ids.line_filter import LineFilter
 from compaction.tasks.ids.published import read_published
 from compaction.tasks.ids.rows import IdCollector, IdOrder
 from compaction.tasks.merging import Merge, Repeat, Source
-from compaction.tasks.parquet import ZSTD_LEVEL, NotSorted, ParquetPart, read_footer
+from compaction.tasks.parquet import ZSTD_LEVEL, NotSorted, ParquetPart
 from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.reading import SegmentReader
 from compaction.tasks.restored_lines import read_restored
 from compaction.tasks.sorting import sorted_tables
-
-PARQUET_TYPE: Final = "application/vnd.apache.parquet"
+from compaction.typed.columns import Columns
 
 
 class Order(NamedTuple):
@@ -38,7 +38,9 @@ class Order(NamedTuple):
     `ids` asks for the event ids of all lines. `dropped` says which lines are not written; `numbers` are those of the
     task's objects among all whose ids were collected, where copies are to be left out. `published` are Parquet files
     below `archive` that are read for their ids instead.
-    `is_sorted` False: the file does not say that its rows are sorted.
+    `is_sorted` False: the file does not say that its rows are sorted. `columns` are written beside the envelope.
+    `keeps` asks for its facts beside its part (`compaction.tasks.finished`), and `earlier` are the keys of those that
+    earlier runs have left of the same task.
     """
 
     task: Task
@@ -51,21 +53,16 @@ class Order(NamedTuple):
     published: tuple[str, ...] = ()
     zstd_level: int = ZSTD_LEVEL
     is_sorted: bool = True
-
-
-class Part(NamedTuple):
-    """A Parquet file that exists. `segments` counts the objects that it was made of."""
-
-    key: str
-    rows: int
-    size: int
-    segments: int
+    columns: Columns | None = None
+    keeps: bool = False
+    earlier: tuple[str, ...] = ()
 
 
 class TaskResult(NamedTuple):
     """What a task returns: facts of single objects, repeats of merged ones, and its file.
 
     `without_id` counts the lines that have no event id, by the key of their object, where ids were asked for.
+    `is_earlier`: an earlier run has done the work, and nothing was read again.
     """
 
     number: int
@@ -73,6 +70,7 @@ class TaskResult(NamedTuple):
     repeats: tuple[Repeat, ...]
     part: Part | None
     without_id: Mapping[str, int] = {}
+    is_earlier: bool = False
 
 
 def run(order: Order) -> TaskResult:
@@ -118,9 +116,11 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     if order.out is None:
         return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, Dropped()))
     out = open_in_task(order.out)
+    if order.keeps and (done := take_over(out, order.folder, order.task, order.earlier)) is not None:
+        return TaskResult(order.task.number, done.facts, (), done.part, is_earlier=True)
     key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
     sink = out.open_write(key, PARQUET_TYPE)
-    part = ParquetPart(sink, zstd_level=order.zstd_level, is_sorted=order.is_sorted)
+    part = ParquetPart(sink, order.columns, zstd_level=order.zstd_level, is_sorted=order.is_sorted)
     try:
         filtered = LineFilter(part, ids, order.dropped) if ids or order.dropped.objects else part
         result = _read_groups(order, storage, filtered)
@@ -128,8 +128,10 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     except BaseException:  # whatever ends the task: nothing of an upload may stay behind
         part.abort()
         raise
-    written = Part(key, part.rows, part.size, len(order.task.objects))
+    written = Part(key, part.rows, part.size, len(order.task.objects), part.typed)
     check_footer(out, written)
+    if order.keeps:
+        keep_facts(out, order.folder, order.task, Finished(written, result.facts))
     return result._replace(part=written)
 
 
@@ -187,17 +189,3 @@ def _lines_again(storage: RetryingStorage, raw_object: RawObject, dropped: Dropp
     problem = reader.facts({}).problem
     if problem:
         raise FormatError(f"{raw_object.key}: {problem}", next_step="run the command again")
-
-
-def check_footer(out: RetryingStorage, part: Part) -> None:
-    """Read the file's footer back: what will be published is what is stored, not what was meant.
-
-    Raises:
-        FormatError: the file has another size, or holds other rows.
-    """
-    tail = read_footer(out, part.key)
-    if tail.size != part.size:
-        raise FormatError(f"{part.key} has {tail.size} bytes, {part.size} were written")
-    rows = pq.read_metadata(pa.BufferReader(tail.data)).num_rows
-    if rows != part.rows:
-        raise FormatError(f"{part.key} holds {rows} rows, {part.rows} were written")

@@ -35,6 +35,39 @@ class Equation(msgspec.Struct, frozen=True, kw_only=True):
     restored: int = 0
 
 
+class TypedColumn(msgspec.Struct, frozen=True, kw_only=True):
+    """One column of the payloads: `filled`, `empty` (the payload holds no value) and `unfit` rows add up to all."""
+
+    name: str
+    type: str
+    filled: int
+    empty: int
+    unfit: int
+
+
+class Misfits(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows that do not fit a column for one reason; `column` is `payload` where none of them could be read."""
+
+    column: str
+    reason: str
+    rows: int
+
+
+class Typed(msgspec.Struct, frozen=True, kw_only=True):
+    """The payloads as columns: rows = fitted + unfit, the rows being those of the Parquet files.
+
+    `digest` is that of the columns. A row that has several reasons counts for each in `misfits`.
+    """
+
+    digest: str
+    rows: int
+    fitted: int
+    unfit: int
+    balanced: bool
+    columns: tuple[TypedColumn, ...]
+    misfits: tuple[Misfits, ...]
+
+
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """One shard's day. Positions are `<sequence>:<sub>`; bytes are of objects; `lag_ms` from arrival to archive.
 
@@ -85,7 +118,10 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """`audit.json`. `audited_at` is UTC in ISO 8601, `rules` are those of the verdict (`archive.store.published`)."""
+    """`audit.json`. `audited_at` is UTC in ISO 8601, `rules` are those of the verdict (`archive.store.published`).
+
+    `typed` is null unless the rewrite was given columns.
+    """
 
     schema: str
     version: str
@@ -98,6 +134,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[AuditCheck, ...]
     findings: tuple[Finding, ...]
     rules: int = 1
+    typed: Typed | None = None
 
 
 def judge(findings: Iterable[Finding], checks: Sequence[AuditCheck]) -> Verdict:

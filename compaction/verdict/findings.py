@@ -42,6 +42,7 @@ class Code(enum.StrEnum):
     MISSING_IN_ARCHIVE = "missing_in_archive"  # the stream holds a record that the archive does not
     NOT_IN_STREAM = "not_in_stream"  # the archive holds a record that the stream does not
     EXPIRED_DAY = "expired_day"  # the day's raw segments were deleted on purpose: nothing is left to judge
+    UNFIT_PAYLOAD = "unfit_payload"  # payloads do not fit the typed columns: their rows say why, and keep them whole
     LATE_MINUTES = "late_minutes"  # objects came, went or changed after the day was published
 
 

@@ -22,6 +22,8 @@ _ONLY_UNPROVEN: Final = frozenset(
 def publishable(audit: Audit) -> bool:
     """Tell whether each row of the rewrite is right: no defect that it did not repair, all read, balanced numbers."""
     left = [found for found in audit.findings if not found.repaired]
+    if audit.typed is not None and not audit.typed.balanced:
+        return False
     return audit.equation.balanced and not any(
         found.severity == "defect" or (found.severity == "unknown" and found.code not in _ONLY_UNPROVEN)
         for found in left

@@ -87,6 +87,8 @@ class Settings:
     metrics: Literal["emf"] | None = None
     metrics_interval_seconds: float = 60
     max_uncommitted_seconds: float | None = None
+    columns: str | None = None
+    """A file that the nightly job reads."""
 
 
 OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
@@ -116,6 +118,7 @@ OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
     "metrics": one_of("emf"),
     "metricsIntervalSeconds": seconds(1, 3600),
     "maxUncommittedSeconds": seconds(1, 21_600),
+    "columns": word,
     **ACCESS_PROPERTIES,
 }
 """The names after `minutebook.`, each with its parser."""

@@ -19,6 +19,7 @@ from compaction.inventory.owner import parse_stream_arn
 from compaction.job.context import Engine, JobContext, Shuffle
 from compaction.tasks.ids.copies import Layout, ShardTally, Tallies, find_copies
 from compaction.tasks.ids.dropping import pack_drops
+from compaction.tasks.plan import TaskSizes
 from compaction.tasks.task import Order, TaskResult, leaving_out, run, run_collecting
 from compaction.verdict.findings import Finding
 from tests.corpus.expected import Expected, Seen
@@ -103,6 +104,7 @@ def job_context(
         version="test",
         owner=OWNER,
         shuffle=shuffle,
+        sizes=TaskSizes(shards=2),
     )
 
 

@@ -19,6 +19,7 @@ from compaction.job.context import MAX_REPEATS, AuditOptions, JobContext
 from compaction.publish.generation import DayFolder, Manifest
 from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
+from compaction.typed.columns import Columns
 from tests.corpus.auditing import job_context
 from tests.corpus.event_defects import (
     repeated_after_midnight,
@@ -63,11 +64,12 @@ class Desk:
         audit: AuditOptions | None = None,
         day: Day = DAY,
         accept_defects: bool = False,
+        columns: Columns | None = None,
         **changes: object,
     ) -> Compacted:
         """Compact a day; `changes` replace parts of the context."""
         self.corpus.write_marks(open_storage(self.archive))
-        options = CompactOptions(audit or AuditOptions(), self.out, accept_defects)
+        options = CompactOptions(audit or AuditOptions(), self.out, accept_defects, columns=columns)
         given = self.context()._replace(**changes)  # type: ignore[arg-type]
         return compact_day(given, self._retrying(storage or self.storage), day, options)
 

@@ -13,7 +13,7 @@ from archive.errors import FormatError
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record, decode_line, encode_lines
-from compaction.tasks.facts import Disorder, SegmentFacts
+from compaction.inventory.facts import Disorder, SegmentFacts
 from compaction.tasks.line_tables import LINE_SCHEMA
 from compaction.tasks.plan import RawObject
 from compaction.tasks.reading import SegmentReader

@@ -70,15 +70,19 @@ def test_a_day_on_s3_goes_into_a_configured_catalog(shell: Shell, embedded_aws: 
 
 
 def test_a_folder_needs_no_configuration(shell: Shell) -> None:
-    """The catalog is a SQLite file beside the days."""
+    """The catalog is a SQLite file beside the days. Columns that do not fit all payloads cost no row."""
     out = shell.folder / "out"
+    (shell.folder / "columns.json").write_text('{"columns": {"n": {"type": "int64", "required": true}}}')
+    with shell.file.open("a") as file:
+        file.write(f"minutebook.columns = {shell.folder / 'columns.json'}\n")
     words = ("compact", "--date", str(DAY), "--out", str(out), "--iceberg", "events.raw")
     done = shell.run(*words, "--master", "local[2]")
     assert (done.returncode, "table default.events.raw: committed" in done.stdout) == (0, True), done
+    assert "108 rows = fitted 99 + unfit 9, 1 typed column(s)" in done.stdout
     catalog = SqlCatalog("default", uri=f"sqlite:///{out / '_iceberg' / 'catalog.sqlite'}")
-    assert catalog.load_table("events.raw").scan().count() == len(
-        pq.read_table(sorted(str(path) for path in out.rglob("*.parquet")), partitioning=None)
-    )
+    rows = pq.read_table(sorted(str(path) for path in out.rglob("*.parquet")), partitioning=None)
+    table = catalog.load_table("events.raw")
+    assert (table.scan().count(), table.scan(row_filter="_unfit is not null").count()) == (len(rows), 9)
     catalog.close()
 
 

@@ -23,6 +23,7 @@ from tests.mutations.catalogue.scopes import SCOPES
 from tests.mutations.catalogue.settings import SETTINGS
 from tests.mutations.catalogue.shards import SHARDS
 from tests.mutations.catalogue.supervision import SUPERVISION
+from tests.mutations.catalogue.typed import TYPED
 from tests.mutations.catalogue.watermarks import WATERMARKS
 
 MUTATIONS: Final = (
@@ -48,4 +49,5 @@ MUTATIONS: Final = (
     *FORKS,
     *SCOPES,
     *ONCE_CLEAN,
+    *TYPED,
 )

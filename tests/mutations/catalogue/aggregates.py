@@ -100,7 +100,7 @@ AGGREGATES: Final = (
     Mutation(
         "call what another delivery brought behind an end missing",
         Change(
-            "compaction/audit/chain_end.py",
+            "compaction/rules/chain_end.py",
             " and (last is None or str(last.sequence) not in marker.undelivered)",
             "",
         ),

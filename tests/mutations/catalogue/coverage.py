@@ -30,8 +30,45 @@ _STREAM: Final = "tests/unit/compaction/comparison/test_marks.py"
 _CHAIN: Final = "archive/coverage/chain.py"
 _BESIDE: Final = "tests/unit/archive/proof/test_beside.py"
 _CHAINS: Final = "tests/unit/archive/coverage/test_chain.py"
+_CONDENSED: Final = "archive/coverage/condensed.py"
+_TAKEN_TOGETHER: Final = "tests/unit/archive/coverage/test_condensed.py"
+_BUCKETS: Final = "tests/unit/compaction/audit/test_buckets.py"
 
 COVERAGE: Final = (
+    Mutation(
+        "take together what evidence stands on",
+        Change(_CONDENSED, "            and not _is_named(named, chain[number - 1].last, link.last)\n", ""),
+        tests=(f"{_TAKEN_TOGETHER}::test_what_is_taken_together_proves_the_same",),
+    ),
+    Mutation(
+        "take together what a segment claims",
+        Change(_CONDENSED, "        and link.claim is None\n", ""),
+        tests=(f"{_TAKEN_TOGETHER}::test_what_is_taken_together_proves_the_same",),
+    ),
+    Mutation(
+        "judge a bucket of objects that nobody listed",
+        Change("compaction/shards/look.py", "if sum(map(mark_of, self.rows)) != bucket.mark:", "if False:"),
+        tests=(f"{_BUCKETS}::test_a_bucket_that_was_listed_again_is_not_judged",),
+    ),
+    Mutation(
+        "look for copies in each bucket alone",
+        Change(
+            "compaction/audit/passes.py",
+            "repeated = frozenset[bytes]().union(*found.values())",
+            "repeated = frozenset[bytes]() if found else frozenset[bytes]()",
+        ),
+        tests=(f"{_BUCKETS}::test_buckets_of_one_shard_judge_as_one_bucket_does",),
+    ),
+    Mutation(
+        "leave a segment under another shard's key to that shard",
+        Change("compaction/audit/passes.py", "strays[home].append((row, outcome))", "strays[home] = []"),
+        tests=(f"{_BUCKETS}::test_buckets_of_one_shard_judge_as_one_bucket_does",),
+    ),
+    Mutation(
+        "take an original in another bucket for one that nobody knows",
+        Change("compaction/audit/passes.py", "            known |= found\n", "            known |= {}\n"),
+        tests=(f"{_BUCKETS}::test_an_original_in_another_bucket_is_found",),
+    ),
     Mutation(
         "stop the search where stamps step back behind it",
         Change(_SEARCH, "self._add(stood_on(self._names, chosen, self._known.ends))", "self._known.ends"),

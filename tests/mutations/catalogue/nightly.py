@@ -11,12 +11,14 @@ _DROPPING: Final = "compaction/tasks/ids/dropping.py"
 _TASK_PLAN: Final = "compaction/tasks/plan.py"
 _MERGING: Final = "compaction/tasks/merging.py"
 _TASK: Final = "compaction/tasks/task.py"
-_DROPPED: Final = "compaction/audit/dropped.py"
-_ORIGINALS: Final = "compaction/audit/originals.py"
+_DROPPED: Final = "compaction/rules/dropped.py"
+_ORIGINALS: Final = "compaction/rules/originals.py"
 _DAY_BEFORE: Final = "compaction/producers/day_before.py"
 _COPIES: Final = "compaction/producers/copies.py"
 _FINDINGS: Final = "compaction/producers/findings.py"
 _REWRITE: Final = "compaction/rewrite.py"
+_NAMING: Final = "compaction/naming.py"
+_FINISHED: Final = "compaction/tasks/finished.py"
 _PUBLISHABLE: Final = "compaction/verdict/publishable.py"
 
 _FUZZ: Final = "tests/fuzz/test_fuzz_compaction.py"
@@ -28,8 +30,29 @@ _SEARCH: Final = "tests/unit/compaction/audit/test_originals.py"
 _PLAN: Final = "tests/unit/compaction/tasks/test_plan.py"
 _MERGE: Final = "tests/unit/compaction/tasks/test_merging.py"
 _IDS: Final = "tests/unit/compaction/tasks/test_event_ids.py"
+_GOING_ON: Final = "tests/unit/compaction/publish/test_going_on.py"
 
 NIGHTLY: Final = (
+    Mutation(
+        "take over what was read before its object was written again",
+        Change(_FINISHED, 'f"parquet-{SCHEMA_VERSION}", str(newest_ms))', 'f"parquet-{SCHEMA_VERSION}")'),
+        tests=(f"{_GOING_ON}::test_an_object_that_was_written_again_is_read_again",),
+    ),
+    Mutation(
+        "take over a part that a sweep may take",
+        Change(_FINISHED, "row.last_modified_ms >= since_ms and ", ""),
+        tests=(f"{_GOING_ON}::test_a_day_old_part_is_left_to_the_sweep",),
+    ),
+    Mutation(
+        "take over a part of another generation",
+        Change(_FINISHED, "if not is_ours or sum(", "if sum("),
+        tests=(f"{_GOING_ON}::test_facts_that_name_a_part_elsewhere_are_not_believed",),
+    ),
+    Mutation(
+        "keep the facts of an object that could not be read",
+        Change(_FINISHED, "if any(read.problem for read in finished.facts):", "if not finished.facts:"),
+        tests=(f"{_GOING_ON}::test_a_task_with_an_object_that_cannot_be_read_leaves_no_facts",),
+    ),
     Mutation(
         "forget the line that a block ends in",
         Change(
@@ -117,7 +140,7 @@ NIGHTLY: Final = (
     Mutation(
         "name the generation without the day before",
         Change(
-            _REWRITE,
+            _NAMING,
             'f"without repeated {options.event_id}", before.digest)',
             'f"without repeated {options.event_id}")',
         ),
@@ -125,7 +148,7 @@ NIGHTLY: Final = (
     ),
     Mutation(
         "name the generation without the path of the id",
-        Change(_REWRITE, 'f"without repeated {options.event_id}"', '"without repeated"'),
+        Change(_NAMING, 'f"without repeated {options.event_id}"', '"without repeated"'),
         tests=(f"{_LEFT_OUT}::test_whatever_changes_the_rows_makes_a_generation",),
     ),
     Mutation(

@@ -9,7 +9,7 @@ _SWEEP: Final = "compaction/publish/sweep.py"
 _GENERATION: Final = "compaction/publish/generation.py"
 _REWRITE: Final = "compaction/rewrite.py"
 _PUBLISHABLE: Final = "compaction/verdict/publishable.py"
-_TASK: Final = "compaction/tasks/task.py"
+_FINISHED: Final = "compaction/tasks/finished.py"
 _S3: Final = "archive/store/s3_storage.py"
 _PUBLISHED: Final = "archive/store/published.py"
 _EXPIRE_APPLY: Final = "consumer/expire/apply.py"
@@ -67,12 +67,12 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "pass over the rows of a footer",
-        Change(_TASK, "if rows != part.rows:", "if rows < 0:"),
+        Change(_FINISHED, "if stored.num_rows != part.rows:", "if stored.num_rows < 0:"),
         tests=(f"{_FOOTER}::test_other_rows_are_an_error",),
     ),
     Mutation(
         "pass over the size of a stored file",
-        Change(_TASK, "if tail.size != part.size:", "if tail.size < 0:"),
+        Change(_FINISHED, "if tail.size != part.size:", "if tail.size < 0:"),
         tests=(f"{_FOOTER}::test_another_size_is_an_error",),
     ),
     Mutation(

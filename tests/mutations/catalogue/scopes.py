@@ -16,7 +16,8 @@ _VERDICT: Final = "archive/coverage/verdict.py"
 _EXPIRE_COVERAGE: Final = "tests/unit/consumer/expire/test_coverage.py"
 _TOMBSTONES: Final = "compaction/inventory/tombstones.py"
 _MARKERS: Final = "compaction/inventory/shard_markers.py"
-_CHAINS: Final = "compaction/audit/chains.py"
+_CHAINS: Final = "compaction/rules/chains.py"
+_PASSES: Final = "compaction/audit/passes.py"
 _GATHERED: Final = "archive/proof/gathered.py"
 _CHAIN_ENDS: Final = "consumer/archived/chain_ends.py"
 _SIDE_OBJECTS: Final = "consumer/expire/side_objects.py"
@@ -99,7 +100,7 @@ SCOPES: Final = (
     ),
     Mutation(
         "forget the rest of a day so far",
-        Change(_NEIGHBOURS, "side.add(inventory.later if sign > 0 else ())", "side.add(())"),
+        Change(_NEIGHBOURS, "side.add(later if sign > 0 else ())", "side.add(())"),
         tests=(f"{_AUDITED}::test_a_day_so_far_is_judged_up_to_its_end",),
     ),
     Mutation(
@@ -149,7 +150,7 @@ SCOPES: Final = (
     ),
     Mutation(
         "break a chain over a tombstone that cannot be read",
-        Change(_CHAINS, "unread=evidence.expired.unread,", "unread=(),"),
+        Change(_PASSES, "unread=evidence.expired.unread,", "unread=(),"),
         tests=(f"{_DAMAGED}::test_a_day_that_stands_on_it_is_unknown",),
     ),
     Mutation(

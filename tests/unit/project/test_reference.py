@@ -45,6 +45,7 @@ def test_every_setting_is_there(made: dict[str, str]) -> None:
 def test_every_kind_of_value_is_told() -> None:
     """A parser that takes anything is one that says so on purpose."""
     assert {name for name, parse in OUR_PROPERTIES.items() if kind(parse) == "any text"} == {
+        "columns",
         "dedupeTable",
         "metricsHost",
     }

@@ -56,16 +56,19 @@ FRONT: Final = {
 }
 _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
     "command_line",
-    "command vacuum",
+    "command proposal vacuum",
     "days",
     "report rewrite recheck ddl",
-    "audit",
+    "audit naming",
     "spark producers comparison",
     "job",
     "iceberg glue",
+    "shards",
+    "rules",
     "tasks publish",
+    "typed",
     "inventory",
-    "stream verdict",
+    "stream verdict dealing",
 )
 
 

@@ -7,10 +7,10 @@ from archive.format.document import FORMAT
 from archive.format.markers import EndMarker
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
-from compaction.audit.chain_end import prove_end
-from compaction.audit.evidence import ShardContext
 from compaction.inventory.neighbours import Link, Reach
 from compaction.inventory.shard_markers import ShardMarkers
+from compaction.rules.chain_end import prove_end
+from compaction.rules.evidence import ShardContext
 
 SHARD = "shardId-000000000000"
 LAST, BEYOND = Position(20, 1), Position(30)

@@ -58,7 +58,7 @@ def page() -> str:
     """Return the page of 1,000 shards and 10,000 findings, with minutes everywhere and a trend that is hostile."""
     shards = [shard_row(number) for number in range(999)]
     shards.append(msgspec.structs.replace(shard_row(0), shard=HOSTILE, end_proof=HOSTILE))
-    drawn = sketch(DAY, [])
+    drawn = sketch({})
     counts = {shard.shard: (drawn.total + 1 + number) * (drawn.total + 1) for number, shard in enumerate(shards)}
     full = Sketch(counts, {name: row > 0 for name, row in counts.items()}, drawn.total + 5.0, drawn.total + 2.0)
     days = tuple(
@@ -67,7 +67,7 @@ def page() -> str:
     )
     trend = Trend(HOSTILE, (*days, TrendDay(str(DAY), None, 0, None, "", HOSTILE)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page_module, "sketch", lambda _day, _segments: full)
+        patch.setattr(page_module, "sketch", lambda _minutes: full)
         result = DayResult(_audit(shards, 10_000), Described((), {}, frozenset(), ()))
         return render(result, trend, "0123456789abcdef")
 

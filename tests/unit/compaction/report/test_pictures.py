@@ -26,4 +26,4 @@ def _at(*minutes: str) -> list[Finding]:
 )
 def test_a_few_hours_are_drawn_large(minutes: list[str], shown: range) -> None:
     """Whole hours around what there is, up to six; else the whole day. Other days do not count."""
-    assert shown_minutes(DAY, [], _at(*minutes)) == shown
+    assert shown_minutes(DAY, {}, _at(*minutes)) == shown

@@ -11,8 +11,10 @@ from archive.errors import FormatError
 from archive.retry import Backoff
 from archive.store.directory_storage import DirectoryStorage
 from archive.store.retrying import RetryingStorage
-from compaction.tasks.task import Part, check_footer
+from compaction.tasks.finished import Part, check_footer
+from compaction.tasks.parquet import ParquetPart
 from tests.fakes.clock import ManualClock
+from tests.fakes.typed_lines import lines_of, mapping
 
 ROWS = 5
 
@@ -52,3 +54,17 @@ def test_another_size_is_an_error(out: RetryingStorage, off: int) -> None:
     part = written(out)
     with pytest.raises(FormatError, match="bytes"):
         check_footer(out, part._replace(size=part.size + off))
+
+
+def test_another_number_of_reasons_is_an_error(out: RetryingStorage) -> None:
+    """Rows that do not fit are counted again in what is stored."""
+    lines = lines_of([b'{"x":1}', b"no", b'{"x":""}'])
+    sink = out.open_write("typed.parquet", "x")
+    part = ParquetPart(sink, mapping({"x": "int64"}))
+    part.add(lines, "segment")
+    part.close()
+    assert part.typed is not None
+    stored = Part("typed.parquet", part.rows, part.size, 1, part.typed)
+    check_footer(out, stored)
+    with pytest.raises(FormatError, match="holds 2 rows that do not fit, 1 were written"):
+        check_footer(out, stored._replace(typed=part.typed._replace(unfit=1)))

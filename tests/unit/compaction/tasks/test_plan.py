@@ -10,7 +10,7 @@ import msgspec
 from archive.format.position import Position
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
-from compaction.tasks.plan import RawObject, Span, group_overlaps
+from compaction.tasks.plan import MergeGroup, RawObject, Span, TaskSizes, group_overlaps, plan_tasks
 from compaction.tasks.task import Order, TaskResult, run
 from tests.corpus.auditing import job_context
 from tests.corpus.desk import DAY, Desk
@@ -53,6 +53,35 @@ def test_grouping_takes_a_sort_and_one_sweep() -> None:
     (group,) = group_overlaps(spans)
     assert len(group.objects) == count
     assert CountedPosition.compared["times"] < 20 * count
+
+
+def one(shard: int, number: int, size: int) -> MergeGroup:
+    """Return the group of one object."""
+    name = f"shardId-{shard:012d}"
+    return MergeGroup((RawObject(f"{name}/{number:06d}", "e", size, name, number, Position(number)),))
+
+
+def test_a_large_day_has_about_as_many_files_as_it_should() -> None:
+    """One shard holds half of it: tasks of one size, in the order of the shards."""
+    sizes = TaskSizes(files=380)
+    objects = [one(shard, number, 8 << 20) for shard in range(10) for number in range(1_800)]
+    objects += [one(10, number, 16 << 20) for number in range(7_500)]
+    tasks = plan_tasks(objects, sizes=sizes)
+    assert 370 < len(tasks) <= 400
+    assert max(task.size for task in tasks) <= sizes.bytes_for(sum(group.size for group in objects))
+    assert [raw_object for task in tasks for raw_object in task.objects] == [group.objects[0] for group in objects]
+
+
+def test_small_shards_share_a_file() -> None:
+    """A thousand shards of a megabyte are some files, and not a thousand."""
+    tasks = plan_tasks([one(shard, 1, 1 << 20) for shard in range(1_000)])
+    assert len(tasks) == 16
+
+
+def test_tiny_segments_are_cut_by_number() -> None:
+    """A task's requests are bounded."""
+    tasks = plan_tasks([one(0, number, 100) for number in range(9_000)])
+    assert [len(task.groups) for task in tasks] == [4_000, 4_000, 1_000]
 
 
 def test_a_line_outside_its_objects_span_draws_no_other_object_in(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record, encode_lines
-from compaction.tasks.facts import SegmentFacts
+from compaction.inventory.facts import SegmentFacts
 from compaction.tasks.plan import RawObject
 from compaction.tasks.reading import BLOCK_BYTES, SegmentReader
 

@@ -9,6 +9,7 @@ from archive.retry import Backoff
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Storage
 from compaction.publish.publisher import GRACE_MS
+from compaction.tasks.finished import FACTS_FOLDER
 from compaction.vacuum.command import Output, VacuumReport, vacuum_output
 from tests.corpus.desk import OUT, Desk
 from tests.corpus.model import PREFIX
@@ -39,7 +40,7 @@ def keys(desk: Desk) -> set[str]:
 
 
 def named(desk: Desk) -> set[str]:
-    """Return what the day needs: pointer, manifest, audit, inventory, files, symlinks."""
+    """Return what of the day stays: pointer, manifest, audit, inventory, files with their tasks' facts, symlinks."""
     pointer = desk.publisher().current().pointer
     assert pointer is not None
     manifest = desk.publisher().manifest(pointer)
@@ -53,7 +54,15 @@ def named(desk: Desk) -> set[str]:
         pointer.audit,
         f"{beside}.inventory.jsonl.gz",
         *(file.key for file in manifest.files),
+        *_facts(desk, pointer.generation),
     }
+
+
+def _facts(desk: Desk, generation: str) -> list[str]:
+    folder = f"{desk.publisher().folder.generation(generation)}{FACTS_FOLDER}"
+    return [
+        key for key in desk.publisher().storage.keys(folder) if len(key.removeprefix(folder)) > len(".parquet") + 64
+    ]
 
 
 def put(desk: Desk, names: Iterable[str], *, age_ms: int = 0) -> list[str]:

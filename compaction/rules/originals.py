@@ -74,6 +74,17 @@ class SpanMap:
         links = {span.after for span in behind if span.after is not None}
         return "missing" if reached is not None and links == {reached} else "unknown"
 
+    def around(self, positions: Iterable[Position]) -> list[ArchivedSpan]:
+        """Return the spans that decide the fate of positions, and the first and last of all."""
+        found = dict.fromkeys([*self._spans[:1], *self._spans[-1:]])
+        for position in positions:
+            at = bisect_right(self._spans, position, key=attrgetter("first"))
+            if at:
+                found[max(self._spans[:at], key=attrgetter("last"))] = None
+            behind = takewhile(lambda span: span.first == self._spans[at].first, self._spans[at:])  # noqa: B023 - used at once
+            found |= dict.fromkeys(behind)
+        return list(found)
+
     def begins_before(self, position: Position) -> bool:
         """Tell whether a span begins at the position or before it."""
         return bool(self._spans) and self._spans[0].first <= position

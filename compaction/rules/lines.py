@@ -10,8 +10,8 @@ from typing import NamedTuple
 from archive.format.metadata import SegmentMetadata
 from archive.format.minute import minute_text
 from archive.format.position import Position
+from compaction.inventory.facts import SegmentFacts
 from compaction.inventory.segments import Described, Segment, segment_finding
-from compaction.tasks.facts import SegmentFacts
 from compaction.tasks.merging import Repeat
 from compaction.verdict.audit_document import Equation
 from compaction.verdict.findings import Code, Finding, finding
@@ -127,29 +127,48 @@ class Rows(NamedTuple):
     restored: int = 0
 
 
-def balance(described: Described, facts: Mapping[str, SegmentFacts] | None, repeated: int, rows: Rows) -> Equation:
-    """Return the balance of lines; without facts the numbers are those of the metadata."""
+class Counts(NamedTuple):
+    """Lines of some objects: all, those of copies, of segments that were read to their end, and of what is left."""
+
+    raw: int = 0
+    copied: int = 0
+    good: int = 0
+    rejected: int = 0
+
+    def plus(self, other: "Counts") -> "Counts":
+        """Return the sums."""
+        return Counts(*(one + two for one, two in zip(self, other, strict=True)))
+
+
+def count(described: Described, facts: Mapping[str, SegmentFacts] | None) -> Counts:
+    """Count lines; without facts the numbers are those of the metadata."""
     if facts is None:
         raw = sum(segment.metadata.records for segment in described.segments)
-        return Equation(raw=raw, unique=raw, duplicates=0, rejected=0, compacted=None, removed=0, balanced=True)
+        return Counts(raw, good=raw)
     members = {segment.key for segment in described.segments}
-    raw = sum(read.lines for read in facts.values())
-    copied = sum(read.lines for key, read in facts.items() if key in described.copies)
-    good = sum(read.lines for key, read in facts.items() if key in members and not read.problem)
-    rejected = sum(
-        read.lines
-        for key, read in facts.items()
-        if key not in described.copies and (key not in members or read.problem)
+    return Counts(
+        raw=sum(read.lines for read in facts.values()),
+        copied=sum(read.lines for key, read in facts.items() if key in described.copies),
+        good=sum(read.lines for key, read in facts.items() if key in members and not read.problem),
+        rejected=sum(
+            read.lines
+            for key, read in facts.items()
+            if key not in described.copies and (key not in members or read.problem)
+        ),
     )
-    unique = good - repeated - rows.removed
+
+
+def balance(counts: Counts, repeated: int, rows: Rows) -> Equation:
+    """Return the balance of lines."""
+    unique = counts.good - repeated - rows.removed
     return Equation(
-        raw=raw,
+        raw=counts.raw,
         unique=unique,
-        duplicates=copied + repeated,
-        rejected=rejected,
+        duplicates=counts.copied + repeated,
+        rejected=counts.rejected,
         compacted=rows.compacted,
         removed=rows.removed,
-        balanced=raw == unique + copied + repeated + rows.removed + rejected
+        balanced=counts.raw == unique + counts.copied + repeated + rows.removed + counts.rejected
         and rows.compacted in {None, unique + rows.restored},
         restored=rows.restored,
     )

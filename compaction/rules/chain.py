@@ -19,9 +19,9 @@ from archive.format.day import Day
 from archive.format.metadata import ChainStart
 from archive.format.minute import minute_text
 from archive.format.position import Position
-from compaction.audit.chain_end import prove_end
-from compaction.audit.evidence import ChainResult, EndProof, ShardContext, ShardProof, StartProof
 from compaction.inventory.neighbours import Link
+from compaction.rules.chain_end import prove_end
+from compaction.rules.evidence import ChainResult, EndProof, ShardContext, ShardProof, StartProof
 from compaction.verdict.findings import Code, Finding, finding
 
 

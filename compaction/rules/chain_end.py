@@ -8,8 +8,8 @@ from typing import NamedTuple
 from archive.format.markers import EndMarker
 from archive.format.minute import minute_text
 from archive.format.position import Position
-from compaction.audit.evidence import EndProof, ShardContext
 from compaction.inventory.neighbours import Link
+from compaction.rules.evidence import EndProof, ShardContext
 from compaction.verdict.findings import Code, Finding, finding
 
 

@@ -7,7 +7,7 @@ Where the record that was kept is missing, the event would be lost: one of its c
 day. The others stay dropped, or the event would be there twice.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from archive.compression import compression_of
@@ -18,8 +18,8 @@ from archive.format.record import decode_dropped_line, original_of
 from archive.format.segment import inflate
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
-from compaction.audit.originals import Fate, Original, Originals
 from compaction.inventory.segments import Segment, segment_finding
+from compaction.rules.originals import Fate, Original, Originals
 from compaction.tasks.plan import RestoredLines
 from compaction.verdict.findings import Code, Finding
 
@@ -44,25 +44,37 @@ class DroppedRecords(NamedTuple):
         return sum(len(restored.positions) for restored in self.lines.values())
 
 
-def check_dropped(
-    storage: RetryingStorage,
-    prefix: str,
-    segments: Sequence[Segment],
-    originals: Originals,
-    *,
-    writable: Collection[str] = (),
-) -> DroppedRecords:
-    """Follow every dropped record of the day to its original.
+class Unsettled(NamedTuple):
+    """Dropped records of one segment whose originals its own bucket of shards does not show to be archived.
 
-    Lines come back only for originals that are known to be missing, and into segments that are `writable`; none do
-    when the day is only audited.
+    `is_writable`: lines may come back into the segment's place.
     """
-    concerned = [segment for segment in segments if segment.metadata.dropped]
+
+    segment: Segment
+    copies: tuple[Dropped, ...]
+    is_writable: bool
+
+
+def read_dropped(
+    storage: RetryingStorage, prefix: str, concerned: Sequence[Segment]
+) -> tuple[list[tuple[Segment, list[Dropped]]], list[Finding]]:
+    """Read the records that were dropped from segments, and what is wrong where they cannot be read."""
     outcomes = in_parallel(lambda segment: _read(storage, prefix, segment), concerned)
     findings = [outcome for outcome in outcomes if isinstance(outcome, Finding)]
     read = [
         (segment, outcome) for segment, outcome in zip(concerned, outcomes, strict=True) if isinstance(outcome, list)
     ]
+    return read, findings
+
+
+def settle_dropped(prefix: str, unsettled: Sequence[Unsettled], originals: Originals) -> DroppedRecords:
+    """Follow dropped records to their originals, wherever these are.
+
+    Lines come back only for originals that are known to be missing, and into segments that are writable; none do when
+    the day is only audited.
+    """
+    read = [(one.segment, one.copies) for one in unsettled]
+    writable = {one.segment.key for one in unsettled if one.is_writable}
     fates = originals.fates({copy.original for _, dropped in read for copy in dropped if copy.original is not None})
     chosen = _first_copies([(segment, dropped) for segment, dropped in read if segment.key in writable], fates)
     lines = {
@@ -70,8 +82,7 @@ def check_dropped(
         for segment, dropped in read
         if (positions := [copy.position for copy in dropped if _is_chosen(copy, segment, chosen)])
     }
-    for segment, dropped in read:
-        findings += _judge(segment, dropped, fates, chosen)
+    findings = [found for segment, dropped in read for found in _judge(segment, dropped, fates, chosen)]
     return DroppedRecords(tuple(findings), lines)
 
 

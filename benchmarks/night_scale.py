@@ -1,0 +1,218 @@
+"""A day of many shards through list, HEAD and judgement on Spark: what the driver holds, and what comes back to it.
+
+Names and metadata are computed from their numbers, by whoever asks: one segment a shard and minute, and the first
+minutes of the next day. On S3 each LIST of 1,000 names and each HEAD takes its time; here they take CPU alone.
+
+`--kill` runs a real rewrite of a smaller day instead, and kills its driver when so many of its tasks are done.
+"""
+
+import argparse
+import os
+import pickle
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from archive.clock import SystemClock, new_id, new_random
+from archive.errors import StoreRefused
+from archive.format.day import MINUTES_A_DAY
+from archive.retry import Backoff
+from archive.store.places import StorePrefix
+from archive.store.retrying import RetryingStorage
+from archive.store.storage import Address
+from benchmarks.archives import DAY, PREFIX, make_archive
+from benchmarks.computed_day import ComputedStore
+from compaction.audit.audit import audit_day
+from compaction.dealing.port import Dealt, Given, Show, Values
+from compaction.inventory.checkpoints import Checkpoints
+from compaction.inventory.owner import StreamOwner
+from compaction.job.context import AuditOptions, JobContext
+from compaction.rewrite import CompactOptions, compact_day
+from compaction.spark.engine import SparkEngine
+from compaction.tasks.plan import TaskSizes
+from compaction.verdict.audit_document import encode_audit
+
+_MIB: Final = 1 << 20
+_RECORDS: Final = 500
+
+
+def waits() -> Backoff:
+    """Return short waits: nothing fails here."""
+    return Backoff(SystemClock(), new_random(), budget_seconds=5)
+
+
+class Measured:
+    """Spark, and what comes back from it: `back` are bytes to the driver, `tasks` are visits of buckets."""
+
+    is_local = True  # the store is computed, so it goes along with the works
+
+    def __init__(self, engine: SparkEngine) -> None:
+        self._engine = engine
+        self.back = self.largest = self.tasks = 0
+        self.seconds: dict[str, float] = {}
+
+    def spread(self, items: Sequence[Any]) -> "MeasuredDealt":
+        """Return buckets of one item each."""
+        return MeasuredDealt(self, self._engine.spread(items))
+
+
+class MeasuredDealt:
+    """Buckets of Spark's that are measured when they are asked."""
+
+    def __init__(self, measured: Measured, dealt: Dealt) -> None:
+        self._measured = measured
+        self._dealt = dealt
+
+    def deal(
+        self, work: Callable[[Values, Any], Iterable[Given]], arguments: Mapping[int, Any], count: int
+    ) -> "MeasuredDealt":
+        """Pass on."""
+        self._measured.tasks += len(arguments)
+        return MeasuredDealt(self._measured, self._dealt.deal(work, arguments, count))
+
+    def each(self, work: Callable[[Values, Any], Any], arguments: Mapping[int, Any]) -> dict[int, Any]:
+        """Pass on, and weigh what came back."""
+        begin = time.perf_counter()
+        found = self._dealt.each(work, arguments)
+        name = work.__name__
+        self._measured.seconds[name] = self._measured.seconds.get(name, 0.0) + time.perf_counter() - begin
+        size = sum(len(pickle.dumps(one)) for one in found.values())
+        self._measured.back += size
+        self._measured.largest = max(self._measured.largest, size)
+        self._measured.tasks += len(arguments)
+        return found
+
+    def read(
+        self, order: Callable[[Values, Any], Any], show: Show, arguments: Mapping[int, Any], count: int
+    ) -> "MeasuredDealt":
+        """Pass on."""
+        return MeasuredDealt(self._measured, self._dealt.read(order, show, arguments, count))
+
+
+def memory_mib(name: str) -> list[int]:
+    """Return the peak memory of our children whose command is called so, the largest first."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+        except OSError:
+            continue
+        if fields["Name"].startswith(name) and _is_below(int(fields["Pid"]), os.getpid()):
+            found.append(int(fields.get("VmHWM", "0 kB").split()[0]) // 1024)
+    return sorted(found, reverse=True)
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of all that it started."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if _is_below(int(stat.parent.name), os.getpid()):
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _is_below(pid: int, above: int) -> bool:
+    while pid not in {0, 1, above}:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return False
+    return pid == above
+
+
+def judged(objects: int) -> str:
+    """Audit a day of so many objects by inventory; return one line."""
+    shards = max(1, objects // MINUTES_A_DAY)
+    storage = RetryingStorage(ComputedStore(DAY, shards), waits)  # type: ignore[arg-type] # only what is asked
+    with SparkEngine("local[2]") as engine:
+        measured = Measured(engine)
+        context = _context(storage, StorePrefix(Address("bench"), PREFIX), engine)
+        context = context._replace(dealers=lambda _: measured)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        begin = time.perf_counter()
+        audit = audit_day(context, DAY, AuditOptions(level="inventory")).audit
+        seconds = time.perf_counter() - begin
+        driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        jvm, workers, cpu = memory_mib("java"), memory_mib("python"), cpu_seconds()
+    passes = ", ".join(f"{name} {spent:.0f}" for name, spent in measured.seconds.items())
+    lines = [
+        f"{audit.scope.objects:,} objects of {shards} shards: {seconds:.0f} s, {cpu:.0f} s of CPU in all ({passes})",
+        f"MiB: driver {driver} ({before} before), JVM {max(jvm, default=0)}, worker {max(workers, default=0)}",
+        f"{measured.tasks} tasks; {measured.back / _MIB:.1f} MiB came back, {measured.largest / _MIB:.1f} at once",
+        f"audit.json {len(encode_audit(audit)) / _MIB:.1f} MiB, {audit.verdict}, {len(audit.findings)} finding(s)",
+    ]
+    return "\n  ".join(lines)
+
+
+def _context(storage: RetryingStorage, place: StorePrefix, engine: SparkEngine) -> JobContext:
+    return JobContext(
+        archive=storage,
+        place=place,
+        clock=SystemClock(),
+        new_id=new_id,
+        engine=engine,
+        checkpoints=lambda: Checkpoints({}),
+        version="bench",
+        owner=StreamOwner("bench", "us-east-1"),
+    )
+
+
+def rewrite(folder: Path, objects: int) -> None:
+    """Rewrite a day of a folder by tasks of ten objects; print what a run again found done."""
+    make_archive(folder, objects, _RECORDS, 1_000)
+    archive, out = Address(None, str(folder / "raw")), StorePrefix(Address(None, str(folder / "out")), "")
+    with SparkEngine("local[2]") as engine:
+        from compaction.dealing.opened import open_in_task  # noqa: PLC0415 - as a task does
+
+        context = _context(open_in_task(archive), StorePrefix(archive, PREFIX), engine)
+        context = context._replace(dealers=lambda _: engine, sizes=TaskSizes(segments=10))
+        done = compact_day(context, context.open(out.address), DAY, CompactOptions(AuditOptions(), out))
+    rows = 0 if done.manifest is None else done.manifest.rows
+    sys.stdout.write(f"{done.state}: {rows:,} rows, verdict {done.verdict}\n")
+
+
+def killed(folder: Path, objects: int, share: float) -> str:
+    """Kill a rewrite when so much of it is done, and run it again."""
+    tasks = objects // 10
+    facts = folder / "out" / f"dt={DAY}"
+    command = [sys.executable, "-m", "benchmarks", "night_scale", "--rewrite", str(folder), "--objects", str(objects)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as driver:  # noqa: S603 - ourselves
+        while (done := len(list(facts.glob("_gen-*/_facts/*.parquet")))) < share * tasks:
+            if driver.poll() is not None:
+                raise StoreRefused("the rewrite ended before it was killed")
+            time.sleep(0.02)  # noqa: TID251 - a benchmark waits for another process
+        os.killpg(driver.pid, signal.SIGKILL)
+    left = len(list(facts.glob("_gen-*/_facts/*.parquet")))
+    said = subprocess.run(command, capture_output=True, text=True, check=True, start_new_session=True)  # noqa: S603 - ourselves
+    lines = [line for line in said.stdout.splitlines() if "day_goes_on" in line or "rows" in line]
+    return f"killed at {done} of {tasks} tasks, {left} left whole; then: " + " | ".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the benchmark; prints one line per run."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks night_scale", description=__doc__)
+    parser.add_argument("--objects", type=int, default=144_000)
+    parser.add_argument("--kill", type=Path, metavar="FOLDER", help="an empty folder for a day to kill")
+    parser.add_argument("--rewrite", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    root = str(Path(__file__).parents[1])
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+    if options.rewrite is not None:
+        rewrite(options.rewrite, options.objects)
+    elif options.kill is not None:
+        for share in (0.3, 0.6, 0.95):
+            folder = options.kill / f"{share:.2f}"
+            make_archive(folder, options.objects, _RECORDS, 1_000)
+            sys.stdout.write(f"{killed(folder, options.objects, share)}\n")
+    else:
+        sys.stdout.write(f"{judged(options.objects)}\n")
+    return 0

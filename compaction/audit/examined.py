@@ -1,0 +1,91 @@
+"""A day that was looked at, before the verdict is written down."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from compaction.audit.coverage import Coverage
+from compaction.audit.judgement import Judgement
+from compaction.audit.passes import Passes
+from compaction.inventory.day_objects import DayObjects
+from compaction.job.sight import Sight
+from compaction.rules.evidence import Evidence
+from compaction.shards.look import Minutes
+from compaction.tasks.finished import Part
+from compaction.tasks.merging import Repeat
+from compaction.verdict.audit_document import Audit, AuditCheck
+from compaction.verdict.findings import Finding
+
+
+class DayResult(NamedTuple):
+    """The audit, and what the report's pictures are drawn from."""
+
+    audit: Audit
+    minutes: Mapping[str, Minutes]
+
+
+class ProducerDuplicates(NamedTuple):
+    """What was found when the user named the event id. `removed` counts lines that the Parquet files lack."""
+
+    findings: tuple[Finding, ...] = ()
+    checks: tuple[AuditCheck, ...] = ()
+    removed: int = 0
+
+
+class WorkDone(NamedTuple):
+    """How many tasks read the day's lines, and how many of them an earlier run had done."""
+
+    tasks: int = 0
+    earlier: int = 0
+
+
+class Examined(NamedTuple):
+    """A day that was looked at, before the verdict is written down.
+
+    `is_in_motion`: its objects changed each time while they were read, so what is missing may not be.
+    """
+
+    sight: Sight
+    passes: Passes
+    judgement: Judgement
+    evidence: Evidence
+    coverage: Coverage
+    work: WorkDone = WorkDone()
+    repeats: tuple[Repeat, ...] = ()
+    parts: tuple[Part, ...] = ()
+    dropped: tuple[Finding, ...] = ()
+    producers: ProducerDuplicates = ProducerDuplicates()
+    restored: int = 0
+    is_in_motion: bool = False
+
+    @property
+    def inventory(self) -> DayObjects:
+        """The day's objects."""
+        return self.sight.inventory
+
+    @property
+    def of_objects(self) -> list[Finding]:
+        """What was found of objects by themselves, and of the links between them."""
+        return of_objects(self.sight, self.judgement)
+
+    @property
+    def about_chains(self) -> list[Finding]:
+        """What was found of the links between segments, and of times that nothing proves."""
+        return [*self.judgement.of_chains, *self.coverage.findings]
+
+    @property
+    def minutes(self) -> dict[str, Minutes]:
+        """What each shard holds, by minute."""
+        return {shard: judged.minutes for shard, judged in self.judgement.shards.items()}
+
+    @property
+    def repeated(self) -> int:
+        """Lines too many."""
+        return sum(repeat.surplus for repeat in self.repeats)
+
+
+def of_objects(sight: Sight, judgement: Judgement) -> list[Finding]:
+    """Return what was found of objects by themselves, and of the links between them.
+
+    What was found of lines is left out: coverage takes what is told of a shard for the cause of its gaps.
+    """
+    return [*judgement.of_names, *sight.markers.findings, *judgement.of_chains]

@@ -1,0 +1,81 @@
+"""What a day's shards were judged, bucket by bucket, as the driver holds it."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from archive.coverage.condensed import hidden
+from archive.coverage.evidence import Link
+from archive.coverage.shard_coverage import ShardFacts
+from archive.format.position import Position
+from compaction.inventory.neighbours import Neighbours
+from compaction.inventory.segments import (
+    Described,
+)
+from compaction.rules.lines import Counts
+from compaction.shards.judging import (
+    JudgedBucket,
+)
+from compaction.shards.look import JudgedShard
+from compaction.verdict.findings import Finding
+
+
+class Judgement(NamedTuple):
+    """What the buckets' shards were judged, and the neighbours that it rests on."""
+
+    buckets: Mapping[int, JudgedBucket]
+    neighbours: Neighbours
+    foreign: Described
+
+    @property
+    def shards(self) -> dict[str, JudgedShard]:
+        """The shards, in the order of their names."""
+        found = {shard: judged for bucket in self.buckets.values() for shard, judged in bucket.shards.items()}
+        return dict(sorted(found.items()))
+
+    @property
+    def of_chains(self) -> list[Finding]:
+        """What was found of the links between segments."""
+        return [about for shard in self.shards.values() for about in shard.chain.findings]
+
+    @property
+    def of_names(self) -> list[Finding]:
+        """What was found of objects by their names and metadata."""
+        return [*self.foreign.findings, *(about for bucket in self.buckets.values() for about in bucket.of_names)]
+
+    @property
+    def of_lines(self) -> list[Finding]:
+        """What was found of their lines."""
+        return [about for bucket in self.buckets.values() for about in bucket.of_lines]
+
+    @property
+    def counts(self) -> Counts:
+        """Lines of all objects."""
+        counts = Counts()
+        for bucket in self.buckets.values():
+            counts = counts.plus(bucket.counts)
+        return counts
+
+    @property
+    def tainted(self) -> frozenset[int]:
+        """The tasks whose part must not be published as it is."""
+        return frozenset[int]().union(*(bucket.tainted for bucket in self.buckets.values()))
+
+    @property
+    def has_merges(self) -> bool:
+        """Tell whether any objects must be merged."""
+        return any(bucket.merges for bucket in self.buckets.values())
+
+    @property
+    def proofs(self) -> dict[str, tuple[Link, ...]]:
+        """The links of each shard, condensed."""
+        return {shard: judged.proofs for shard, judged in self.shards.items() if judged.proofs}
+
+    def hidden(self, shards: Mapping[str, ShardFacts]) -> dict[str, frozenset[Position]]:
+        """Return the positions that evidence stands on, and that lie inside links which stand for several."""
+        found = {}
+        for shard, judged in self.shards.items():
+            positions = {piece.position for piece in shards[shard].pieces} if shard in shards and judged.whole else ()
+            inside = {one for one in positions if one is not None and hidden(judged.proofs, judged.whole, one)}
+            if inside:
+                found[shard] = frozenset(inside)
+        return found

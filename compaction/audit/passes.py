@@ -1,0 +1,273 @@
+"""The passes over a day's buckets, as the driver sees them: what it asks each, and what it settles between two.
+
+    copies       digests of writers are dealt out; objects whose writer is named twice come to the driver, few as they
+                 are, with those that lie elsewhere than they say
+    needs        which segments outside the day each shard's chain needs; the driver searches them
+    judgement    chains, lines, dropped records: per shard a row, findings, and links that stand for many
+
+The driver holds what is said of shards, and never of objects; where objects are wrong, it holds those.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from archive.format.metadata import SegmentMetadata
+from archive.format.position import Position
+from archive.proof.stated import StoredMark
+from archive.store.objects import ListedObject
+from compaction.audit.judgement import Judgement
+from compaction.dealing.port import Dealt, of_the_driver
+from compaction.inventory.heads import head_rows
+from compaction.inventory.inventory import Row, make_row
+from compaction.inventory.neighbours import Need, find_neighbours
+from compaction.inventory.segments import (
+    Parsed,
+    Segment,
+    decode_if_ours,
+    describe,
+    find_copies,
+    is_in_place,
+    misplaced,
+    parse,
+)
+from compaction.job.context import AuditOptions, JobContext
+from compaction.job.scope import judged_scope
+from compaction.job.sight import Sight
+from compaction.rules.chains import living
+from compaction.rules.dropped import DroppedRecords, settle_dropped
+from compaction.rules.evidence import Evidence
+from compaction.rules.originals import ArchivedSpan, Originals
+from compaction.shards.judging import (
+    Wanted,
+    judge,
+    mark_writers,
+    nearby_spans,
+    nearest_later,
+    needs,
+    repeated_writers,
+    segments_of,
+    suspects,
+    tainted_by,
+    wanted_groups,
+    writer_digest,
+)
+from compaction.shards.look import Bucket, Scope
+from compaction.shards.seen import Seen
+from compaction.tasks.plan import MergeGroup, RestoredLines
+
+if TYPE_CHECKING:
+    from compaction.dealing.buckets import Buckets
+    from compaction.inventory.day_objects import DayObjects
+    from compaction.inventory.shard_markers import ShardMarkers
+
+T = TypeVar("T")
+
+
+class Passes:
+    """The passes over one day. `seen` are its objects, as they were seen by tasks."""
+
+    def __init__(
+        self,
+        context: JobContext,
+        sight: Sight,
+        options: AuditOptions,
+        evidence: Evidence,
+        seen: Dealt,
+        *,
+        writes: bool,
+    ) -> None:
+        of_the_driver(seen)
+        self._context = context
+        self._sight = sight
+        self._options = options
+        self._evidence = evidence
+        self._seen = seen
+        self._objects: DayObjects = sight.inventory
+        self._prefix = self._objects.prefix
+        self._buckets: Buckets = self._objects.buckets
+        scope = judged_scope(
+            self._objects.day, sight.markers.application, context.clock.now_ms(), self._objects.until_ms
+        )
+        self._scope = Scope(
+            context.place.address,
+            self._objects.storage,
+            self._prefix,
+            self._objects.day,
+            self._objects.end_ms,
+            scope,
+            self._objects.compression,
+            self._buckets,
+            writes,
+        )
+        self._asked: dict[int, Bucket] = {}
+
+    def judge(self) -> Judgement:
+        """Judge the day's shards.
+
+        Raises:
+            StoreUnavailable, StoreRefused: the store.
+        """
+        metadata = head_rows(self._context.archive, self._objects.foreign)
+        foreign = [Seen(row, metadata[row.key]) for row in self._objects.foreign]
+        copies, strays = self._copies(foreign)
+        self._asked = self._arguments(copies, strays)
+        wanted: dict[str, Need] = {}
+        for found in self._seen.each(needs, self._asked).values():
+            wanted |= found
+        later: list[Row] = []
+        if self._objects.has_later:
+            end = self._objects.end_minute
+            near = self._objects.rows.each(
+                nearest_later, {number: (end, self._of(number, wanted)) for number in self._buckets.numbers}
+            )
+            later = [row for rows in near.values() for row in rows]
+        neighbours = find_neighbours(
+            self._context.archive,
+            self._prefix,
+            self._objects.day,
+            wanted,
+            later,
+            days=self._options.lookback_days,
+        )
+        evidence = self._evidence
+        self._asked = {
+            number: bucket._replace(
+                checkpoints=self._of(number, evidence.checkpoints),
+                links=self._of(number, neighbours.links),
+                reach=self._of(number, neighbours.reach),
+                expired=self._of(number, evidence.expired.runs),
+                unread=evidence.expired.unread,
+            )
+            for number, bucket in self._asked.items()
+        }
+        described = describe(
+            self._prefix, parse((one.row, one.fields) for one in foreign), copies, self._objects.compression
+        )
+        return Judgement(self._seen.each(judge, self._asked), neighbours, described)
+
+    def judge_closer(self, judgement: Judgement, positions: Mapping[str, frozenset[Position]]) -> Judgement:
+        """Judge the buckets of some shards again, with positions that evidence turned out to stand on."""
+        again = {}
+        for number in {self._buckets.of(shard) for shard in positions}:
+            bucket = self._asked[number]
+            more = {
+                shard: bucket.positions.get(shard, frozenset()) | found
+                for shard, found in self._of(number, positions).items()
+            }
+            self._asked[number] = again[number] = bucket._replace(positions={**bucket.positions, **more})
+        return judgement._replace(buckets={**judgement.buckets, **self._seen.each(judge, again)})
+
+    def dropped(self, judgement: Judgement) -> DroppedRecords:
+        """Settle what the buckets could not of dropped records."""
+        unsettled = [one for bucket in judgement.buckets.values() for one in bucket.unsettled]
+        if not unsettled:
+            return DroppedRecords()
+        wanted = {copy.original for one in unsettled for copy in one.copies if copy.original is not None}
+        asked = {
+            number: (bucket, [one for one in wanted if self._buckets.of(one[0]) == number])
+            for number, bucket in self._asked.items()
+        }
+        known: dict[str, Sequence[ArchivedSpan]] = {}
+        for found in self._seen.each(nearby_spans, asked).values():
+            known |= found
+        originals = Originals(
+            self._context.archive, self._prefix, self._objects.day, known, days=self._options.lookback_days
+        )
+        return settle_dropped(self._prefix, unsettled, originals)
+
+    def tainted(self, lines: Mapping[str, RestoredLines]) -> frozenset[int]:
+        """Return the tasks that hold an object into which lines come back, or that is merged or left out."""
+        asked = {number: (bucket, self._restored(number, lines)) for number, bucket in self._asked.items()}
+        return frozenset[int]().union(*self._seen.each(tainted_by, asked).values())
+
+    def groups(self, lines: Mapping[str, RestoredLines], tasks: frozenset[int] | None) -> list[MergeGroup]:
+        """Return the groups to merge, and those that were read by some tasks (None: all there are)."""
+        asked = {
+            number: Wanted(bucket, self._restored(number, lines), tasks) for number, bucket in self._asked.items()
+        }
+        found = self._seen.each(wanted_groups, asked)
+        return [group for _, groups in sorted(found.items()) for group in groups]
+
+    def segments(self) -> list[Segment]:
+        """Return all segments: what level stream compares, and the driver then holds."""
+        found = self._seen.each(segments_of, self._asked)
+        return [segment for _, segments in sorted(found.items()) for segment in segments]
+
+    def _restored(self, number: int, lines: Mapping[str, RestoredLines]) -> dict[str, RestoredLines]:
+        return {key: found for key, found in lines.items() if self._home(key) == number}
+
+    def _home(self, key: str) -> int:
+        parsed = make_row(self._prefix, ListedObject(key, 0, "", 0)).parsed
+        return self._buckets.of("" if parsed is None else parsed.shard_id)
+
+    def _copies(self, foreign: Sequence[Seen]) -> tuple[dict[str, str], dict[int, list[Parsed]]]:
+        """Return the copies, by key with their originals, and by bucket the segments that lie under other shards."""
+        count = self._buckets.total
+        marks = self._seen.deal(mark_writers, dict.fromkeys(self._buckets.numbers, count), count)
+        of_the_driver(marks)
+        found = marks.each(repeated_writers, dict.fromkeys(self._buckets.numbers))
+        repeated = frozenset[bytes]().union(*found.values())
+        repeated |= {digest for one in foreign if (digest := writer_digest(one)) is not None}
+        suspected = self._seen.each(suspects, dict.fromkeys(self._buckets.numbers, repeated))
+        near = [one for some in suspected.values() for one in some]
+        chosen = sorted([*near, *foreign], key=lambda one: one.row.key.encode())
+        objects = parse((one.row, one.fields) for one in chosen)
+        copies = find_copies(self._prefix, objects, self._elsewhere(objects), self._objects.compression)
+        strays: dict[int, list[Parsed]] = defaultdict(list)
+        for row, outcome in objects:
+            is_stray = isinstance(outcome, SegmentMetadata) and not is_in_place(row, outcome)
+            if not is_stray or row.parsed is None or row.key in copies or not isinstance(outcome, SegmentMetadata):
+                continue
+            home = self._buckets.of(outcome.shard_id)
+            if home != self._buckets.of(row.parsed.shard_id):
+                strays[home].append((row, outcome))
+        return copies, strays
+
+    def _elsewhere(self, objects: Sequence[Parsed]) -> dict[str, SegmentMetadata]:
+        """Ask for the originals of misplaced objects, where these lie outside of what was listed."""
+        rows = [make_row(self._prefix, ListedObject(key, 0, "", 0)) for key in misplaced(self._prefix, objects)]
+        outside = [row for row in rows if not self._objects.holds(row)]
+        found = head_rows(self._context.archive, outside)
+        return {key: parsed for key, fields in found.items() if (parsed := decode_if_ours(fields)) is not None}
+
+    def _arguments(self, copies: Mapping[str, str], strays: Mapping[int, Sequence[Parsed]]) -> dict[int, Bucket]:
+        markers = self._evidence.markers
+        alive = living(self._objects.day, markers.shards, self._options.lookback_days)
+        positions = _positions(markers.statements.marks.values())
+        skipped = frozenset(shard for shard, stated in markers.statements.shards.items() if stated.skips)
+        of_bucket: dict[int, dict[str, str]] = defaultdict(dict)
+        for key, original in copies.items():
+            of_bucket[self._home(key)][key] = original
+        shards: dict[int, dict[str, ShardMarkers]] = defaultdict(dict)
+        for shard, found in markers.shards.items():
+            shards[self._buckets.of(shard)][shard] = found
+        alive_in: dict[int, list[str]] = defaultdict(list)
+        for shard in alive:
+            alive_in[self._buckets.of(shard)].append(shard)
+        return {
+            number: Bucket(
+                number,
+                self._scope,
+                self._objects.marks.get(number, 0),
+                of_bucket[number],
+                tuple(strays.get(number, ())),
+                shards[number],
+                tuple(alive_in[number]),
+                self._of(number, positions),
+                frozenset(shard for shard in skipped if self._buckets.of(shard) == number),
+            )
+            for number in self._buckets.numbers
+        }
+
+    def _of(self, number: int, by_shard: Mapping[str, T]) -> dict[str, T]:
+        return {shard: found for shard, found in by_shard.items() if self._buckets.of(shard) == number}
+
+
+def _positions(marks: Iterable[Iterable[StoredMark]]) -> dict[str, frozenset[Position]]:
+    """Return the positions that marks stand on, by shard."""
+    found: dict[str, set[Position]] = defaultdict(set)
+    for mark, _ in (stored for stored_marks in marks for stored in stored_marks):
+        if mark.position is not None:
+            found[mark.shard_id].add(mark.position)
+    return {shard: frozenset(positions) for shard, positions in found.items()}

@@ -1,0 +1,125 @@
+"""What a day's typed columns change in a table's schema. Pure, but for pyiceberg's types.
+
+    the table has            the day has              the schema
+    no such column           any type                 gets the column; rows of other days are null in it
+    int32                    int64                    gets wider: Iceberg reads older files as the wider type
+    decimal(10,2)            decimal(12,2)            the same
+    int64                    int32                    stays: the day's files are read as the wider type
+    a column                 none of the name         stays; the day's rows are null in it
+    any other pair           (also decimal(10,4))     conflict: the day does not go into the table
+
+Structs and lists are compared inside. A column whose name differs in case alone is a conflict, too: engines cannot
+tell the two apart.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+)
+
+from compaction.typed.columns import UNFIT
+from compaction.typed.types import ColumnType, parse_type
+
+_SIMPLE: Final[dict[str, IcebergType]] = {
+    "string": StringType(),
+    "json": StringType(),
+    "bool": BooleanType(),
+    "int32": IntegerType(),
+    "int64": LongType(),
+    "float64": DoubleType(),
+    "date": DateType(),
+    "timestamp": TimestamptzType(),
+    "local_timestamp": TimestampType(),
+}
+_ELEMENT: Final = "element"
+
+Path = tuple[str, ...]
+
+
+class Step(NamedTuple):
+    """One change of a schema: a column that comes, or one that gets a wider type."""
+
+    path: Path
+    type: IcebergType
+    is_new: bool
+
+
+class Evolution(NamedTuple):
+    """What must change before a day's files fit a table, and what speaks against it, column by column."""
+
+    steps: tuple[Step, ...] = ()
+    conflicts: tuple[str, ...] = ()
+
+
+def plan_evolution(schema: Schema, columns: Mapping[str, str] | None) -> Evolution:
+    """Compare a table's schema with the columns of a manifest (name -> type); None: the envelope is all."""
+    if columns is None:
+        return Evolution()
+    wanted = {name: parse_type(text) for name, text in columns.items()} | {UNFIT: ColumnType("string")}
+    found = list(_fields((), schema.as_struct(), wanted))
+    return Evolution(
+        tuple(step for step in found if isinstance(step, Step)),
+        tuple(conflict for conflict in found if isinstance(conflict, str)),
+    )
+
+
+def _fields(path: Path, struct: StructType, wanted: Mapping[str, ColumnType]) -> Iterator[Step | str]:
+    known = {field.name: field.field_type for field in struct.fields}
+    lower = {name.lower(): name for name in known}
+    for name, kind in wanted.items():
+        if name in known:
+            yield from _compare((*path, name), known[name], kind)
+        elif name.lower() in lower:
+            yield f"column {_text((*path, name))}: the table has {lower[name.lower()]}"
+        else:
+            yield Step((*path, name), _type(kind), is_new=True)
+
+
+def _compare(path: Path, has: IcebergType, wanted: ColumnType) -> Iterator[Step | str]:
+    if wanted.name == "struct" and isinstance(has, StructType):
+        yield from _fields(path, has, {field.name: field.type for field in wanted.fields})
+    elif wanted.name == "list" and isinstance(has, ListType):
+        yield from _compare((*path, _ELEMENT), has.element_type, wanted.fields[0].type)
+    else:
+        comes = _type(wanted)
+        if _is_wider(comes, has):
+            yield Step(path, comes, is_new=False)
+        elif comes != has and not _is_wider(has, comes):
+            yield f"column {_text(path)}: the table has {has}, the day {wanted.text}"
+
+
+def _is_wider(wide: IcebergType, narrow: IcebergType) -> bool:
+    if isinstance(wide, DecimalType) and isinstance(narrow, DecimalType):
+        return wide.scale == narrow.scale and wide.precision > narrow.precision
+    return isinstance(wide, LongType) and isinstance(narrow, IntegerType)
+
+
+def _type(kind: ColumnType) -> IcebergType:
+    """Return Iceberg's type. Ids within it are given anew by the schema that it comes into."""
+    if kind.name == "decimal":
+        return DecimalType(kind.precision, kind.scale)
+    if kind.name == "list":
+        return ListType(element_id=1, element=_type(kind.fields[0].type), element_required=False)
+    if kind.name == "struct":
+        fields = enumerate(kind.fields, start=1)
+        return StructType(*(NestedField(number, field.name, _type(field.type)) for number, field in fields))
+    return _SIMPLE[kind.name]
+
+
+def _text(path: Path) -> str:
+    return ".".join(path)

@@ -1,0 +1,290 @@
+"""What a day holds, listed by tasks: the rows lie in buckets of shards, and the driver keeps numbers.
+
+Each folder below the day is listed by a task of its own, with all that lies below it: an object that does not lie
+where a segment would is found, and reported. What names a generation, the hash of keys, ETags and sizes in the order
+of keys, is folded over the rows folder by folder; they pass through the driver into a file, as they are published
+beside the manifest, and are not held.
+"""
+
+import gzip
+import itertools
+import tempfile
+import weakref
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+import msgspec
+
+from archive.compression import Compression
+from archive.format.day import Day
+from archive.format.minute import MINUTE_MS
+from archive.store.objects import ListedObject
+from archive.store.published import digest_of
+from archive.store.retrying import RetryingStorage
+from archive.store.storage import Address
+from compaction.dealing.buckets import Buckets
+from compaction.dealing.opened import open_in_task
+from compaction.dealing.port import DRIVERS, Dealer, Dealt, Given, Values, give, of_the_driver
+from compaction.inventory.inventory import Row, make_row
+
+_MEMORY_BYTES: Final = 1 << 20
+_CHUNK_BYTES: Final = 1 << 20
+PublishedRow = tuple[str, str, int, int]
+"""Key, ETag, size, last modified: a line of the inventory beside a manifest."""
+
+
+class Piece(NamedTuple):
+    """What one task lists: a folder, or objects beside the folders, which are listed already."""
+
+    folder: str
+    objects: tuple[ListedObject, ...] = ()
+
+
+class ListArgument(NamedTuple):
+    """Where a task lists, and what of it counts: up to minute `end` (None: all), of one shard (None: of all).
+
+    `storage` is given in this process; elsewhere a task opens its own. `lines` is the bucket of the piece's rows.
+    """
+
+    address: Address
+    storage: RetryingStorage | None
+    prefix: str
+    buckets: Buckets
+    end: int | None
+    shard: str | None
+    lines: int
+
+
+class Listed(NamedTuple):
+    """What a piece held: objects in the scope, their marks by bucket, and those whose key is not a segment's."""
+
+    objects: int
+    size: int
+    marks: dict[int, int]
+    foreign: tuple[Row, ...]
+    is_more: bool
+
+
+class Spool:
+    """The rows of a day in a file of this machine, compressed: small ones stay in memory."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(_MEMORY_BYTES)  # noqa: SIM115 - lives as long as this object
+        weakref.finalize(self, self._file.close)
+
+    def add(self, member: bytes) -> None:
+        """Append rows as `_lines` has packed them."""
+        self._file.write(member)
+
+    def rows(self) -> Iterator[PublishedRow]:
+        """Yield the rows in the order of keys."""
+        self._file.seek(0)
+        decoder = msgspec.json.Decoder(PublishedRow)
+        with gzip.open(self._file) as lines:
+            for line in lines:
+                yield decoder.decode(line)
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the file, as it is published."""
+        self._file.seek(0)
+        while chunk := self._file.read(_CHUNK_BYTES):
+            yield chunk
+
+
+class DayObjects(NamedTuple):
+    """What is stored of one day. `rows` are dealt to the buckets of their shards, as lists.
+
+    `storage` is that of works in this process; None: works are done elsewhere, and open their own.
+    `until_ms` ends it within the day (None: the whole day); `has_later`: rows of later minutes are among `rows`, and
+    nowhere counted.
+    `compression` is that of the prefix, as its application record says; None: nobody says it.
+    """
+
+    day: Day
+    prefix: str
+    rows: Dealt
+    buckets: Buckets
+    spool: Spool
+    storage: RetryingStorage | None
+    objects: int
+    size: int
+    marks: dict[int, int]
+    foreign: tuple[Row, ...]
+    until_ms: int | None = None
+    has_later: bool = False
+    shard: str | None = None
+    compression: Compression | None = None
+
+    @property
+    def end_ms(self) -> int:
+        """The first millisecond after it."""
+        return self.day.end_ms if self.until_ms is None else self.until_ms
+
+    @property
+    def end_minute(self) -> int | None:
+        """The first minute after it; None: the whole day."""
+        return end_minute(self.until_ms)
+
+    def digest(self, *salt: str) -> str:
+        """Return the hash of keys, ETags and sizes, and of `salt`: 64 hex digits."""
+        return digest_of((row[:3] for row in self.spool.rows()), *salt)
+
+    def holds(self, row: Row) -> bool:
+        """Tell whether an object of this key would be in it."""
+        if not row.key.startswith(self.day.path(self.prefix)) or (self.shard and f"/{self.shard}/" not in row.key):
+            return False
+        end = self.end_minute
+        return row.parsed is None or end is None or row.parsed.minute < end
+
+
+def end_minute(until_ms: int | None) -> int | None:
+    """Return the first minute after a time within the day; None: the whole day."""
+    return None if until_ms is None else until_ms // MINUTE_MS
+
+
+class Listing(NamedTuple):
+    """What is listed, and by whom."""
+
+    storage: RetryingStorage
+    address: Address
+    dealer: Dealer
+    buckets: Buckets
+
+
+def list_objects(
+    listing: Listing, day: Day, prefix: str, until_ms: int | None = None, shard: str | None = None
+) -> DayObjects:
+    """List a day, or what of it came before a time, or what concerns one shard.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    buckets = listing.buckets
+    pieces = _pieces(listing.storage, day.path(prefix))
+    storage = listing.storage if listing.dealer.is_local else None
+    end = end_minute(until_ms)
+    arguments = {
+        number: ListArgument(listing.address, storage, prefix, buckets, end, shard, buckets.total + number)
+        for number in range(len(pieces))
+    }
+    rows = listing.dealer.spread(pieces).deal(list_piece, arguments, buckets.total + len(pieces))
+    listed: list[Listed] = of_the_driver(rows)
+    spool = Spool()
+    for argument in arguments.values():
+        for member in rows.each(give, {argument.lines: None})[argument.lines]:
+            spool.add(member)
+    marks: dict[int, int] = defaultdict(int)
+    for piece in listed:
+        for bucket, mark in piece.marks.items():
+            marks[bucket] += mark
+    return DayObjects(
+        day,
+        prefix,
+        rows,
+        buckets,
+        spool,
+        storage,
+        objects=sum(piece.objects for piece in listed),
+        size=sum(piece.size for piece in listed),
+        marks=dict(marks),
+        foreign=tuple(sorted((row for piece in listed for row in piece.foreign), key=lambda row: row.key.encode())),
+        until_ms=until_ms,
+        has_later=any(piece.is_more for piece in listed),
+        shard=shard,
+    )
+
+
+def _pieces(storage: RetryingStorage, folder: str) -> list[Piece]:
+    """Return what there is to list, in the order of keys: no folder's name begins another one's, nor an object's."""
+    level = storage.list_level(folder)
+    named: list[tuple[bytes, ListedObject | None, str]] = [(name.encode(), None, name) for name in level.folders]
+    named += [(row.key.encode(), row, "") for row in level.objects]
+    pieces = []
+    for folder_name, group in itertools.groupby(sorted(named, key=lambda one: one[0]), key=lambda one: one[2]):
+        objects = tuple(row for _, row, _ in group if row is not None)
+        pieces.append(Piece(folder_name, objects))
+    return pieces or [Piece("")]
+
+
+def list_piece(values: Values, argument: ListArgument) -> Iterator[Given]:
+    """List a piece of the day; its rows go to the buckets of their shards. The work of a task."""
+    storage = argument.storage or open_in_task(argument.address)
+    by_bucket: dict[int, list[Row]] = defaultdict(list)
+    marks: dict[int, int] = defaultdict(int)
+    foreign: list[Row] = []
+    inside: list[Row] = []
+    is_more = False
+    for piece in values:
+        for listed in sorted(
+            storage.list_objects(piece.folder) if piece.folder else piece.objects, key=lambda row: row.key.encode()
+        ):
+            if argument.shard is not None and f"/{argument.shard}/" not in listed.key:
+                continue
+            row = make_row(argument.prefix, listed)
+            bucket = DRIVERS if row.parsed is None else argument.buckets.of(row.parsed.shard_id)
+            is_later = argument.end is not None and row.parsed is not None and row.parsed.minute >= argument.end
+            is_more |= is_later
+            if not is_later:
+                inside.append(row)
+                marks[bucket] += mark_of(row)
+            if row.parsed is None:
+                foreign.append(row)
+            else:
+                by_bucket[bucket].append(row)
+    yield from by_bucket.items()
+    yield argument.lines, _lines(inside)
+    yield DRIVERS, Listed(len(inside), sum(row.size for row in inside), dict(marks), tuple(foreign), is_more)
+
+
+def mark_of(row: Row) -> int:
+    """Return a number of a row: the sum of them tells rows from other rows, in whatever order."""
+    return int.from_bytes(blake2b(f"{row.key}\t{row.etag}\t{row.size}".encode(), digest_size=8).digest())
+
+
+def _lines(rows: Iterable[Row]) -> bytes:
+    lines = b"".join(msgspec.json.encode([row.key, row.etag, row.size, row.last_modified_ms]) + b"\n" for row in rows)
+    return gzip.compress(lines, 6, mtime=0)
+
+
+class Changes(NamedTuple):
+    """Objects that came, went or changed: how many, the first of them, and the minutes of those that are there.
+
+    `compared` are the objects that there were before.
+    """
+
+    compared: int
+    total: int
+    keys: tuple[str, ...]
+    minutes: frozenset[int]
+
+
+def changes(prefix: str, before: Iterable[PublishedRow], now: Iterable[PublishedRow], samples: int) -> Changes:
+    """Compare two inventories, both in the order of keys; neither is held."""
+    compared, count, keys, minutes = 0, 0, list[str](), set[int]()
+    old, new = iter(before), iter(now)
+    left, right = next(old, None), next(new, None)
+    while left is not None or right is not None:
+        order = _order(left, right)
+        if order != 0 or left is None or right is None or left[1:3] != right[1:3]:
+            count += 1
+            changed = left if order < 0 else right
+            keys += [changed[0]] if changed is not None and len(keys) < samples else []
+            if order >= 0 and right is not None:
+                parsed = make_row(prefix, ListedObject(right[0], right[2], right[1], right[3])).parsed
+                minutes |= {parsed.minute} if parsed is not None else set()
+        if order <= 0:
+            compared += 1
+            left = next(old, None)
+        if order >= 0:
+            right = next(new, None)
+    return Changes(compared, count, tuple(keys), frozenset(minutes))
+
+
+def _order(left: PublishedRow | None, right: PublishedRow | None) -> int:
+    """Tell which comes first: -1 the left one, 1 the right one, 0 both have one key."""
+    if left is None or right is None:
+        return 1 if left is None else -1
+    one, two = left[0].encode(), right[0].encode()
+    return (one > two) - (one < two)

@@ -1,0 +1,25 @@
+"""What a generation is called: by the objects that it is made of, and by everything else that its rows depend on."""
+
+from typing import Final
+
+from compaction.inventory.day_objects import DayObjects
+from compaction.inventory.inventory import Inventory
+from compaction.job.context import AuditOptions
+from compaction.producers.day_before import DayBefore
+from compaction.tasks.parquet import SCHEMA_VERSION
+from compaction.typed.columns import Columns
+
+FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
+
+
+def generation_of(
+    inventory: DayObjects | Inventory, options: AuditOptions, before: DayBefore | None, columns: Columns | None
+) -> str:
+    """Return the name of the generation that an inventory makes: the same input, the same name.
+
+    The rows also depend on typed columns, and, without producer duplicates, on the id's path and the day before.
+    """
+    salt: tuple[str, ...] = FORMATS if columns is None else (*FORMATS, columns.digest)
+    if options.drop_producer_duplicates and before is not None:
+        salt = (*salt, f"without repeated {options.event_id}", before.digest)
+    return inventory.digest(*salt)[:16]

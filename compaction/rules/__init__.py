@@ -1,0 +1,1 @@
+"""What objects, lines and links must agree with: rules of one object or one shard at a time."""

@@ -1,0 +1,178 @@
+"""A day's objects with what was seen of them, dealt to the buckets of their shards: by HEAD, or by every line.
+
+    rows of a bucket -> its tasks -> each task's lines -> what they showed, back to the buckets of the shards
+
+Tasks are cut inside a bucket, in the order of shard and position; the last one may be shared with the next bucket.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from archive.compression import compression_of
+from archive.format.keys import SegmentKey
+from archive.store.retrying import RetryingStorage
+from archive.store.storage import Address
+from compaction.dealing.buckets import Buckets
+from compaction.dealing.opened import open_in_task
+from compaction.dealing.port import DRIVERS, Given, Values
+from compaction.inventory.facts import SegmentFacts
+from compaction.inventory.heads import head_rows
+from compaction.inventory.inventory import Row
+from compaction.inventory.segments import Fields
+from compaction.tasks.finished import fingerprint
+from compaction.tasks.parquet import ZSTD_LEVEL
+from compaction.tasks.plan import (
+    MergeGroup,
+    RawObject,
+    Task,
+    TaskSizes,
+    plan_tasks,
+    raw_objects,
+    single_groups,
+    sorted_groups,
+)
+from compaction.tasks.task import Order, TaskResult
+from compaction.typed.columns import Columns
+
+NO_TASK = -1
+
+
+class Seen(NamedTuple):
+    """An object, its user metadata (None: it is gone), and what task `task` has read of it; None: nobody read it."""
+
+    row: Row
+    fields: Fields
+    read: SegmentFacts | None = None
+    task: int = NO_TASK
+
+
+class HeadArgument(NamedTuple):
+    """What a bucket is asked: HEADs of its rows before minute `end`. `storage` is given in this process."""
+
+    bucket: int
+    address: Address
+    storage: RetryingStorage | None
+    end: int | None
+
+
+class CutArgument(NamedTuple):
+    """How a bucket's rows before minute `end` are cut into tasks, of a day of so many bytes."""
+
+    end: int | None
+    sizes: TaskSizes
+    day_bytes: int
+    first_number: int = 0
+
+
+class TaskSize(NamedTuple):
+    """How much one task reads."""
+
+    size: int
+    objects: int
+
+
+class OrderArgument(NamedTuple):
+    """Where a task reads and writes (`out` None: only read), and the facts that earlier runs have left, if any."""
+
+    number: int
+    archive: Address
+    out: Address | None = None
+    folder: str = ""
+    left: Mapping[str, tuple[str, ...]] | None = None
+    zstd_level: int = ZSTD_LEVEL
+    columns: Columns | None = None
+
+
+def rows_of(values: Values, end: int | None) -> list[Row]:
+    """Return a bucket's rows before a minute."""
+    return [
+        row for rows in values for row in rows if end is None or (row.parsed is not None and row.parsed.minute < end)
+    ]
+
+
+def ask_heads(values: Values, argument: HeadArgument) -> Iterator[Given]:
+    """Ask for the metadata of a bucket's objects. The work of a task."""
+    rows = rows_of(values, argument.end)
+    metadata = head_rows(argument.storage or open_in_task(argument.address), rows)
+    yield argument.bucket, [Seen(row, metadata[row.key]) for row in rows]
+
+
+def cut(values: Values, argument: CutArgument) -> list[Task]:
+    """Return a bucket's tasks."""
+    groups = single_groups(raw_objects(rows_of(values, argument.end)))
+    return plan_tasks(groups, sizes=argument.sizes, first_number=argument.first_number, day_bytes=argument.day_bytes)
+
+
+def measure(values: Values, argument: CutArgument) -> list[TaskSize]:
+    """Return how large a bucket's tasks are."""
+    return [TaskSize(task.size, len(task.groups)) for task in cut(values, argument)]
+
+
+def deal_tasks(values: Values, argument: CutArgument) -> Iterator[Given]:
+    """Give each task's groups to the bucket of its number. The work of a task."""
+    for task in cut(values, argument):
+        yield task.number, task.groups
+
+
+def numbered(sizes: Mapping[int, Sequence[TaskSize]], limit: TaskSizes, day_bytes: int) -> tuple[dict[int, int], int]:
+    """Return the number of each bucket's first task, and how many tasks there are.
+
+    A bucket that makes one small task shares the one before it while there is room: many small shards, one file.
+    """
+    most, numbers, following, room = limit.bytes_for(day_bytes), dict[int, int](), 0, TaskSize(0, 0)
+    for bucket, tasks in sorted(sizes.items()):
+        if not tasks:
+            continue
+        shared = TaskSize(room.size + tasks[0].size, room.objects + tasks[0].objects)
+        if following and len(tasks) == 1 and shared.size <= most and shared.objects <= limit.segments:
+            numbers[bucket], room = following - 1, shared
+            continue
+        numbers[bucket], room = following, tasks[-1]
+        following += len(tasks)
+    return numbers, following
+
+
+def make_order(values: Values, argument: OrderArgument) -> Order:
+    """Return the order of one task, which one bucket or several have given groups to."""
+    groups: Iterable[MergeGroup] = (group for given in values for group in given)
+    task = Task(argument.number, tuple(sorted_groups(groups)))
+    order = Order(
+        task,
+        argument.archive,
+        argument.out,
+        argument.folder,
+        zstd_level=argument.zstd_level,
+        columns=argument.columns,
+    )
+    if argument.left is None:
+        return order
+    return order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()))
+
+
+class Show(NamedTuple):
+    """Gives what tasks have read back to the buckets of the shards, and what is small to the driver."""
+
+    buckets: Buckets
+
+    def __call__(self, order: Order, result: TaskResult) -> Iterator[Given]:
+        """Yield one result."""
+        objects = {raw_object.key: raw_object for raw_object in order.task.objects}
+        seen: dict[int, list[Seen]] = defaultdict(list)
+        for read in result.facts:
+            raw_object = objects[read.key]
+            one = Seen(_row(raw_object), read.metadata, read, order.task.number)
+            seen[self.buckets.of(raw_object.shard_id)].append(one)
+        yield from seen.items()
+        yield DRIVERS, result._replace(facts=())
+
+
+def show_results(values: Values, argument: Show) -> Iterator[Given]:
+    """Give what the driver has of tasks, as pairs of order and result, to the buckets of the shards."""
+    for order, result in values:
+        yield from argument(order, result)
+
+
+def _row(raw_object: RawObject) -> Row:
+    key = SegmentKey(raw_object.minute, raw_object.shard_id, raw_object.first, compression_of(raw_object.key))
+    return Row(raw_object.key, raw_object.size, raw_object.etag, raw_object.modified_ms, key)

@@ -1,0 +1,133 @@
+"""Buckets as partitions of Spark: values wait in its shuffle files, and works go to them.
+
+    deal     mapPartitionsWithIndex, partitionBy: partition n of what comes out is bucket n
+    each     runJob on the buckets that are asked; what it returns is all that the driver gets
+
+Spark takes one attempt of each task into a shuffle. A shuffle file that is lost with its machine is made again: a
+part of the day is then listed again, and an object that came meanwhile would be judged, and not be named by the
+generation. So each bucket that is judged is compared with what was listed first (`inventory.day_objects.mark_of`).
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from compaction.dealing.port import DRIVERS, Given, Show, Values
+from compaction.spark.failures import Alarm, Failure, configure_task_logging, guarded
+from compaction.spark.phases import phase_of_work
+from compaction.tasks.task import run
+
+T = TypeVar("T")
+Job = Callable[[str, int, Callable[[], list[Any]], Alarm], list[Any]]
+"""Runs an action for something, of so many tasks; shows how far it is, and cancels it when the alarm was told."""
+Tell = Callable[[list[Failure]], None]
+
+
+def spread(context: Any, job: Job, alarm: Alarm, items: Sequence[Any]) -> "SparkDealt":  # noqa: ANN401 - pyspark is untyped here
+    """Return buckets of one item each."""
+    count = max(1, len(items))
+    rows = context.parallelize(list(enumerate(items)), count).partitionBy(count, int)
+    return SparkDealt(context, job, alarm, rows)
+
+
+class SparkDealt:
+    """Implements `compaction.dealing.port.Dealt`. One alarm is for all that is dealt on: where one fails, all do."""
+
+    def __init__(self, context: Any, job: Job, alarm: Alarm, rows: Any, what: str = "deal") -> None:  # noqa: ANN401 - the same
+        self._context = context
+        self._job = job
+        self._alarm = alarm
+        self._rows = rows
+        self._what = what
+
+    def deal(
+        self, work: Callable[[Values, Any], Iterable[Given]], arguments: Mapping[int, Any], count: int
+    ) -> "SparkDealt":
+        """Give values to other buckets; done when somebody asks for them."""
+        dealing = _Dealing(work, self._context.broadcast(dict(arguments)), self._alarm.tell)
+        rows = self._rows.mapPartitionsWithIndex(dealing).partitionBy(count, int)
+        return SparkDealt(self._context, self._job, self._alarm, rows, phase_of_work(work))
+
+    def each(self, work: Callable[[Values, Any], T], arguments: Mapping[int, Any]) -> dict[int, T]:
+        """Visit buckets.
+
+        Raises:
+            MinutebookError: what a work raised, here or on the way to the buckets, as the same kind of error.
+            SparkFailed: Spark itself failed.
+        """
+        buckets = sorted(arguments)
+        if not buckets:
+            return {}
+        asked = self._context.broadcast({bucket: arguments[bucket] for bucket in buckets})
+        visited = self._rows.mapPartitionsWithIndex(_Visiting(work, asked, self._alarm.tell))
+        with self._alarm:
+            action = functools.partial(self._context.runJob, visited, list, buckets)
+            found = self._job(phase_of_work(work, self._what), len(buckets), action, self._alarm)
+        for outcome in found:
+            if isinstance(outcome, Failure):
+                raise outcome.error()
+        return dict(zip(buckets, found, strict=True))
+
+    def read(
+        self,
+        order: Callable[[Values, Any], Any],
+        show: Show,
+        arguments: Mapping[int, Any],
+        count: int,
+    ) -> "SparkDealt":
+        """Run an order of each bucket, in its task."""
+        return self.deal(_Reading(order, show), arguments, count)
+
+
+class _Dealing(NamedTuple):
+    """A work on one partition, whose values go on to others. A failure goes to the driver's bucket."""
+
+    work: Callable[[Values, Any], Iterable[Given]]
+    arguments: Any
+    tell: Tell
+
+    def __call__(self, bucket: int, rows: Iterable[Given]) -> Iterable[Given]:
+        if bucket not in self.arguments.value:
+            return ()
+        configure_task_logging()
+        values, failure = _values(rows)
+        if failure is None:
+            found = guarded(lambda: list(self.work(values, self.arguments.value[bucket])), self.tell)
+            if not isinstance(found, Failure):
+                return found
+            failure = found
+        return [(DRIVERS, failure)]
+
+
+class _Visiting(NamedTuple):
+    """A work on one partition, whose answer goes to the driver."""
+
+    work: Callable[[Values, Any], Any]
+    arguments: Any
+    tell: Tell
+
+    def __call__(self, bucket: int, rows: Iterable[Given]) -> list[Any]:
+        if bucket not in self.arguments.value:
+            return []
+        configure_task_logging()
+        values, failure = _values(rows)
+        if failure is not None:
+            return [failure]
+        return [guarded(lambda: self.work(values, self.arguments.value[bucket]), self.tell)]
+
+
+class _Reading:
+    """The work of a task that reads: its order is made, run and shown."""
+
+    def __init__(self, order: Callable[[Values, Any], Any], show: Show) -> None:
+        self._order = order
+        self._show = show
+
+    def __call__(self, values: Values, argument: object) -> Iterator[Given]:
+        order = self._order(values, argument)
+        yield from self._show(order, run(order))
+
+
+def _values(rows: Iterable[Given]) -> tuple[list[Any], Failure | None]:
+    values = [value for _, value in rows]
+    return values, next((value for value in values if isinstance(value, Failure)), None)

@@ -1,0 +1,116 @@
+"""What was counted while payloads were read: small values that travel from a task to the driver."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from archive.format.position import Position
+from compaction.typed.misfits import Kind, Misfit
+
+SAMPLES = 20
+
+
+class ColumnCount(NamedTuple):
+    """What became of a column's values: `filled`, `empty` (no value in the payload) and `unfit` are all rows."""
+
+    name: str
+    filled: int
+    empty: int
+    unfit: int
+
+
+class Sample(NamedTuple):
+    """Misfits of one kind in one column: how many rows, and where the first ones are."""
+
+    column: str
+    kind: Kind
+    rows: int
+    positions: tuple[tuple[str, Position], ...]
+
+
+class TypedCounts(NamedTuple):
+    """The rows of a file, `unfit` those of them that do not fit, and the same for each column."""
+
+    rows: int
+    unfit: int
+    columns: tuple[ColumnCount, ...]
+    samples: tuple[Sample, ...] = ()
+
+
+class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`TypedCounts` as a document holds them: sequence numbers are larger than any integer of JSON's readers."""
+
+    rows: int
+    unfit: int
+    columns: tuple[ColumnCount, ...]
+    samples: tuple[tuple[str, Kind, int, tuple[tuple[str, str], ...]], ...]
+
+    @classmethod
+    def of(cls, counts: TypedCounts) -> "StatedCounts":
+        """Return the document of these counts."""
+        samples = tuple(
+            (sample.column, sample.kind, sample.rows, tuple((shard, str(at)) for shard, at in sample.positions))
+            for sample in counts.samples
+        )
+        return cls(counts.rows, counts.unfit, counts.columns, samples)
+
+    def counts(self) -> TypedCounts:
+        """Return the counts; raises FormatError where a position is none."""
+        samples = tuple(
+            Sample(column, kind, rows, tuple((shard, Position.parse(at)) for shard, at in positions))
+            for column, kind, rows, positions in self.samples
+        )
+        return TypedCounts(self.rows, self.unfit, self.columns, samples)
+
+
+class Samples:
+    """Collects misfits by column and kind."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, Kind], tuple[int, list[tuple[str, Position]]]] = {}
+
+    def add(self, misfits: Iterable[tuple[str, Misfit]], lines: pa.Table, row: int) -> None:
+        """Count the misfits of one row of lines."""
+        for column, misfit in misfits:
+            count, positions = self._found.get((column, misfit.kind), (0, []))
+            if len(positions) < SAMPLES:
+                positions.append(_place(lines, row))
+            self._found[column, misfit.kind] = (count + 1, positions)
+
+    def found(self) -> tuple[Sample, ...]:
+        """Return them, by column and kind."""
+        return tuple(
+            Sample(column, kind, count, tuple(positions))
+            for (column, kind), (count, positions) in sorted(self._found.items())
+        )
+
+
+def total(parts: Sequence[TypedCounts]) -> TypedCounts:
+    """Return the sum; there must be one at least."""
+    columns = tuple(
+        ColumnCount(
+            rows[0].name,
+            sum(row.filled for row in rows),
+            sum(row.empty for row in rows),
+            sum(row.unfit for row in rows),
+        )
+        for rows in zip(*(part.columns for part in parts), strict=True)
+    )
+    found: dict[tuple[str, Kind], Sample] = {}
+    for sample in (sample for part in parts for sample in part.samples):
+        known = found.get((sample.column, sample.kind), sample._replace(rows=0, positions=()))
+        places = (*known.positions, *sample.positions)[:SAMPLES]
+        found[sample.column, sample.kind] = known._replace(rows=known.rows + sample.rows, positions=places)
+    return TypedCounts(
+        sum(part.rows for part in parts),
+        sum(part.unfit for part in parts),
+        columns,
+        tuple(found[key] for key in sorted(found)),
+    )
+
+
+def _place(lines: pa.Table, row: int) -> tuple[str, Position]:
+    sequence, sub = int(lines["sequence_number"][row].as_py()), lines["sub_sequence_number"][row].as_py()
+    return lines["shard_id"][row].as_py(), Position(sequence, sub)

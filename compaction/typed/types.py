@@ -1,0 +1,196 @@
+"""The types that a payload's column may have, and how they are written.
+
+string  bool  int32  int64  float64  json          json: the value's own JSON text
+decimal(10,2)                                      a JSON number, or its text
+date            date(days)                         2026-11-20; days since 1970
+timestamp       timestamp(s|ms|us)                 2026-11-20T10:00:00Z, with a zone; a number since 1970, in UTC
+timestamp(%d/%m/%Y %H:%M:%S)                       strptime's, taken as UTC
+local_timestamp  and with the same                 2026-11-20T10:00:00, without a zone
+list<int64>     struct<name: string, n: int64 not null>
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from archive.errors import SettingsError
+
+SIMPLE: Final = ("string", "bool", "int32", "int64", "float64", "json")
+TIMES: Final = ("date", "timestamp", "local_timestamp")
+UNITS: Final = {"date": ("days",), "timestamp": ("s", "ms", "us"), "local_timestamp": ("s", "ms", "us")}
+MAX_PRECISION: Final = 38
+_MAX_DEPTH: Final = 20
+_ARROW: Final[dict[str, pa.DataType]] = {
+    "string": pa.string(),
+    "json": pa.string(),
+    "bool": pa.bool_(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "local_timestamp": pa.timestamp("us"),
+}
+_NAME: Final = re.compile(r"[^\W\d]\w{0,127}")
+_TOKEN: Final = re.compile(r"\s*(?:([^\W\d]\w*)|([<>,:]))")
+_ARGUMENT: Final = re.compile(r"\s*\(([^()]*)\)")
+
+
+class ColumnType(NamedTuple):
+    """A type. `how` is a unit of numbers or strptime's format; empty: ISO 8601. `fields` are a struct's."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+    how: str = ""
+    fields: tuple["Field", ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Return the type as it is written."""
+        if self.name == "decimal":
+            return f"decimal({self.precision},{self.scale})"
+        if self.name == "list":
+            return f"list<{self.fields[0].type.text}{_not_null(self.fields[0])}>"
+        if self.name == "struct":
+            return f"struct<{', '.join(f'{each.name}: {each.type.text}{_not_null(each)}' for each in self.fields)}>"
+        return f"{self.name}({self.how})" if self.how else self.name
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """Return the type of the Parquet column. Everything may be null: a row that does not fit is."""
+        if self.name == "decimal":
+            return pa.decimal128(self.precision, self.scale)
+        if self.name == "list":
+            return pa.list_(pa.field("element", self.fields[0].type.arrow))
+        if self.name == "struct":
+            return pa.struct([pa.field(each.name, each.type.arrow) for each in self.fields])
+        return _ARROW[self.name]
+
+    def leaves(self, path: str) -> Iterator[tuple[str, "ColumnType"]]:
+        """Yield the paths of the Parquet columns below `path`, with their types."""
+        if self.name == "list":
+            yield from self.fields[0].type.leaves(f"{path}.list.element")
+        elif self.name == "struct":
+            for each in self.fields:
+                yield from each.type.leaves(f"{path}.{each.name}")
+        else:
+            yield path, self
+
+
+class Field(NamedTuple):
+    """A field of a struct, or the elements of a list. `required`: it must be there, and not null."""
+
+    name: str
+    type: ColumnType
+    required: bool = False
+
+
+def is_name(text: str) -> bool:
+    """Tell whether engines take a text as a column's name without quotes."""
+    return _NAME.fullmatch(text) is not None
+
+
+def parse_type(text: str) -> ColumnType:
+    """Read a type.
+
+    Raises:
+        SettingsError: it is none; the message says why.
+    """
+    parser = _Parser(text)
+    found = parser.type(0)
+    parser.end()
+    return found
+
+
+def _not_null(field: Field) -> str:
+    return " not null" if field.required else ""
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def type(self, depth: int) -> ColumnType:
+        if depth > _MAX_DEPTH:
+            raise self._error(f"nested deeper than {_MAX_DEPTH}")
+        name = self._word("a type")
+        if name in SIMPLE:
+            return ColumnType(name)
+        if name == "decimal":
+            return self._decimal()
+        if name in TIMES:
+            return self._time(name)
+        if name in {"list", "struct"}:
+            self._symbol("<")
+            fields = self._fields(depth + 1) if name == "struct" else (self._field("element", depth + 1),)
+            self._symbol(">")
+            return ColumnType(name, fields=fields)
+        raise self._error(f"{name!r} is not a type")
+
+    def end(self) -> None:
+        if self._text[self._at :].strip():
+            raise self._error(f"{self._text[self._at :].strip()!r} is too much")
+
+    def _decimal(self) -> ColumnType:
+        precision, _, scale = (self._argument() or "").partition(",")
+        if not precision.strip().isdecimal() or not (scale.strip() or "0").isdecimal():
+            raise self._error("decimal takes digits, and those behind the point, as in decimal(10,2)")
+        digits, behind = int(precision), int(scale or "0")
+        if not 1 <= digits <= MAX_PRECISION or behind > digits:
+            raise self._error(f"a decimal has 1 to {MAX_PRECISION} digits, and at most all of them behind the point")
+        return ColumnType("decimal", digits, behind)
+
+    def _time(self, name: str) -> ColumnType:
+        how = (self._argument() or "").strip()
+        if how and "%" not in how and how not in UNITS[name]:
+            raise self._error(f"{name} takes {', '.join(UNITS[name])}, or a format such as %d/%m/%Y")
+        return ColumnType(name, how=how)
+
+    def _fields(self, depth: int) -> tuple[Field, ...]:
+        found: list[Field] = []
+        while True:
+            name = self._word("a field's name")
+            if any(each.name.lower() == name.lower() for each in found):
+                raise self._error(f"{name!r} is there twice")
+            self._symbol(":")
+            found.append(self._field(name, depth))
+            if self._peek() != ",":
+                return tuple(found)
+            self._symbol(",")
+
+    def _field(self, name: str, depth: int) -> Field:
+        kind = self.type(depth)
+        required = self._text[self._at :].lstrip()[:8] == "not null"
+        if required:
+            self._at = self._text.index("not null", self._at) + 8
+        return Field(name, kind, required)
+
+    def _argument(self) -> str | None:
+        found = _ARGUMENT.match(self._text, self._at)
+        if found is None:
+            return None
+        self._at = found.end()
+        return found[1]
+
+    def _peek(self) -> str:
+        return self._text[self._at :].lstrip()[:1]
+
+    def _word(self, what: str) -> str:
+        found = _TOKEN.match(self._text, self._at)
+        if found is None or found[1] is None:
+            raise self._error(f"{what} is missing at {self._text[self._at :].strip()[:20]!r}")
+        self._at = found.end()
+        return found[1]
+
+    def _symbol(self, wanted: str) -> None:
+        found = _TOKEN.match(self._text, self._at)
+        if found is None or found[2] != wanted:
+            raise self._error(f"{wanted!r} is missing at {self._text[self._at :].strip()[:20]!r}")
+        self._at = found.end()
+
+    def _error(self, why: str) -> SettingsError:
+        return SettingsError(f"type {self._text[:80]!r}: {why}", next_step="minutebook docs columns shows the types")

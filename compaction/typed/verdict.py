@@ -1,0 +1,71 @@
+"""What an audit says of the payloads' typed columns.
+
+    raw = unique + duplicates + removed + rejected      the rows of the files: the audit's own equation
+    rows = fitted + unfit                               rows whose `_unfit` is null, and the others
+    rows = filled + empty + unfit                       of each column
+
+The three terms of a column are counted apart: values that the arrays hold, payloads without a value, and misfits.
+Misfits are no defect of the archive: they are warnings, and a day is as clean or as unknown as without them.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from compaction.typed.columns import UNFIT, Columns
+from compaction.typed.counts import Sample, TypedCounts, total
+from compaction.typed.misfits import PAYLOAD
+from compaction.verdict.audit_document import AuditCheck, Misfits, Typed, TypedColumn
+from compaction.verdict.findings import Code, Finding, finding
+
+CHECK: Final = "typed_columns"
+
+
+class TypedResult(NamedTuple):
+    """The typed part of an audit."""
+
+    numbers: Typed
+    check: AuditCheck
+    findings: tuple[Finding, ...]
+
+
+def judge_columns(columns: Columns, counted: Sequence[TypedCounts | None], rows: int) -> TypedResult:
+    """Sum up what the files of a rewrite have counted, which hold so many rows."""
+    known = [counts for counts in counted if counts is not None]
+    counts = total(known) if known else TypedCounts(0, 0, ())
+    numbers = _numbers(columns, counts, rows)
+    return TypedResult(numbers, _check(numbers), tuple(map(_finding, counts.samples)))
+
+
+def _numbers(columns: Columns, counts: TypedCounts, rows: int) -> Typed:
+    types = columns.types
+    sums = {each.filled + each.empty + each.unfit for each in counts.columns}
+    return Typed(
+        digest=columns.digest,
+        rows=rows,
+        fitted=counts.rows - counts.unfit,
+        unfit=counts.unfit,
+        balanced=counts.rows == rows and sums <= {rows},
+        columns=tuple(TypedColumn(type=types[each.name], **each._asdict()) for each in counts.columns),
+        misfits=tuple(Misfits(column=each.column, reason=each.kind, rows=each.rows) for each in counts.samples),
+    )
+
+
+def _check(typed: Typed) -> AuditCheck:
+    wrong = [each.name for each in typed.columns if each.filled + each.empty + each.unfit != typed.rows]
+    message = f"rows {typed.rows} = fitted {typed.fitted} + unfit {typed.unfit}"
+    if wrong:
+        message += f", and the values of {', '.join(wrong[:20])} do not add up to them"
+    return AuditCheck(id=CHECK, status="pass" if typed.balanced else "fail", message=message)
+
+
+def _finding(sample: Sample) -> Finding:
+    where = "payloads" if sample.column == PAYLOAD else f"values of column {sample.column}"
+    shards = {shard for shard, _ in sample.positions}
+    return finding(
+        Code.UNFIT_PAYLOAD,
+        f"{sample.rows:,} {where} do not fit: {sample.kind.replace('_', ' ')}; their rows say why in {UNFIT}",
+        severity="warning",
+        shard=next(iter(shards)) if len(shards) == 1 else None,
+        positions=[position for _, position in sample.positions],
+        count=sample.rows,
+    )

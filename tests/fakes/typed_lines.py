@@ -1,0 +1,43 @@
+"""Payloads as lines of a segment, and the columns that they are read into."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from archive.format.record import Record
+from compaction.tasks.line_tables import table_of_records
+from compaction.tasks.parquet import SCHEMA
+from compaction.typed.columns import Columns
+from compaction.typed.counts import TypedCounts
+from compaction.typed.files.columns_file import parse_columns
+from compaction.typed.widening import Widening
+
+
+def lines_of(payloads: Sequence[bytes]) -> pa.Table:
+    """Return payloads as lines of shard `s`, at the positions 1:0, 2:0 and so on."""
+    records = [
+        Record(str(number), 0, "key", 1_795_256_161_790, payload) for number, payload in enumerate(payloads, 1)
+    ]
+    return table_of_records([("s", record) for record in records])
+
+
+def mapping(columns: Mapping[str, Any]) -> Columns:
+    """Return the columns of a mapping: name -> type, or name -> {path, type, required}."""
+    return parse_columns(json.dumps({"columns": columns}).encode(), "columns.json", SCHEMA.names, is_toml=False)
+
+
+def widened(columns: Mapping[str, Any], payloads: Sequence[bytes]) -> tuple[list[dict[str, Any]], TypedCounts]:
+    """Return the typed part of the rows, and what was counted."""
+    wanted = mapping(columns)
+    widening = Widening(wanted)
+    arrays = widening.columns_of(lines_of(payloads))
+    table = pa.Table.from_arrays(arrays, schema=pa.schema(wanted.fields))
+    return table.to_pylist(), widening.counts()
+
+
+def typed(kind: str, *values: str) -> list[tuple[Any, str | None]]:
+    """Return (value, reason) of a column `x` of a type, for JSON texts."""
+    rows, _ = widened({"x": kind}, [f'{{"x":{value}}}'.encode() for value in values])
+    return [(row["x"], row["_unfit"]) for row in rows]

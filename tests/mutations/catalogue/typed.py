@@ -1,0 +1,118 @@
+"""Typed columns: values that would be changed, rows that would lose their reason, numbers nobody would compare."""
+
+from typing import Final
+
+from tests.mutations.mutation import Change, Mutation
+
+_ARRAYS: Final = "compaction/typed/arrays.py"
+_DOCUMENTS: Final = "compaction/typed/documents.py"
+_WIDENING: Final = "compaction/typed/widening.py"
+_VERDICT: Final = "compaction/typed/verdict.py"
+_FITTING: Final = "tests/unit/compaction/typed/test_fitting.py"
+_PUBLISHED: Final = "tests/unit/compaction/typed/test_published_columns.py"
+_FOOTER: Final = "tests/unit/compaction/tasks/test_footer.py"
+_EVOLUTION: Final = "tests/unit/compaction/iceberg/test_evolution.py"
+_TABLE: Final = "tests/integration/compaction/test_iceberg_columns.py"
+_MISFITS: Final = (f"{_FITTING}::test_what_does_not_fit_is_null_and_says_why",)
+
+TYPED: Final = (
+    Mutation(
+        "read integers as doubles whatever they lose",
+        Change(_ARRAYS, "if int in found and any(", "if Decimal in found and any("),
+        tests=_MISFITS,
+    ),
+    Mutation(
+        "take the infinity that a large number becomes",
+        Change(_ARRAYS, "if Decimal in found and not pc.all", "if int in found and not pc.all"),
+        tests=_MISFITS,
+    ),
+    Mutation(
+        "believe strptime's dates",
+        Change(
+            _ARRAYS,
+            " or not pc.all(pc.equal(pc.strftime(times, format=how), texts)).as_py():",
+            ":",
+        ),
+        tests=_MISFITS,
+    ),
+    Mutation(
+        "take the last of two keys",
+        Change(_DOCUMENTS, "if len(row) != places and _keys(row) != places:", "if len(row) > places:"),
+        tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
+    ),
+    Mutation(
+        "count no keys with a blank before their colon",
+        Change(_DOCUMENTS, "if has_blanks and blank in joined)", "if not has_blanks and blank in joined)"),
+        tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
+    ),
+    Mutation(
+        "bound no depth",
+        Change(_DOCUMENTS, "if _depth(text) > MAX_DEPTH:", "if _depth(text) < 0:"),
+        tests=(f"{_FITTING}::test_a_payload_that_is_no_object_fits_no_column",),
+    ),
+    Mutation(
+        "leave required values out without a word",
+        Change(_WIDENING, "if column.required:", "if column.required and not values:"),
+        tests=(f"{_FITTING}::test_a_required_column_must_be_there",),
+    ),
+    Mutation(
+        "balance typed columns whatever their numbers say",
+        Change(_VERDICT, "balanced=counts.rows == rows and sums <= {rows}", "balanced=counts.rows == rows"),
+        tests=(f"{_PUBLISHED}::test_numbers_that_do_not_add_up_hold_the_day_back",),
+    ),
+    Mutation(
+        "publish whatever the typed columns say",
+        Change(
+            "compaction/verdict/publishable.py",
+            "if audit.typed is not None and not audit.typed.balanced:",
+            "if audit.typed is not None and audit.typed.rows < 0:",
+        ),
+        tests=(f"{_PUBLISHED}::test_numbers_that_do_not_add_up_hold_the_day_back",),
+    ),
+    Mutation(
+        "name generations without their columns",
+        Change(
+            "compaction/naming.py",
+            "FORMATS if columns is None else (*FORMATS, columns.digest)",
+            "FORMATS if columns is None else (*FORMATS, str(len(columns.columns)))",
+        ),
+        tests=(f"{_PUBLISHED}::test_the_same_columns_are_published_once_and_others_anew",),
+    ),
+    Mutation(
+        "pass over the reasons in a footer",
+        Change(
+            "compaction/tasks/finished.py",
+            "(unfit := _unfit(stored)) != part.typed.unfit:",
+            "(unfit := _unfit(stored)) < 0:",
+        ),
+        tests=(f"{_FOOTER}::test_another_number_of_reasons_is_an_error",),
+    ),
+    Mutation(
+        "commit columns of other types to the table",
+        Change(
+            "compaction/iceberg/evolution.py",
+            "        elif comes != has and not _is_wider(has, comes):",
+            "        elif comes == has and _is_wider(has, comes):",
+        ),
+        tests=(f"{_EVOLUTION}::test_any_other_type_is_a_conflict_that_names_its_column",),
+    ),
+    Mutation(
+        "widen a decimal by its digits behind the point",
+        Change("compaction/iceberg/evolution.py", "wide.scale == narrow.scale and wide", "wide"),
+        tests=(f"{_EVOLUTION}::test_any_other_type_is_a_conflict_that_names_its_column",),
+    ),
+    Mutation(
+        "pass over columns that conflict",
+        Change(
+            "compaction/iceberg/commit.py", "tuple(view.conflicts(manifest.columns))", "tuple(view.conflicts(None))"
+        ),
+        tests=(f"{_TABLE}::test_a_column_of_another_type_holds_the_day_back_from_the_table",),
+    ),
+    Mutation(
+        "describe files by the schema before it took their columns",
+        Change(
+            "compaction/iceberg/table.py", "metadata = transaction.table_metadata", "metadata = self._table.metadata"
+        ),
+        tests=(f"{_TABLE}::test_a_day_with_wider_columns_widens_the_table",),
+    ),
+)

@@ -1,0 +1,229 @@
+"""A run that was ended goes on where it was: what is whole is taken over, anything else is done again."""
+
+import hashlib
+import io
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from compaction.rewrite import Compacted
+from compaction.tasks.finished import YOUNG_MS
+from compaction.tasks.plan import TaskSizes
+from compaction.tasks.task import Order, TaskResult, run
+from tests.corpus.auditing import in_process
+from tests.corpus.desk import DAY, Desk
+from tests.corpus.object_defects import truncated_object
+from tests.fakes.failing_storage import Crash
+
+SIZES = TaskSizes(segments=4, shards=2)
+
+
+class Killed:
+    """A desk whose first run was killed when so many of its tasks were done."""
+
+    def __init__(self, folder: Path, done: int | None = None) -> None:
+        self.desk = Desk(folder)
+        self.results: list[TaskResult] = []
+        self.tasks = 0
+
+        def engine(orders: Sequence[Order]) -> list[TaskResult]:
+            self.tasks = len(orders)
+            for order in orders[:done]:
+                run(order)
+            raise Crash
+
+        with pytest.raises(Crash):
+            self.desk.compact(engine=engine, sizes=SIZES)
+
+    def again(self) -> Compacted:
+        """Run again; `results` are those of its tasks."""
+
+        def engine(orders: Sequence[Order]) -> list[TaskResult]:
+            found = in_process(orders)
+            self.results += found
+            return found
+
+        return self.desk.compact(engine=engine, sizes=SIZES)
+
+    @property
+    def taken_over(self) -> int:
+        """How many tasks the run again did not have to do."""
+        return sum(result.is_earlier for result in self.results)
+
+    def files(self, what: str) -> list[Path]:
+        """Return the facts (`_facts`) or the parts (`part`) of the generation."""
+        folder = Path(self.desk.out.address.root, "tables", f"dt={DAY}")
+        return sorted(folder.glob("_gen-*/_facts/*" if what == "_facts" else "_gen-*/part*"))
+
+    def check_whole(self) -> None:
+        """Assert that each record of the day is published once."""
+        rows = self.desk.published_rows()
+        assert len(rows) == len(set(rows)) == self.desk.corpus.records
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Killed:
+    """Return a run that was killed with all tasks done, and nothing published."""
+    return Killed(tmp_path)
+
+
+@pytest.mark.parametrize("done", [0, 1, 3])
+def test_only_what_is_missing_is_read(tmp_path: Path, done: int) -> None:
+    """The tasks that were done are counted, and the day is the one that a single run makes."""
+    killed = Killed(tmp_path / "killed", done)
+    again = killed.again()
+    whole = Desk(tmp_path / "whole")
+    expected = whole.compact(sizes=SIZES)
+    assert killed.tasks == len(killed.results) > 3
+    assert killed.taken_over == done
+    assert killed.desk.published_rows() == whole.published_rows()
+    assert again.result is not None
+    assert expected.result is not None
+    assert again.result.audit.equation == expected.result.audit.equation
+    assert again.result.audit.findings == expected.result.audit.findings
+
+
+def test_parts_that_are_taken_over_are_the_published_ones(killed: Killed) -> None:
+    """Nothing is written twice."""
+    before = killed.files("part")
+    done = killed.again()
+    assert killed.files("part") == before
+    assert done.manifest is not None
+    assert len(done.manifest.files) == len(before) == killed.taken_over
+    killed.check_whole()
+
+
+def cut(path: Path) -> None:
+    """Leave the first half of a file."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip(path: Path) -> None:
+    """Change one byte of a file."""
+    body = bytearray(path.read_bytes())
+    body[len(body) // 4] ^= 0xFF
+    path.write_bytes(body)
+
+
+def empty(path: Path) -> None:
+    """Leave nothing of a file."""
+    path.write_bytes(b"")
+
+
+def stretch(path: Path) -> None:
+    """Write more behind a file."""
+    path.write_bytes(path.read_bytes() + b"more")
+
+
+def scribble(path: Path) -> None:
+    """Overwrite a file's end: its size stays."""
+    body = path.read_bytes()
+    path.write_bytes(body[:-200] + b"x" * 200)
+
+
+@pytest.mark.parametrize("what", ["_facts", "part"])
+@pytest.mark.parametrize("damage", [cut, empty, stretch, scribble, Path.unlink])
+def test_what_is_damaged_is_done_again(killed: Killed, damage: Callable[[Path], None], what: str) -> None:
+    """One of the facts or of the parts: that task alone is done again, and the day is whole."""
+    damage(killed.files(what)[1])
+    killed.again()
+    assert killed.taken_over == killed.tasks - 1
+    killed.check_whole()
+
+
+def test_facts_with_another_byte_are_not_believed(killed: Killed) -> None:
+    """Their name holds their digest: a number that changed on its way is noticed."""
+    for path in killed.files("_facts"):
+        flip(path)
+    killed.again()
+    assert killed.taken_over == 0
+    killed.check_whole()
+
+
+def test_facts_of_one_task_say_nothing_of_another(killed: Killed) -> None:
+    """Facts under another task's name: the footer and the rows name whose they are."""
+    one, two, *_ = killed.files("_facts")
+    two.write_bytes(one.read_bytes())
+    killed.again()
+    assert killed.taken_over == killed.tasks - 1
+    killed.check_whole()
+
+
+def test_facts_that_name_a_part_elsewhere_are_not_believed(killed: Killed) -> None:
+    """A part in another generation's folder is swept with that one, however well it fits."""
+    for path in killed.files("_facts"):
+        table = pq.read_table(path)
+        stated = table.schema.metadata[b"minutebook"].replace(b"/_gen-", b"/_gen-other-")
+        sink = io.BytesIO()
+        pq.write_table(table.replace_schema_metadata({b"minutebook": stated}), sink)
+        digest = hashlib.sha256(sink.getvalue()).hexdigest()[:32]
+        (path.parent / f"{path.name.partition('-')[0]}-{digest}.parquet").write_bytes(sink.getvalue())
+        path.unlink()
+    for path in killed.files("part"):
+        other = path.parent.with_name(path.parent.name.replace("_gen-", "_gen-other-"))
+        other.mkdir(exist_ok=True)
+        (other / path.name).write_bytes(path.read_bytes())
+    killed.again()
+    assert killed.taken_over == 0
+    killed.check_whole()
+
+
+def test_foreign_files_among_the_facts_are_passed_over(killed: Killed) -> None:
+    """Whatever lies there, also under a name like ours."""
+    folder = killed.files("_facts")[0].parent
+    name = killed.files("_facts")[0].name.partition("-")[0]
+    (folder / "notes.txt").write_text("not ours")
+    (folder / f"{name}-0000.parquet").write_bytes(killed.files("part")[0].read_bytes())
+    (folder / "below").mkdir()
+    (folder / "below" / "x.parquet").write_bytes(b"PAR1PAR1")
+    killed.again()
+    assert killed.taken_over == killed.tasks
+    killed.check_whole()
+
+
+def test_an_object_that_changed_makes_another_generation(killed: Killed) -> None:
+    """Its facts and its part stay behind."""
+    killed.desk.archive_more()
+    killed.again()
+    assert killed.taken_over == 0
+    killed.check_whole()
+
+
+def test_an_object_that_was_written_again_is_read_again(killed: Killed) -> None:
+    """A copy onto itself keeps ETag and size, and may change what the metadata says."""
+    stored = killed.desk.corpus.shards[0].segments[4]
+    path = killed.desk.raw / stored.key
+    later = path.stat().st_mtime_ns + 10_000_000_000
+    os.utime(path, ns=(later, later))
+    killed.again()
+    assert killed.taken_over == killed.tasks - 1
+    killed.check_whole()
+
+
+def test_a_day_old_part_is_left_to_the_sweep(killed: Killed) -> None:
+    """A sweep may take it while the run goes on."""
+    for path in killed.files("_facts"):
+        old = killed.desk.clock.now_ms() - YOUNG_MS - 1
+        os.utime(path, ns=(old * 1_000_000,) * 2)
+    killed.again()
+    assert killed.taken_over == 0
+
+
+def test_a_task_with_an_object_that_cannot_be_read_leaves_no_facts(tmp_path: Path) -> None:
+    """A second reading may find it whole."""
+    desk = Desk(tmp_path)
+    truncated_object(desk.corpus, desk.corpus.shards[0], 3)
+    desk = Desk(tmp_path / "damaged", desk.corpus)
+    assert desk.compact(sizes=SIZES).state == "held"
+    results: list[TaskResult] = []
+
+    def engine(orders: Sequence[Order]) -> list[TaskResult]:
+        results.extend(found := in_process(orders))
+        return found
+
+    assert desk.compact(engine=engine, sizes=SIZES).state == "held"
+    first = results[: len(results) - len(results[-1:])]
+    assert [any(read.problem for read in result.facts) for result in first if not result.is_earlier] == [True]

@@ -1,0 +1,221 @@
+"""What fits a type exactly, and the reason that a person reads where it does not."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+
+from tests.fakes.typed_lines import typed, widened
+
+UTC = dt.UTC
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("string", '"é\\u0000\\"\\ud83d\\ude00"', 'é\0"😀'),
+        ("string", '""', ""),
+        ("bool", "true", True),
+        ("bool", "false", False),
+        ("int32", "-2147483648", -(2**31)),
+        ("int64", "9223372036854775807", 2**63 - 1),
+        ("float64", "0.1", 0.1),
+        ("float64", "9007199254740992", 2.0**53),
+        ("float64", "1e308", 1e308),
+        ("decimal(10,2)", "12.34", Decimal("12.34")),
+        ("decimal(10,2)", '"-12.3400"', Decimal("-12.34")),
+        (
+            "decimal(38,18)",
+            "12345678901234567890.123456789012345678",
+            Decimal("12345678901234567890.123456789012345678"),
+        ),
+        ("decimal(10,2)", "1.5e3", Decimal("1500.00")),
+        ("date", '"2024-02-29"', dt.date(2024, 2, 29)),
+        ("date(days)", "-719162", dt.date(1, 1, 1)),
+        ("date(%d.%m.%Y)", '"29.02.2024"', dt.date(2024, 2, 29)),
+        ("timestamp", '"2026-11-22T10:00:00.123456+02:00"', dt.datetime(2026, 11, 22, 8, 0, 0, 123456, UTC)),
+        ("timestamp(ms)", "1795256161790", dt.datetime(2026, 11, 21, 10, 16, 1, 790_000, UTC)),
+        ("timestamp(%d/%m/%Y %H:%M:%S)", '"08/02/2026 10:00:01"', dt.datetime(2026, 2, 8, 10, 0, 1, tzinfo=UTC)),
+        ("local_timestamp", '"2026-11-22 10:00:00"', dt.datetime(2026, 11, 22, 10, 0, 0)),  # noqa: DTZ001 - as meant
+        ("json", '{"a" : [1, 2.50, "x"]}', '{"a":[1,2.50,"x"]}'),
+        ("json", "123456789012345678901234567890", "123456789012345678901234567890"),
+        ("json", "[" * 99 + "]" * 99, "[" * 99 + "]" * 99),
+        ("list<int64>", "[1,null,3]", [1, None, 3]),
+        ("list<list<string>>", '[["a"],[],null]', [["a"], [], None]),
+        ("struct<a: int64, b: list<date>>", '{"b":["2026-01-01"],"z":9}', {"a": None, "b": [dt.date(2026, 1, 1)]}),
+    ],
+)
+def test_a_value_is_read_exactly(kind: str, text: str, value: object) -> None:
+    """As it was written, also between values that do not fit, and beside a null."""
+    assert typed(kind, text) == [(value, None)]
+    rows = typed(kind, "null", text, '{"no":"such"}', text, "[[[{}]]]")
+    assert [row for row, _ in rows][1::2] == [value, value]
+    assert rows[0] == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "reason"),
+    [
+        ("decimal(10,2)", '"12x"', 'x: "12x" is not decimal(10,2)'),
+        ("decimal(10,2)", '"NaN"', 'x: "NaN" is not decimal(10,2)'),
+        ("decimal(10,2)", '" 1"', 'x: " 1" is not decimal(10,2)'),
+        ("decimal(10,2)", '"1\\n"', 'x: "1\\n" is not decimal(10,2)'),
+        ("decimal(10,2)", "12.345", "x: 12.345 has more than 2 digits behind the point"),
+        ("decimal(10,2)", "123456789.1", "x: 123456789.1 is out of the range of decimal(10,2)"),
+        ("decimal(10,2)", "true", "x: true is not decimal(10,2)"),
+        ("decimal(10,2)", "1e-999999999", "x: 1E-999999999 has more than 2 digits behind the point"),
+        ("decimal(10,2)", '"1e-999999999"', 'x: "1e-999999999" is not decimal(10,2)'),
+        ("decimal(10,2)", "1e999999999999999999999", "x: 1e999999999999999999 is not a JSON number"),
+        ("int64", "9223372036854775808", "x: 9223372036854775808 is out of the range of int64"),
+        ("int64", "-" + "9" * 5000, "x: -999999999999999999999999999999999999999… is out of the range of int64"),
+        ("int32", "2147483648", "x: 2147483648 is out of the range of int32"),
+        ("int64", "1.0", "x: 1.0 is not int64"),
+        ("int64", '"1"', 'x: "1" is not int64'),
+        ("int64", "true", "x: true is not int64"),
+        ("int64", "NaN", "payload: NaN is not JSON; x: NaN is not a JSON number"),
+        ("float64", "9007199254740993", "x: 9007199254740993 would lose digits as float64"),
+        ("float64", "1e400", "x: 1E+400 is out of the range of float64"),
+        ("float64", "-Infinity", "payload: -Infinity is not JSON; x: -Infinity is not a JSON number"),
+        ("string", "1", "x: 1 is not string"),
+        ("string", '"\\ud800"', 'x: "\\ud800" is not valid Unicode'),
+        ("bool", "0", "x: 0 is not bool"),
+        ("date", '"2026-02-30"', 'x: "2026-02-30" is not date'),
+        ("date", '"0000-01-01"', 'x: "0000-01-01" is not date'),
+        ("date(days)", "2932897", "x: 2932897 is out of the range of date(days)"),
+        ("date(%d.%m.%Y)", '"31.02.2024"', 'x: "31.02.2024" is not date(%d.%m.%Y)'),
+        ("timestamp", '"2026-11-22T10:00:00"', 'x: "2026-11-22T10:00:00" is not timestamp'),
+        ("timestamp", '"2026-11-22T10:00:00.1234567Z"', 'x: "2026-11-22T10:00:00.1234567Z" is not timestamp'),
+        ("timestamp(s)", "99999999999999999", "x: 99999999999999999 is out of the range of timestamp(s)"),
+        ("timestamp(ms)", "1.5", "x: 1.5 is not timestamp(ms)"),
+        ("local_timestamp", '"2026-11-22T10:00:00Z"', 'x: "2026-11-22T10:00:00Z" is not local_timestamp'),
+        ("json", '{"a":NaN}', "payload: NaN is not JSON; x: an object cannot be written as JSON"),
+        ("list<int64>", '[1,"2"]', 'x[1]: "2" is not int64'),
+        ("list<int64 not null>", "[1,null]", "x[1]: null, and required"),
+        ("list<int64>", "{}", "x: an object is not list<int64>"),
+        ("struct<a: struct<b: list<date>>>", '{"a":{"b":["x"]}}', 'x.a.b[0]: "x" is not date'),
+        ("struct<a: int64 not null>", "{}", "x.a: missing or null, and required"),
+        ("struct<a: int64>", "[]", "x: a list of 0 is not struct<a: int64>"),
+    ],
+)
+def test_what_does_not_fit_is_null_and_says_why(kind: str, text: str, reason: str) -> None:
+    """Its neighbours are untouched, whichever of them are in the same block."""
+    assert typed(kind, text) == [(None, reason)]
+    assert typed(kind, "null", text, "null", text) == [(None, None), (None, reason)] * 2
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (b"", "payload: empty"),
+        (b" ", "payload: empty"),
+        (b"\xff", "payload: not UTF-8 text"),
+        (b"[1]", "payload: a list, not an object"),
+        (b"null", "payload: null, not an object"),
+        (b"NaN", "payload: NaN is not JSON; payload: a number, not an object"),
+        (b'{"x":1}{"x":2}', "payload: not JSON: Extra data: line 1 column 8 (char 7)"),
+        (b'{"x":1},{"x":2}', "payload: not JSON: Extra data: line 1 column 8 (char 7)"),
+        (
+            b"\xef\xbb\xbf{}",
+            "payload: not JSON: Unexpected UTF-8 BOM (decode using utf-8-sig): line 1 column 1 (char 0)",
+        ),
+        (b'{"x":' + b"[" * 100 + b"]" * 100 + b"}", "payload: nested deeper than 100"),
+        (b'{"x":' + b"[" * 200_000, "payload: nested deeper than 100"),
+        (b'{"x":1,"y":"' + b"z" * (1 << 20) + b'"}', "payload: 1048590 bytes, more than 1048576 are not read"),
+    ],
+)
+def test_a_payload_that_is_no_object_fits_no_column(payload: bytes, reason: str) -> None:
+    """And the rows beside it do."""
+    rows, counts = widened({"x": "int64"}, [b'{"x":1}', payload, b'{"x":2}'])
+    assert rows == [{"x": 1, "_unfit": None}, {"x": None, "_unfit": reason}, {"x": 2, "_unfit": None}]
+    assert (counts.rows, counts.unfit) == (3, 1)
+
+
+def test_a_key_that_is_there_twice_stands_for_nothing() -> None:
+    """However the two are written; other columns of the row are read."""
+    doubled = [
+        b'{"x":1,"x":2,"y":3}',
+        b'{"x":1,"x" :1,"y":3}',
+        b'{"x":1,"\\u0078":1,"y":3}',
+        b'{"y":3,"x"\n:\t1,"x" :1}',
+    ]
+    rows, _ = widened({"x": "int64", "y": "int64"}, doubled)
+    why = 'payload: the key "x" is there several times; x: the key is there several times'
+    assert rows == [{"x": None, "y": 3, "_unfit": why}] * 4
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b'{"y":{"a":1,"a":2},"x":1}', b'{"y":[{"a":1,"a" :2}],"x":1}', b'{"a":"\\"::","a":":\\":","x":1}'],
+)
+def test_a_key_that_is_there_twice_where_no_column_is_makes_the_row_unfit(payload: bytes) -> None:
+    """Its payload is read in two ways by two readers; what the columns hold is sure."""
+    rows, _ = widened({"x": "int64"}, [payload])
+    assert rows == [{"x": 1, "_unfit": 'payload: the key "a" is there several times'}]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b'{"x":1,"y":":\\":"}',
+        b'{ "x" : 1 , "y" : { "x" : 2 } }',
+        b'{"x":1,"y":[{"x":1},{"x":1}],"":""}',
+        b'{"x":1,"y":"a :b"}',
+    ],
+)
+def test_a_key_that_is_there_once_an_object_is_no_doubt(payload: bytes) -> None:
+    """Colons, quotes and blanks in strings are no keys."""
+    rows, _ = widened({"x": "int64"}, [payload])
+    assert rows == [{"x": 1, "_unfit": None}]
+
+
+def test_a_required_column_must_be_there() -> None:
+    """Missing and null are the same to it."""
+    rows, counts = widened({"x": {"type": "int64", "required": True}}, [b"{}", b'{"x":null}', b'{"x":0}', b"no"])
+    assert [row["_unfit"] for row in rows][:3] == ["x: missing or null, and required"] * 2 + [None]
+    assert counts.columns[0] == ("x", 1, 0, 3)
+    assert [(found.column, found.kind, found.rows) for found in counts.samples] == [
+        ("payload", "not_json", 1),
+        ("x", "missing", 2),
+    ]
+
+
+def test_paths_find_values_in_objects() -> None:
+    """Names alone, and any other JMESPath; where it fails on a payload, that row does not fit."""
+    columns = {
+        "zip": {"path": "address.zip", "type": "string"},
+        "first": {"path": "items[0].id", "type": "int64"},
+        "big": {"path": "length(items[?n > `1`])", "type": "int64"},
+    }
+    payloads = [
+        b'{"address":{"zip":"04109"},"items":[{"id":7,"n":2}]}',
+        b'{"address":"none","items":[]}',
+        b'{"items":"none","address":{"zip":"a","zip":"b"}}',
+    ]
+    rows, _ = widened(columns, payloads)
+    assert rows[0] == {"zip": "04109", "first": 7, "big": 1, "_unfit": None}
+    assert rows[1] == {"zip": None, "first": None, "big": 0, "_unfit": None}
+    assert rows[2]["_unfit"] == (
+        'payload: the key "zip" is there several times; zip: the key is there several times; '
+        "big: the path fails on this payload"
+    )
+
+
+def test_many_reasons_are_cut() -> None:
+    """A wrong file must not make a day of reasons."""
+    rows, _ = widened({f"c{number}": {"path": "x", "type": "int64"} for number in range(9)}, [b'{"x":""}'])
+    assert rows[0]["_unfit"].endswith('c4: "" is not int64; and 4 more')
+
+
+def test_every_row_is_counted_once_in_each_column() -> None:
+    """Over several blocks, whose cuts matter for nothing."""
+    payloads = [
+        [b'{"x":1,"y":"a"}', b'{"x":"1"}', b"no", b'{"y":null}', b'{"x":1,"y":1}'][number % 5]
+        for number in range(9_999)
+    ]
+    rows, counts = widened({"x": "int64", "y": "string"}, payloads)
+    assert (len(rows), counts.rows, counts.unfit) == (9_999, 9_999, sum(row["_unfit"] is not None for row in rows))
+    assert all(each.filled + each.empty + each.unfit == 9_999 for each in counts.columns)
+    assert counts.columns[0] == ("x", 4000, 2000, 3999) or counts.columns[0].filled == sum(
+        row["x"] is not None for row in rows
+    )
+    assert counts.samples[1].positions[0] == ("s", (2, 0))

@@ -1,0 +1,101 @@
+"""Whatever a producer sends: no payload stops a night, and each row is there with what is true of it."""
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fakes.typed_lines import widened
+
+KINDS = (
+    "string",
+    "bool",
+    "int32",
+    "int64",
+    "float64",
+    "json",
+    "decimal(10,2)",
+    "decimal(38,38)",
+    "date",
+    "date(days)",
+    "date(%d.%m.%Y)",
+    "timestamp",
+    "timestamp(s)",
+    "timestamp(us)",
+    "timestamp(%Y-%m-%d %H:%M:%S)",
+    "local_timestamp",
+    "list<int64 not null>",
+    "list<list<date>>",
+    "struct<a: int64 not null, b: struct<c: list<decimal(4,1)>>>",
+)
+COLUMNS = {f"c{number}": {"path": "x", "type": kind} for number, kind in enumerate(KINDS)}
+TEXTS = st.sampled_from(
+    [
+        *("1e-999999999", "1e999999999", "1E400", "-0", "0.1e1", "1" * 400, "NaN", "Infinity", "-Infinity", "1.0"),
+        *(
+            '"1e-999999999"',
+            '"2026-02-29"',
+            '"2024-02-29"',
+            '"0000-01-01T00:00:00Z"',
+            '"9999-12-31T23:59:59.999999Z"',
+        ),
+        *('"2026-11-22T10:00:00+23:59"', '"2026-11-22T24:00:00Z"', '"31.02.2024"', '"\\ud800"', '"\\u0000"', "[[]]"),
+        *(
+            '{"a":1,"a":2}',
+            '{"a":1,"b":{"c":["0.05"]}}',
+            '{"a":1,"b":{"c":["1.5"]}}',
+            "[" * 101 + "]" * 101,
+            "[1,null]",
+        ),
+        *(
+            "{",
+            "",
+            "nul",
+            "9223372036854775807",
+            "-9223372036854775809",
+            '"' + "é" * 300 + '"',
+            "1e18446744073709551616",
+        ),
+    ]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.dates().map(str),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "c"]), inner, max_size=3),
+    max_leaves=5,
+)
+PAYLOADS = (
+    st.binary(max_size=30)
+    | TEXTS.map(lambda text: f'{{"x":{text}}}'.encode())
+    | VALUES.map(lambda value: json.dumps({"x": value}).encode(errors="surrogatepass"))
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(PAYLOADS, min_size=1, max_size=12))
+def test_every_row_is_there_and_counted(payloads: list[bytes]) -> None:
+    """In each column either filled, empty, or unfit with a reason; and the neighbours change nothing of it."""
+    rows, counts = widened(COLUMNS, payloads)
+    assert counts.rows == len(rows) == len(payloads)
+    assert counts.unfit == sum(row["_unfit"] is not None for row in rows)
+    assert {each.filled + each.empty + each.unfit for each in counts.columns} == {len(payloads)}
+    alone: list[dict[str, Any]] = [widened(COLUMNS, [payload])[0][0] for payload in payloads]
+    assert repr(rows) == repr(alone)
+
+
+@settings(max_examples=100, deadline=None)
+@given(VALUES)
+def test_what_is_filled_says_what_the_payload_says(value: object) -> None:
+    """Read back as JSON: the same value, not a rounded or a cast one."""
+    payload = json.dumps({"x": value}, allow_nan=True).encode(errors="surrogatepass")
+    rows, _ = widened(
+        {"i": {"path": "x", "type": "int64"}, "f": {"path": "x", "type": "float64"}, "x": "json"}, [payload]
+    )
+    row = rows[0]
+    if row["i"] is not None:
+        assert (type(value), row["i"]) == (int, value)
+    if row["f"] is not None:
+        assert type(value) in {int, float}
+        assert row["f"] == value
+    if row["x"] is not None:
+        assert json.loads(row["x"]) == value
