@@ -1,4 +1,4 @@
-"""Runs whose own writes fail, on either side of the server: parts, facts, inventory, audit, manifest, pointer, symlink.
+"""Runs whose own writes fail, on either side: parts, facts, inventory, audit, manifest, pointer, links.
 
 Each write of a run fails once. Whatever happens, readers see one whole generation, its verdict is that of
 the audit which the pointer names, and a run after it ends as one would that had met nothing.
