@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 _FIRST_ERROR: Final = 300
 _BLANKS: Final = 16
 """More white space than any service puts behind a document."""
+_NOT_TAKEN_APART: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,  # RecursionError, and botocore's own for a time beyond all calendars
+    TypeError,
+    ValueError,
+    ResponseParserError,
+)
 
 
 class MisshapenAnswerError(HTTPClientError):
@@ -52,7 +61,7 @@ def check_document(http_response: "AWSResponse", model: "OperationModel", **_: o
 def _parse(parse: Any, response: Any, shape: Any) -> Any:  # noqa: ANN401 - as above
     try:
         parsed = parse(response, shape)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, ResponseParserError) as exc:
+    except _NOT_TAKEN_APART as exc:
         raise MisshapenAnswerError(status=response.get("status_code"), error=f"{type(exc).__name__}: {exc}") from exc
     if not isinstance(parsed, dict):
         raise MisshapenAnswerError(status=response.get("status_code"), error="it is no object")

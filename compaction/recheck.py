@@ -8,6 +8,7 @@ Evidence that touches a day: read marks under it, segments in it, batches that K
 Nothing of a day that is whole, clean and untouched is read but its pointer and names.
 """
 
+from archive.errors import SettingsError
 from archive.format.coverage_markers import SKIPPED
 from archive.format.day import Day, day_of_ms
 from archive.format.read_mark import read_mark_folder
@@ -50,7 +51,16 @@ def days_to_recheck(context: JobContext, out: StorePrefix, days: int) -> list[Da
 def published_days(storage: RetryingStorage, root: str) -> list[Day]:
     """Return the days that have a folder below the output's root, in order; raises StoreUnavailable, StoreRefused."""
     names = (folder.removeprefix(root).rstrip("/") for folder in storage.list_level(root).folders)
-    return sorted(Day.parse(name.removeprefix(_BEGIN)) for name in names if name.startswith(_BEGIN))
+    found = (_day_of(name.removeprefix(_BEGIN)) for name in names if name.startswith(_BEGIN))
+    return sorted(day for day in found if day is not None)
+
+
+def _day_of(name: str) -> Day | None:
+    """Return the day of a folder's name; None for a folder that somebody else made, such as `dt=latest`."""
+    try:
+        return Day.parse(name)
+    except SettingsError:
+        return None
 
 
 def _is_touched(context: JobContext, publisher: Publisher, day: Day, pointer: Pointer) -> bool:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from archive.errors import StoreRefused
+from archive.errors import OutcomeUnknown, StoreRefused
 from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
 from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail, Upload
@@ -76,16 +76,18 @@ class DirectoryStorage:
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """List the files whose key begins with `prefix`, in the order of keys."""
         folder = self._path(prefix.rpartition("/")[0])
-        paths = folder.rglob("*") if folder.is_dir() else ()
-        rows = [self._row(path) for path in paths if _is_object(path)]
+        with _one_look(prefix):
+            paths = folder.rglob("*") if folder.is_dir() else ()
+            rows = [self._row(path) for path in paths if _is_object(path)]
         yield from sorted((row for row in rows if row.key.startswith(prefix)), key=lambda row: row.key.encode())
 
     def list_level(self, folder: str) -> Listing:
         """List what lies directly below a folder."""
         path = self._path(folder)
-        entries = sorted(path.iterdir()) if path.is_dir() else []
-        folders = tuple(f"{folder}{entry.name}/" for entry in entries if entry.is_dir())
-        return Listing(folders, tuple(self._row(entry) for entry in entries if _is_object(entry)))
+        with _one_look(folder):
+            entries = sorted(path.iterdir()) if path.is_dir() else []
+            folders = tuple(f"{folder}{entry.name}/" for entry in entries if entry.is_dir())
+            return Listing(folders, tuple(self._row(entry) for entry in entries if _is_object(entry)))
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the files and the folders that they leave empty."""
@@ -119,13 +121,14 @@ class DirectoryStorage:
 
     def open_uploads(self, prefix: str) -> list[Upload]:
         """Return the files that have not got their name."""
-        paths = sorted(self._path(prefix.rpartition("/")[0]).rglob(f"*{_WRITING}"))
-        names = {path: path.relative_to(self.root).as_posix() for path in paths if path.is_file()}
-        return [
-            Upload(name.removesuffix(_WRITING), name, path.stat().st_mtime_ns // 1_000_000)
-            for path, name in names.items()
-            if name.startswith(prefix)
-        ]
+        with _one_look(prefix):
+            paths = sorted(self._path(prefix.rpartition("/")[0]).rglob(f"*{_WRITING}"))
+            names = {path: path.relative_to(self.root).as_posix() for path in paths if path.is_file()}
+            return [
+                Upload(name.removesuffix(_WRITING), name, path.stat().st_mtime_ns // 1_000_000)
+                for path, name in names.items()
+                if name.startswith(prefix)
+            ]
 
     def abort_upload(self, upload: Upload) -> None:
         """Remove what was written."""
@@ -184,6 +187,15 @@ class FileSink(io.RawIOBase):
         self._file.close()
         self._part.unlink(missing_ok=True)
         super().close()
+
+
+@contextmanager
+def _one_look(prefix: str) -> Iterator[None]:
+    """Raise OutcomeUnknown where files go while they are listed: the look is taken again, and sees one moment."""
+    try:
+        yield
+    except FileNotFoundError as exc:
+        raise OutcomeUnknown(f"LIST {prefix}: {exc}") from exc
 
 
 def _is_object(path: Path) -> bool:

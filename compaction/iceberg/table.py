@@ -198,9 +198,7 @@ class IcebergDay:
         try:
             file = parquet_file_to_data_file(self._table.io, metadata, uri)
         except FileNotFoundError as exc:
-            raise CatalogRefused(
-                f"{uri} was published and is gone", next_step="find out who deletes files of the output"
-            ) from exc
+            raise _gone(uri) from exc
         except ValueError as exc:
             raise CatalogRefused(
                 f"{uri} does not fit {self._name}: {exc}",
@@ -224,14 +222,21 @@ class IcebergDay:
 
         Iceberg's vectorized reader refuses DELTA_BYTE_ARRAY (measured with 1.10.1): the table must not ask for it.
         """
-        with self._table.io.new_input(uri).open() as file:
-            footer = pq.read_metadata(file)
+        try:
+            with self._table.io.new_input(uri).open() as file:
+                footer = pq.read_metadata(file)
+        except FileNotFoundError as exc:
+            raise _gone(uri) from exc
         groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
         columns = [group.column(number) for group in groups[:1] for number in range(group.num_columns)]
         return any(encoding.startswith("DELTA") for column in columns for encoding in column.encodings)
 
     def _is_of_the_day(self, file: "DataFile") -> bool:
         return file.spec_id == self._table.spec().spec_id and file.partition[0] == self._day.number
+
+
+def _gone(uri: str) -> CatalogRefused:
+    return CatalogRefused(f"{uri} was published and is gone", next_step="find out who deletes files of the output")
 
 
 def _recorded(table: "Table", day: Day) -> Recorded | None:

@@ -4,6 +4,7 @@ Nothing here is believed because it lies where it should: `contradiction` compar
 names it and with itself, the publisher looks for its files, and a run compares it with the day's inventory.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -17,6 +18,11 @@ FORMAT: Final = 1
 GENERATIONS: Final = (GENERATION, "gen=")
 """What the folders of generations begin with: today's layout, and the one before it."""
 _MANIFEST, _AUDIT, _INVENTORY = ".json", ".audit.json", ".inventory.jsonl.gz"
+_OF_A_RUN: Final = re.compile(
+    r"(_gen-|gen=)[^/]+/(part-[^/]+|_[^/]+/.+)\.parquet"
+    r"|_manifest/([^/.-]+-[^/.]+|[0-9a-f]{16})\.(json|audit\.json|inventory\.jsonl\.gz)"
+)
+"""Names that runs give, below the day's folder; manifests of earlier versions have no writer in theirs."""
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -145,6 +151,10 @@ class DayFolder(NamedTuple):
         """Return the generation of a file, by its key."""
         folder = key.removeprefix(self.path).partition("/")[0]
         return next((folder.removeprefix(begin) for begin in GENERATIONS if folder.startswith(begin)), "")
+
+    def is_of_a_run(self, key: str) -> bool:
+        """Tell whether a key is one that a run gives, and so ours to delete."""
+        return _OF_A_RUN.fullmatch(key.removeprefix(self.path)) is not None
 
     def generation_beside(self, key: str) -> str:
         """Return the generation of a manifest, or of an object beside one, by its key."""

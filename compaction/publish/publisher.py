@@ -93,8 +93,12 @@ class Publisher:
         return pointer, manifest
 
     def written_ms(self, pointer: Pointer) -> int:
-        """Return since when readers see a pointer's generation; raises FormatError."""
-        return _epoch_ms(pointer)
+        """Return since when readers see a pointer's generation; raises FormatError.
+
+        A pointer that a person put back from an earlier version is as young as its object.
+        """
+        head = self.storage.head(self.folder.pointer)
+        return max(_epoch_ms(pointer), 0 if head is None else head.last_modified_ms)
 
     def manifest(self, pointer: Pointer) -> Manifest | None:
         """Read the manifest that a pointer names, whatever it says."""

@@ -67,7 +67,7 @@ class Leftovers(NamedTuple):
 
 
 def leftovers(storage: RetryingStorage, folder: DayFolder, retained: Retained) -> Leftovers:
-    """Return what of the day's generations is not retained."""
+    """Return what of the day's generations is not retained; what others put there under names of theirs stays."""
     files = [
         (folder.generation_of(row.key), row)
         for begin in GENERATIONS
@@ -78,7 +78,11 @@ def leftovers(storage: RetryingStorage, folder: DayFolder, retained: Retained) -
     stay, current = {*retained.generations, *young}, frozenset(retained.current)
 
     def old(rows: Iterable[tuple[str, ListedObject]]) -> tuple[ListedObject, ...]:
-        return tuple(row for generation, row in rows if generation not in stay and row.key not in current)
+        return tuple(
+            row
+            for generation, row in rows
+            if generation not in stay and row.key not in current and folder.is_of_a_run(row.key)
+        )
 
     return Leftovers(old(files), old(beside), tuple(row for _, row in files))
 

@@ -189,17 +189,17 @@ class StreamReader:
 
         An iterator whose next record has left the stream goes on at the oldest one that has not, and says nothing. So
         the place where a page was to begin (the last record that came) must still be held when it is answered, and a
-        slice must begin with the very record at which the one before it ended.
+        slice must begin with the very record at which the one before it ended; when that arrived, it tells itself.
         """
-        stood_ms = max(log.since_ms, reach.created_ms)
+        stood_ms = max(log.since_ms, reach.created_ms) if reach.at is None else None
         for answer in self._pages(shard_id, iterator):
             log.answered_ms = _date_ms(answer)
             now_ms = self._clock.now_ms() if log.answered_ms is None else log.answered_ms
-            if stood_ms <= now_ms - reach.retention_ms:
+            if stood_ms is not None and stood_ms <= now_ms - reach.retention_ms:
                 log.is_broken = True
                 return
             if not answer["Records"]:
-                stood_ms = max(stood_ms, now_ms - answer["MillisBehindLatest"])
+                stood_ms = max(stood_ms or 0, now_ms - answer["MillisBehindLatest"])
             for record in answer["Records"]:
                 arrival_ms = round(record["ApproximateArrivalTimestamp"].timestamp() * 1000)
                 sequence = int(record["SequenceNumber"])
@@ -209,7 +209,7 @@ class StreamReader:
                 if log.is_broken or arrival_ms >= log.until_ms + _MARGIN_MS:
                     return
                 if reach.stop is None or sequence <= reach.stop.sequence:
-                    stood_ms = max(stood_ms, arrival_ms)
+                    stood_ms = max(stood_ms or 0, arrival_ms)
                     yield from _within(record, sequence, arrival_ms, reach, log)
                 if reach.stop is not None and sequence >= reach.stop.sequence:
                     log.next_sequence = sequence

@@ -114,9 +114,13 @@ def vacuum_output(output: Output, now_ms: int, age_ms: int, *, dry_run: bool) ->
     """Delete what nothing names and is older than the age; `dry_run`: only say what. Raises as `vacuum`."""
     days = published_days(output.storage, output.root)
     folders = [DayFolder(output.root, day) for day in days]
-    expired = {day: is_expired(output.archive, output.prefix, day) for day in days}
+
+    def has_raw(day: Day) -> bool:
+        is_gone = is_expired(output.archive, output.prefix, day)
+        return not is_gone and bool(output.archive.first_objects(day.path(output.prefix), 1))
+
     rows = []
-    for folder, found in zip(folders, find_all(output.storage, folders, now_ms - age_ms, expired), strict=True):
+    for folder, found in zip(folders, find_all(output.storage, folders, now_ms - age_ms, has_raw), strict=True):
         if isinstance(found, MinutebookError):
             rows.append(_left_alone(folder.day, found))
         elif found.objects or found.uploads:

@@ -9,7 +9,7 @@ Looked at first, in this order, and only what was seen then is ever deleted:
                         publish it; while the pointer is, everything does: a query may have begun on the one before
 
     no pointer, raw objects there      what is old is left of runs that never published: it goes
-    no pointer, raw objects expired    somebody removed the pointer of the only copy there is: nothing goes
+    no pointer, no raw object          somebody removed the pointer of the only copy there is: nothing goes
     pointer without its files          the generation before may be all there is: nothing goes
 
 Deleted are manifests first (one must never name files that are gone), then files, then audits and inventories. What
@@ -20,7 +20,7 @@ once more after the deletes, and an audit that it names by then is put back; who
 behind the swap (`Publisher.swap_pointer`). Whichever comes last, the audit is there.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from archive.errors import FormatError, SafetyRefusal
@@ -56,8 +56,12 @@ class DayLeftovers(NamedTuple):
         return sum(row.size for row in self.objects)
 
 
-def find_leftovers(storage: RetryingStorage, folder: DayFolder, before_ms: int, *, expired: bool) -> DayLeftovers:
+def find_leftovers(
+    storage: RetryingStorage, folder: DayFolder, before_ms: int, has_raw: Callable[[Day], bool]
+) -> DayLeftovers:
     """Return what of a day nothing names, and is older than `before_ms`. Deletes nothing.
+
+    `has_raw` tells whether the archive holds raw objects of a day; it is asked where the day has no pointer.
 
     Raises:
         SafetyRefusal: what is there may be all there is of the day.
@@ -69,25 +73,25 @@ def find_leftovers(storage: RetryingStorage, folder: DayFolder, before_ms: int, 
     uploads = tuple(
         upload
         for upload in storage.open_uploads(folder.path)
-        if upload.started_ms < before_ms and folder.generation_of(upload.key)
+        if upload.started_ms < before_ms and folder.is_of_a_run(upload.key)
     )
     nothing = DayLeftovers(folder.day, uploads=uploads)
-    if pointer is None and expired:
-        raise SafetyRefusal(
-            f"{folder.day} has no pointer, and its raw objects were expired: its files are all there is of it",
-            next_step=_RESTORE,
-        )
     if pointer is not None and publisher.written_ms(pointer) >= before_ms:
         return nothing
     symlinked = _symlinked(storage, folder)
     marked = publisher.table_marks.generations()
     current = _named(pointer, manifest)
     found = leftovers(storage, folder, Retained(current, marked, before_ms))
+    if pointer is None and (found.all_files or found.beside) and not has_raw(folder.day):
+        raise SafetyRefusal(
+            f"{folder.day} has no pointer, and its raw objects are gone: what is here is all there is of it",
+            next_step=_RESTORE,
+        )
     _check_whole(folder, pointer, manifest, {row.key: row.size for row in found.all_files})
     files = [
         row
         for row in found.files
-        if storage.uri(row.key) not in symlinked and not _is_within(folder, row.key, pointer)
+        if row.key.removeprefix(folder.root) not in symlinked and not _is_within(folder, row.key, pointer)
     ]
     return DayLeftovers(
         folder.day,
@@ -139,8 +143,10 @@ def _check_whole(
 
 
 def _symlinked(storage: RetryingStorage, folder: DayFolder) -> frozenset[str]:
+    """Return the keys, below the output's root, that the symlinks name, wherever the run saw that root."""
     stored = storage.get(folder.symlinks)
-    return frozenset() if stored is None else frozenset(stored.body.decode(errors="replace").splitlines())
+    lines = [] if stored is None else stored.body.decode(errors="replace").splitlines()
+    return frozenset("/".join(line.strip().rsplit("/", 3)[1:]) for line in lines)
 
 
 def _is_within(folder: DayFolder, key: str, pointer: Pointer | None) -> bool:
@@ -151,13 +157,13 @@ def _is_within(folder: DayFolder, key: str, pointer: Pointer | None) -> bool:
 
 
 def find_all(
-    storage: RetryingStorage, folders: Iterable[DayFolder], before_ms: int, expired: Mapping[Day, bool]
+    storage: RetryingStorage, folders: Iterable[DayFolder], before_ms: int, has_raw: Callable[[Day], bool]
 ) -> list[DayLeftovers | FormatError | SafetyRefusal]:
     """Return what of each day goes, or why nothing does."""
 
     def find(folder: DayFolder) -> DayLeftovers | FormatError | SafetyRefusal:
         try:
-            return find_leftovers(storage, folder, before_ms, expired=expired[folder.day])
+            return find_leftovers(storage, folder, before_ms, has_raw)
         except (FormatError, SafetyRefusal) as exc:
             return exc
 

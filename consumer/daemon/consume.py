@@ -54,6 +54,10 @@ _POLL_SECONDS: Final = 10
 _SKIPPED_SECONDS: Final = 20
 """Short enough for a stop; it is tried again before each start."""
 _GRACE: Final = "shutdownGraceMillis"
+_IDLE: Final = "idleTimeBetweenReadsInMillis"
+_KCL_IDLE_MILLIS: Final = 1500
+_HANG_SECONDS: Final = 120
+"""A request that began at the end of the time for it may take a minute more, and says so when it fails."""
 
 
 def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
@@ -113,6 +117,8 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
             worker_id,
             may_take_more="maxLeasesForWorker" not in loaded.kcl,
             failover_seconds=failover_seconds(loaded),
+            idle_seconds=int(loaded.kcl.get(_IDLE, _KCL_IDLE_MILLIS)) / 1000,
+            hang_seconds=loaded.settings.store_timeout_seconds + _HANG_SECONDS,
         ),
         _lease_table(loaded, clock, budget_seconds=_POLL_SECONDS),
         clock,

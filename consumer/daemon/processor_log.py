@@ -13,10 +13,12 @@ their log lines tell which processors live.
 import os
 import select
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 import msgspec
+
+from archive.clock import SystemClock
 
 POLL_SECONDS: Final = 0.5
 STARTED: Final = "processor_started"
@@ -25,6 +27,7 @@ ENDED: Final = "processor_ended"
 FAILED: Final = "processor_failed"
 REAPED: Final = "processor_reaped"
 """Said by the fork server, of each processor that has ended, and how: `exit_code`, below 0 by a signal."""
+_monotonic: Final = SystemClock().monotonic
 _SILENT_POLLS: Final = 4
 """A processor's last line takes its way through the daemon: so many polls long it may still come."""
 _FAREWELL_POLLS: Final = 10
@@ -75,8 +78,10 @@ class Killed(NamedTuple):
 class ProcessorWatch:
     """The processors of one run of the daemon, known by their own log lines. Lines come from another thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] = _monotonic) -> None:
+        self._monotonic = monotonic
         self._lock = threading.Lock()
+        self._heard: dict[int, float] = {}
         self._alive: dict[int, int] = {}
         self._shards: dict[int, str] = {}
         self._spoke: set[int] = set()
@@ -90,6 +95,8 @@ class ProcessorWatch:
     def note(self, event: ProcessorEvent) -> None:
         """Take a log line of a processor."""
         with self._lock:
+            if event.event != REAPED:
+                self._heard[event.pid] = self._monotonic()
             if event.event == STARTED and event.pid not in self._alive:
                 try:
                     self._alive[event.pid] = os.pidfd_open(event.pid)
@@ -172,6 +179,15 @@ class ProcessorWatch:
         """Return the shards that a living processor has opened."""
         with self._lock:
             return frozenset(self._shards[pid] for pid in self._alive if pid in self._shards)
+
+    def silences(self) -> dict[str, float]:
+        """Return, for each shard that a living processor has opened, for how long that one has said nothing.
+
+        One that is called says so every five seconds (`consumer/processor/progress`).
+        """
+        with self._lock:
+            now = self._monotonic()
+            return {self._shards[pid]: now - self._heard[pid] for pid in self._alive if pid in self._shards}
 
     def close(self) -> None:
         """Let go of the processors."""

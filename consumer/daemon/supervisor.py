@@ -97,7 +97,7 @@ class Supervisor:
             self._read_line,
         )
         self._notes = RunNotes(clock.monotonic)
-        self._processors = ProcessorWatch()
+        self._processors = ProcessorWatch(self._clock.monotonic)
         self._log = structlog.get_logger()
 
     def run(self) -> int:
@@ -123,7 +123,7 @@ class Supervisor:
 
     def _run_once(self, signals: StopSignals) -> DaemonExit:
         self._notes = RunNotes(self._clock.monotonic)
-        self._processors = ProcessorWatch()
+        self._processors = ProcessorWatch(self._clock.monotonic)
         failure = _try([*self._plan.before_start, self._start])
         if failure is not None or self._run is None:
             return DaemonExit(code=1, ran_seconds=0, asked=bool(signals.received), failure=failure)
@@ -132,7 +132,7 @@ class Supervisor:
         self._log.info("daemon_started", **pids)
         self._watching.daemon_started(looks_at_leases=self._plan.readers is not None)
         if self._plan.readers is not None:
-            self._plan.readers.start(self._processors.opened)
+            self._plan.readers.start(self._processors.opened, self._processors.silences)
         try:
             self._watch(run, signals)
         finally:

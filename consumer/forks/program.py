@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 
@@ -32,7 +33,8 @@ def main() -> NoReturn:
 
     configure_logging()
     code = last_word(lambda: _serve(listener, parent))
-    sys.stderr.flush()
+    with suppress(OSError):  # behind its parent nobody reads what is left of the last line
+        sys.stderr.flush()
     os._exit(code)
 
 

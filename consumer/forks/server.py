@@ -3,7 +3,8 @@
     a stub connects, sends its stdin, stdout and stderr ..... a processor is forked on them
     a processor ends ........................................ its stub gets the exit code: 128 + n for signal n
     a stub is gone .......................................... its processor is killed: nobody listens to it any more
-    who started us is gone .................................. nobody new; the end comes with the last processor's
+    who started us is gone .................................. nobody new; the end comes with the last processor's, and
+                                                              with the time that the daemon gives them
 
 A processor killed at any moment is safe: commits are atomic. Processors die with this process (see `child`).
 """
@@ -22,14 +23,20 @@ from typing import Final
 
 import structlog
 
+from archive.clock import SystemClock
 from consumer.forks.stub import REQUEST
 
 PIPES: Final = 3
 _SIGNALLED: Final = 128
 _PAUSE_SECONDS: Final = 0.5
+_FAREWELL_SECONDS: Final = 60
+"""Twice what the daemon gives its processors to commit, and more: one that hangs would live on, and so would we."""
 _CREDENTIALS: Final = struct.Struct("3i")
 """struct ucred (unix(7)): pid, uid, gid."""
 _CAUGHT: Final = frozenset({signal.SIGCHLD})
+_monotonic: Final = SystemClock().monotonic
+_unread: Final = suppress(OSError)
+"""Around each line: who reads them may be gone, and the processors are to commit all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +54,19 @@ class ForkServer:
     The main thread's only: it owns SIGCHLD. `parent` is a descriptor of who started this process (pidfd_open(2)).
     """
 
-    def __init__(self, listener: socket.socket, become: Callable[[Pipes], None], parent: int) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        become: Callable[[Pipes], None],
+        parent: int,
+        *,
+        farewell_seconds: float = _FAREWELL_SECONDS,
+    ) -> None:
         self._listener: socket.socket | None = listener
         self._become = become
         self._parent = parent
+        self._farewell_seconds = farewell_seconds
+        self._ends_at: float | None = None
         self._asking: dict[int, socket.socket] = {}
         self._stubs: dict[int, socket.socket] = {}
         """By its descriptor, the stub of each processor."""
@@ -60,14 +76,17 @@ class ForkServer:
         self._wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def run(self) -> None:
-        """Serve until the parent's end, and the last processor's."""
+        """Serve until the parent's end, and the last processor's; then those that are left die with this process."""
         for number in _CAUGHT:
             signal.signal(number, _wake_up)
         signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
         for descriptor in (self._wake, self._parent, self._open_listener().fileno()):
             self._poll.register(descriptor, select.POLLIN)
         while self._listener is not None or self._processors:
-            for descriptor, _ in self._poll.poll():
+            left = None if self._ends_at is None else self._ends_at - _monotonic()
+            if left is not None and left <= 0:
+                return
+            for descriptor, _ in self._poll.poll(None if left is None else left * 1000):
                 self._serve(descriptor)
 
     def _serve(self, descriptor: int) -> None:
@@ -89,7 +108,8 @@ class ForkServer:
         try:
             connection = listener.accept()[0]
         except OSError as exc:  # descriptors or memory are short: the ends of others free some
-            structlog.get_logger().error("fork_failed", error=f"a stub waits: {exc}", next_step=_MORE)
+            with _unread:
+                structlog.get_logger().error("fork_failed", error=f"a stub waits: {exc}", next_step=_MORE)
             select.select([self._wake], [], [], _PAUSE_SECONDS)
             return
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -116,9 +136,9 @@ class ForkServer:
                 raise OSError(errno.EMFILE, "descriptors are short")  # noqa: TRY301 - told as any other lack
             pid = self._fork(Pipes(*pipes))
         except OSError as exc:
-            structlog.get_logger().error(
-                "fork_failed", error=f"no process could be made: {exc.strerror}", next_step=_MORE, exit_code=1
-            )
+            error = f"no process could be made: {exc.strerror}"
+            with _unread:
+                structlog.get_logger().error("fork_failed", error=error, next_step=_MORE, exit_code=1)
             self._poll.unregister(connection)
             _tell(connection, 1)
         else:
@@ -156,7 +176,8 @@ class ForkServer:
                 return
             code = os.waitstatus_to_exitcode(status)
             # For the supervisor: the processor's own last line, where there is one, comes through the daemon.
-            structlog.get_logger().debug("processor_reaped", pid=pid, exit_code=code)
+            with _unread:
+                structlog.get_logger().debug("processor_reaped", pid=pid, exit_code=code)
             connection = self._stubs.pop(self._processors.pop(pid, -1), None)
             if connection is not None:
                 with suppress(KeyError):  # `_drop_stub` was faster
@@ -172,6 +193,7 @@ class ForkServer:
 
     def _close_door(self) -> None:
         """Admit nobody any more."""
+        self._ends_at = _monotonic() + self._farewell_seconds
         self._poll.unregister(self._parent)
         listener = self._open_listener()
         self._poll.unregister(listener)

@@ -35,7 +35,7 @@ class Archiver:
     """One shard's chain, as this processor extends it.
 
     `delivered` is the last position that KCL handed over. `on_chain_start` is called with the first position before
-    the very first segment of the shard is committed.
+    the very first segment of the shard is committed, `on_piece` behind each piece of a batch that is taken.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Archiver:
         *,
         dedupe: Deduplicator | None,
         on_chain_start: Callable[[Position, ChainStart, float], Continuity],
+        on_piece: Callable[[], None],
     ) -> None:
         self.shard_id = shard_id
         self.chain = chain
@@ -56,6 +57,7 @@ class Archiver:
         self._sequences = sequences
         self._evidence = evidence
         self._on_chain_start = on_chain_start
+        self._on_piece = on_piece
         self._dedupe = dedupe
         self._buffer: Buffer | None = None
         self._unread: Delivery | None = None
@@ -111,6 +113,7 @@ class Archiver:
                 self._append(records[start : part.end], minute)
             self.delivered = part.last
             start = part.end
+            self._on_piece()
 
     def _check_order(self, position: Position) -> None:
         if self.delivered is not None and position <= self.delivered:

@@ -91,6 +91,7 @@ class ShardProcessor:
                 compression=start.compression,
             )
             dedupe = opener.open(start.chain.tail)
+        progress = Progress(shard_id, services.clock)
         self._shard = _Shard(
             Archiver(
                 services,
@@ -100,12 +101,13 @@ class ShardProcessor:
                 start.evidence,
                 dedupe=dedupe,
                 on_chain_start=starter.mark_start,
+                on_piece=progress.lives,
             ),
             IntervalCheckpoints(services, shard_id, last=start.chain.archived_through),
             ShardEndProof(services, start.evidence),
             retention,
             ReadMarks(services, start.evidence, self._turn),
-            Progress(shard_id, services.clock),
+            progress,
         )
         structlog.get_logger().info(
             "shard_opened",

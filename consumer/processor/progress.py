@@ -24,6 +24,8 @@ class Progress:
         self._clock = clock
         self._oldest_ms: int | None = None
         self._told_at: float | None = None
+        self._said_at = clock.monotonic()
+        self._buffer_bytes = 0
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def received(self, arrival_ms: int) -> None:
@@ -32,6 +34,11 @@ class Progress:
             self._oldest_ms = arrival_ms
             self._tell(0, None)
             self._told_at = None
+
+    def lives(self) -> None:
+        """Say within a call that takes long, now and then, that it goes on: else this would be taken for a hang."""
+        if self._clock.monotonic() - self._said_at >= _PULSE_SECONDS:
+            self._say(self._buffer_bytes, None)
 
     def settled(self, oldest_ms: int | None, buffer_bytes: int, behind_ms: int | None = None) -> None:
         """Take what is held at the end of a call: since which arrival, and how many bytes; None when nothing is.
@@ -44,5 +51,9 @@ class Progress:
             self._tell(buffer_bytes, behind_ms)
 
     def _tell(self, buffer_bytes: int, behind_ms: int | None) -> None:
-        self._told_at = self._clock.monotonic()
+        self._told_at, self._buffer_bytes = self._clock.monotonic(), buffer_bytes
+        self._say(buffer_bytes, behind_ms)
+
+    def _say(self, buffer_bytes: int, behind_ms: int | None) -> None:
+        self._said_at = self._clock.monotonic()
         self._log.debug(EVENT, oldest_ms=self._oldest_ms, buffer_bytes=buffer_bytes, behind_ms=behind_ms)

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 
 from archive.clock import SystemClock, new_random
 from archive.errors import MinutebookError
-from archive.format.minute import iso_time
+from archive.format.minute import iso_time, minute_of
 from archive.logs import configure_logging
 from archive.retry import Backoff
 from archive.store.places import StorePrefix, open_storage
@@ -97,7 +97,7 @@ def print_records(
         segments = Segments(lists, storage, place.prefix, request.minutes, request.shard, _teller(troubles))
         bodies = fetch_bodies(_pool(stack, FETCHES), storage, segments)
         for found in wanted(
-            merge(_flushed(bodies, output), lambda body: read_body(storage, body), troubles), request
+            merge(_flushed(bodies, output), lambda body: read_body(storage, body), troubles), request, troubles
         ):
             if not shown:
                 is_ours.result()
@@ -112,10 +112,12 @@ def print_records(
     return shown
 
 
-def wanted(records: Iterator[Found], request: CatRequest) -> Iterator[Found]:
-    """Yield those records that are asked for."""
+def wanted(records: Iterator[Found], request: CatRequest, troubles: Troubles) -> Iterator[Found]:
+    """Yield those records that are asked for; one under another minute than its own may lie in its own, too."""
     for found in records:
         record = found.record
+        if minute_of(record.arrival_ms) != found.segment.parsed.minute:
+            troubles.misplaced(found)
         if request.from_ms <= record.arrival_ms < request.to_ms and (
             request.partition_key is None or record.partition_key == request.partition_key
         ):

@@ -33,6 +33,7 @@ class Troubles:
         self.defects = 0
         self.unknown = 0
         self.repeated = 0
+        self._misplaced: set[str] = set()
 
     def defect(self, key: str, what: str) -> None:
         """Something in the archive is wrong."""
@@ -49,6 +50,13 @@ class Troubles:
         self.repeated += 1
         if kept.record != other.record:
             self.defect(other.segment.key, f"another record at {other.record.position} than in {kept.segment.key}")
+
+    def misplaced(self, found: Found) -> None:
+        """Tell of a segment, once, that a record of it lies under a minute in which it did not arrive."""
+        key = found.segment.key
+        if key not in self._misplaced:
+            self._misplaced.add(key)
+            self.defect(key, f"the record at {found.record.position} arrived in another minute than the name says")
 
     def conclude(self) -> int:
         """Tell what was only counted; return the exit code: 3 before 4 before 0."""

@@ -68,6 +68,7 @@ class ParquetOutput:
 
     def abort(self) -> None:
         """Remove what was written."""
+        self._writer.is_open = False  # it would write a footer when it is forgotten, and fail aloud
         self._sink.abort()
 
     def _write_group(self) -> None:

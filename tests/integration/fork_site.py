@@ -62,6 +62,14 @@ class Forks:
         self.events.join()
         return code
 
+    def lose_supervisor(self) -> None:
+        """Let its parent be gone, and whoever reads its lines; the one that is being waited for is still read."""
+        self.parent.communicate()
+        pipe = self.server._process.stderr
+        assert pipe is not None
+        with Path(os.devnull).open("rb") as nothing:
+            os.dup2(nothing.fileno(), pipe.fileno())
+
     def processor(self, lease: Lease) -> ProcessDaemon:
         """Start a processor as the daemon does."""
         return ProcessDaemon(lease, self.socket, self._environment, stub_command(PYTHON).split())

@@ -19,6 +19,8 @@ _JOIN_SECONDS: Final = 2
 _LOCK_MARGIN_SECONDS: Final = 0.5
 _ROWS_A_SECOND: Final = 25
 """What a scan may read on average: a table of a thousand leases is looked at every 40 s."""
+Opened = Callable[[], frozenset[str]]
+Silences = Callable[[], Mapping[str, float]]
 _INITIALISED: Final = b"Initialization complete. Starting worker loop."
 """KCL's own line; before it the daemon makes its tables, which may take minutes."""
 
@@ -101,12 +103,17 @@ class ReaderPoll:
                 next_step="give every instance a workerId of its own in its properties file, or none at all",
             )
 
-    def start(self, opened: Callable[[], frozenset[str]]) -> None:
-        """Begin to look; `opened` returns the shards that living processors have opened."""
+    def start(self, opened: Opened, silences: Silences = dict) -> None:
+        """Begin to look; `opened` returns the shards that living processors have opened.
+
+        `silences` returns for how many seconds the processor of each has said nothing, where that is known.
+        """
         self._initialised.clear()
         self._told.clear()
         self._stop = threading.Event()
-        thread = threading.Thread(target=self._run, args=(opened, self._stop), name="reader-watch", daemon=True)
+        thread = threading.Thread(
+            target=self._run, args=(opened, self._stop, silences), name="reader-watch", daemon=True
+        )
         thread.start()
         self._thread = thread
 
@@ -124,12 +131,12 @@ class ReaderPoll:
             self._thread.join(_JOIN_SECONDS)
             self._thread = None
 
-    def step(self, opened: Callable[[], frozenset[str]], stop: threading.Event | None = None) -> float:
+    def step(self, opened: Opened, stop: threading.Event | None = None, silences: Silences = dict) -> float:
         """Look once, and say what prevents it; return how long to wait for the next look."""
         log, was_blind = self._log, self._is_blind
         self._is_blind = True
         try:
-            wait = self.look(opened, stop)
+            wait = self.look(opened, stop, silences)
         except MinutebookError as exc:
             if not was_blind:
                 log.warning("leases_unread", error=str(exc), next_step=exc.next_step)
@@ -144,7 +151,7 @@ class ReaderPoll:
         self._is_blind = False
         return wait
 
-    def look(self, opened: Callable[[], frozenset[str]], stop: threading.Event | None = None) -> float:
+    def look(self, opened: Opened, stop: threading.Event | None = None, silences: Silences = dict) -> float:
         """Look once, and do what follows; return how long to wait for the next look.
 
         Raises:
@@ -156,12 +163,13 @@ class ReaderPoll:
         leases = self._read() if self._initialised.is_set() else None
         # The processors after the rows: one that has just opened its shard counts.
         read = opened() if leases is not None else frozenset()
-        findings = self._watch.look(Look(self._clock.monotonic(), leases, lock, read))
+        findings = self._watch.look(Look(self._clock.monotonic(), leases, lock, read, silences()))
         if stop is not None and stop.is_set():
             return 0
         seen = self._watch.seen_lock()
         if self._memory is not None and seen is not None:
             self._memory.keep(SeenLock(*seen))
+        self._told &= {(finding.event, finding.shard) for finding in findings}
         for finding in findings:
             self._act(finding)
         self._tell(frozenset(finding.shard for finding in findings if finding.shard), leases, read)
@@ -200,7 +208,7 @@ class ReaderPoll:
                 event=finding.event, shard=finding.shard, error=finding.error, next_step=finding.next_step
             )
 
-    def _run(self, opened: Callable[[], frozenset[str]], stop: threading.Event) -> None:
+    def _run(self, opened: Opened, stop: threading.Event, silences: Silences) -> None:
         wait = 0.0
         while not stop.wait(wait):
-            wait = self.step(opened, stop)
+            wait = self.step(opened, stop, silences)

@@ -4,6 +4,7 @@
     -----------------------------------------------------   -----------------------------------------------------
     a lease of ours, no processor of ours has opened it     restart
       and while our daemon was dead, its counter moved      give up (6): another daemon has our worker id
+    a processor of ours that says nothing: it hangs         told; restart, if it goes on and others are called
     a lease whose counter does not move: nobody renews it   restart, if we lead or nobody does, and may take more
     a lease that moves from hand to hand                    only told
     a row that is gone, of a shard that is not finished     KCL makes it anew in its own time; then restart
@@ -18,6 +19,7 @@ row that was deleted), and a lease row that KCL cannot open.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from consumer.leases.rows import LeaderLock, Lease
@@ -41,13 +43,15 @@ Act = Literal["restart", "release_lock", "tell"]
 class Look(NamedTuple):
     """What was seen at one time, on the monotonic clock. `opened`: the shards that living processors have opened.
 
-    `leases` is None where nobody looked: before the daemon is initialised it makes its tables.
+    `silences`: for how many seconds a shard's processor has said nothing, where that is known. `leases` is None where
+    nobody looked: before the daemon is initialised it makes its tables.
     """
 
     at: float
     leases: Mapping[str, Lease] | None
     lock: LeaderLock | None
     opened: frozenset[str]
+    silences: Mapping[str, float] = MappingProxyType({})
 
 
 class Finding(NamedTuple):
@@ -82,12 +86,15 @@ class _Read(NamedTuple):
 class ReaderWatch:
     """What one supervisor has seen. `begin` with each daemon; lock and rows are remembered over all of them.
 
-    `may_take_more`: no property bounds how many leases our daemon holds.
+    `may_take_more`: no property bounds how many leases our daemon holds. `idle_seconds`: what KCL waits between two
+    calls. `hang_seconds`: longer than a processor waits for the store without a word.
     """
 
     worker_id: str
     may_take_more: bool = True
     failover_seconds: float = 10.0
+    idle_seconds: float = 1.5
+    hang_seconds: float = 420.0
     _lock: _Still[LeaderLock] | None = None
     _led_since: float | None = None
     _ours: dict[str, float] = field(default_factory=dict)
@@ -125,6 +132,7 @@ class ReaderWatch:
         found = [
             *dead_lock,
             *self._unopened(look, waiting),
+            *self._silent(look, waiting),
             *self._unrenewed(look, waiting),
             *self._rowless(look, leases),
         ]
@@ -166,6 +174,23 @@ class ReaderWatch:
             )
             for shard, since in sorted(self._ours.items())
             if look.at - since >= PATIENCE_SECONDS
+        ]
+
+    def _silent(self, look: Look, waiting: Mapping[str, Lease]) -> list[Finding]:
+        """Find processors that hang: KCL waits for them for ever. Where all are silent it may call nobody."""
+        patience = PATIENCE_SECONDS + self.idle_seconds
+        is_called = any(seconds < patience for seconds in look.silences.values())
+        why = "waits for the store" if is_called else "KCL calls none of ours"
+        return [
+            Finding(
+                "shard_without_reader",
+                "restart" if is_called and seconds >= self.hang_seconds + self.idle_seconds else "tell",
+                f"the processor of {shard} has said nothing for {seconds:.0f} s: it hangs, or {why}",
+                "look at the lines before this one, at S3 and Kinesis; minutebook docs runbook shard_without_reader",
+                shard,
+            )
+            for shard, seconds in sorted(look.silences.items())
+            if seconds >= patience and shard in waiting and waiting[shard].owner == self.worker_id
         ]
 
     def _unrenewed(self, look: Look, waiting: Mapping[str, Lease]) -> list[Finding]:

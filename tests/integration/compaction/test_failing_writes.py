@@ -1,4 +1,4 @@
-"""Runs whose own writes fail, on either side of the server: parts, inventory, audit, manifest, pointer, symlinks.
+"""Runs whose own writes fail, on either side: parts, facts, inventory, audit, manifest, pointer, links.
 
 Each write of a run fails once. Whatever happens, readers see one whole generation, its verdict is that of
 the audit which the pointer names, and a run after it ends as one would that had met nothing.
@@ -67,12 +67,12 @@ def _loss(desk: Desk) -> None:
     desk.storage.delete([shard.segments.pop(2).key])
 
 
-_ALL = ("part-", ".inventory.", ".audit.", "_manifest/", "_current.json", "_symlinks/")
+_ALL = ("part-", "_facts/", ".inventory.", ".audit.", "_manifest/", "_current.json", ".audit.", "_symlinks/")
 NIGHTS = {
     "first": Night(_nothing, "clean", "published", _ALL),
     "late": Night(_late, "clean", "published", _ALL),
     "proof": Night(_proof, "clean", "already", (".audit.", "_current.json")),
-    "loss": Night(_loss, "defects", "held", ("part-", ".audit.", "_current.json"), shows_new=False),
+    "loss": Night(_loss, "defects", "held", ("part-", "_facts/", ".audit.", "_current.json"), shows_new=False),
 }
 _WRITES = [(name, number) for name, night in NIGHTS.items() for number in range(1, len(night.writes) + 1)]
 CASES = [(*write, fault) for at, write in enumerate(_WRITES) for fault in faults_of(at)]

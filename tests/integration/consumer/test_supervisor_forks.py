@@ -2,14 +2,41 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.daemon_double import Lease
+from tests.fakes.shard import FakeShard
+from tests.integration.archive_site import Site
 from tests.integration.supervised import Supervised, end, has_gone
+from tests.witness.waiting import wait_until
 
 Start = Callable[..., Supervised]
+_HANGING = """
+import os, signal, socket, subprocess, sys
+from pathlib import Path
+from consumer.daemon.fork_server import open_door
+from consumer.forks.parent_death import die_with
+from consumer.forks.server import ForkServer
+from consumer.forks.stub import REQUEST, connect
+
+path, server, parent = Path(sys.argv[1]), os.getpid(), subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
+door = open_door(path)
+stub = socket.socket(fileno=connect(str(path)).detach())
+socket.send_fds(stub, [REQUEST], [0, 1, 2])
+
+def hang(_):
+    die_with(server)
+    path.with_name("pid").write_text(str(os.getpid()))
+    os.kill(parent.pid, signal.SIGKILL)
+    signal.pause()
+
+ForkServer(door, hang, os.pidfd_open(parent.pid), farewell_seconds=0.2).run()
+"""
 _ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true"}
 
 
@@ -119,3 +146,29 @@ def test_the_fork_server_ends_when_the_supervisor_is_killed(start: Start) -> Non
     supervised.process.kill()
 
     assert has_gone(server)
+
+
+def test_a_fork_server_that_nobody_reads_waits_for_its_processors(site: Site) -> None:
+    """The supervisor's SIGKILL also closes the pipe of its lines: what it says of one must not be the others' end."""
+    site.put(3)
+    with site.forks() as forks, forks.processor(site.lease) as processor:
+        with forks.processor(Lease(FakeShard())) as second, forks.processor(Lease(FakeShard())) as third:
+            for one in (processor, second, third):
+                one.start()
+            processor.deliver()
+            forks.lose_supervisor()
+            assert [second.close(), third.close()] == [0, 0]
+            wait_until(lambda: len(forks.processors()) == 1, "two have ended")
+        processor.request_shutdown()
+        assert processor.close() == 0
+        wait_until(forks.server.has_ended, "the fork server has ended")
+        assert forks.reap() == 0
+    site.assert_exactly_once()
+
+
+def test_a_processor_that_hangs_does_not_outlive_its_supervisor(tmp_path: Path) -> None:
+    """Whoever waits for it waits no longer than the daemon did; it dies with the fork server."""
+    command = [sys.executable, "-c", _HANGING, str(tmp_path / "door")]
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=30, check=True)
+    pid = int((tmp_path / "pid").read_text())
+    wait_until(lambda: has_gone(pid), "the processor is gone")

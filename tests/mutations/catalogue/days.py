@@ -69,13 +69,28 @@ DAYS: Final = (
     ),
     Mutation(
         "let vacuum take what the symlinks still name",
-        Change(_VACUUM, "storage.uri(row.key) not in symlinked and not", "not"),
+        Change(_VACUUM, "row.key.removeprefix(folder.root) not in symlinked and not", "not"),
         tests=(f"{_CLEARED}::test_what_the_symlinks_still_name_stays",),
     ),
     Mutation(
         "let vacuum clear an expired day that has lost its pointer",
-        Change(_VACUUM, "    if pointer is None and expired:", "    if pointer is not None and expired:"),
+        Change(_VACUUM, " and not has_raw(folder.day):", " and False:"),
         tests=(f"{_LEFT}::test_a_damaged_day_is_left_alone",),
+    ),
+    Mutation(
+        "believe the date of a pointer that somebody put back",
+        Change(_PUBLISHER, "0 if head is None else head.last_modified_ms", "0"),
+        tests=(f"{_CLEARED}::test_a_pointer_that_was_put_back_is_young",),
+    ),
+    Mutation(
+        "let vacuum take what others put beside ours",
+        Change("compaction/publish/sweep.py", " and folder.is_of_a_run(row.key)", ""),
+        tests=(f"{_CLEARED}::test_what_others_put_among_ours_stays",),
+    ),
+    Mutation(
+        "let a further slice stand where the day began",
+        Change(_KINESIS, "max(log.since_ms, reach.created_ms) if reach.at is None else None", "max(log.since_ms, 0)"),
+        tests=(f"{_READ}::test_slices_go_on_where_the_day_began_longer_ago_than_the_stream_keeps",),
     ),
     Mutation(
         "let vacuum clear a day whose published files are gone",
@@ -114,7 +129,7 @@ DAYS: Final = (
     ),
     Mutation(
         "believe that nothing leaves the stream in front of a slow reader",
-        Change(_KINESIS, "if stood_ms <= now_ms - reach.retention_ms:", "if stood_ms <= 0:"),
+        Change(_KINESIS, "stood_ms <= now_ms - reach.retention_ms:", "stood_ms <= 0:"),
         tests=(f"{_READ}::test_a_reading_that_retention_overtakes_is_broken",),
     ),
     Mutation(

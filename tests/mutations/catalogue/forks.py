@@ -57,6 +57,23 @@ FORKS: Final = (
         tests=(f"{_TESTS}::test_a_killed_stub_ends_its_processor",),
     ),
     Mutation(
+        "a fork server ends where nobody reads its lines",
+        Change(_SERVER, "_unread: Final = suppress(OSError)", "_unread: Final = suppress()"),
+        tests=(f"{_SUPERVISED}::test_a_fork_server_that_nobody_reads_waits_for_its_processors",),
+    ),
+    Mutation(
+        "a processor is silent while it works",
+        Change("consumer/processor/archiver.py", "            self._on_piece()\n", ""),
+        tests=(
+            "tests/unit/consumer/processor/test_claims.py::test_a_processor_that_claims_for_minutes_is_not_silent",
+        ),
+    ),
+    Mutation(
+        "a fork server waits for ever for a processor that hangs",
+        Change(_SERVER, "if left is not None and left <= 0:", "if left is not None and left != left:"),
+        tests=(f"{_SUPERVISED}::test_a_processor_that_hangs_does_not_outlive_its_supervisor",),
+    ),
+    Mutation(
         "a stub does not learn how its processor ended",
         Change(_SERVER, "code if code >= 0 else _SIGNALLED - code", "0"),
         tests=(f"{_TESTS}::test_a_killed_processor_ends_its_stub_and_nobody_else",),

@@ -69,6 +69,11 @@ READING: Final = (
         tests=(f"{_CAT}::test_another_streams_archive_is_refused",),
     ),
     Mutation(
+        "say nothing of records under another minute than their own",
+        Change(_COMMAND, "            troubles.misplaced(found)\n", "            pass\n"),
+        tests=(f"{_CAT}::test_a_record_under_another_minute_than_its_own_is_told",),
+    ),
+    Mutation(
         "take an expired day for an empty one",
         Change(
             _COMMAND,

@@ -131,6 +131,21 @@ SUPERVISION: Final = (
         tests=(f"{_RULES_TESTS}::test_a_lease_of_ours_that_nobody_opened_is_found", _HISTORIES),
     ),
     Mutation(
+        "a processor that hangs is no matter",
+        Change(_RULES, "            *self._silent(look, waiting),\n", ""),
+        tests=(f"{_RULES_TESTS}::test_a_processor_that_says_nothing_is_found",),
+    ),
+    Mutation(
+        "a daemon that calls nobody is started again and again",
+        Change(_RULES, '"restart" if is_called and seconds', '"restart" if seconds'),
+        tests=(f"{_RULES_TESTS}::test_a_processor_that_says_nothing_is_found",),
+    ),
+    Mutation(
+        "a processor that hangs again is not named again",
+        Change(_POLL, "        self._told &= {(finding.event, finding.shard) for finding in findings}\n", ""),
+        tests=(f"{_POLL_TESTS}::test_a_processor_that_hangs_is_named_each_time_it_does",),
+    ),
+    Mutation(
         "a lease that nobody renews is no matter",
         Change(_RULES, "            *self._unrenewed(look, waiting),\n", ""),
         tests=(f"{_RULES_TESTS}::test_a_lease_that_nobody_renews_is_found", _HISTORIES),

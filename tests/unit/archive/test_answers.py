@@ -25,7 +25,18 @@ from tests.fakes.clock import ManualClock
 
 ENDPOINT = "http://127.0.0.1:1"
 PAGE = b"<html><body>Sign in</body></html>"
-OF_JSON = [b"[]", b"[{}]", b"null", b'"in"', b"7", PAGE, b"\xff\xfe", b'{"Table": [], "StreamDescriptionSummary": 7}']
+DEEP = b'{"a":' + b"[" * 9999 + b"]" * 9999 + b"}"
+OF_JSON = [
+    DEEP,
+    b"[]",
+    b"[{}]",
+    b"null",
+    b'"in"',
+    b"7",
+    PAGE,
+    b"\xff\xfe",
+    b'{"Table": [], "StreamDescriptionSummary": 7}',
+]
 
 
 class _Body:

@@ -9,6 +9,8 @@ import pytest
 from archive.errors import StoreRefused
 from archive.retry import Backoff
 from archive.store.directory_storage import DirectoryStorage
+from archive.store.objects import ListedObject
+from archive.store.retrying import RetryingStorage
 from tests.fakes.clock import ManualClock
 
 
@@ -48,3 +50,22 @@ def test_two_dots_inside_a_name_are_a_name(tmp_path: Path) -> None:
     storage = DirectoryStorage(tmp_path)
     storage.put_if_absent("a..b/..c", b"x", {}, "text/plain")
     assert [row.key for row in storage.list_objects("a..b/")] == ["a..b/..c"]
+
+
+class Swept(DirectoryStorage):
+    """Somebody deletes a file while it is listed, once."""
+
+    def _row(self, path: Path) -> ListedObject:
+        if path.name == "going":
+            path.unlink()
+        return super()._row(path)
+
+
+@pytest.mark.parametrize("asked", ["list", "level"])
+def test_a_file_that_goes_while_it_is_listed_is_not_there(tmp_path: Path, asked: str) -> None:
+    """A run publishes or sweeps beside us: the look is taken again."""
+    for name in ("going", "staying"):
+        DirectoryStorage(tmp_path).put_if_absent(f"a/{name}", b"x", {}, "text/plain")
+    storage = RetryingStorage(Swept(tmp_path), lambda: Backoff(ManualClock(), random.Random(1), budget_seconds=5))
+    rows = storage.list_level("a/").objects if asked == "level" else storage.list_objects("a/")
+    assert [row.key for row in rows] == ["a/staying"]

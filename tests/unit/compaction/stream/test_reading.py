@@ -53,11 +53,11 @@ class Shard:
         log = ReadLog()
         return list(self.reader.read(SHARD, reach, log)), log
 
-    def read_slices(self, stops: Sequence[Position]) -> tuple[list[Sent], list[ReadLog]]:
+    def read_slices(self, stops: Sequence[Position], begin_ms: int = BEGIN_MS) -> tuple[list[Sent], list[ReadLog]]:
         """Read the shard in slices that end before these positions, one after another."""
         found, logs, at = list[Sent](), list[ReadLog](), None
         for start, stop in zip([None, *stops], [*stops, None], strict=True):
-            sent, log = self.read(Reach(BEGIN_MS, END_MS, start, stop, at, 1))
+            sent, log = self.read(Reach(begin_ms, END_MS, start, stop, at, 1))
             found += sent
             logs.append(log)
             at = log.next_sequence
@@ -106,6 +106,16 @@ def test_what_has_left_before_is_told_and_not_asked_for() -> None:
     found, log = Shard(held(7200, begin_ms=begin_ms)).read(Reach(begin_ms, END_MS, created_ms=1))
     assert (log.is_trimmed, log.is_broken, log.since_ms) == (True, False, START_MS - DAY_MS + 60_000)
     assert found[0].arrival_ms >= log.since_ms
+
+
+def test_slices_go_on_where_the_day_began_longer_ago_than_the_stream_keeps() -> None:
+    """What the first slice told has left is told once: a further one stands at a record that is held."""
+    begin_ms = START_MS - DAY_MS - HOUR_MS
+    whole, _ = Shard(held(7200, begin_ms=begin_ms)).read(Reach(begin_ms, END_MS, created_ms=1))
+    stops = [Position(1000 + 7 * number, 0) for number in (3700, 5000, 6000)]
+    found, logs = Shard(held(7200, begin_ms=begin_ms)).read_slices(stops, begin_ms)
+    assert [(log.is_trimmed, log.is_broken) for log in logs] == [(True, False), *[(False, False)] * 3]
+    assert found == whole
 
 
 @pytest.mark.parametrize("share", [0.1, 0.4, 1.0])

@@ -37,6 +37,15 @@ def _without_pointer(desk: Desk) -> None:
     desk.storage.delete([desk.publisher().folder.pointer])
 
 
+def test_without_a_pointer_the_files_stay_where_no_raw_object_is_left(desk: Desk) -> None:
+    """A lifecycle rule took them, or the prefix is another one: no tombstone says so, and they are gone."""
+    _without_pointer(desk)
+    open_storage(desk.archive).delete([row.key for row in open_storage(desk.archive).list_objects(DAY.path(PREFIX))])
+    before = keys(desk)
+    report = vacuum(desk)
+    assert (keys(desk), report.exit_code, report.objects) == (before, 6, 0)
+
+
 def _without_manifest(desk: Desk) -> None:
     pointer = desk.publisher().current().pointer
     assert pointer is not None

@@ -89,6 +89,43 @@ def test_what_the_symlinks_still_name_stays(desk: Desk) -> None:
     assert old in keys(desk)
 
 
+def test_what_the_symlinks_name_stays_wherever_they_were_written(desk: Desk) -> None:
+    """The run saw the output at another place: a folder that is mounted, or a scheme that Hadoop knows."""
+    [old] = put(desk, ["_gen-before/part-1.parquet"])
+    Path(desk.storage.uri(desk.publisher().folder.symlinks)).write_text(f"s3a://elsewhere/{old}\n")
+    vacuum(desk)
+    assert old in keys(desk)
+
+
+def test_what_others_put_among_ours_stays(desk: Desk) -> None:
+    """By names that no run gives; a folder that looks like a day's, and is none, stops nobody."""
+    theirs = put(
+        desk,
+        [
+            "_gen-notes.txt",
+            "_gen-old/README.md",
+            "_gen-old/copy/part-1.parquet",
+            "gen=theirs/data.csv",
+            "_manifest/README.md",
+            "_manifest/notes.json",
+            "_manifest/sub/a-w.json",
+        ],
+    )
+    elsewhere = [f"{OUT}dt=latest/x", f"{OUT}dt={DAY}-backup/_gen-a/part-1.parquet"]
+    for key in elsewhere:
+        desk.storage.put_if_absent(key, b"left", {}, "x/y")
+    assert vacuum(desk).exit_code == 0
+    assert keys(desk) == {*named(desk), *theirs, *elsewhere}
+
+
+def test_a_pointer_that_was_put_back_is_young(desk: Desk) -> None:
+    """It says when it was written first; a query may have begun on what it named until a moment ago."""
+    key, before = desk.publisher().folder.pointer, keys(desk)
+    desk.age(key, desk.after_grace_ms() - GRACE_MS + 600_000)
+    assert (vacuum(desk).objects, keys(desk)) == (0, before)
+    assert desk.publisher().sweep(desk.after_grace_ms()) == []
+
+
 def test_what_lies_in_folders_of_the_current_generation_stays(desk: Desk) -> None:
     """It is about its files; a file beside them that no manifest names goes."""
     pointer = desk.publisher().current().pointer

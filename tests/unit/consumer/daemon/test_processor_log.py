@@ -11,12 +11,14 @@ import pytest
 from consumer.daemon.processor_log import (
     ENDED,
     FAILED,
+    OPENED,
     REAPED,
     STARTED,
     ProcessorEvent,
     ProcessorWatch,
     read_event,
 )
+from tests.fakes.clock import ManualClock
 
 
 @pytest.mark.parametrize(
@@ -70,6 +72,24 @@ def test_a_thousand_processors_can_be_watched() -> None:
     process.communicate(b"\n")
     assert watch.have_left()
     watch.close()
+
+
+def test_silence_is_counted_from_the_last_line_of_a_living_processor() -> None:
+    """Of a shard that it has opened. Each line counts, and what the fork server says of it does not."""
+    clock = ManualClock()
+    watch = ProcessorWatch(clock.monotonic)
+    pid = os.getpid()
+    watch.note(ProcessorEvent(event=STARTED, pid=pid))
+    assert watch.silences() == {}
+    watch.note(ProcessorEvent(event=OPENED, pid=pid, shard="s"))
+    clock.advance(100)
+    assert watch.silences() == {"s": 100}
+    watch.note(ProcessorEvent(event="progress", pid=pid, shard="s"))
+    clock.advance(7)
+    watch.note(ProcessorEvent(event=REAPED, pid=pid))
+    assert watch.silences() == {"s": 7}
+    watch.close()
+    assert watch.silences() == {}
 
 
 class Scene:

@@ -44,6 +44,17 @@ def test_claims_that_are_held_back_do_not_outlive_their_buffer(max_age: int) -> 
     assert len(world.chain()) >= 2
 
 
+def test_a_processor_that_claims_for_minutes_is_not_silent() -> None:
+    """It says so all the while: its supervisor would take it for one that hangs."""
+    world = DedupeWorld(CLAIMS)
+    world.table = SlowTable(world.clock)
+    worker = world.started()
+    world.send(*range(10_000))
+    with capture_logs() as logs:
+        worker.daemon.deliver()
+    assert len([line for line in logs if line["event"] == "progress"]) >= 200 / 10
+
+
 def test_new_events_are_claimed_by_batches_alone() -> None:
     """25 in a request; an event that comes alone is asked for with the whole condition at once."""
     world = DedupeWorld(CLAIMS)

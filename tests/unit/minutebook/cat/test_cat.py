@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
-import pyarrow.parquet as pq
 import pytest
 
 from archive.compression import Compression
@@ -136,6 +135,20 @@ def test_two_records_at_one_position_are_told(plain: Site) -> None:
     assert plain.told[0].startswith(f"{other.key}: another record at 11:0 than in ")
 
 
+def test_a_record_under_another_minute_than_its_own_is_told(plain: Site) -> None:
+    """A copy under another minute shows its records twice, and one that was put there alone may miss from a span."""
+    key = plain.scene.segment(S0, NOON, records(NOON, 10, ["a", "b"])).key
+    folder, _, name = plain.path(key).parent.as_posix().rpartition("/12/00/")
+    copy = Path(f"{folder}/12/03/{name}") / Path(key).name
+    copy.parent.mkdir(parents=True)
+    plain.path(key).rename(copy)
+    for span, shown in (((NOON, NOON + 4), "a\nb\n"), ((NOON + 3, NOON + 4), "")):
+        assert plain.cat(span) == shown
+        assert plain.code == 3
+        [told] = plain.told
+        assert "arrived in another minute" in told
+
+
 def test_a_damaged_segment_is_named_and_the_rest_is_shown(site: Site) -> None:
     """Cut short, it still gives nothing that is wrong."""
     bad = site.scene.segment(S0, NOON, records(NOON, 1, ["a" * 50] * 40))
@@ -238,22 +251,6 @@ def test_nothing_that_a_producer_writes_reaches_a_terminal_as_it_is(plain: Site,
         assert piped.encode(errors="surrogateescape") == b"".join(
             (payload if isinstance(payload, bytes) else payload.encode()) + b"\n" for payload in EVIL
         )
-
-
-def test_parquet_has_the_columns_of_published_days(plain: Site, tmp_path: Path) -> None:
-    """And the file is whole, or not there."""
-    plain.scene.segment(S0, NOON, records(NOON, 1, ["a", b"\xff"]))
-    out = tmp_path / "some.parquet"
-    plain.cat(form="parquet", out=out)
-    rows = pq.read_table(out).to_pylist()
-
-    assert [(row["data"], row["data_bytes"], row["sequence_number"]) for row in rows] == [
-        ("a", None, "1"),
-        (None, b"\xff", "2"),
-    ]
-    assert rows[0]["arrival_time"].timestamp() == NOON * 60
-    plain.cat((NOON + 5, NOON + 6), form="parquet", out=tmp_path / "none.parquet")
-    assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
 
 
 def test_a_large_body_is_read_as_it_comes_and_goes_on_where_it_broke(plain: Site) -> None:

@@ -26,6 +26,7 @@ class Scene:
         self.unread: list[int] = []
         self.held: list[frozenset[str] | None] = []
         self.opened: frozenset[str] = frozenset()
+        self.silences: dict[str, float] = {}
         self.poll = ReaderPoll(
             ReaderWatch("w1"),
             self.table,
@@ -42,7 +43,7 @@ class Scene:
         until = self.clock.monotonic() + seconds
         with capture_logs() as logs:
             while self.clock.monotonic() < until:
-                self.poll.look(lambda: self.opened)
+                self.poll.look(lambda: self.opened, silences=lambda: self.silences)
                 self.clock.advance(POLL_SECONDS)
                 if renews:
                     self.renew()
@@ -67,6 +68,19 @@ def test_a_shard_without_a_reader_is_named_once_and_dooms_the_daemon() -> None:
     assert scene.poll.doom is not None
     assert scene.poll.doom.event == "shard_without_reader"
     assert scene.unread[-1] == 1
+
+
+def test_a_processor_that_hangs_is_named_each_time_it_does() -> None:
+    """In the log, in the metric and in the health check, as long as it says nothing; the daemon goes on."""
+    scene = Scene()
+    scene.opened = frozenset({SHARD})
+    for silence in (5, 125, 140, 5, 125):
+        scene.silences = {SHARD: silence}
+        scene.run(15)
+    assert [event["shard"] for event in scene.logs] == [SHARD, SHARD]
+    assert {(event["event"], event["log_level"]) for event in scene.logs} == {("shard_without_reader", "error")}
+    assert scene.unread == [0, 1, 1, 0, 1]
+    assert scene.poll.doom is None
 
 
 def test_a_restart_does_not_hide_that_a_shard_has_no_reader() -> None:

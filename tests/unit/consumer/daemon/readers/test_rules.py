@@ -1,6 +1,8 @@
 """Which shards have no reader, by looks at the lease table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+import pytest
 
 from consumer.daemon.readers.rules import (
     HANDOVER_SECONDS,
@@ -29,13 +31,16 @@ class Scene:
         self.leader: str | None = US
         self.lock_moves = True
 
-    def look(self, *leases: Lease, opened: Iterable[str] = ()) -> list[Finding]:
+    def look(
+        self, *leases: Lease, opened: Iterable[str] = (), silences: Mapping[str, float] | None = None
+    ) -> list[Finding]:
         """Look once, 20 s later."""
         self.at += 20
         self.counter += 6
         self.version += self.lock_moves
         lock = None if self.leader is None else LeaderLock(self.leader, str(self.version))
-        return self.watch.look(Look(self.at, {lease.shard_id: lease for lease in leases}, lock, frozenset(opened)))
+        rows = {lease.shard_id: lease for lease in leases}
+        return self.watch.look(Look(self.at, rows, lock, frozenset(opened), silences or {}))
 
     def renewed(self, shard: str, owner: str = US, checkpoint: str = "TRIM_HORIZON") -> Lease:
         """Return a row that somebody renews."""
@@ -63,6 +68,41 @@ def test_a_lease_of_ours_that_nobody_opened_is_found() -> None:
     ((finding,),) = found[6:7]
     assert (finding.event, finding.act, finding.shard) == ("shard_without_reader", "restart", S0)
     assert "120 s" in finding.error
+
+
+@pytest.mark.parametrize(
+    ("silences", "found"),
+    [
+        ({S0: 121.0, S1: 5.0}, []),
+        ({S0: 122.0, S1: 5.0}, [(S0, "tell")]),
+        ({S0: 421.0, S1: 5.0}, [(S0, "tell")]),
+        ({S0: 422.0, S1: 5.0}, [(S0, "restart")]),
+        ({S0: 422.0, S1: 130.0}, [(S0, "tell"), (S1, "tell")]),
+        ({S0: 9999.0}, [(S0, "tell")]),
+    ],
+)
+def test_a_processor_that_says_nothing_is_found(silences: dict[str, float], found: list[tuple[str, str]]) -> None:
+    """Its lease is renewed all the same. Where nobody is called, a restart would not help."""
+    scene = Scene()
+    leases = scene.renewed(S0), scene.renewed(S1)
+    findings = scene.look(*leases, opened=[S0, S1], silences=silences)
+    assert [(finding.shard, finding.act) for finding in findings] == found
+    assert {finding.event for finding in findings} <= {"shard_without_reader"}
+
+
+def test_a_silent_processor_whose_shard_needs_it_no_more_is_no_finding() -> None:
+    """The shard is another worker's, or finished."""
+    scene = Scene()
+    silences = {S0: 500.0, S1: 500.0}
+    rows = scene.renewed(S0, THEM), scene.renewed(S1, checkpoint="SHARD_END")
+    assert scene.look(*rows, opened=[S0, S1], silences=silences) == []
+
+
+def test_who_is_called_seldom_says_seldom_something() -> None:
+    """KCL may be told to wait between two calls."""
+    scene = Scene()
+    scene.watch.idle_seconds = 300
+    assert scene.look(scene.renewed(S0), scene.renewed(S1), opened=[S0, S1], silences={S0: 419.0, S1: 0.0}) == []
 
 
 def test_a_processor_that_was_gone_for_a_moment_is_no_finding() -> None:
