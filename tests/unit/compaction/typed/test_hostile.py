@@ -103,7 +103,7 @@ def test_what_is_filled_says_what_the_payload_says(value: object) -> None:
 
 
 def test_a_string_without_an_end_is_passed_over_once() -> None:
-    """Not once from each of its quotes: 120 kB took a task more than a minute, and twice as much four times as long."""
+    """Not once from each of its quotes: 120 kB took more than a minute, and twice as much four times as long."""
     begin = time.process_time()
     for end in ("", "\\"):
         rows, counts = widened({"x": "json"}, [("[" * 101 + '"' + '\\"' * 60_000 + end).encode()])
