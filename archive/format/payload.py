@@ -24,7 +24,7 @@ class PayloadPath:
 
     def __init__(self, expression: str) -> None:
         parsed = jmespath.compile(expression)
-        names = _names(parsed.parsed)
+        names = names_of(parsed.parsed)
         self._search = parsed.search if names is None else functools.partial(_follow, names)
 
     def value(self, payload: bytes) -> Any:  # noqa: ANN401 - whatever the producer wrote
@@ -68,13 +68,13 @@ class PayloadPath:
         return None
 
 
-def _names(node: dict[str, Any]) -> list[str] | None:
+def names_of(node: dict[str, Any]) -> list[str] | None:
     """Return the names of a parsed path that is names alone, such as `event.id`; None for any other."""
     if node["type"] == "field":
         return [node["value"]]
     if node["type"] != "subexpression":
         return None
-    parts = [_names(child) for child in node["children"]]
+    parts = [names_of(child) for child in node["children"]]
     return None if None in parts else [name for part in parts for name in part or ()]
 
 

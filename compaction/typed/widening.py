@@ -7,6 +7,7 @@ from typing import Any, Final
 import jmespath
 import pyarrow as pa
 
+from archive.format.payload import names_of
 from compaction.typed.arrow_columns import text_column, with_gaps
 from compaction.typed.columns import Column, Columns
 from compaction.typed.counts import ColumnCount, Samples, TypedCounts
@@ -97,7 +98,7 @@ class _Path:
 
     def __init__(self, column: Column) -> None:
         parsed = jmespath.compile(column.path)
-        self._names = _names(parsed.parsed)
+        self._names = names_of(parsed.parsed)
         self._search = parsed.search
 
     def values(self, documents: Documents) -> tuple[list[Any], dict[int, Misfit]]:
@@ -117,16 +118,22 @@ class _Path:
         for row, document in enumerate(documents.rows):
             try:
                 values.append(self._search(document))
-            except (jmespath.exceptions.JMESPathError, RecursionError):
-                values.append(None)
-                misfits[row] = Misfit("bad_path", "the path fails on this payload")
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-                # jmespath compares and counts what it finds without looking.
+            except _PATH_FAULTS:
                 values.append(None)
                 misfits[row] = Misfit("bad_path", "the path fails on this payload")
         return values, misfits
 
 
+_PATH_FAULTS: Final = (
+    jmespath.exceptions.JMESPathError,
+    RecursionError,
+    # jmespath compares and counts what it finds without looking.
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 _NOTHING: Final[dict[str, Any]] = {}
 
 
@@ -136,16 +143,6 @@ def _followed(names: Sequence[str], value: Any) -> Any:  # noqa: ANN401 - any JS
             return value
         value = value.get(name) if isinstance(value, dict) else None
     return value
-
-
-def _names(node: dict[str, Any]) -> list[str] | None:
-    """Return the names of a path that is names alone, such as `event.id`; None for any other."""
-    if node["type"] == "field":
-        return [node["value"]]
-    if node["type"] != "subexpression":
-        return None
-    parts = [_names(child) for child in node["children"]]
-    return None if None in parts else [name for part in parts for name in part or ()]
 
 
 def _slices(data: pa.StringArray) -> Iterator[tuple[int, int]]:
