@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import structlog
 
-from archive.clock import Clock
+from archive.clock import Clock, SystemClock, new_random
 from archive.errors import OutcomeUnknown, StoreUnavailable
 
 T = TypeVar("T")
@@ -49,6 +49,12 @@ class Backoff:
         self._clock.sleep(min(left, self._rng.uniform(self._next / 2, self._next)))
         self._next = min(self._ceiling, self._next * 2)
         return self._clock.monotonic() < self._deadline
+
+
+def waits(budget_seconds: float) -> Callable[[], Backoff]:
+    """Return what gives each request its waits, by this machine's clock."""
+    clock, rng = SystemClock(), new_random()
+    return lambda: Backoff(clock, rng, budget_seconds=budget_seconds)
 
 
 def until_known(request: Callable[[], T], backoff: Backoff, what: str) -> T:

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from archive.clock import SystemClock, new_random
+from archive.clock import SystemClock
 from archive.errors import SettingsError
 from archive.format.day import Day, day_of_ms
-from archive.retry import Backoff
-from archive.store.places import StorePrefix, open_storage
+from archive.store.places import StorePrefix, open_retrying
 from archive.store.retrying import RetryingStorage
 from compaction.glue.catalog import check_output, parse_table
 from compaction.glue.register import root_of
@@ -34,10 +33,8 @@ def print_ddl(file: Path | str | None, environ: Mapping[str, str], *, table: str
     settings = load_job_settings(file, environ)
     place = settings.output(out)
     check_output(place)
-    clock, rng = SystemClock(), new_random()
-    storage = RetryingStorage(
-        open_storage(place.address), lambda: Backoff(clock, rng, budget_seconds=_BUDGET_SECONDS)
-    )
+    clock = SystemClock()
+    storage = open_retrying(place.address, _BUDGET_SECONDS)
     sys.stdout.write(ddl_of(storage, place, str(name), day_of_ms(clock.now_ms())))
     return 0
 

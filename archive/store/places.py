@@ -7,7 +7,9 @@ from typing import NamedTuple
 from archive.access import PLAIN, Access
 from archive.aws import make_s3_client
 from archive.errors import SettingsError
+from archive.retry import waits
 from archive.store.directory_storage import DirectoryStorage
+from archive.store.retrying import RetryingStorage
 from archive.store.s3_storage import S3Storage
 from archive.store.storage import Address, Storage
 
@@ -53,3 +55,8 @@ def open_storage(address: Address) -> Storage:
     if address.bucket is None:
         return DirectoryStorage(Path(address.root))
     return S3Storage(make_s3_client(address.region, address.endpoint, address.access), address.bucket)
+
+
+def open_retrying(address: Address, budget_seconds: float) -> RetryingStorage:
+    """Return the store at an address; each request is repeated for so long while its outcome is unknown."""
+    return RetryingStorage(open_storage(address), waits(budget_seconds))

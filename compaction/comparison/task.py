@@ -7,16 +7,15 @@ read. Shards wait most of the time, so a task takes several, one thread each.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from archive.clock import SystemClock, new_random
 from archive.compression import compression_of
 from archive.errors import FormatError, StreamRefused, StreamUnavailable
 from archive.format.keys import duplicates_key
 from archive.format.position import Position
 from archive.format.record import Record, decode_dropped_line, decode_line
 from archive.format.segment import inflate
-from archive.retry import Backoff, until_known
+from archive.retry import until_known
 from archive.store.parallel import in_parallel
-from archive.store.places import open_storage
+from archive.store.places import open_retrying
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address, ObjectChanged
 from compaction.comparison.records import Archived, Bounds, Comparison, compare_shard
@@ -66,9 +65,7 @@ def compare_slices(orders: Sequence[SliceOrder]) -> list[SliceResult]:
 
 def _compare(order: SliceOrder) -> SliceResult:
     log = ReadLog()
-    storage = RetryingStorage(
-        open_storage(order.archive), lambda: Backoff(SystemClock(), new_random(), budget_seconds=_BUDGET_SECONDS)
-    )
+    storage = open_retrying(order.archive, _BUDGET_SECONDS)
     lines = _Lines(storage, order.prefix)
     try:
         sent: Iterator[Sent] = iter(())

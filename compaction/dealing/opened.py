@@ -2,9 +2,7 @@
 
 from typing import Final
 
-from archive.clock import SystemClock, new_random
-from archive.retry import Backoff
-from archive.store.places import open_storage
+from archive.store.places import open_retrying
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 
@@ -13,6 +11,4 @@ _BUDGET_SECONDS: Final = 180
 
 def open_in_task(address: Address) -> RetryingStorage:
     """Return the storage at an address; a worker repeats each of its requests for three minutes."""
-    return RetryingStorage(
-        open_storage(address), lambda: Backoff(SystemClock(), new_random(), budget_seconds=_BUDGET_SECONDS)
-    )
+    return open_retrying(address, _BUDGET_SECONDS)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from archive.clock import SystemClock, new_random
 from archive.errors import SettingsError, StoreRefused
 from archive.properties_file import (
     FILE_VARIABLE,
@@ -22,9 +21,7 @@ from archive.properties_file import (
     read_settings,
     with_variables,
 )
-from archive.retry import Backoff
-from archive.store.places import open_storage, parse_place
-from archive.store.retrying import RetryingStorage
+from archive.store.places import open_retrying, parse_place
 
 Fetch = Callable[[str, Mapping[str, str]], bytes | None]
 """Reads an object by its `s3://` address; None where there is none."""
@@ -72,10 +69,7 @@ def fetch_properties(uri: str, environ: Mapping[str, str]) -> bytes | None:
     place = parse_place(folder, region, environ.get("MINUTEBOOK_S3_ENDPOINT"))
     if place.address.bucket is None or not name:
         raise SettingsError(f"{uri} names no object", next_step=_NEXT)
-    clock, rng = SystemClock(), new_random()
-    storage = RetryingStorage(
-        open_storage(place.address), lambda: Backoff(clock, rng, budget_seconds=_BUDGET_SECONDS)
-    )
+    storage = open_retrying(place.address, _BUDGET_SECONDS)
     try:
         found = storage.get(f"{place.prefix}{name}")
     except StoreRefused as exc:

@@ -8,11 +8,10 @@ from typing import Final, NamedTuple
 import msgspec
 from rich.console import Console
 
-from archive.clock import Clock, SystemClock, new_random
+from archive.clock import SystemClock
 from archive.errors import MinutebookError, SettingsError
 from archive.format.day import Day
-from archive.retry import Backoff
-from archive.store.places import StorePrefix, open_storage
+from archive.store.places import open_retrying
 from archive.store.retrying import RetryingStorage
 from compaction.days.outcome import worst
 from compaction.inventory.owner import read_owned
@@ -103,7 +102,9 @@ def vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
     place, archive = settings.output(request.out), settings.archive
     check_apart(place, archive)
     clock = SystemClock()
-    output = Output(_opened(archive, clock), archive.prefix, _opened(place, clock), place.prefix)
+    held = open_retrying(archive.address, _STORE_BUDGET_SECONDS)
+    published = open_retrying(place.address, _STORE_BUDGET_SECONDS)
+    output = Output(held, archive.prefix, published, place.prefix)
     read_owned(output.archive, archive.prefix, settings.owner)
     report = vacuum_output(output, clock.now_ms(), age_ms, dry_run=request.dry_run)
     _show(report, as_json=request.as_json)
@@ -138,13 +139,6 @@ def vacuum_output(output: Output, now_ms: int, age_ms: int, *, dry_run: bool) ->
         uploads=sum(row.uploads for row in rows),
         exit_code=worst(row.exit_code for row in rows),
         days=tuple(rows),
-    )
-
-
-def _opened(place: StorePrefix, clock: Clock) -> RetryingStorage:
-    rng = new_random()
-    return RetryingStorage(
-        open_storage(place.address), lambda: Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS)
     )
 
 

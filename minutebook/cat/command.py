@@ -8,12 +8,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from archive.clock import SystemClock, new_random
+from archive.clock import SystemClock
 from archive.errors import MinutebookError
 from archive.format.minute import iso_time, minute_of
 from archive.logs import configure_logging
-from archive.retry import Backoff
-from archive.store.places import StorePrefix, open_storage
+from archive.store.places import StorePrefix, open_retrying
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.owner import StreamOwner, read_owned
 from compaction.job.settings import JobSettings, load_job_settings
@@ -50,15 +49,13 @@ def cat(
         SafetyRefusal: the archive of another stream.
         StoreUnavailable, StoreRefused: the archive.
     """
-    clock, rng = SystemClock(), new_random()
+    clock = SystemClock()
     request = checked_request(
         from_, to, clock.now_ms(), shard=shard, partition_key=partition_key, limit=limit, form=form, out=out
     )
     settings = load_job_settings(file, environ)
     configure_logging("error")
-    storage = RetryingStorage(
-        open_storage(settings.archive.address), lambda: Backoff(clock, rng, budget_seconds=_BUDGET_SECONDS)
-    )
+    storage = open_retrying(settings.archive.address, _BUDGET_SECONDS)
     return _print(storage, settings, request)
 
 

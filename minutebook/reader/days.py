@@ -5,12 +5,10 @@ from collections.abc import Collection
 from typing import Final, Literal, NamedTuple
 
 from archive.aws import aws_session
-from archive.clock import SystemClock, new_random
 from archive.errors import DayNotPublished, FormatError, SettingsError
 from archive.format.day import Day, day_range
-from archive.retry import Backoff
 from archive.store.parallel import in_parallel
-from archive.store.places import StorePrefix, open_storage, parse_place
+from archive.store.places import StorePrefix, open_retrying, parse_place
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from compaction.publish.generation import DayFolder, Manifest, Pointer, is_judged_today
@@ -79,10 +77,7 @@ def published(
     _check_choices(missing, verdicts)
     wanted = list(day_range(_day(from_), _day(to)))
     place = _place(uri, region, endpoint)
-    clock, rng = SystemClock(), new_random()
-    storage = RetryingStorage(
-        open_storage(place.address), lambda: Backoff(clock, rng, budget_seconds=_BUDGET_SECONDS)
-    )
+    storage = open_retrying(place.address, _BUDGET_SECONDS)
     scheme = uri.partition("://")[0] if "://" in uri else ""
     found = in_parallel(lambda day: _read(storage, DayFolder(place.prefix, day), scheme), wanted)
     days, left_out = list[PublishedDay](), list[tuple[dt.date, str]]()
