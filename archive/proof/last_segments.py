@@ -17,15 +17,15 @@ class LastSegment(NamedTuple):
 
     key: str
     last: Position
+    minute: int
     after: Predecessor
     is_closed: bool = False
 
 
-LastSegments = Callable[[Day], Mapping[str, LastSegment]]
-"""Returns them by shard, as a published day says; nothing where no day is published that can be believed."""
+LastSegments = Callable[[Day], Mapping[str, LastSegment] | None]
+"""Returns them by shard, as a published day says; None where no day is published that can be believed."""
 
 
-def none_published(day: Day) -> Mapping[str, LastSegment]:
+def none_published(day: Day) -> None:
     """Know of no published day."""
     del day
-    return {}

@@ -203,7 +203,7 @@ class Search:
     def _look_where_published(self, day: Day) -> None:
         """Take the segments that a published day names, where they end at a position that is wanted."""
         wants = self._wants()
-        ends = self._published(day) if wants else {}
+        ends = (self._published(day) if wants else None) or {}
         keys = [
             ends[shard_id].key for shard_id, some in wants.items() if shard_id in ends and ends[shard_id].last in some
         ]

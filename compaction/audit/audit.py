@@ -116,7 +116,8 @@ def _with_stream(context: JobContext, examined: Examined, compared: StreamResult
     statements = read_statements(context.archive, prefix, sight.markers.statements.marks)
     sight = sight._replace(markers=sight.markers._replace(statements=statements))
     known = [*examined.of_objects, *compared.findings]
-    coverage = judge_coverage(context, sight, examined.judgement.shards, options, known)
+    published = examined.passes.published
+    coverage = judge_coverage(context, sight, examined.judgement.shards, options, known, published)
     return examined._replace(sight=sight, coverage=coverage)
 
 
@@ -144,7 +145,7 @@ def examine(
     judgement = passes.judge()
     while True:
         known = of_objects(sight, judgement)
-        coverage = judge_coverage(context, sight, judgement.shards, options, known)
+        coverage = judge_coverage(context, sight, judgement.shards, options, known, passes.published)
         stood_on = judgement.hidden(coverage.judged.facts.shards)
         if not stood_on:
             break
