@@ -19,6 +19,7 @@ NAMES = (
     "night_scale",
     "nightly_env",
     "processor",
+    "quiet_shard",
     "read_marks",
     "recovery",
     "suite",

@@ -13,7 +13,9 @@ from archive.format.keys import segment_key
 from archive.format.metadata import Continuity
 from archive.format.position import Position
 from archive.format.record import Record
+from archive.proof.last_segments import LastSegment
 from archive.store.published import RULES
+from compaction.inventory.neighbours import Need, find_neighbours
 from compaction.publish.generation import Manifest, Pointer, ends_beside
 from compaction.verdict.audit_document import Audit
 from tests.corpus.model import PREFIX
@@ -267,13 +269,31 @@ def test_a_late_segment_that_nobody_noticed_is_its_own_days_to_tell(nights: Nigh
     )
 
 
-def test_a_segment_that_the_day_does_not_stand_on_is_not_taken(nights: Nights) -> None:
-    """All published days agree, and the day's own mark names a later position: names are listed."""
+@pytest.mark.parametrize("writes", [(), (500,)], ids=["quiet", "writes"])
+def test_a_segment_that_the_day_does_not_stand_on_is_not_taken(nights: Nights, writes: tuple[int, ...]) -> None:
+    """All published days agree, and the day stands on a later segment: on one that came late, and nobody noticed."""
     nights.scene.segment(QUIET, nights.day(2).first_minute + 30)
-    nights.days -= 1
-    nights.pass_day()
-    last = nights.day(DAYS - 1)
+    last = nights.pass_day(*writes)
+    nights.publish(nights.day(DAYS - 1))
+    forge(nights, DAYS - 1, lambda lines: lines.__setitem__(slice(None), of_before(nights, lines)))
     plain = nights.audit(last, published=False)[0]
     audit, asked = nights.audit(last)
     assert said(audit) == said(plain)
     assert listed(nights, asked) > 0
+
+
+def of_before(nights: Nights, lines: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Return what a day says with the quiet shard's line of a day that did not know of the late segment."""
+    stale = next(one for one in document(nights, DAYS - 2)[1] if one.get("shard") == QUIET)
+    return [stale if one.get("shard") == QUIET else one for one in lines]
+
+
+def test_a_published_day_that_names_another_segment_is_not_believed(tmp_path: Path) -> None:
+    """It names the position that the day stands on, and the segment before the one that ends there."""
+    nights = Nights(tmp_path, 1)
+    one, two = nights.tail, nights.scene.segment(QUIET, nights.day(1).first_minute + 30)
+    lie = LastSegment(one.key, two.metadata.last, one.metadata.minute, one.metadata.after)
+    need = Need(None, None, before=True, after=False, stands_on=two.metadata.last)
+    asked = nights.context().archive, PREFIX, nights.day(3), {QUIET: need}
+    found = find_neighbours(*asked, published=lambda _: {QUIET: lie})
+    assert [link.key for link in found.links[QUIET]] == [two.key]
