@@ -103,6 +103,16 @@ def test_a_shard_that_writes_again_is_joined_with_its_last_segment(nights: Night
     assert str(rows[QUIET]["key"]).startswith(nights.day(DAYS).path(PREFIX))
 
 
+def test_a_shard_may_be_quiet_for_longer_than_days_are_searched(nights: Nights) -> None:
+    """What lies further back is found all the same; without published days nobody knows it."""
+    nights.pass_day(500)
+    nights.publish(nights.day(DAYS - 1))
+    last = nights.day(DAYS)
+    assert nights.audit(last, lookback=2)[0].verdict == "clean"
+    found = nights.audit(last, lookback=2, published=False)[0].findings
+    assert [(about.code, about.severity) for about in found] == [("missing_start", "unknown")]
+
+
 def gone(nights: Nights) -> None:
     """Its segment was deleted."""
     nights.store.delete([nights.tail.key])
