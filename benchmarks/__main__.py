@@ -21,6 +21,7 @@ NAMES = (
     "processor",
     "read_marks",
     "recovery",
+    "start",
     "suite",
     "weather",
     "whole_path",

@@ -17,6 +17,7 @@ SUITE: Final[dict[str, list[str]]] = {
     "processor-growth": ["processor", "--growth"],
     "processor-tls": ["processor", "--tls", "--shapes", "1 KB"],
     "whole-path": ["whole_path"],
+    "start": ["start"],
     "density": ["density"],
     "density-tls": ["density", "--tls", "--busy", "4", "--seconds", "10"],
     "idle": ["idle"],
