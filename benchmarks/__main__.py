@@ -22,6 +22,7 @@ NAMES = (
     "read_marks",
     "recovery",
     "suite",
+    "typed",
     "weather",
     "whole_path",
 )
