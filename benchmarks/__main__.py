@@ -16,6 +16,7 @@ NAMES = (
     "hand_over",
     "idle",
     "inventory",
+    "large_day",
     "night_scale",
     "nightly_env",
     "processor",
