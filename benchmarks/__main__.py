@@ -14,6 +14,7 @@ NAMES = (
     "event_ids",
     "flame",
     "hand_over",
+    "heap",
     "idle",
     "inventory",
     "large_day",
