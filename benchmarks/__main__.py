@@ -20,6 +20,7 @@ NAMES = (
     "large_day",
     "night_scale",
     "nightly_env",
+    "pictures",
     "processor",
     "read_marks",
     "recovery",

@@ -34,6 +34,7 @@ _COLUMNS: Final = (
     Column("seconds", "seconds", ".0f"),
     Column("daemons", "daemons"),
     Column("of these out of memory", "exhausted"),
+    Column("why they ended", "ends"),
     Column("peak RSS of the JVM, MiB", "peak_mib", ".0f"),
     Column("CPU s of the JVM", "cpu", ".0f"),
     Column("share of the collector", "share", ".0%"),
@@ -95,6 +96,7 @@ def run(aws: EmbeddedAws, folder: Path, heap: str, max_records: int, options: ar
         seconds, seen = _CLOCK.monotonic() - begin, watch.stop()
         events = worker.events
         exhausted, daemons = len(events.all("daemon_out_of_memory")), len(events.all("daemon_started"))
+        ends = [event.get("error", "") for event in events.all("daemon_restarting")]
         open_shards = len(last) - len(_caught_up(worker, last))
     cpu = max(seen["cpu"], 0.01)
     row = {"heap": heap or "default", "max_records": max_records, "outcome": outcome, "seconds": seconds}
@@ -102,6 +104,7 @@ def run(aws: EmbeddedAws, folder: Path, heap: str, max_records: int, options: ar
         "daemons": daemons,
         "exhausted": exhausted,
         "behind": open_shards,
+        "ends": "; ".join(ends),
         **seen,
         "share": seen["collector"] / cpu,
     }
