@@ -25,6 +25,7 @@ from tests.e2e.worker import Worker, is_running
 
 _CLOCK: Final = SystemClock()
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
+_LETTERS: Final = 62
 _COLLECTORS: Final = ("GC Thread", "G1 ", "VM Thread")
 """Threads of the JVM that collect garbage: G1's own; the serial collector works in the VM's thread."""
 _COLUMNS: Final = (
@@ -92,11 +93,11 @@ def run(aws: EmbeddedAws, folder: Path, heap: str, max_records: int, options: ar
         consume(aws, folder, kinesis, java=java, maxRecords=str(max_records)) as worker,
     ):
         begin, watch = _CLOCK.monotonic(), JvmWatch(worker.pid)
-        outcome = _wait(worker, last, begin + options.patience)
+        outcome = _wait(worker, last, begin + options.patience, options.deaths)
         seconds, seen = _CLOCK.monotonic() - begin, watch.stop()
         events = worker.events
         exhausted, daemons = len(events.all("daemon_out_of_memory")), len(events.all("daemon_started"))
-        ends = [event.get("error", "") for event in events.all("daemon_restarting")]
+        ends = [event.get("error", "")[:_LETTERS] for event in events.all("daemon_restarting")]
         open_shards = len(last) - len(_caught_up(worker, last))
     cpu = max(seen["cpu"], 0.01)
     row = {"heap": heap or "default", "max_records": max_records, "outcome": outcome, "seconds": seconds}
@@ -117,10 +118,12 @@ def _caught_up(worker: Worker, last: list[str]) -> set[str]:
     return {event["shard"] for event in written if ends.get(event["shard"]) == event["position"]}
 
 
-def _wait(worker: Worker, last: list[str], deadline: float) -> str:
+def _wait(worker: Worker, last: list[str], deadline: float, deaths: int) -> str:
     while _CLOCK.monotonic() < deadline:
         if len(_caught_up(worker, last)) == len(last):
             return "caught up"
+        if len(worker.events.all("daemon_out_of_memory")) >= deaths:
+            return f"out of memory, {deaths} times"
         if not is_running(worker.pid):
             return "gave up"
         _CLOCK.sleep(1)
@@ -136,6 +139,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--megabytes", type=float, default=10, help="backlog of each shard (default 10)")
     parser.add_argument("--payload", type=int, default=1000, help="bytes of a record (default 1000)")
     parser.add_argument("--patience", type=float, default=600, help="seconds (default 600)")
+    parser.add_argument("--deaths", type=int, default=3, help="give up when memory ran out so often (default 3)")
     parser.add_argument("--java", default="", help="more options for the JVM, such as -XX:+UseSerialGC")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)

@@ -59,20 +59,28 @@ def flat_driver(found: Numbers) -> str:
     return to_svg(figure, "Memory of the nightly job over the objects of a day")
 
 
-def growth(found: Numbers) -> str:
-    """Draw what a processor takes when batches, minutes and shards are ten times as many."""
-    cases = {name: figures for name, figures in found.items() if isinstance(figures, dict)}
-    names = list(cases)
+def growth(found: Numbers, few: Numbers, many: Numbers) -> str:
+    """Draw what ten times as much takes: records in a batch, minutes, and shards."""
+    cases = {name.replace(" x 10", "\nx 10"): figures for name, figures in found.items()}
     cpu = [
         [run["seconds"] / figures["payload_bytes"] * 1e9 for run in figures["minutebook"]]
         for figures in cases.values()
     ]
     peak = [[run["peak_rss_mib"] for run in figures["minutebook"]] for figures in cases.values()]
-    figure = figure_of(2.8)
-    left, right = figure.subplots(1, 2)
-    _bars(left, names, cpu, "CPU s for a GB")
-    _bars(right, names, peak, "MiB at the highest, a processor")
+    fleets = [few, many]
+    shards = [f"{fleet['busy']['processors']} shards" for fleet in fleets]
+    figure = figure_of(2.6)
+    panels = figure.subplots(1, 4)
+    _bars(panels[0], list(cases), cpu, "a processor: CPU s for a GB")
+    _bars(panels[1], list(cases), peak, "a processor: MiB at the highest")
+    _bars(panels[2], shards, [[cpu_of_a_gigabyte(fleet["busy"])] for fleet in fleets], "all: CPU s for a GB")
+    _bars(panels[3], shards, [fleet["busy"]["uss_mb"] for fleet in fleets], "each shard: MB of its own")
     return to_svg(figure, "What ten times as much takes")
+
+
+def cpu_of_a_gigabyte(busy: Numbers) -> float:
+    """Return the CPU seconds that busy processors took for a GB of payload."""
+    return float(busy["cpu_seconds"] / busy["seconds"] / busy["processors"] / busy["kb_a_second_and_shard"] * 1e6)
 
 
 def heap(found: Numbers) -> str:
@@ -119,13 +127,13 @@ def _finish(axes: Axes, title: str) -> None:
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=5, frameon=False, fontsize=8)
 
 
-PICTURES: Final[dict[str, Callable[[Numbers], str]]] = {
-    "large-day": large_day,
-    "night-scale": flat_driver,
-    "processor-growth": growth,
-    "heap": heap,
+PICTURES: Final[dict[str, tuple[Callable[..., str], tuple[str, ...]]]] = {
+    "large-day": (large_day, ("large-day",)),
+    "night-scale": (flat_driver, ("night-scale",)),
+    "growth": (growth, ("processor-growth", "growth-shards-8", "growth-shards-80")),
+    "heap": (heap, ("heap",)),
 }
-"""By the name of their numbers, and their own."""
+"""By name: who draws it, and the numbers that it is drawn from."""
 
 
 def main(arguments: list[str]) -> int:
@@ -134,10 +142,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--numbers", type=Path, default=Path(".bench"))
     parser.add_argument("--into", type=Path, default=Path("docs/assets"))
     options = parser.parse_args(arguments)
-    for name, draw in PICTURES.items():
-        file = options.numbers / f"{name}.json"
-        if file.exists():
+    for name, (draw, numbers) in PICTURES.items():
+        files = [options.numbers / f"{each}.json" for each in numbers]
+        if all(file.exists() for file in files):
             picture = options.into / f"{name}.svg"
-            picture.write_text(draw(json.loads(file.read_text())) + "\n")
+            picture.write_text(draw(*(json.loads(file.read_text()) for file in files)) + "\n")
             sys.stdout.write(f"{picture}\n")
     return 0

@@ -19,6 +19,18 @@ _NUMBERS: dict[str, dict[str, Any]] = {
         name: {"payload_bytes": 10**9, "minutebook": [{"seconds": 9.0, "peak_rss_mib": 70.0}]}
         for name in ("as it is", "batches x 10")
     },
+    **{
+        f"growth-shards-{shards}": {
+            "busy": {
+                "processors": shards,
+                "cpu_seconds": 1,
+                "seconds": 20,
+                "kb_a_second_and_shard": 95,
+                "uss_mb": [12.0] * shards,
+            }
+        }
+        for shards in (8, 80)
+    },
     "heap": {
         "rows": [
             {"heap": f"{mb}m", "max_records": 10_000, "outcome": "caught up", "cpu_per_gb": 1, "peak_mib": mb}
@@ -31,7 +43,8 @@ _NUMBERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_drawn_from_the_numbers(name: str) -> None:
     """Each that the command knows, and small."""
-    drawn = PICTURES[name](_NUMBERS[name])
+    draw, numbers = PICTURES[name]
+    drawn = draw(*(_NUMBERS[each] for each in numbers))
     assert drawn.startswith("<svg")
     assert len(drawn) < 60_000
 
