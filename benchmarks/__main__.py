@@ -22,6 +22,7 @@ NAMES = (
     "nightly_env",
     "pictures",
     "processor",
+    "quiet_shard",
     "read_marks",
     "recovery",
     "start",
