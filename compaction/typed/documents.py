@@ -226,6 +226,11 @@ def _load(text: bytes, found: list[Misfit]) -> Any:  # noqa: ANN401 - whatever t
     )
 
 
+def number_of(text: str) -> int | Decimal | NotANumber:
+    """Read the text of a number of JSON, with all its digits."""
+    return _integer(text) if text.lstrip("-").isdigit() else _exactly(text)
+
+
 def _exactly(text: str) -> Decimal | NotANumber:
     try:
         return Decimal(text)

@@ -6,9 +6,11 @@ from tests.mutations.mutation import Change, Mutation
 
 _ARRAYS: Final = "compaction/typed/arrays.py"
 _DOCUMENTS: Final = "compaction/typed/documents.py"
+_PATHS: Final = "compaction/typed/paths.py"
 _WIDENING: Final = "compaction/typed/widening.py"
 _VERDICT: Final = "compaction/typed/verdict.py"
 _FITTING: Final = "tests/unit/compaction/typed/test_fitting.py"
+_OF_PATHS: Final = "tests/unit/compaction/typed/test_paths.py"
 _HOSTILE: Final = "tests/unit/compaction/typed/test_hostile.py"
 _PUBLISHED: Final = "tests/unit/compaction/typed/test_published_columns.py"
 _FOOTER: Final = "tests/unit/compaction/tasks/test_footer.py"
@@ -24,8 +26,22 @@ TYPED: Final = (
     ),
     Mutation(
         "take the infinity that a large number becomes",
-        Change(_ARRAYS, "if Decimal in found and not pc.all", "if int in found and not pc.all"),
+        Change(
+            _ARRAYS,
+            "    if not pc.all(pc.is_finite(numbers)",
+            "    if int in found and not pc.all(pc.is_finite(numbers)",
+        ),
         tests=_MISFITS,
+    ),
+    Mutation(
+        "let a path make a number of whatever Python takes for one",
+        Change(_PATHS, "if _JSON_NUMBER.fullmatch(value) is not None:", "if _is_pythons(value):"),
+        tests=(f"{_OF_PATHS}::test_a_text_that_only_python_takes_for_a_number_fits_no_column",),
+    ),
+    Mutation(
+        "round the sums of a path",
+        Change(_PATHS, "_SUMS.add(Decimal(total), Decimal(value))", "_QUOTIENTS.add(Decimal(total), Decimal(value))"),
+        tests=(f"{_OF_PATHS}::test_what_a_function_cannot_make_exactly_is_unfit",),
     ),
     Mutation(
         "believe strptime's dates",
