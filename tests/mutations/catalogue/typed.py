@@ -54,12 +54,17 @@ TYPED: Final = (
     ),
     Mutation(
         "take the last of two keys",
-        Change(_DOCUMENTS, "if len(row) != places and _keys(row) != places:", "if len(row) > places:"),
+        Change(_DOCUMENTS, "if len(row) == places or _keys(row) == places:", "if len(row) <= places:"),
         tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
     ),
     Mutation(
         "count no keys with a blank before their colon",
         Change(_DOCUMENTS, "if has_blanks and blank in joined)", "if not has_blanks and blank in joined)"),
+        tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
+    ),
+    Mutation(
+        "let an escape stand for a key that was lost",
+        Change(_DOCUMENTS, 'return b"\\\\u00" not in text', "return bool(text)"),
         tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
     ),
     Mutation(
