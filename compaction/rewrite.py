@@ -10,11 +10,12 @@ from archive.format.minute import iso_time
 from archive.store.places import StorePrefix
 from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
-from compaction.audit.again import audit_digest, judge_again
+from compaction.audit.again import Again, audit_digest, judge_again
 from compaction.audit.audit import examine, is_in_motion
 from compaction.audit.conclusion import conclude_rewrite
-from compaction.audit.examined import DayResult
+from compaction.audit.examined import DayResult, Examined
 from compaction.audit.reading import Writing
+from compaction.audit.table_conflicts import with_conflicts
 from compaction.iceberg.commit import TableCommit, TableCommitter
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.owner import read_owned
@@ -135,7 +136,7 @@ class _Run:
         rewritten = self._rewrite(view, is_last=is_last)
         if rewritten is None:
             return None
-        manifest, result = rewritten
+        manifest, result, examined = rewritten
         if not self._options.accept_defects and not publishable(result.audit):
             is_told = self._withdraw(view, manifest, result.audit)
             return Compacted("held", None, result, manifest.verdict) if is_told else None
@@ -144,7 +145,9 @@ class _Run:
             return None
         self._publisher.write_symlinks()
         self._log.info("day_published", generation=view.generation, rows=manifest.rows, files=len(manifest.files))
-        return Compacted("published", manifest, result, manifest.verdict, *self._settle())
+        settled = self._settle()
+        audit = self._tell(manifest, Again(result.audit, examined), settled[1])
+        return Compacted("published", manifest, result._replace(audit=audit), manifest.verdict, *settled)
 
     def _as_published(self) -> Compacted:
         """Never rewrite an expired day from what is left of it; what was published can still go into a table."""
@@ -187,7 +190,29 @@ class _Run:
             if not self._swap(manifest, view, pointer.written_at, judged):
                 return None
         self._publisher.write_symlinks()
-        return Compacted("already", manifest, None, judged.verdict, *self._settle())
+        settled = self._settle()
+        self._tell(manifest, again, settled[1])
+        return Compacted("already", manifest, None, judged.verdict, *settled)
+
+    def _tell(self, manifest: Manifest, judged: Again, done: TableCommit | None) -> Audit:
+        """Let the audit say which columns keep the day out of the table, or that none does any more.
+
+        Where another run has published meanwhile, that one tells of its own.
+        """
+        if done is None:
+            return judged.audit
+        audit = with_conflicts(judged.audit, done)
+        if audit == judged.audit:
+            return audit
+        key = self._folder.audit(manifest.generation, audit_digest(judged.examined, self._options.audit, audit))
+        seen = self._publisher.current()
+        if seen.pointer is not None and seen.pointer.manifest == self._folder.manifest(
+            manifest.generation, manifest.writer
+        ):
+            self._publisher.put_audit(key, encode_audit(audit))
+            told = Judged(audit.verdict, key)
+            self._publisher.swap_pointer(manifest, seen, self._context.new_id(), seen.pointer.written_at, told)
+        return audit
 
     def _withdraw(self, view: _View, held: Manifest, audit: Audit) -> bool:
         """Let the pointer tell what a day that is held was judged: its rows stay readable, its old verdict does not.
@@ -220,7 +245,7 @@ class _Run:
             )
         return swapped
 
-    def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult] | None:
+    def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, Examined] | None:
         folder = self._folder.generation(view.generation)
         options, columns = self._options.audit, self._options.columns
         writing = Writing(self._options.out, folder, self._options.zstd_level, columns)
@@ -254,7 +279,7 @@ class _Run:
             event_id=options.event_id,
             columns=None if columns is None else columns.types,
         )
-        return manifest, DayResult(audit, examined.minutes)
+        return manifest, DayResult(audit, examined.minutes), examined
 
     def _keep(self, view: _View, manifest: Manifest, audit: Audit) -> None:
         """Store the manifest, after what it was made from and the audit that allowed it."""

@@ -10,6 +10,7 @@ from compaction.typed.arrow_columns import text_column, with_gaps
 from compaction.typed.columns import Columns
 from compaction.typed.counts import ColumnCount, Samples, TypedCounts
 from compaction.typed.documents import Documents, read_documents
+from compaction.typed.first_values import FirstValues
 from compaction.typed.fitting import fit
 from compaction.typed.misfits import PAYLOAD, Misfit, reason
 from compaction.typed.paths import ValuePath
@@ -34,6 +35,7 @@ class Widening:
         self._filled = [0] * len(columns.columns)
         self._empty = [0] * len(columns.columns)
         self._misfits = [0] * len(columns.columns)
+        self._firsts = FirstValues(len(columns.columns))
 
     def columns_of(self, lines: pa.Table) -> list[pa.ChunkedArray]:
         """Return the columns for lines, `_unfit` last."""
@@ -53,6 +55,7 @@ class Widening:
             self._unfit,
             tuple(ColumnCount(*numbers) for numbers in counted),
             self._samples.found(),
+            self._firsts.found(),
         )
 
     def _typed(self, lines: pa.Table, data: pa.StringArray, begin: int, end: int) -> list[pa.Array]:
@@ -61,6 +64,7 @@ class Widening:
         for row, problems in documents.problems.items():
             reasons[row] += [(PAYLOAD, problem) for problem in problems]
         arrays = [self._column(index, documents, reasons) for index in range(len(self._paths))]
+        self._firsts.look(lines, begin, arrays)
         for row in sorted(reasons):
             self._samples.add(reasons[row], lines, begin + row)
         self._rows += end - begin

@@ -136,6 +136,33 @@ TYPED: Final = (
         tests=(f"{_TABLE}::test_a_column_of_another_type_holds_the_day_back_from_the_table",),
     ),
     Mutation(
+        "keep a held day out of its audit",
+        Change(
+            "compaction/rewrite.py",
+            "        audit = with_conflicts(judged.audit, done)",
+            "        audit = judged.audit",
+        ),
+        tests=(f"{_TABLE}::test_a_column_of_another_type_holds_the_day_back_from_the_table",),
+    ),
+    Mutation(
+        "name the last row with a value as the first",
+        Change(
+            "compaction/typed/first_values.py",
+            "if known is None or found < known:",
+            "if known is None or found > known:",
+        ),
+        tests=(f"{_TABLE}::test_a_column_of_another_type_holds_the_day_back_from_the_table",),
+    ),
+    Mutation(
+        "tell of a column for ever",
+        Change(
+            "compaction/audit/table_conflicts.py",
+            "if about.code != Code.TABLE_CONFLICT]",
+            "if about.code != Code.TABLE_CONFLICT or not found]",
+        ),
+        tests=(f"{_TABLE}::test_a_table_that_takes_the_day_after_all_clears_the_finding",),
+    ),
+    Mutation(
         "describe files by the schema before it took their columns",
         Change(
             "compaction/iceberg/table.py", "metadata = transaction.table_metadata", "metadata = self._table.metadata"
