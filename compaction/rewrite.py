@@ -15,6 +15,7 @@ from compaction.audit.audit import examine, is_in_motion
 from compaction.audit.conclusion import conclude_rewrite
 from compaction.audit.examined import DayResult
 from compaction.audit.reading import Writing
+from compaction.events.files import EventFiles, EventWork
 from compaction.iceberg.commit import TableCommit, TableCommitter
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.owner import read_owned
@@ -50,6 +51,11 @@ class CompactOptions(NamedTuple):
     accept_defects: bool = False
     zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
+
+    @property
+    def by_event(self) -> bool:
+        """Tell whether the time of events is asked for."""
+        return self.columns is not None and self.columns.event is not None
 
 
 class Compacted(NamedTuple):
@@ -268,7 +274,16 @@ class _Run:
         context = self._context
         committer = None
         if context.table is not None:
-            committer = TableCommitter(context.table, self._publisher, context.clock, context.new_id)
+            events = self._event_files()
+            committer = TableCommitter(context.table, self._publisher, context.clock, context.new_id, events)
         done = None if committer is None else committer.commit()
         registered = None if context.register is None else context.register(self._publisher)
         return len(self._publisher.sweep(context.clock.now_ms())), done, registered
+
+    def _event_files(self) -> EventFiles | None:
+        """Return who cuts the day by its events; None where nobody knows their time."""
+        columns, context = self._options.columns, self._context
+        if columns is None or columns.event is None:
+            return None
+        work = EventWork(self._options.out.address, context.spread, context.clock, columns.event.window_days)
+        return EventFiles(self._publisher, work)

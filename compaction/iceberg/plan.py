@@ -64,9 +64,9 @@ def plan_replacement(target: Target, live: Sequence[LiveFile], recorded: Recorde
         return None
     if not live:
         return Replacement((), tuple(sorted(target.files)))
-    strangers = [file for file in live if not file.uri.startswith(target.folder)]
-    if strangers and recorded is not None and recorded.generation == target.generation:
+    if is_rewritten(target.folder, target.generation, live, recorded):
         return None
+    strangers = [file for file in live if not file.uri.startswith(target.folder)]
     spoiled = [file for file in live if not file.is_intact]
     if spoiled:
         raise _refusal(target, f"{len(spoiled)} of its files hold rows of other days, or had rows deleted")
@@ -76,6 +76,12 @@ def plan_replacement(target: Target, live: Sequence[LiveFile], recorded: Recorde
         raise _refusal(target, f"it holds {rows:,} rows in files of others, and {known}")
     remove = {file.uri for file in live} - set(target.files)
     return Replacement(tuple(sorted(remove)), tuple(sorted(set(target.files) - {file.uri for file in live})))
+
+
+def is_rewritten(folder: str, generation: str, live: Sequence[LiveFile], recorded: Recorded | None) -> bool:
+    """Tell whether others put the rows of a generation, which the table was given last, into files of theirs."""
+    is_last = recorded is not None and recorded.generation == generation
+    return is_last and any(not file.uri.startswith(folder) for file in live)
 
 
 def _refusal(target: Target, why: str) -> SafetyRefusal:

@@ -7,6 +7,7 @@ import msgspec
 import pyarrow as pa
 
 from archive.format.position import Position
+from compaction.typed.events.window import Days, summed
 from compaction.typed.misfits import Kind, Misfit
 
 SAMPLES = 20
@@ -31,12 +32,16 @@ class Sample(NamedTuple):
 
 
 class TypedCounts(NamedTuple):
-    """The rows of a file, `unfit` those of them that do not fit, and the same for each column."""
+    """The rows of a file, `unfit` those of them that do not fit, and the same for each column.
+
+    `events` are the rows by the day of their events, where those are asked for.
+    """
 
     rows: int
     unfit: int
     columns: tuple[ColumnCount, ...]
     samples: tuple[Sample, ...] = ()
+    events: Days = ()
 
 
 class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,6 +51,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unfit: int
     columns: tuple[ColumnCount, ...]
     samples: tuple[tuple[str, Kind, int, tuple[tuple[str, str], ...]], ...]
+    events: Days = ()
 
     @classmethod
     def of(cls, counts: TypedCounts) -> "StatedCounts":
@@ -54,7 +60,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             (sample.column, sample.kind, sample.rows, tuple((shard, str(at)) for shard, at in sample.positions))
             for sample in counts.samples
         )
-        return cls(counts.rows, counts.unfit, counts.columns, samples)
+        return cls(counts.rows, counts.unfit, counts.columns, samples, counts.events)
 
     def counts(self) -> TypedCounts:
         """Return the counts; raises FormatError where a position is none."""
@@ -62,7 +68,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             Sample(column, kind, rows, tuple((shard, Position.parse(at)) for shard, at in positions))
             for column, kind, rows, positions in self.samples
         )
-        return TypedCounts(self.rows, self.unfit, self.columns, samples)
+        return TypedCounts(self.rows, self.unfit, self.columns, samples, self.events)
 
 
 class Samples:
@@ -108,6 +114,7 @@ def total(parts: Sequence[TypedCounts]) -> TypedCounts:
         sum(part.unfit for part in parts),
         columns,
         tuple(found[key] for key in sorted(found)),
+        summed(part.events for part in parts),
     )
 
 

@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from archive.format.payload import names_of
 from compaction.typed.arrow_columns import text_column, with_gaps
-from compaction.typed.columns import Column, Columns
+from compaction.typed.columns import EVENT_TIME, Column, Columns
 from compaction.typed.counts import ColumnCount, Samples, TypedCounts
 from compaction.typed.documents import Documents, read_documents
+from compaction.typed.events.window import EventWindow
 from compaction.typed.fitting import fit
 from compaction.typed.misfits import PAYLOAD, Ambiguous, Misfit, reason
 
@@ -33,6 +34,7 @@ class Widening:
         self._filled = [0] * len(columns.columns)
         self._empty = [0] * len(columns.columns)
         self._misfits = [0] * len(columns.columns)
+        self._window = None if columns.event is None else EventWindow(columns.event.window_days)
 
     def columns_of(self, lines: pa.Table) -> list[pa.ChunkedArray]:
         """Return the columns for lines, `_unfit` last."""
@@ -52,6 +54,7 @@ class Widening:
             self._unfit,
             tuple(ColumnCount(*numbers) for numbers in counted),
             self._samples.found(),
+            () if self._window is None else self._window.counted(),
         )
 
     def _typed(self, lines: pa.Table, data: pa.StringArray, begin: int, end: int) -> list[pa.Array]:
@@ -60,6 +63,9 @@ class Widening:
         for row, problems in documents.problems.items():
             reasons[row] += [(PAYLOAD, problem) for problem in problems]
         arrays = [self._column(index, documents, reasons) for index in range(len(self._paths))]
+        if self._window is not None:
+            arrivals = lines["arrival_time"].slice(begin, end - begin).combine_chunks()
+            arrays[-1] = self._near(self._window, arrays[-1], arrivals, reasons)
         for row in sorted(reasons):
             self._samples.add(reasons[row], lines, begin + row)
         self._rows += end - begin
@@ -91,6 +97,21 @@ class Widening:
         self._empty[index] += empty
         self._misfits[index] += len(misfits) + len(documents.unread)
         return fitted.array
+
+    def _near(
+        self,
+        window: EventWindow,
+        events: pa.Array,
+        arrivals: pa.Array,
+        reasons: dict[int, list[tuple[str, Misfit]]],
+    ) -> pa.Array:
+        """Bound the last column, the time of events, by the time of their arrival."""
+        bounded, misfits = window.bound(events, arrivals)
+        for row, misfit in misfits.items():
+            reasons[row].append((EVENT_TIME, misfit))
+        self._filled[-1] -= len(misfits)
+        self._misfits[-1] += len(misfits)
+        return bounded
 
 
 class _Path:
