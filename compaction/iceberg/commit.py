@@ -163,18 +163,17 @@ class TableCommitter:
 
     def _step(self, view: DayView, pointer: Pointer, manifest: Manifest) -> TableCommit | None:
         folder, generation = self._publisher.folder, manifest.generation
-        rows: Mapping[str, int] = {}
-        path = self._publisher.address(folder.path)
-        change = None
+        path, conflicts = self._publisher.address(folder.path), tuple(view.conflicts(manifest.columns))
+        if conflicts and self._events is not None:
+            return self._held(view.recorded, conflicts)  # before files are made in vain
+        rows, change = dict[str, int](), None
         if not is_rewritten(path, generation, view.files, view.recorded):
-            if self._events is not None and (conflicts := tuple(view.conflicts(manifest.columns))):
-                return self._held(view.recorded, conflicts)  # before files are made in vain
             rows = self._rows(view, manifest)
             change = plan_replacement(Target(str(folder.day), generation, path, rows), view.files, view.recorded)
         if change is None:
             self._unmark(view.recorded, generation)
             return TableCommit(self._table.name, "already", generation, manifest.rows)
-        if conflicts := tuple(view.conflicts(manifest.columns)):
+        if conflicts:
             return self._held(view.recorded, conflicts)
         mark = Mark(format=1, table=self._table.name, generation=generation)
         self._publisher.table_marks.put(generation, self._short, self._new_id(), msgspec.json.encode(mark) + b"\n")
@@ -198,10 +197,10 @@ class TableCommitter:
             return None
         return TableCommit(self._table.name, "committed", generation, manifest.rows)
 
-    def _rows(self, view: DayView, manifest: Manifest) -> Mapping[str, int]:
+    def _rows(self, view: DayView, manifest: Manifest) -> dict[str, int]:
         """Return address -> rows of the files that the table should hold."""
         if self._events is not None:
-            return self._events.rows(manifest, {file.uri for file in view.files})
+            return dict(self._events.rows(manifest, {file.uri for file in view.files}))
         return {self._publisher.address(file.key): file.rows for file in manifest.files if file.rows}
 
     def _held(self, recorded: Recorded | None, conflicts: tuple[str, ...]) -> TableCommit:

@@ -1,16 +1,19 @@
 """Days in a table that is partitioned by the day of events: each row in its event's partition, once."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from archive.errors import CatalogRefused
+from archive.clock import new_id
+from archive.errors import CatalogRefused, SafetyRefusal
 from archive.format.day import Day
 from archive.store.places import open_storage
+from compaction.iceberg.commit import TableCommitter
 from compaction.iceberg.table import IcebergTable
+from compaction.publish.generation import Manifest
 from compaction.rewrite import Compacted
 from compaction.tasks.parquet import SCHEMA
 from compaction.typed.events.asked import with_event_time
@@ -201,3 +204,25 @@ def test_an_expired_day_without_the_time_of_events_is_held(nights: Nights) -> No
         "held",
         ("column event_time: the table is partitioned by it, the day was published without",),
     )
+
+
+def test_rows_with_and_without_a_time_in_one_file_are_refused(lake: Lake, tmp_path: Path) -> None:
+    """Bounds do not tell: such a file would lie in the partition of those that have one."""
+    times = (f'{{"meta":{{"ts":"{DAY}T10:00:00Z"}}}}', "{}")
+    desk = Desk(tmp_path / "desk", payload_day(DAY, 2, lambda number: times[number % 2].encode()))
+    desk.compact(columns=with_event_time(None, "meta.ts", 30, SCHEMA.names))
+
+    class Uncut:
+        """The published files as they are; implements `FilesByEvent`."""
+
+        def rows(self, manifest: Manifest, held: Collection[str]) -> Mapping[str, int]:
+            """Return them."""
+            assert not held
+            return {desk.publisher().address(file.key): file.rows for file in manifest.files}
+
+    with lake.catalog() as catalog:
+        table = IcebergTable(catalog, lake.name, by_event=True)
+        committer = TableCommitter(table, desk.publisher(), desk.clock, new_id, Uncut())
+        with pytest.raises(SafetyRefusal, match="rows with and without event_time"):
+            committer.commit()
+    assert lake.rows() == []
