@@ -62,11 +62,11 @@ def _cut(shelf: Shelf, folder: str, rows: int) -> int:
         return found
 
     # Each published file is a task, as on a large day.
-    work = EventWork(shelf.place.address, in_turn, SystemClock(), 30, EventSizes(order=1))
+    work = EventWork(shelf.place.address, in_turn, SystemClock(), EventSizes(order=1))
     catalog = SqlCatalog("default", uri=f"sqlite:///{folder}/catalog.sqlite", warehouse=f"file://{folder}/warehouse")
     table = IcebergTable(catalog, "events.raw", by_event=True)
     begin = time.process_time()
-    TableCommitter(table, publisher, shelf.clock, new_id, EventFiles(publisher, work)).commit()
+    TableCommitter(table, publisher, shelf.clock, new_id, EventFiles(publisher, work, 30)).commit()
     whole = time.process_time() - begin
     read = catalog.load_table("events.raw")
     files = [task.file for task in read.scan().plan_files()]

@@ -1,5 +1,6 @@
 """The rewrite of one day: read, audit, publish. After a crash anywhere, running it again finishes the day."""
 
+from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 import structlog
@@ -7,6 +8,7 @@ import structlog
 from archive.errors import FormatError, SafetyRefusal
 from archive.format.day import Day
 from archive.format.minute import iso_time
+from archive.proof.last_segments import LastSegment
 from archive.store.places import StorePrefix
 from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
@@ -15,7 +17,7 @@ from compaction.audit.audit import examine, is_in_motion
 from compaction.audit.conclusion import conclude_rewrite
 from compaction.audit.examined import DayResult
 from compaction.audit.reading import Writing
-from compaction.events.files import EventFiles, EventWork
+from compaction.events.files import EventWork, files_by_event
 from compaction.iceberg.commit import TableCommit, TableCommitter
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.owner import read_owned
@@ -25,7 +27,17 @@ from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.job.sight import Sight, look
 from compaction.naming import generation_of
 from compaction.producers.day_before import DayBefore, look_back
-from compaction.publish.generation import Current, DayFolder, Judged, Manifest, Pointer, contradiction, files_of
+from compaction.publish.ends import encode_ends
+from compaction.publish.generation import (
+    Current,
+    DayFolder,
+    Judged,
+    Manifest,
+    Pointer,
+    contradiction,
+    ends_beside,
+    files_of,
+)
 from compaction.publish.late import late_minutes
 from compaction.publish.publisher import Publisher
 from compaction.tasks.parquet import ZSTD_LEVEL
@@ -33,6 +45,7 @@ from compaction.typed.columns import Columns
 from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
 from compaction.verdict.publishable import publishable
 
+_Ends = Mapping[str, LastSegment]
 _PUBLISH_ATTEMPTS: Final = 3
 _NOT_OVER: Final = (
     "it is not over, or ended less than 20 minutes ago: records of it may be on their way "
@@ -51,11 +64,6 @@ class CompactOptions(NamedTuple):
     accept_defects: bool = False
     zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
-
-    @property
-    def by_event(self) -> bool:
-        """Tell whether the time of events is asked for."""
-        return self.columns is not None and self.columns.event is not None
 
 
 class Compacted(NamedTuple):
@@ -122,7 +130,8 @@ class _Run:
         self._until = None if until_ms is None else iso_time(until_ms)
         self._context = context
         self._day = day
-        self._options = options
+        audit = options.audit._replace(published=options.audit.published or options.out)
+        self._options = options._replace(audit=audit)
         self._folder = DayFolder(options.out.prefix, day)
         self._publisher = Publisher(out, self._folder)
         self._log = structlog.get_logger().bind(day=str(day))
@@ -141,11 +150,11 @@ class _Run:
         rewritten = self._rewrite(view, is_last=is_last)
         if rewritten is None:
             return None
-        manifest, result = rewritten
+        manifest, result, ends = rewritten
         if not self._options.accept_defects and not publishable(result.audit):
             is_told = self._withdraw(view, manifest, result.audit)
             return Compacted("held", None, result, manifest.verdict) if is_told else None
-        self._keep(view, manifest, result.audit)
+        self._keep(view, manifest, result.audit, ends)
         if not self._swap(manifest, view, self._context.now()):
             return None
         self._publisher.write_symlinks()
@@ -226,7 +235,7 @@ class _Run:
             )
         return swapped
 
-    def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult] | None:
+    def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, _Ends] | None:
         folder = self._folder.generation(view.generation)
         options, columns = self._options.audit, self._options.columns
         writing = Writing(self._options.out, folder, self._options.zstd_level, columns)
@@ -260,12 +269,13 @@ class _Run:
             event_id=options.event_id,
             columns=None if columns is None else columns.types,
         )
-        return manifest, DayResult(audit, examined.minutes)
+        return manifest, DayResult(audit, examined.minutes), examined.ends
 
-    def _keep(self, view: _View, manifest: Manifest, audit: Audit) -> None:
-        """Store the manifest, after what it was made from and the audit that allowed it."""
+    def _keep(self, view: _View, manifest: Manifest, audit: Audit, ends: _Ends) -> None:
+        """Store the manifest, after what it was made from, where chains stood, and the audit that allowed it."""
         key = self._folder.manifest(manifest.generation, manifest.writer)
         self._publisher.put_inventory(key, view.inventory.spool.chunks())
+        self._publisher.put_beside(ends_beside(key), encode_ends(manifest, ends))
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
 
@@ -274,16 +284,9 @@ class _Run:
         context = self._context
         committer = None
         if context.table is not None:
-            events = self._event_files()
+            work = EventWork(self._options.out.address, context.spread, context.clock)
+            events = files_by_event(self._publisher, self._options.columns, work)
             committer = TableCommitter(context.table, self._publisher, context.clock, context.new_id, events)
         done = None if committer is None else committer.commit()
         registered = None if context.register is None else context.register(self._publisher)
         return len(self._publisher.sweep(context.clock.now_ms())), done, registered
-
-    def _event_files(self) -> EventFiles | None:
-        """Return who cuts the day by its events; None where nobody knows their time."""
-        columns, context = self._options.columns, self._context
-        if columns is None or columns.event is None:
-            return None
-        work = EventWork(self._options.out.address, context.spread, context.clock, columns.event.window_days)
-        return EventFiles(self._publisher, work)

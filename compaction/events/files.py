@@ -26,6 +26,7 @@ from compaction.events.work import SIZES, EventSizes, SplitOrder, gather, gather
 from compaction.publish.generation import File, Manifest
 from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.tasks.finished import YOUNG_MS
+from compaction.typed.columns import Columns
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -50,22 +51,22 @@ class EventRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class EventWork(NamedTuple):
-    """How the files of a day are made: where they are written, who runs the tasks, and how far events may lie."""
+    """How the files of a day are made: where they are written, and who runs the tasks."""
 
     out: Address
     spread: Spread
     clock: Clock
-    window_days: int
     sizes: EventSizes = SIZES
 
 
 class EventFiles:
     """The files of one day's generations, by event day. Every step may be repeated, by us or by another run."""
 
-    def __init__(self, publisher: Publisher, work: EventWork) -> None:
+    def __init__(self, publisher: Publisher, work: EventWork, window_days: int) -> None:
         self._publisher = publisher
         self._storage = publisher.storage
         self._work = work
+        self._window_days = window_days
         self._log = structlog.get_logger().bind(day=str(publisher.folder.day))
 
     def rows(self, manifest: Manifest, held: Collection[str]) -> Mapping[str, int]:
@@ -129,7 +130,7 @@ class EventFiles:
                 folder,
                 keys,
                 self._publisher.folder.day.number,
-                work.window_days,
+                self._window_days,
                 is_alone=len(groups) == 1,
                 sizes=work.sizes,
             )
@@ -181,6 +182,12 @@ class EventFiles:
                     return
                 old -= set() if known is None else {file.key for file in known.files}
         self._storage.delete(sorted(old))
+
+
+def files_by_event(publisher: Publisher, columns: Columns | None, work: EventWork) -> EventFiles | None:
+    """Return who cuts a day by its events; None where their time was not asked for."""
+    event = None if columns is None else columns.event
+    return None if event is None else EventFiles(publisher, work, event.window_days)
 
 
 def _grouped(files: Sequence[File], most: int) -> list[tuple[str, ...]]:

@@ -76,7 +76,7 @@ COVERAGE: Final = (
     ),
     Mutation(
         "stop the search where stamps step back before it",
-        Change(_SEARCH, "[*nearest, *put_before(self._names, nearest, wants)]", "nearest"),
+        Change(_SEARCH, "[*near, *put_before(self._names, near, wants)]", "near"),
         tests=(f"{_BESIDE}::test_what_a_quiet_day_stands_on_may_carry_the_day_before_its_neighbour",),
     ),
     Mutation(

@@ -58,6 +58,7 @@ _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its
     "command_line",
     "command proposal vacuum",
     "days",
+    "dry_run",
     "report rewrite recheck ddl",
     "audit naming",
     "spark producers comparison",

@@ -53,8 +53,8 @@ class Cut:
             return spread(work, items)
 
         publisher = self.desk.publisher(storage)
-        work = EventWork(self.desk.out.address, counted, self.desk.clock, 30)
-        return dict(EventFiles(publisher, work).rows(self.manifest, held))
+        work = EventWork(self.desk.out.address, counted, self.desk.clock)
+        return dict(EventFiles(publisher, work, 30).rows(self.manifest, held))
 
     def names(self) -> list[str]:
         """Return what lies in the folder."""
