@@ -34,7 +34,7 @@ from archive.format.day import Day
 from archive.store.parallel import in_parallel
 from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, ROWS_PROPERTY
 from compaction.iceberg.evolution import plan_evolution
-from compaction.iceberg.plan import LiveFile, Recorded, Replacement
+from compaction.iceberg.plan import Conflict, LiveFile, Recorded, Replacement
 from compaction.iceberg.shape import (
     ARRIVAL,
     EVENT_SCHEMA,
@@ -131,11 +131,11 @@ class IcebergDay:
         )
         self.recorded = _recorded(table, day)
 
-    def conflicts(self, columns: Mapping[str, str] | None) -> tuple[str, ...]:
+    def conflicts(self, columns: Mapping[str, str] | None) -> tuple[Conflict, ...]:
         """Return what keeps typed columns out of the table; see `DayView`."""
         found = plan_evolution(self._table.schema(), columns).conflicts
         if self._by_event and EVENT_TIME not in (columns or {}):
-            return (*found, f"column {EVENT_TIME}: the table is partitioned by it, the day was published without")
+            return (*found, Conflict(EVENT_TIME, "a partition by its day", "no such column"))
         return found
 
     def replace(

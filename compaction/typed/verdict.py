@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from archive.format.day import Day
+from archive.format.minute import minute_of, minute_text
 from compaction.typed.columns import UNFIT, Columns
-from compaction.typed.counts import Sample, TypedCounts, total
+from compaction.typed.counts import First, Sample, TypedCounts, total
 from compaction.typed.events.judged import check_of, judge_events
 from compaction.typed.misfits import PAYLOAD
-from compaction.verdict.audit_document import AuditCheck, Events, Misfits, Typed, TypedColumn
+from compaction.verdict.audit_document import AuditCheck, Events, FirstValue, Misfits, Typed, TypedColumn
 from compaction.verdict.findings import Code, Finding, finding
 
 CHECK: Final = "typed_columns"
@@ -48,10 +49,19 @@ def _numbers(columns: Columns, counts: TypedCounts, rows: int, events: Events | 
         fitted=counts.rows - counts.unfit,
         unfit=counts.unfit,
         balanced=counts.rows == rows and sums <= {rows} and (events is None or events.balanced),
-        columns=tuple(TypedColumn(type=types[each.name], **each._asdict()) for each in counts.columns),
+        columns=tuple(
+            TypedColumn(type=types[each.name], first=_first(at), **each._asdict())
+            for each, at in zip(counts.columns, counts.firsts, strict=True)
+        ),
         misfits=tuple(Misfits(column=each.column, reason=each.kind, rows=each.rows) for each in counts.samples),
         events=events,
     )
+
+
+def _first(at: First | None) -> FirstValue | None:
+    if at is None:
+        return None
+    return FirstValue(shard=at.shard, position=str(at.position), minute=minute_text(minute_of(at.arrival_ms)))
 
 
 def _check(typed: Typed) -> AuditCheck:

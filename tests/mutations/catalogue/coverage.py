@@ -172,7 +172,7 @@ COVERAGE: Final = (
     ),
     Mutation(
         "let the pointer of a day that is held say clean",
-        Change(_REWRITE, "is_told = self._withdraw(view, manifest, result.audit)", "is_told = True"),
+        Change(_REWRITE, "is_told = self._pointing.withdraw(view.seen, manifest, result.audit)", "is_told = True"),
         tests=(f"{_JUDGES_AGAIN}::test_a_day_that_is_held_no_longer_says_clean",),
     ),
     Mutation(

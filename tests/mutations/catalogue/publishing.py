@@ -131,9 +131,9 @@ PUBLISHING: Final = (
         "call a day clean whose swap was lost",
         Change(
             _REWRITE,
-            "            if not self._swap(manifest, view, pointer.written_at, judged):\n"
+            "            if not self._pointing.swap(manifest, view.seen, pointer.written_at, judged):\n"
             "                return None\n",
-            "            self._swap(manifest, view, pointer.written_at, judged)\n",
+            "            self._pointing.swap(manifest, view.seen, pointer.written_at, judged)\n",
         ),
         tests=(f"{_TRUST}::test_a_lost_swap_of_a_verdict_is_lost",),
     ),

@@ -21,7 +21,7 @@ from compaction.typed.events.window import EventWindow, day_numbers
 from compaction.typed.widening import Widening
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.typed_day import payload_day
-from tests.fakes.typed_lines import mapping
+from tests.fakes.typed_lines import lines_of, mapping
 
 _US = 86_400_000_000
 
@@ -142,14 +142,10 @@ def test_another_window_or_path_is_another_generation(tmp_path: Path) -> None:
 
 def test_counts_by_event_survive_in_a_document() -> None:
     """A night that goes on after a kill takes them from there."""
-    table = pa.table(
-        {
-            "data": ['{"ts":"2026-11-19T00:00:00Z"}', "{}"],
-            "arrival_time": pa.array([DAY.begin_ms * 1000] * 2, pa.int64()).cast(pa.timestamp("us", "UTC")),
-        }
-    )
+    lines = lines_of([b'{"ts":"2026-11-19T00:00:00Z"}', b"{}"])
+    arrivals = pa.array([DAY.begin_ms * 1000] * 2, pa.int64()).cast(pa.timestamp("us", "UTC"))
     widening = Widening(asked("ts"))
-    widening.columns_of(table)
+    widening.columns_of(lines.append_column("arrival_time", arrivals))
     counts = widening.counts()
     assert counts.events == ((None, 1), (Day.parse("2026-11-19").number, 1))
     assert StatedCounts.of(counts).counts() == counts
