@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from archive.clock import Clock
-from archive.errors import FormatError
+from archive.errors import ForeignObject, FormatError
 from archive.format.document import decode_document, encode_document
 from archive.store.objects import ListedObject
 from archive.store.parallel import in_parallel
@@ -83,9 +83,8 @@ class EventFiles:
             return {}
         folder = self._publisher.folder.events(manifest.generation)
         listed = list(self._storage.list_objects(folder))
-        records = sorted(
-            (row for row in listed if row.key.startswith(f"{folder}{manifest.writer}.")), key=lambda row: row.key
-        )
+        ours = (row for row in listed if row.key.startswith(f"{folder}{manifest.writer}."))
+        records = sorted(ours, key=lambda row: _number(row.key))
         if records:
             found = self._read(records[-1].key, manifest)
             rows = {} if found is None else self._addresses(found)
@@ -94,7 +93,8 @@ class EventFiles:
             is_young = records[-1].last_modified_ms >= self._work.clock.now_ms() - YOUNG_MS
             if found is not None and is_young and self._is_whole(found):
                 return rows
-        made = self._make(manifest, folder, f"{folder}{manifest.writer}.{len(records):03}{_RECORD}")
+        number = 1 + max((_number(row.key) for row in records), default=-1)
+        made = self._make(manifest, folder, f"{folder}{manifest.writer}.{number:03}{_RECORD}")
         self._tidy(listed)
         return self._addresses(made)
 
@@ -115,7 +115,7 @@ class EventFiles:
         self._storage.delete(scrap.key for scrap in scraps)
         if theirs is not None:
             self._storage.delete(file.key for file in files)
-            return decode_document(theirs.body, EventRecord, key)
+            return self._agreed(key, manifest)
         days = {file.day for file in files}
         self._log.info("event_files_written", rows=manifest.rows, files=len(files), days=len(days - {None}))
         return record
@@ -157,6 +157,15 @@ class EventFiles:
             return None
         return found if sum(file.rows for file in found.files) == manifest.rows else None
 
+    def _agreed(self, key: str, manifest: Manifest) -> EventRecord:
+        """Return the record of the run that was first."""
+        found = self._read(key, manifest)
+        if found is None:
+            raise ForeignObject(
+                f"{key} is not what a run writes there", next_step="find out who writes to the output"
+            )
+        return found
+
     def _is_whole(self, record: EventRecord) -> bool:
         def holds(file: File) -> bool:
             head = self._storage.head(file.key)
@@ -182,6 +191,12 @@ class EventFiles:
                     return
                 old -= set() if known is None else {file.key for file in known.files}
         self._storage.delete(sorted(old))
+
+
+def _number(key: str) -> int:
+    """Return the number of a record, by its name; -1: nobody of us gave it."""
+    text = key.removesuffix(_RECORD).rpartition(".")[2]
+    return int(text) if text.isdecimal() else -1
 
 
 def files_by_event(publisher: Publisher, columns: Columns | None, work: EventWork) -> EventFiles | None:

@@ -163,13 +163,14 @@ class TableCommitter:
 
     def _step(self, view: DayView, pointer: Pointer, manifest: Manifest) -> TableCommit | None:
         folder, generation = self._publisher.folder, manifest.generation
-        path, conflicts = self._publisher.address(folder.path), tuple(view.conflicts(manifest.columns))
-        if conflicts and self._events is not None:
-            return self._held(view.recorded, conflicts)  # before files are made in vain
-        rows, change = dict[str, int](), None
-        if not is_rewritten(path, generation, view.files, view.recorded):
-            rows = self._rows(view, manifest)
-            change = plan_replacement(Target(str(folder.day), generation, path, rows), view.files, view.recorded)
+        rows = {self._publisher.address(file.key): file.rows for file in manifest.files if file.rows}
+        target = Target(str(folder.day), generation, self._publisher.address(folder.path), rows)
+        conflicts, live = tuple(view.conflicts(manifest.columns)), {file.uri for file in view.files}
+        if self._events is not None and live != set(rows) and not is_rewritten(target, view.files, view.recorded):
+            if conflicts:
+                return self._held(view.recorded, conflicts)  # before files are made in vain
+            rows = dict(self._events.rows(manifest, live))
+        change = plan_replacement(target._replace(files=rows), view.files, view.recorded)
         if change is None:
             self._unmark(view.recorded, generation)
             return TableCommit(self._table.name, "already", generation, manifest.rows)
@@ -196,12 +197,6 @@ class TableCommitter:
         if now is None or now.manifest != pointer.manifest:
             return None
         return TableCommit(self._table.name, "committed", generation, manifest.rows)
-
-    def _rows(self, view: DayView, manifest: Manifest) -> dict[str, int]:
-        """Return address -> rows of the files that the table should hold."""
-        if self._events is not None:
-            return dict(self._events.rows(manifest, {file.uri for file in view.files}))
-        return {self._publisher.address(file.key): file.rows for file in manifest.files if file.rows}
 
     def _held(self, recorded: Recorded | None, conflicts: tuple[Conflict, ...]) -> TableCommit:
         """Leave the table as it is: the day's Parquet is published, and the table has the former generation."""

@@ -75,7 +75,7 @@ def plan_replacement(target: Target, live: Sequence[LiveFile], recorded: Recorde
         return None
     if not live:
         return Replacement((), tuple(sorted(target.files)))
-    if is_rewritten(target.folder, target.generation, live, recorded):
+    if is_rewritten(target, live, recorded):
         return None
     strangers = [file for file in live if not file.uri.startswith(target.folder)]
     spoiled = [file for file in live if not file.is_intact]
@@ -89,10 +89,10 @@ def plan_replacement(target: Target, live: Sequence[LiveFile], recorded: Recorde
     return Replacement(tuple(sorted(remove)), tuple(sorted(set(target.files) - {file.uri for file in live})))
 
 
-def is_rewritten(folder: str, generation: str, live: Sequence[LiveFile], recorded: Recorded | None) -> bool:
-    """Tell whether others put the rows of a generation, which the table was given last, into files of theirs."""
-    is_last = recorded is not None and recorded.generation == generation
-    return is_last and any(not file.uri.startswith(folder) for file in live)
+def is_rewritten(target: Target, live: Sequence[LiveFile], recorded: Recorded | None) -> bool:
+    """Tell whether the table was given the generation last, and others put its rows into files of theirs."""
+    is_last = recorded is not None and recorded.generation == target.generation
+    return is_last and any(not file.uri.startswith(target.folder) for file in live)
 
 
 def _refusal(target: Target, why: str) -> SafetyRefusal:

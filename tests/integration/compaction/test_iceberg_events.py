@@ -194,16 +194,29 @@ def test_another_path_puts_the_rows_elsewhere(nights: Nights) -> None:
 def test_an_expired_day_without_the_time_of_events_is_held(nights: Nights) -> None:
     """What is published is all there is of it; the table says which column it lacks."""
     nights.compact(NEXT)
-    desk = nights.desks[DAY]
-    desk.compact(day=DAY)
-    store = open_storage(desk.archive)
-    store.put_if_absent(f"{PREFIX}_expired/{DAY}.json", b"{}", {}, "application/json")
+    nights.desks[DAY].compact(day=DAY)
+    expire(nights.desks[DAY])
     done = nights.compact(DAY)
     assert done.table is not None
     assert (done.table.state, [*map(str, done.table.conflicts)]) == (
         "held",
         ["column event_time: the table has a partition by its day, the day no such column"],
     )
+
+
+def test_an_expired_day_that_is_there_without_the_time_of_events_stays(nights: Nights) -> None:
+    """It was committed before the table was one by event."""
+    nights.compact(DAY, None)
+    nights.compact(NEXT)
+    expire(nights.desks[DAY])
+    assert nights.state(DAY) == "already"
+    assert nights.rows() == sorted(expected(NEXT) + [(number, str(DAY), "") for number in range(36)])
+
+
+def expire(desk: Desk) -> None:
+    """Let the raw objects of the day be expired."""
+    store = open_storage(desk.archive)
+    store.put_if_absent(f"{PREFIX}_expired/{DAY}.json", b"{}", {}, "application/json")
 
 
 def test_rows_with_and_without_a_time_in_one_file_are_refused(lake: Lake, tmp_path: Path) -> None:

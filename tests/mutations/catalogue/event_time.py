@@ -76,7 +76,7 @@ EVENT_TIME: Final = (
     ),
     Mutation(
         "give the table both runs' files by event",
-        Change(_FILES, "            return decode_document(theirs.body, EventRecord, key)\n", ""),
+        Change(_FILES, "            return self._agreed(key, manifest)\n", ""),
         tests=(f"{_MADE}::test_of_two_runs_at_once_one_has_its_files",),
     ),
     Mutation(
