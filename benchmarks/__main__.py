@@ -12,6 +12,7 @@ NAMES = (
     "compression",
     "density",
     "event_ids",
+    "event_time",
     "flame",
     "hand_over",
     "heap",
