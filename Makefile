@@ -34,6 +34,9 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
+# A machine that keeps no bytecode compiles every module anew in each of the hundreds of processes that tests start.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo aws test test-fast e2e chaos hostloss malformed model simulate fuzz sparks catalogs kcl classes docs lint type format bench dist nightly-env lock clean
 
 help: ## list the targets
@@ -172,8 +175,10 @@ $(READY): $(UV) pyproject.toml CHANGELOG.md requirements/dev.lock requirements/b
 		--build-constraints requirements/build.lock --editable .
 	@touch $@
 
-# Where they cannot be made, JVMs start as they always did.
+# Where they cannot be made, JVMs start as they always did. The tests' modules are compiled here once, else each worker
+# of `make test` would do it at the same time.
 $(PREPARED): $(READY)
 	@echo "setup: class archives, so that the tests' JVMs start faster"
 	@$(BIN)/minutebook prepare >/dev/null || echo "setup: without them"
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 || true
 	@touch $@
