@@ -12,6 +12,7 @@ NAMES = (
     "compression",
     "density",
     "event_ids",
+    "evolved_table",
     "flame",
     "hand_over",
     "idle",
