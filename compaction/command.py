@@ -244,7 +244,9 @@ def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -
     console.print(open_storage(out.address).uri(folder), highlight=False, soft_wrap=True)
     if done.table is not None:
         states = {"committed": "committed", "already": "was there before; nothing to do"}
-        state = states.get(done.table.state, f"HELD, the day is not in it: {'; '.join(done.table.conflicts)}")
+        state = states.get(
+            done.table.state, f"HELD, the day is not in it: {'; '.join(map(str, done.table.conflicts))}"
+        )
         console.print(f"table {done.table.table}: {state}", highlight=False, markup=False, soft_wrap=True)
     if done.registered is not None:
         told = {"created": "registered", "updated": "registered anew", "already": "was registered before"}

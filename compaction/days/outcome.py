@@ -72,7 +72,7 @@ def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
     elif done.table is not None and done.table.state == "held":
         code, reason = (
             worst([code, CatalogRefused.exit_code]),
-            f"{done.table.table}: {'; '.join(done.table.conflicts)}",
+            f"{done.table.table}: {'; '.join(map(str, done.table.conflicts))}",
         )
     return DayRow(
         day=str(day),

@@ -60,6 +60,7 @@ _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its
     "days",
     "dry_run",
     "report rewrite recheck ddl",
+    "pointing",
     "audit naming",
     "spark producers comparison",
     "job",
