@@ -13,9 +13,7 @@ from archive.format.keys import segment_key
 from archive.format.metadata import Continuity
 from archive.format.position import Position
 from archive.format.record import Record
-from archive.proof.last_segments import LastSegment
 from archive.store.published import RULES
-from compaction.inventory.neighbours import Need, find_neighbours
 from compaction.publish.generation import Manifest, Pointer, ends_beside
 from compaction.verdict.audit_document import Audit
 from tests.corpus.model import PREFIX
@@ -101,6 +99,16 @@ def test_a_shard_that_writes_again_is_joined_with_its_last_segment(nights: Night
     nights.publish(nights.day(DAYS))
     rows = {row["shard"]: row for row in document(nights, DAYS)[1][1:]}
     assert str(rows[QUIET]["key"]).startswith(nights.day(DAYS).path(PREFIX))
+
+
+def test_a_shard_may_be_quiet_for_longer_than_days_are_searched(nights: Nights) -> None:
+    """What lies further back is found all the same; without published days nobody knows it."""
+    nights.pass_day(500)
+    nights.publish(nights.day(DAYS - 1))
+    last = nights.day(DAYS)
+    assert nights.audit(last, lookback=2)[0].verdict == "clean"
+    found = nights.audit(last, lookback=2, published=False)[0].findings
+    assert [(about.code, about.severity) for about in found] == [("missing_start", "unknown")]
 
 
 def gone(nights: Nights) -> None:
@@ -286,14 +294,3 @@ def of_before(nights: Nights, lines: list[dict[str, object]]) -> list[dict[str, 
     """Return what a day says with the quiet shard's line of a day that did not know of the late segment."""
     stale = next(one for one in document(nights, DAYS - 2)[1] if one.get("shard") == QUIET)
     return [stale if one.get("shard") == QUIET else one for one in lines]
-
-
-def test_a_published_day_that_names_another_segment_is_not_believed(tmp_path: Path) -> None:
-    """It names the position that the day stands on, and the segment before the one that ends there."""
-    nights = Nights(tmp_path, 1)
-    one, two = nights.tail, nights.scene.segment(QUIET, nights.day(1).first_minute + 30)
-    lie = LastSegment(one.key, two.metadata.last, one.metadata.minute, one.metadata.after)
-    need = Need(None, None, before=True, after=False, stands_on=two.metadata.last)
-    asked = nights.context().archive, PREFIX, nights.day(3), {QUIET: need}
-    found = find_neighbours(*asked, published=lambda _: {QUIET: lie})
-    assert [link.key for link in found.links[QUIET]] == [two.key]
