@@ -19,8 +19,7 @@ _again: Final = msgspec.json.Encoder(decimal_format="number")
 
 def blanks_in(joined: bytes) -> tuple[bytes, ...]:
     """Return the blanks that stand before a colon in some texts, which are given as one."""
-    has_blanks = len(joined.translate(None, b" \t\r\n")) < len(joined)  # a fifth of the time of the searches
-    return tuple(blank for blank in _BLANKS if has_blanks and blank in joined)
+    return tuple(blank for blank in _BLANKS if blank[:1] in joined and blank in joined)  # one byte is found at once
 
 
 def places(text: bytes, blanks: Iterable[bytes]) -> int:

@@ -61,7 +61,7 @@ TYPED: Final = (
     ),
     Mutation(
         "count no keys with a blank before their colon",
-        Change(_PLACES, "if has_blanks and blank in joined)", "if not has_blanks and blank in joined)"),
+        Change(_PLACES, "if blank[:1] in joined and blank in", "if blank[:1] not in joined and blank in"),
         tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
     ),
     Mutation(
