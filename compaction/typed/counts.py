@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archive.format.position import Position
+from compaction.typed.events.window import Days, summed
 from compaction.typed.misfits import Kind, Misfit
 
 SAMPLES = 20
@@ -43,6 +44,7 @@ class TypedCounts(NamedTuple):
     """The rows of a file, `unfit` those of them that do not fit, and the same for each column.
 
     `firsts` are the columns' first values, None where there is none.
+    `events` are the rows by the day of their events, where those are asked for.
     """
 
     rows: int
@@ -50,6 +52,7 @@ class TypedCounts(NamedTuple):
     columns: tuple[ColumnCount, ...]
     samples: tuple[Sample, ...] = ()
     firsts: tuple[First | None, ...] = ()
+    events: Days = ()
 
 
 class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,6 +63,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: tuple[ColumnCount, ...]
     samples: tuple[tuple[str, Kind, int, tuple[tuple[str, str], ...]], ...]
     firsts: tuple[tuple[int, str, str] | None, ...] = ()
+    events: Days = ()
 
     @classmethod
     def of(cls, counts: TypedCounts) -> "StatedCounts":
@@ -69,7 +73,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for sample in counts.samples
         )
         firsts = tuple(None if at is None else (*at[:2], str(at.position)) for at in counts.firsts)
-        return cls(counts.rows, counts.unfit, counts.columns, samples, firsts)
+        return cls(counts.rows, counts.unfit, counts.columns, samples, firsts, counts.events)
 
     def counts(self) -> TypedCounts:
         """Return the counts; raises FormatError where a position is none."""
@@ -78,7 +82,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for column, kind, rows, positions in self.samples
         )
         firsts = tuple(None if at is None else First(*at[:2], Position.parse(at[2])) for at in self.firsts)
-        return TypedCounts(self.rows, self.unfit, self.columns, samples, firsts)
+        return TypedCounts(self.rows, self.unfit, self.columns, samples, firsts, self.events)
 
 
 class Samples:
@@ -154,6 +158,7 @@ def total(parts: Sequence[TypedCounts]) -> TypedCounts:
         tuple(
             min(filter(None, firsts), default=None) for firsts in zip(*(part.firsts for part in parts), strict=True)
         ),
+        summed(part.events for part in parts),
     )
 
 

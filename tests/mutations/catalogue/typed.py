@@ -150,7 +150,7 @@ TYPED: Final = (
     Mutation(
         "keep a held day out of its audit",
         Change(
-            "compaction/rewrite.py",
+            "compaction/pointing.py",
             "        audit = with_conflicts(judged.audit, done)",
             "        audit = judged.audit",
         ),
