@@ -14,6 +14,7 @@ import msgspec
 _PLACE: Final = b'":'
 _BLANKS: Final = (b" :", b"\t:", b"\n:", b"\r:")
 _HIDDEN: Final = re.compile(rb"\\u00(22|3[aA])")
+CONTAINERS: Final = frozenset({dict, list})
 _again: Final = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -41,3 +42,15 @@ def places_again(values: list[Any]) -> int:
         return _again.encode_lines(values).count(_PLACE)
     except (msgspec.MsgspecError, RecursionError, TypeError, ValueError, OverflowError):
         return -1
+
+
+def keys_of(value: Any) -> int:  # noqa: ANN401 - any JSON value
+    """Count the keys of all objects; no deeper than the decoder itself went."""
+    waiting, count = [value], 0
+    while waiting:
+        value = waiting.pop()
+        if type(value) is dict:
+            count += len(value)
+            value = value.values()
+        waiting.extend(each for each in value if type(each) in CONTAINERS)
+    return count

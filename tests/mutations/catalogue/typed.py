@@ -56,7 +56,7 @@ TYPED: Final = (
     ),
     Mutation(
         "take the last of two keys",
-        Change(_DOCUMENTS, "if len(row) == found or _keys(row) == found:", "if len(row) <= found:"),
+        Change(_DOCUMENTS, "if len(row) == found or keys_of(row) == found:", "if len(row) <= found:"),
         tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
     ),
     Mutation(
