@@ -21,6 +21,7 @@ SUITE: Final[dict[str, list[str]]] = {
     "growth-shards-80": ["density", "--idle", "80", "--busy", "80", "--seconds", "120", "--plain", "1"],
     "processor-tls": ["processor", "--tls", "--shapes", "1 KB"],
     "whole-path": ["whole_path"],
+    "start": ["start"],
     "density": ["density"],
     "density-tls": ["density", "--tls", "--busy", "4", "--seconds", "10"],
     "idle": ["idle"],

@@ -33,7 +33,7 @@ BY_LINES: Final = frozenset(
     }
 )
 _BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
-_ELSEWHERE: Final = frozenset({Code.LATE_MINUTES, Code.EXPIRED_DAY, Code.UNFIT_PAYLOAD})
+_ELSEWHERE: Final = frozenset({Code.LATE_MINUTES, Code.EXPIRED_DAY, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT})
 _STATUS: Final[dict[Severity, CheckStatus]] = {"defect": "fail", "unknown": "unknown", "warning": "warning"}
 """What the worst finding makes of a check, the worst first."""
 
@@ -82,8 +82,8 @@ def conclude_rewrite(
     rows = sum(part.rows for part in examined.parts)
     if columns is None:
         return conclude(context, examined, options, rows, further)
-    typed = judge_columns(columns, [part.typed for part in examined.parts], rows)
-    audit = conclude(context, examined, options, rows, [*further, *typed.findings], [typed.check])
+    typed = judge_columns(columns, [part.typed for part in examined.parts], rows, examined.inventory.day)
+    audit = conclude(context, examined, options, rows, [*further, *typed.findings], typed.checks)
     return msgspec.structs.replace(audit, typed=typed.numbers)
 
 

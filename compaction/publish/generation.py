@@ -17,10 +17,10 @@ from compaction.verdict.audit_document import Verdict
 FORMAT: Final = 1
 GENERATIONS: Final = (GENERATION, "gen=")
 """What the folders of generations begin with: today's layout, and the one before it."""
-_MANIFEST, _AUDIT, _INVENTORY = ".json", ".audit.json", ".inventory.jsonl.gz"
+_MANIFEST, _AUDIT, _INVENTORY, _ENDS = ".json", ".audit.json", ".inventory.jsonl.gz", ".ends.jsonl.gz"
 _OF_A_RUN: Final = re.compile(
-    r"(_gen-|gen=)[^/]+/(part-[^/]+|_[^/]+/.+)\.parquet"
-    r"|_manifest/([^/.-]+-[^/.]+|[0-9a-f]{16})\.(json|audit\.json|inventory\.jsonl\.gz)"
+    r"(_gen-|gen=)[^/]+/((part-[^/]+|_[^/]+/.+)\.parquet|_events/[^/]+\.json)"
+    r"|_manifest/([^/.-]+-[^/.]+|[0-9a-f]{16})\.(json|audit\.json|(inventory|ends)\.jsonl\.gz)"
 )
 """Names that runs give, below the day's folder; manifests of earlier versions have no writer in theirs."""
 
@@ -34,7 +34,7 @@ class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A generation: its files, and what they were made from. `ends` maps a shard to its last position.
+    """A generation: its files, and what they were made from. `ends` maps a shard to its last position of the day.
 
     `removed` counts producer duplicates that were left out, `event_id` says by which path they were recognised;
     `restored` counts dropped lines that were brought back. `rules` are those that the verdict was given by
@@ -129,6 +129,10 @@ class DayFolder(NamedTuple):
         """
         return f"{self.path}{GENERATION}{generation}/"
 
+    def events(self, generation: str) -> str:
+        """Return the folder of a generation's rows by the day of their events (`compaction.events`)."""
+        return f"{self.generation(generation)}_events/"
+
     def is_file(self, key: str, generation: str) -> bool:
         """Tell whether a key is that of a file of the generation, in today's layout or the one before."""
         folder, _, name = key.rpartition("/")
@@ -174,6 +178,11 @@ def audit_beside(manifest_key: str) -> str:
 def inventory_beside(manifest_key: str) -> str:
     """Return the key of the inventory that the generation of a manifest was made from."""
     return manifest_key.removesuffix(_MANIFEST) + _INVENTORY
+
+
+def ends_beside(manifest_key: str) -> str:
+    """Return the key of what says where each shard's chain stood at the end of a manifest's day."""
+    return manifest_key.removesuffix(_MANIFEST) + _ENDS
 
 
 def contradiction(folder: DayFolder, pointer: Pointer, manifest: Manifest) -> str:

@@ -43,6 +43,9 @@ def show_audit(audit: Audit, console: Console) -> None:
     )
     if audit.findings:
         console.print(_table(audit))
+    for conflict in [found for found in audit.findings if found.conflict is not None][:_SHOWN]:
+        at = f": shard {conflict.shard}, {conflict.positions[0]}, {conflict.minute}" if conflict.positions else ""
+        console.print(f"{conflict.message}{at}", highlight=False, markup=False, soft_wrap=True)
     for check in audit.checks:
         if check.status == "unknown" and not any(found.code == check.id for found in audit.findings):
             console.print(f"could not check {check.id}: {check.message}", markup=False, highlight=False)
@@ -76,6 +79,14 @@ def _show_typed(typed: Typed, console: Console) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    if typed.events is not None:
+        events = typed.events
+        console.print(
+            f"events: on time {events.on_time:,} + late {events.late:,} + early {events.early:,} "
+            f"+ without {events.without:,}, {len(events.days)} day(s)",
+            highlight=False,
+            soft_wrap=True,
+        )
     for column in [column for column in typed.columns if column.unfit][:_SHOWN]:
         console.print(
             f"  {column.name} {column.type}: "

@@ -9,6 +9,8 @@ Nothing is believed because it lies there. All of this must hold, or the task is
     its digest is that in its name ......... no byte was lost or changed
     its footer's fingerprint is the task's,
     and so are its rows .................... the objects, in order: key, ETag, size
+    the lines that it left out are those
+    that are to be left out ................ copies of producers', by their digest; mostly none
     the part that it names ................. lies in the generation's own folder, has the size and the rows that it
                                              says, and these are as many as its objects have lines
 """
@@ -67,14 +69,18 @@ class Part(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """What a task has shown, and its part."""
+    """What a task has shown, and its part. `left_out` names the lines that the part lacks; empty: none."""
 
     part: Part
     facts: tuple[SegmentFacts, ...]
+    left_out: str = ""
 
 
-class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The footer's word: whose facts these are, and which part goes with them."""
+class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The footer's word: whose facts these are, and which part goes with them.
+
+    Earlier versions know no `left_out`, and take over what says nothing of it.
+    """
 
     format: str
     task: str
@@ -82,6 +88,7 @@ class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rows: int
     size: int
     typed: StatedCounts | None
+    left_out: str = ""
 
 
 def fingerprint(task: Task) -> str:
@@ -125,8 +132,12 @@ def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: Finished
     out.put_if_absent(key, body, content_type=PARQUET_TYPE)
 
 
-def take_over(out: RetryingStorage, folder: str, task: Task, keys: Iterable[str]) -> Finished | None:
+def take_over(
+    out: RetryingStorage, folder: str, task: Task, keys: Iterable[str], left_out: str = ""
+) -> Finished | None:
     """Return what an earlier run of the task has left, if it is whole; None: the task is still to be done.
+
+    `left_out` names the lines that are to be left out.
 
     Raises:
         StoreUnavailable, StoreRefused: the store.
@@ -137,16 +148,17 @@ def take_over(out: RetryingStorage, folder: str, task: Task, keys: Iterable[str]
         if stored is None or not key.endswith(f"-{_digest(stored.body)}.parquet"):
             continue
         finished = _decoded(stored.body, name, task.objects)
-        if finished is not None and _is_whole(out, folder, finished):
+        if finished is not None and finished.left_out == left_out and _is_whole(out, folder, finished):
             return finished
     return None
 
 
 def _is_whole(out: RetryingStorage, folder: str, finished: Finished) -> bool:
-    part, facts = finished
+    part, facts, left_out = finished
     name = part.key.removeprefix(folder)
     is_ours = part.key.startswith(folder) and "/" not in name and name.startswith("part-")
-    if not is_ours or sum(read.lines for read in facts) != part.rows:
+    lines = sum(read.lines for read in facts)
+    if not is_ours or (part.rows > lines if left_out else part.rows != lines):
         return False
     head = out.head(part.key)
     if head is None or head.size != part.size:
@@ -188,9 +200,9 @@ def _unfit(stored: pq.FileMetaData) -> int:
 
 def encode_facts(name: str, objects: Sequence[RawObject], finished: Finished) -> bytes:
     """Return the file: a row per object, in the task's order."""
-    part, facts = finished
+    part, facts, left_out = finished
     typed = None if part.typed is None else StatedCounts.of(part.typed)
-    stated = _Stated(_FORMAT, name, part.key, part.rows, part.size, typed)
+    stated = _Stated(_FORMAT, name, part.key, part.rows, part.size, typed, left_out)
     rows = [_row(raw_object, read) for raw_object, read in zip(objects, facts, strict=True)]
     columns = [_texts([row[field] for row in rows]) for field in _TEXTS]
     columns += [long_column(row[field] for row in rows) for field in _NUMBERS]
@@ -213,7 +225,7 @@ def _decoded(body: bytes, name: str, objects: Sequence[RawObject]) -> Finished |
             return None
         typed = None if stated.typed is None else stated.typed.counts()
         part = Part(stated.part, stated.rows, stated.size, len(rows), typed)
-        return Finished(part, tuple(_facts(row) for row in rows))
+        return Finished(part, tuple(_facts(row) for row in rows), stated.left_out)
     except (pa.ArrowException, OSError, msgspec.MsgspecError, FormatError):
         return None
 

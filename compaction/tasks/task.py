@@ -58,11 +58,15 @@ class Order(NamedTuple):
     earlier: tuple[str, ...] = ()
 
 
+class _ReadsOtherwiseError(Exception):
+    """What an earlier run has left of a task does not say what its lines say now; it never leaves this module."""
+
+
 class TaskResult(NamedTuple):
     """What a task returns: facts of single objects, repeats of merged ones, and its file.
 
     `without_id` counts the lines that have no event id, by the key of their object, where ids were asked for.
-    `is_earlier`: an earlier run has done the work, and nothing was read again.
+    `is_earlier`: an earlier run has made the part, and nothing was written again.
     """
 
     number: int
@@ -92,12 +96,15 @@ def leaving_out(order: Order, chunks: Iterable[bytes]) -> Order:
 def run_collecting(order: Order) -> tuple[TaskResult, IdCollector | None]:
     """Do the work of one task; returns the ids of its lines, too, when they are asked for. Raises as `run`.
 
-    Where rows turn out not to be sorted, the file is made anew: it has said that they are.
+    Where rows turn out not to be sorted, the file is made anew: it has said that they are. And what an earlier run
+    has left is left alone where the lines, read again for their ids, say something else.
     """
     try:
         return _run_once(order)
     except NotSorted:
         return _run_once(order._replace(is_sorted=False))
+    except _ReadsOtherwiseError:
+        return run_collecting(order._replace(earlier=()))
 
 
 def _run_once(order: Order) -> tuple[TaskResult, IdCollector | None]:
@@ -116,8 +123,9 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     if order.out is None:
         return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, Dropped()))
     out = open_in_task(order.out)
-    if order.keeps and (done := take_over(out, order.folder, order.task, order.earlier)) is not None:
-        return TaskResult(order.task.number, done.facts, (), done.part, is_earlier=True)
+    left_out = order.dropped.digest
+    if order.keeps and (done := take_over(out, order.folder, order.task, order.earlier, left_out)) is not None:
+        return _taken_over(order, storage, done, ids)
     key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
     sink = out.open_write(key, PARQUET_TYPE)
     part = ParquetPart(sink, order.columns, zstd_level=order.zstd_level, is_sorted=order.is_sorted)
@@ -131,8 +139,17 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     written = Part(key, part.rows, part.size, len(order.task.objects), part.typed)
     check_footer(out, written)
     if order.keeps:
-        keep_facts(out, order.folder, order.task, Finished(written, result.facts))
+        keep_facts(out, order.folder, order.task, Finished(written, result.facts, left_out))
     return result._replace(part=written)
+
+
+def _taken_over(order: Order, storage: RetryingStorage, done: Finished, ids: IdCollector | None) -> TaskResult:
+    """Return what an earlier run has done. Ids come from lines: these are read again then, and nothing is written."""
+    if ids is not None:
+        again = _read_groups(order, storage, LineFilter(None, ids, Dropped()))
+        if again.facts != done.facts:
+            raise _ReadsOtherwiseError
+    return TaskResult(order.task.number, done.facts, (), done.part, is_earlier=True)
 
 
 def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | LineFilter | None) -> TaskResult:

@@ -9,6 +9,7 @@ from tests.mutations.catalogue.claims import CLAIMS
 from tests.mutations.catalogue.compression import COMPRESSION
 from tests.mutations.catalogue.coverage import COVERAGE
 from tests.mutations.catalogue.days import DAYS
+from tests.mutations.catalogue.event_time import EVENT_TIME
 from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.forks import FORKS
 from tests.mutations.catalogue.night_tasks import NIGHT_TASKS
@@ -24,6 +25,7 @@ from tests.mutations.catalogue.settings import SETTINGS
 from tests.mutations.catalogue.shards import SHARDS
 from tests.mutations.catalogue.supervision import SUPERVISION
 from tests.mutations.catalogue.typed import TYPED
+from tests.mutations.catalogue.watching import WATCHING
 from tests.mutations.catalogue.watermarks import WATERMARKS
 
 MUTATIONS: Final = (
@@ -46,8 +48,10 @@ MUTATIONS: Final = (
     *READING,
     *PLATFORMS,
     *SUPERVISION,
+    *WATCHING,
     *FORKS,
     *SCOPES,
     *ONCE_CLEAN,
     *TYPED,
+    *EVENT_TIME,
 )
