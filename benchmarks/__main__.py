@@ -13,6 +13,7 @@ NAMES = (
     "density",
     "event_ids",
     "event_time",
+    "evolved_table",
     "flame",
     "hand_over",
     "heap",

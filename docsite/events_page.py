@@ -45,6 +45,9 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "progress": "how far a processor is, for the supervisor's metrics; shown at `logLevel=debug` only",
     "day_goes_on": "an earlier run was ended before it had published; what it had done is not done again",
     "publish_lost": "another run published the day meanwhile; the day is listed again",
+    "published_ends_not_trusted": "what a published day says of its shards' last segments is damaged, or contradicts "
+    "its manifest; names are listed instead",
+    "published_ends_out_of_reach": "the output cannot be read; names are listed instead, which costs requests alone",
     "published_day_not_trusted": "a published day and its files disagree; it is read and published again",
     "read_mark_written": "a quiet shard was marked as read up to a time, with nothing new in it",
     "rehearsal_failed": "the fork server could not play a shard in advance: each processor takes some 5 MB more",

@@ -8,10 +8,9 @@ import pyarrow as pa
 
 from compaction.typed.arrow_columns import text_column, with_gaps
 from compaction.typed.columns import EVENT_TIME, Columns
-from compaction.typed.counts import ColumnCount, Samples, TypedCounts
-from compaction.typed.documents import Documents, read_documents
+from compaction.typed.counts import ColumnCount, FirstValues, Samples, TypedCounts
+from compaction.typed.documents import DocumentReader, Documents
 from compaction.typed.events.window import EventWindow
-from compaction.typed.first_values import FirstValues
 from compaction.typed.fitting import fit
 from compaction.typed.misfits import PAYLOAD, Misfit, reason
 from compaction.typed.paths import ValuePath
@@ -28,9 +27,10 @@ class Widening:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._paths = [ValuePath(column.path) for column in columns.columns]
-        self._exact = any(kind.name in _EXACT for _, kind in columns.leaves) or any(
-            path.is_searched for path in self._paths
-        )
+        names = [path.names for path in self._paths if path.names is not None]
+        is_names = len(names) == len(self._paths)
+        exact = not is_names or any(kind.name in _EXACT for _, kind in columns.leaves)
+        self._reader = DocumentReader(exact=exact, paths=names if is_names else None)
         self._samples = Samples()
         self._rows = self._unfit = 0
         self._filled = [0] * len(columns.columns)
@@ -62,7 +62,7 @@ class Widening:
         )
 
     def _typed(self, lines: pa.Table, data: pa.StringArray, begin: int, end: int) -> list[pa.Array]:
-        documents = read_documents(data[begin:end], exact=self._exact)
+        documents = self._reader.read(data[begin:end])
         reasons: dict[int, list[tuple[str, Misfit]]] = defaultdict(list)
         for row, problems in documents.problems.items():
             reasons[row] += [(PAYLOAD, problem) for problem in problems]
