@@ -66,7 +66,7 @@ class JvmWatch:
             for process in descendants(self._root):
                 try:
                     if Path(f"/proc/{process}/comm").read_text().strip() == "java":
-                        self._cpu[process] = cpu_of_jvm(process)
+                        self._cpu[process] = max(cpu_of_jvm(process), self._cpu.get(process, (0.0, 0.0)))
                         status = Path(f"/proc/{process}/status").read_text()
                         self._peak = max(self._peak, int(status.partition("VmHWM:")[2].split()[0]) / 1024)
                 except (OSError, IndexError):
@@ -74,15 +74,18 @@ class JvmWatch:
 
 
 def cpu_of_jvm(process: int) -> tuple[float, float]:
-    """Return the CPU seconds of a JVM's living threads, and of those of them that collect garbage."""
-    whole = collector = 0.0
+    """Return the CPU seconds of a JVM, and of those of its threads that collect garbage: they live as long as it."""
+    collector = 0.0
     for stat in Path(f"/proc/{process}/task").glob("*/stat"):
-        head, _, rest = stat.read_text().rpartition(")")
-        fields = rest.split()
-        seconds = (int(fields[11]) + int(fields[12])) / _TICKS
-        whole += seconds
-        collector += seconds if head.partition("(")[2].startswith(_COLLECTORS) else 0.0
-    return whole, collector
+        name, seconds = _of_stat(stat)
+        collector += seconds if name.startswith(_COLLECTORS) else 0.0
+    return _of_stat(Path(f"/proc/{process}/stat"))[1], collector
+
+
+def _of_stat(stat: Path) -> tuple[str, float]:
+    head, _, rest = stat.read_text().rpartition(")")
+    fields = rest.split()
+    return head.partition("(")[2], (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def run(aws: EmbeddedAws, folder: Path, heap: str, max_records: int, options: argparse.Namespace) -> dict[str, Any]:

@@ -34,6 +34,25 @@ def collector_paused() -> Iterator[None]:
                 gc.enable()
 
 
+class Turns:
+    """Collects, at each so many-th turn of a loop, the cycles made since then: also while the collector is paused.
+
+    Every question to Spark's JVM leaves some 5 KB of them (py4j's objects and their methods name each other). Only
+    what is young is walked through: the first time all that is there, then what the loop has left.
+    """
+
+    def __init__(self, turns: int) -> None:
+        self._turns = turns
+        self._left = turns
+
+    def turn(self) -> None:
+        """Count a turn."""
+        self._left -= 1
+        if self._left == 0:
+            self._left = self._turns
+            gc.collect(0)
+
+
 def collect_what_is_left() -> None:
     """Give back what a day held that is over: what was put aside, too, is walked through once."""
     gc.unfreeze()

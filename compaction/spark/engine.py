@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from archive.clock import new_id
+from compaction.inventory.memory import Turns
 from compaction.spark.dealt import SparkDealt, spread
 from compaction.spark.failures import Alarm, Failure, configure_task_logging, failure_in, guarded, unwrapped
 from compaction.spark.phases import phase_of
@@ -31,6 +32,8 @@ Progress = Callable[[str, int, int], None]
 """Called with (what runs, tasks done, tasks in all) while a job runs."""
 
 _POLL_SECONDS = 0.25
+_COLLECT_POLLS = 240
+"""A minute; until then the polls leave about 1 MB."""
 _GROUPS = itertools.count(1)
 
 
@@ -180,9 +183,11 @@ def _watch(context: Any, phase: _Phase, alarm: Alarm) -> Iterator[None]:  # noqa
     context.setJobGroup(group, f"minutebook: {phase.what}")
 
     def poll() -> None:
+        turns = Turns(_COLLECT_POLLS)
         while not done.wait(_POLL_SECONDS):
             alarm.cancel_if_told()
             phase.tell(completed_tasks(tracker, group))
+            turns.turn()
 
     phase.tell(0)
     watcher = threading.Thread(target=poll, name="spark-progress", daemon=True)
