@@ -6,11 +6,11 @@ metadata. Quiet shards need more: the search goes on day by day, only through da
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from archive.errors import SettingsError
-from archive.format.day import Day
+from archive.format.day import Day, Hour
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
 from archive.store.parallel import in_parallel
@@ -128,16 +128,18 @@ def _day(text: str) -> Day | None:
 def find_neighbours(
     storage: RetryingStorage,
     prefix: str,
-    day: Day,
+    period: Day | Hour,
     needs: Mapping[str, Need],
     later: Iterable[Row] = (),
     *,
     days: int = LOOKBACK_DAYS,
 ) -> Neighbours:
-    """Search outward from the day until each shard has what it needs, or `days` days were searched on a side.
+    """Search outward from the day, or the hour, until each shard has what it needs; at most `days` on a side.
 
     Of a day so far, the rest of the day comes first: `later` are what of it may be a neighbour.
     """
+    day = period.day if isinstance(period, Hour) else period
+    own = {day} if isinstance(period, Hour) else set()
     stored = archive_days(storage, prefix)
     sides = []
     reached = []
@@ -145,13 +147,16 @@ def find_neighbours(
         wanted = {shard for shard, need in needs.items() if (need.before if sign < 0 else need.after)}
         side = Side(needs, sign)
         side.add(later if sign > 0 else ())
-        outward = sorted((other for other in stored if (other.number - day.number) * sign > 0), reverse=sign < 0)
-        for number, other in enumerate(outward[:days]):
-            # The hour beside the day is always looked at: arrival times may step back over midnight.
-            touching = number == 0 and other.number == day.number + sign
+        beyond = (other for other in stored if (other.number - day.number) * sign > 0 or other in own)
+        outward, is_beside = sorted(beyond, reverse=sign < 0), True
+        for other in outward[:days]:
+            # The hour beside is always looked at: arrival times may step back over midnight, and over full hours.
+            touching = is_beside and abs(other.number - day.number) <= 1
             if not touching and all(side.found(shard) for shard in wanted):
                 break
-            _search_day(storage, prefix, other, side, wanted)
+            folders = folders_outward(storage, prefix, other, period, sign)
+            _search_hours(storage, prefix, folders, side, wanted)
+            is_beside = is_beside and not folders
         sides.append(side)
         reached.append(len(outward) <= days)
     rows = [row for side in sides for row in side.rows()]
@@ -162,9 +167,19 @@ def find_neighbours(
     return Neighbours(links, dict.fromkeys(needs, Reach(reached[0], reached[1])))
 
 
-def _search_day(storage: RetryingStorage, prefix: str, day: Day, side: Side, wanted: set[str]) -> None:
-    """Look at the hour of the day that lies nearest; at the others only when a shard is still without neighbour."""
-    nearest_first = sorted(storage.list_level(day.path(prefix)).folders, reverse=side.sign < 0)
+def folders_outward(storage: RetryingStorage, prefix: str, day: Day, period: Day | Hour, sign: int) -> list[str]:
+    """Return the folders of a day's hours, the nearest to `period` first; of its own day those on that side alone."""
+    folders = sorted(storage.list_level(day.path(prefix)).folders, reverse=sign < 0)
+    if not isinstance(period, Hour) or day != period.day:
+        return folders
+    own = period.path(prefix)
+    return [folder for folder in folders if (folder > own if sign > 0 else folder < own)]
+
+
+def _search_hours(
+    storage: RetryingStorage, prefix: str, nearest_first: Sequence[str], side: Side, wanted: set[str]
+) -> None:
+    """Look at the hour that lies nearest; at the others only when a shard is still without neighbour."""
     for batch in (nearest_first[:1], nearest_first[1:]):
         for rows in in_parallel(lambda folder: side.of_folder(storage, prefix, folder), batch, _FOLDERS_AT_ONCE):
             side.add(rows)

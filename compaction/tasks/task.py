@@ -18,7 +18,7 @@ from archive.store.storage import Address
 from compaction.dealing.opened import open_in_task
 from compaction.inventory.facts import SegmentFacts
 from compaction.tasks.fetching import FETCHES, FetchedBody, fetch, fetch_ahead
-from compaction.tasks.finished import PARQUET_TYPE, Finished, Part, check_footer, keep_facts, take_over
+from compaction.tasks.finished import PARQUET_TYPE, Finished, Part, check_footer, copy_over, keep_facts, take_over
 from compaction.tasks.ids.dropping import Dropped, unpack_drops
 from compaction.tasks.ids.line_filter import LineFilter
 from compaction.tasks.ids.published import read_published
@@ -29,6 +29,7 @@ from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.reading import SegmentReader
 from compaction.tasks.restored_lines import read_restored
 from compaction.tasks.sorting import sorted_tables
+from compaction.tasks.taken import TakenPart
 from compaction.typed.columns import Columns
 
 
@@ -40,7 +41,7 @@ class Order(NamedTuple):
     below `archive` that are read for their ids instead.
     `is_sorted` False: the file does not say that its rows are sorted. `columns` are written beside the envelope.
     `keeps` asks for its facts beside its part (`compaction.tasks.finished`), and `earlier` are the keys of those that
-    earlier runs have left of the same task.
+    earlier runs have left of the same task; `taken` is what an hour's run has left of it.
     """
 
     task: Task
@@ -56,13 +57,15 @@ class Order(NamedTuple):
     columns: Columns | None = None
     keeps: bool = False
     earlier: tuple[str, ...] = ()
+    taken: TakenPart | None = None
 
 
 class TaskResult(NamedTuple):
     """What a task returns: facts of single objects, repeats of merged ones, and its file.
 
     `without_id` counts the lines that have no event id, by the key of their object, where ids were asked for.
-    `is_earlier`: an earlier run has done the work, and nothing was read again.
+    `is_earlier`: an earlier run has done the work, and nothing was read again; `is_taken`: an hour's run.
+    `first` is the key of its first object, and `kept` that of its facts, where it has left any.
     """
 
     number: int
@@ -71,6 +74,9 @@ class TaskResult(NamedTuple):
     part: Part | None
     without_id: Mapping[str, int] = {}
     is_earlier: bool = False
+    is_taken: bool = False
+    first: str = ""
+    kept: str = ""
 
 
 def run(order: Order) -> TaskResult:
@@ -116,9 +122,10 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     if order.out is None:
         return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, Dropped()))
     out = open_in_task(order.out)
-    if order.keeps and (done := take_over(out, order.folder, order.task, order.earlier)) is not None:
-        return TaskResult(order.task.number, done.facts, (), done.part, is_earlier=True)
     key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
+    done_before = _done_before(order, out, key)
+    if done_before is not None:
+        return done_before
     sink = out.open_write(key, PARQUET_TYPE)
     part = ParquetPart(sink, order.columns, zstd_level=order.zstd_level, is_sorted=order.is_sorted)
     try:
@@ -129,10 +136,25 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
         part.abort()
         raise
     written = Part(key, part.rows, part.size, len(order.task.objects), part.typed)
-    check_footer(out, written)
-    if order.keeps:
-        keep_facts(out, order.folder, order.task, Finished(written, result.facts))
-    return result._replace(part=written)
+    written = written._replace(etag=check_footer(out, written))
+    if not order.keeps:
+        return result._replace(part=written)
+    kept = keep_facts(out, order.folder, order.task, Finished(written, result.facts))
+    return result._replace(part=written, first=order.task.objects[0].key, kept=kept)
+
+
+def _done_before(order: Order, out: RetryingStorage, key: str) -> TaskResult | None:
+    """Return what an earlier run of the task has left, or the run of an hour; None: it is still to be done."""
+    if not order.keeps:
+        return None
+    number, first = order.task.number, order.task.objects[0].key
+    done = take_over(out, order.folder, order.task, order.earlier)
+    if done is not None:
+        return TaskResult(number, done.facts, (), done.part, is_earlier=True, first=first, kept=done.key)
+    done = None if order.taken is None else copy_over(out, order.folder, order.task, order.taken, key)
+    if done is None:
+        return None
+    return TaskResult(number, done.facts, (), done.part, is_taken=True, first=first, kept=done.key)
 
 
 def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | LineFilter | None) -> TaskResult:

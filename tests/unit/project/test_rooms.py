@@ -64,7 +64,7 @@ _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its
     "job",
     "iceberg glue",
     "shards",
-    "rules",
+    "rules hours",
     "tasks publish",
     "typed",
     "inventory",
