@@ -29,7 +29,7 @@ from compaction.publish.publisher import Publisher
 from compaction.tasks.plan import order_of_objects, raw_objects
 from compaction.tasks.taken import NOT_TAKEN, Place, TakenHour
 
-_OBJECTS_CHANGED: Final = "its objects, or the settings, are not those that it was published from"
+_CHANGED: Final = "its objects, or the settings, are not those that it was published from"
 
 
 class HourSource(NamedTuple):
@@ -57,17 +57,17 @@ def take_hours(source: HourSource, objects: DayObjects, *, is_asked: bool) -> tu
         try:
             found = _take(source, objects, wanted[path], rows, number)
         except FormatError as exc:
-            found = None
             log.warning(
                 "hour_not_trusted",
                 reason=str(exc),
                 next_step="its objects are read; find out who writes below the output",
             )
-        if found is None:
-            log.info("hour_read_again", reason=_OBJECTS_CHANGED)
             continue
-        taken.append(found)
-        number += sum(one != NOT_TAKEN for one in found.numbers)
+        if isinstance(found, str):
+            log.info("hour_read_again", reason=found)
+        elif found is not None:
+            taken.append(found)
+            number += sum(one != NOT_TAKEN for one in found.numbers)
     return tuple(taken)
 
 
@@ -84,8 +84,8 @@ def _by_hour(objects: DayObjects, wanted: Iterable[str]) -> Iterable[tuple[str, 
 
 def _take(
     source: HourSource, objects: DayObjects, folder: DayFolder, rows: Sequence[PublishedRow], number: int
-) -> TakenHour | None:
-    """Return the hour, its tasks numbered from `number`; None: its objects are others now, or it is not published.
+) -> TakenHour | str | None:
+    """Return the hour, its tasks numbered from `number`; or why it is read again; None: it is not published.
 
     Raises:
         FormatError: what was published contradicts itself.
@@ -99,7 +99,7 @@ def _take(
         return digest_of((row[:3] for row in rows), *salt)
 
     if pointer.generation != source.generation(digest) or manifest.inventory != digest():
-        return None
+        return _CHANGED
     kept = kept_tasks(source.storage, pointer.manifest)
     if kept is None or kept.generation != pointer.generation:
         raise FormatError(f"{pointer.manifest}: the list of its tasks is missing, or another generation's")

@@ -18,7 +18,8 @@ from archive.errors import ObjectVanished, SettingsError, StoreRefused
 from archive.store.parallel import in_parallel
 from archive.store.storage import Address
 from compaction.tasks.parquet import SCHEMA
-from minutebook.reader.days import PublishedDay, PublishedDays
+from minutebook.reader.days import PublishedDays
+from minutebook.reader.published_day import PublishedDay
 
 _DAY: Final = pa.field("dt", pa.string())
 _REFRESHED: Final = frozenset({"container-role", "iam-role", "assume-role-with-web-identity"})
@@ -41,9 +42,12 @@ def open_dataset(found: PublishedDays, columns: Sequence[str] | None) -> ds.Data
 
 
 def _schema(files: pafs.FileSystem, days: Sequence[PublishedDay]) -> pa.Schema:
-    """Return the columns of all days. One run writes all files of a day, with one schema: a day's first one tells."""
-    firsts = [day.files[0].path for day in days if day.files]
-    found = in_parallel(lambda path: pq.read_schema(path, filesystem=files).remove_metadata(), firsts)
+    """Return the columns of all days. One run writes all files of a day, with one schema: a day's first one tells.
+
+    Not where hours are read beside it: each was written by a run of its own.
+    """
+    telling = [file.path for day in days for file in (day.files if day.hours else day.files[:1])]
+    found = in_parallel(lambda path: pq.read_schema(path, filesystem=files).remove_metadata(), telling)
     try:
         whole = pa.unify_schemas(found or [SCHEMA], promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid) as exc:

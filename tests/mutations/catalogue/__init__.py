@@ -11,6 +11,7 @@ from tests.mutations.catalogue.coverage import COVERAGE
 from tests.mutations.catalogue.days import DAYS
 from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.forks import FORKS
+from tests.mutations.catalogue.hours import HOURS
 from tests.mutations.catalogue.night_tasks import NIGHT_TASKS
 from tests.mutations.catalogue.nightly import NIGHTLY
 from tests.mutations.catalogue.once_clean import ONCE_CLEAN
@@ -43,6 +44,7 @@ MUTATIONS: Final = (
     *NIGHT_TASKS,
     *PUBLISHING,
     *DAYS,
+    *HOURS,
     *READING,
     *PLATFORMS,
     *SUPERVISION,

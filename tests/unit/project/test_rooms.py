@@ -52,7 +52,7 @@ FRONT: Final = {
     "consumer.daemon compaction.spark demo",
     "minutebook.command_line": "minutebook.cat",
     "minutebook.cat": "compaction.job compaction.inventory compaction.tasks",
-    "minutebook.reader": "compaction.publish compaction.tasks",
+    "minutebook.reader": "compaction.hours compaction.publish compaction.tasks",
 }
 _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
     "command_line",

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archive.format.day import Hour
+from archive.store.places import StorePrefix
 from archive.store.storage import Storage
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
@@ -16,7 +17,7 @@ from compaction.tasks.task import Order, TaskResult, run
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.model import Corpus, Shape
 
-MINUTES = (-700, 0, 1, 2, 58, 59, 60, 61, 600, 601, 659, 660, 1380, 1439, 1441)
+MINUTES = (-700, 0, 59, 60, 600, 601, 659, 660, 1439, 1441)
 HELD = (0, 1, 10, 11, 23)
 """Of `MINUTES`: two pairs of hours side by side, and one alone."""
 SIZES = TaskSizes(segments=4, shards=2)
@@ -26,7 +27,8 @@ class Hours(Desk):
     """A day with records on both sides of full hours. `read` are the keys of the segments that the last run read."""
 
     def __init__(self, folder: Path, corpus: Corpus | None = None) -> None:
-        super().__init__(folder, corpus or Corpus(DAY, shape=Shape(shards=4, minutes=MINUTES)))
+        super().__init__(folder, corpus or Corpus(DAY, shape=Shape(records=3, minutes=MINUTES)))
+        self.out = StorePrefix(self.out.address, "")
         self.results: list[TaskResult] = []
         self.read: list[str] = []
 

@@ -11,14 +11,14 @@ from archive.format.day import Hour
 from compaction.job.scope import SETTLED_MS
 from compaction.tasks.task import Order, TaskResult
 from tests.corpus.auditing import in_process
-from tests.corpus.desk import DAY, OUT, expire
+from tests.corpus.desk import DAY, expire
 from tests.fakes.clock import ManualClock
 from tests.unit.compaction.hours.scene import HELD, Hours
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Hours:
-    """Return a day of which nothing is published."""
+    """Return a day of which nothing is published; not even an hour."""
     return Hours(tmp_path)
 
 
@@ -65,9 +65,9 @@ def test_an_hour_that_is_not_settled_is_held(desk: Hours) -> None:
 def test_a_reader_of_days_sees_no_hour(desk: Hours) -> None:
     """Neither as files of the day, nor as a day that is published."""
     desk.publish_hours()
-    assert ds.dataset(desk.storage.uri(OUT), format="parquet", partitioning="hive").count_rows() == 0
+    assert ds.dataset(desk.storage.uri(""), format="parquet", partitioning="hive").count_rows() == 0
     assert desk.published_rows() == []
-    folders = [path for path in Path(desk.storage.uri(f"{OUT}dt={DAY}/")).iterdir() if path.is_dir()]
+    folders = [path for path in Path(desk.storage.uri(f"dt={DAY}/")).iterdir() if path.is_dir()]
     assert all(path.name.startswith("_") and "=" not in path.name for path in folders)
 
 

@@ -15,14 +15,6 @@ from tests.unit.compaction.hours.scene import HELD, Hours, same_day
 from tests.unit.compaction.publish.test_going_on import cut, empty, scribble, stretch
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Hours:
-    """Return a day all of whose hours are published."""
-    desk = Hours(tmp_path / "hours")
-    desk.publish_hours()
-    return desk
-
-
 def test_the_day_is_that_of_a_night_without_hours(desk: Hours, tmp_path: Path) -> None:
     """Row for row, and finding for finding; not a line is read again."""
     night = Hours(tmp_path / "night")
