@@ -14,6 +14,7 @@ NAMES = (
     "event_ids",
     "flame",
     "hand_over",
+    "hours",
     "idle",
     "inventory",
     "night_scale",
