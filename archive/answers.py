@@ -4,6 +4,7 @@ A proxy between us and AWS may answer 200 with a page, a list or `null`. botocor
 there are none, and whatever Python says of that (AttributeError, TypeError) would come out of the client as a defect.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 _FIRST_ERROR: Final = 300
 _BLANKS: Final = 16
 """More white space than any service puts behind a document."""
+_FIELDS_OF_ROWS: Final = {
+    "Contents": ("Key", "Size", "ETag", "LastModified"),
+    "CommonPrefixes": ("Prefix",),
+    "Uploads": ("Key", "UploadId", "Initiated"),
+}
+"""What S3 says of each row of a LIST: botocore itself, and whoever reads a row, look for it unasked."""
 _NOT_TAKEN_APART: Final = (
     ArithmeticError,
     AttributeError,
@@ -65,4 +72,16 @@ def _parse(parse: Any, response: Any, shape: Any) -> Any:  # noqa: ANN401 - as a
         raise MisshapenAnswerError(status=response.get("status_code"), error=f"{type(exc).__name__}: {exc}") from exc
     if not isinstance(parsed, dict):
         raise MisshapenAnswerError(status=response.get("status_code"), error="it is no object")
+    if missing := _missing_of_a_row(parsed):
+        raise MisshapenAnswerError(status=response.get("status_code"), error=missing)
     return parsed
+
+
+def _missing_of_a_row(parsed: Mapping[str, Any]) -> str:
+    """Say what a row of a LIST lacks; empty when every row has what S3 never leaves out."""
+    for rows, fields in _FIELDS_OF_ROWS.items():
+        for row in parsed.get(rows, ()):
+            for field in fields:
+                if field not in row:
+                    return f"a row of its {rows} has no {field}"
+    return ""

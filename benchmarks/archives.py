@@ -2,7 +2,9 @@
 
 import base64
 import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from archive.format.day import Day
 from archive.format.document import FORMAT
@@ -31,32 +33,58 @@ APPLICATION = ApplicationRecord(
 )
 
 
+class Line(NamedTuple):
+    """Which line a payload is for: its number in the archive, its sequence number, its place in its segment."""
+
+    number: int
+    sequence: int
+    place: int
+
+
 def make_archive(folder: Path, objects: int, records: int, vocabulary: int) -> int:
     """Write `objects` segments of `records` lines each; returns the bytes of all lines.
 
     A folder that holds such an archive is taken as it is. The payloads are JSON with random words of a vocabulary in
     it: with 4,000 words gzip takes the lines to a half, with 1,000 to a quarter, which is more like events.
     """
-    size_file = folder / f"size-{objects}-{records}-{vocabulary}"
+    rng = random.Random(1)  # noqa: S311 - the same archive every time
+    words = [base64.b64encode(rng.randbytes(9)).decode() for _ in range(vocabulary)]
+
+    def payload(line: Line) -> bytes:
+        text = " ".join(rng.choices(words, k=PAYLOAD_BYTES // 13))
+        return f'{{"id":{line.sequence % 10**9},"at":{line.place},"text":"{text}"}}'.encode()
+
+    return make_archive_of(folder, f"{objects}-{records}-{vocabulary}", (objects, records), payload, rng)
+
+
+def make_archive_of(
+    folder: Path, name: str, shape: tuple[int, int], payload: Callable[[Line], bytes], rng: random.Random
+) -> int:
+    """Write segments of payloads of one's own; `shape` is (segments, records in each). As `make_archive`."""
+    size_file = folder / f"size-{name}"
     if size_file.exists():
         return int(size_file.read_text())
     store = DirectoryStorage(folder / "raw")
-    rng = random.Random(1)  # noqa: S311 - the same archive every time
-    words = [base64.b64encode(rng.randbytes(9)).decode() for _ in range(vocabulary)]
+    objects, records = shape
     shards = min(10, objects)
-    raw = sum(_make_shard(store, rng, words, number, objects // shards, records) for number in range(shards))
+    raw = sum(_make_shard(store, rng, payload, number, (objects // shards, records)) for number in range(shards))
     store.put_if_absent(application_key(PREFIX), encode_marker(APPLICATION), {}, "application/json")
     size_file.write_text(str(raw))
     return raw
 
 
 def _make_shard(
-    store: DirectoryStorage, rng: random.Random, words: list[str], number: int, objects: int, records: int
+    store: DirectoryStorage,
+    rng: random.Random,
+    payload: Callable[[Line], bytes],
+    number: int,
+    shape: tuple[int, int],
 ) -> int:
     shard_id = f"shardId-{number:012d}"
     sequence = FIRST + number * 10**40
     after: Predecessor = ChainStart("TRIM_HORIZON")
     first = Position(sequence + 1)
+    objects, records = shape
     raw = 0
     for index in range(objects):
         minute = DAY.first_minute + index * 1440 // objects
@@ -64,15 +92,14 @@ def _make_shard(
         batch = []
         for place in range(records):
             sequence += 1 if not index and not place else rng.randrange(1, 10**9)
-            text = " ".join(rng.choices(words, k=PAYLOAD_BYTES // 13))
-            data = f'{{"id":{sequence % 10**9},"at":{place},"text":"{text}"}}'.encode()
+            data = payload(Line((number * objects + index) * records + place, sequence, place))
             batch.append(Record(str(sequence), 0, f"key-{place % 97}", minute * MINUTE_MS + place % 60_000, data))
         writer.extend(batch)
         metadata = writer.metadata(after=after, writer=f"{number}-{index}")
         key = segment_key(PREFIX, shard_id, minute, metadata.first)
         store.put_if_absent(key, writer.body(), metadata.encode(), "application/gzip")
         after, raw = metadata.last, raw + writer.raw_bytes
-    _mark(store, shard_id, first, after)
+    mark(store, shard_id, first, after)
     return raw
 
 
@@ -91,7 +118,8 @@ def start_marker(shard_id: str, first: Position) -> StartMarker:
     )
 
 
-def _mark(store: DirectoryStorage, shard_id: str, first: Position, last: Predecessor) -> None:
+def mark(store: DirectoryStorage, shard_id: str, first: Position, last: Predecessor) -> None:
+    """Store where a shard began, and that it has ended."""
     start = start_marker(shard_id, first)
     end = EndMarker(
         format=FORMAT,

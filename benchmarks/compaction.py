@@ -83,7 +83,7 @@ def _compare(folder: Path, shape: tuple[int, int, int], runs: int) -> int:
     found: dict[str, list[Run]] = defaultdict(list)
     for number in range(runs):
         for engine in ENGINES:
-            run = _take_turn(folder, engine)
+            run = take_turn(folder, "compaction", engine)
             if run is not None:
                 found[engine].append(run)
                 sys.stdout.write(_line(engine, number + 1, run, raw))
@@ -91,10 +91,11 @@ def _compare(folder: Path, shape: tuple[int, int, int], runs: int) -> int:
     return _conclude(found)
 
 
-def _take_turn(folder: Path, engine: str) -> Run | None:
+def take_turn(folder: Path, benchmark: str, engine: str) -> Run | None:
+    """Let an engine of a benchmark write into `out`, in a process of its own; None where it does not run."""
     shutil.rmtree(folder / "out", ignore_errors=True)
     (folder / "out").mkdir()
-    command = [sys.executable, "-m", "benchmarks", "compaction", "--engine", engine, "--folder", str(folder)]
+    command = [sys.executable, "-m", "benchmarks", benchmark, "--engine", engine, "--folder", str(folder)]
     begin = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603 - ourselves
         os.sched_setaffinity(process.pid, sorted(os.sched_getaffinity(0))[:CORES])
@@ -108,10 +109,15 @@ def _take_turn(folder: Path, engine: str) -> Run | None:
     return Run(job, job_cpu, whole, note, use, _read_back(folder / "out"))
 
 
+def parts(folder: Path) -> list[Path]:
+    """Return the files with rows: not what tasks leave beside them for a run that goes on."""
+    return sorted(path for path in folder.rglob("*.parquet") if path.parent.name != "_facts")
+
+
 def _read_back(folder: Path) -> Written:
     rows = arrivals = payload = size = 0
     is_sorted, last = True, ("", 0, "", -1)
-    for path in sorted(folder.rglob("*.parquet")):
+    for path in parts(folder):
         size += path.stat().st_size
         file = pq.ParquetFile(path)
         for group in range(file.num_row_groups):

@@ -1,4 +1,4 @@
-"""What a shard costs a host: the memory of forked processors, idle and busy, and how soon each answers.
+"""What a shard costs a host: the memory of forked processors, idle and busy.
 
 Beside them, in the same run, processors that are started by themselves, as a daemon without our supervisor does. The
 processes are the product's own: fork server, stubs and processors; the daemon is a double on their pipes, S3 and
@@ -12,7 +12,7 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +35,6 @@ _SEGMENTS: Final = 5
 _SETTLE_SECONDS: Final = 6.0
 """Longer than a processor waits before it gives memory back."""
 _QUIET: Final = {"checkpointIntervalSeconds": "0", "lingerSeconds": "0", "logLevel": "warning"}
-_ANSWERS: Final = 12
 
 
 class Density:
@@ -61,18 +60,6 @@ class Density:
         """Start a processor by itself."""
         environment = {**self._site.environment(), **self.environment}
         return ProcessDaemon(lease, self._site.properties(**self.ours), environment)
-
-    def answers(self, forks: Forks) -> None:
-        """Measure from the start of a stub, or of a program, to the first answer; in turns."""
-        starts: dict[str, Callable[[Lease], ProcessDaemon]] = {"forked": forks.processor, "plain": self.plain}
-        seconds: dict[str, list[float]] = {name: [] for name in starts}
-        for _ in range(_ANSWERS):
-            for name, start in starts.items():
-                begun = _CLOCK.monotonic()
-                with start(self.lease()) as processor:
-                    processor.start()
-                    seconds[name].append(_CLOCK.monotonic() - begun)
-        self.found["first_answer_seconds"] = seconds
 
     def plain_idle(self, count: int) -> None:
         """Measure processors that were started by themselves."""
@@ -196,7 +183,6 @@ def main(arguments: list[str]) -> int:
             run.ours["s3Endpoint"], run.environment = front.endpoint, front.environment
         run.plain_idle(options.plain)
         with run.forks() as forks:
-            run.answers(forks)
             run.idle(forks, options.idle)
         with run.forks() as forks:
             run.busy(forks, options.busy, options.seconds)
@@ -234,10 +220,6 @@ def _table(found: Mapping[str, Any]) -> str:
             "their CPU, per MB of payload",
             f"{busy['cpu_seconds'] / taken * 1000:.0f} ms",
         ),
-        *(
-            (f"from start to first answer, {name}: median, p95", _seconds(seconds))
-            for name, seconds in found["first_answer_seconds"].items()
-        ),
     ]
     return "\n".join(["| what | measured |", "|---|---|", *(f"| {what} | {value} |" for what, value in rows), ""])
 
@@ -248,8 +230,3 @@ def _mb(value: float) -> str:
 
 def _each(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.1f}" for value in values) + " MB"
-
-
-def _seconds(values: Sequence[float]) -> str:
-    found = sorted(values)
-    return f"{statistics.median(found):.2f} s, {found[round(0.95 * (len(found) - 1))]:.2f} s"

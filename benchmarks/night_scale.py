@@ -15,6 +15,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +29,7 @@ from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from benchmarks.archives import DAY, PREFIX, make_archive
 from benchmarks.computed_day import ComputedStore
+from benchmarks.figures import Column, publish
 from compaction.audit.audit import audit_day
 from compaction.dealing.port import Dealt, Given, Show, Values
 from compaction.inventory.checkpoints import Checkpoints
@@ -39,6 +42,21 @@ from compaction.verdict.audit_document import encode_audit
 
 _MIB: Final = 1 << 20
 _RECORDS: Final = 500
+_COLUMNS: Final = (
+    Column("objects", "objects", ",d"),
+    Column("shards", "shards", ",d"),
+    Column("driver's Python, MiB", "driver", "d"),
+    Column("at its start", "before", "d"),
+    Column("JVM", "jvm", "d"),
+    Column("largest worker", "worker", "d"),
+    Column("tasks", "tasks", ",d"),
+    Column("MiB to the driver", "back", ".1f"),
+    Column("at once", "largest", ".1f"),
+    Column("audit.json, MiB", "audit", ".1f"),
+    Column("seconds", "seconds", ".0f"),
+    Column("CPU s, all", "cpu", ".0f"),
+    Column("verdict", "verdict"),
+)
 
 
 def waits() -> Backoff:
@@ -129,8 +147,8 @@ def _is_below(pid: int, above: int) -> bool:
     return pid == above
 
 
-def judged(objects: int) -> str:
-    """Audit a day of so many objects by inventory; return one line."""
+def judged(objects: int) -> dict[str, Any]:
+    """Audit a day of so many objects by inventory; return what it took. Memory is MiB at its highest."""
     shards = max(1, objects // MINUTES_A_DAY)
     storage = RetryingStorage(ComputedStore(DAY, shards), waits)  # type: ignore[arg-type] # only what is asked
     with SparkEngine("local[2]") as engine:
@@ -143,14 +161,23 @@ def judged(objects: int) -> str:
         seconds = time.perf_counter() - begin
         driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         jvm, workers, cpu = memory_mib("java"), memory_mib("python"), cpu_seconds()
-    passes = ", ".join(f"{name} {spent:.0f}" for name, spent in measured.seconds.items())
-    lines = [
-        f"{audit.scope.objects:,} objects of {shards} shards: {seconds:.0f} s, {cpu:.0f} s of CPU in all ({passes})",
-        f"MiB: driver {driver} ({before} before), JVM {max(jvm, default=0)}, worker {max(workers, default=0)}",
-        f"{measured.tasks} tasks; {measured.back / _MIB:.1f} MiB came back, {measured.largest / _MIB:.1f} at once",
-        f"audit.json {len(encode_audit(audit)) / _MIB:.1f} MiB, {audit.verdict}, {len(audit.findings)} finding(s)",
-    ]
-    return "\n  ".join(lines)
+    return {
+        "objects": audit.scope.objects,
+        "shards": shards,
+        "seconds": seconds,
+        "cpu": cpu,
+        "driver": driver,
+        "before": before,
+        "jvm": max(jvm, default=0),
+        "worker": max(workers, default=0),
+        "tasks": measured.tasks,
+        "back": measured.back / _MIB,
+        "largest": measured.largest / _MIB,
+        "audit": len(encode_audit(audit)) / _MIB,
+        "passes": measured.seconds,
+        "verdict": audit.verdict,
+        "findings": len(audit.findings),
+    }
 
 
 def _context(storage: RetryingStorage, place: StorePrefix, engine: SparkEngine) -> JobContext:
@@ -200,19 +227,23 @@ def killed(folder: Path, objects: int, share: float) -> str:
 def main(arguments: list[str]) -> int:
     """Run the benchmark; prints one line per run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks night_scale", description=__doc__)
-    parser.add_argument("--objects", type=int, default=144_000)
+    parser.add_argument("--objects", type=int, nargs="+", default=[144_000], help="each in a process of its own")
     parser.add_argument("--kill", type=Path, metavar="FOLDER", help="an empty folder for a day to kill")
+    parser.add_argument("--json", type=Path)
     parser.add_argument("--rewrite", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     root = str(Path(__file__).parents[1])
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
     if options.rewrite is not None:
-        rewrite(options.rewrite, options.objects)
+        rewrite(options.rewrite, options.objects[0])
     elif options.kill is not None:
         for share in (0.3, 0.6, 0.95):
             folder = options.kill / f"{share:.2f}"
-            make_archive(folder, options.objects, _RECORDS, 1_000)
-            sys.stdout.write(f"{killed(folder, options.objects, share)}\n")
+            make_archive(folder, options.objects[0], _RECORDS, 1_000)
+            sys.stdout.write(f"{killed(folder, options.objects[0], share)}\n")
     else:
-        sys.stdout.write(f"{judged(options.objects)}\n")
+        # The highest memory is a process's, so each size has one.
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+            rows = list(pool.map(judged, options.objects))
+        publish("Days by names and metadata", _COLUMNS, rows, rows, options.json)
     return 0

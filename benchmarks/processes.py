@@ -3,10 +3,15 @@
 import os
 import threading
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
+
+from archive.clock import SystemClock
 
 _EVERY_SECONDS = 0.2
 _TICKS = os.sysconf("SC_CLK_TCK")
+_CLOCK: Final = SystemClock()
+KINDS: Final = ("driver, Python", "driver, JVM", "executor, JVM", "workers, Python")
+"""Of the processes of a nightly job. The workers are those of one executor, and what forks them."""
 
 
 class Use(NamedTuple):
@@ -19,13 +24,13 @@ class Use(NamedTuple):
 
 def cpu_seconds(root: int) -> float:
     """Return what a process and its living descendants have used so far."""
-    return sum(_cpu(process) for process in _descendants(root))
+    return sum(_cpu(process) for process in descendants(root))
 
 
 def cpu_by_kind(root: int) -> dict[str, float]:
     """Return the CPU seconds of a `consume` so far: its JVM, its processors with what starts them, and itself."""
     found: dict[str, float] = {}
-    for process in _descendants(root):
+    for process in descendants(root):
         kind = _kind(process, root)
         found[kind] = found.get(kind, 0.0) + _cpu(process)
     return found
@@ -34,7 +39,7 @@ def cpu_by_kind(root: int) -> dict[str, float]:
 def memory_by_kind(root: int) -> dict[str, float]:
     """Return the MiB of a `consume` now, each page counted in proportion to its users (PSS)."""
     found: dict[str, float] = {}
-    for process in _descendants(root):
+    for process in descendants(root):
         try:
             pages = Path(f"/proc/{process}/smaps_rollup").read_text()
         except OSError:
@@ -73,7 +78,7 @@ class Watch:
     def _watch(self) -> None:
         while not self._done.wait(_EVERY_SECONDS):
             together = 0.0
-            for process in _descendants(self._root):
+            for process in descendants(self._root):
                 folder = Path(f"/proc/{process}")
                 try:
                     status, command = (folder / "status").read_text(), (folder / "cmdline").read_bytes()
@@ -86,7 +91,62 @@ class Watch:
             self._together = max(self._together, together)
 
 
-def _descendants(root: int) -> list[int]:
+class Curve:
+    """Samples what Spark's processes hold, by kind, every second until `stop`; with the CPU time of each."""
+
+    def __init__(self, root: int, every_seconds: float = 1.0) -> None:
+        self._root = root
+        self._every = every_seconds
+        self._samples: list[dict[str, float]] = []
+        self._peaks: dict[str, float] = {}
+        self._cpu: dict[int, tuple[str, float]] = {}
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> dict[str, Any]:
+        """Return the samples, the peak of the largest process of each kind and of all together, and CPU seconds."""
+        self._done.set()
+        self._thread.join()
+        cpu: dict[str, float] = {}
+        for kind, seconds in self._cpu.values():
+            cpu[kind] = cpu.get(kind, 0.0) + seconds
+        together = max((sum(sample[kind] for kind in KINDS if kind in sample) for sample in self._samples), default=0)
+        return {"samples": self._samples, "peaks": self._peaks, "together": together, "cpu": cpu}
+
+    def _watch(self) -> None:
+        begin = _CLOCK.monotonic()
+        while not self._done.wait(self._every):
+            sample: dict[str, float] = {"seconds": round(_CLOCK.monotonic() - begin, 1)}
+            for process in descendants(self._root):
+                try:
+                    status = Path(f"/proc/{process}/status").read_text()
+                except OSError:
+                    continue  # it has just ended
+                kind = _spark_kind(process, self._root)
+                sample[kind] = sample.get(kind, 0.0) + _mib(status, "VmRSS:")
+                self._peaks[kind] = max(_mib(status, "VmHWM:"), self._peaks.get(kind, 0.0))
+                former = self._cpu.get(process, (kind, 0.0))
+                self._cpu[process] = (kind if former[1] == 0 else former[0], max(_cpu(process), former[1]))
+            self._samples.append(sample)
+
+
+def _spark_kind(process: int, root: int) -> str:
+    if process == root:
+        return "driver, Python"
+    try:
+        command = Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return "other"  # it has just ended
+    if b"pyspark.daemon" in command:
+        return "workers, Python"
+    if b"CoarseGrainedExecutorBackend" in command:
+        return "executor, JVM"
+    return "driver, JVM" if b"org.apache.spark" in command else "other"
+
+
+def descendants(root: int) -> list[int]:
+    """Return a process and all that it started, as far as they live."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,5 +1,7 @@
 """Every benchmark that has a target, one after the other: what `make bench` runs. More than an hour.
 
+All but the large day, which takes 20 GB of disk (`python -m benchmarks large_day`).
+
 Each is a process of its own. Its table goes to the terminal, its table and raw numbers into a folder (`--out`).
 
     python -m benchmarks suite [--out .bench] [--only processor density] [--bento PROGRAM]
@@ -15,15 +17,21 @@ SUITE: Final[dict[str, list[str]]] = {
     "processor": ["processor"],
     "processor-memory": ["processor", "--memory"],
     "processor-growth": ["processor", "--growth"],
+    "growth-shards-8": ["density", "--idle", "8", "--busy", "8", "--plain", "1"],
+    "growth-shards-80": ["density", "--idle", "80", "--busy", "80", "--plain", "1"],
     "processor-tls": ["processor", "--tls", "--shapes", "1 KB"],
     "whole-path": ["whole_path"],
+    "start": ["start"],
     "density": ["density"],
     "density-tls": ["density", "--tls", "--busy", "4", "--seconds", "10"],
     "idle": ["idle"],
+    "heap": ["heap"],
     "recovery": ["recovery"],
     "claims": ["claims"],
     "compression": ["compression"],
     "compaction": ["compaction"],
+    "typed": ["typed"],
+    "night-scale": ["night_scale", "--objects", "144000", "480000", "1440000"],
 }
 _WITHOUT_JSON: Final = frozenset({"compaction"})
 

@@ -14,30 +14,25 @@ from archive.aws import client_config, make_dynamodb_client
 from archive.clock import SystemClock, new_id, new_random
 from archive.errors import CatalogRefused, SettingsError
 from archive.format.day import Day, day_of_ms
-from archive.format.minute import iso_time
 from archive.logs import Limit, configure_logging
 from archive.retry import Backoff
 from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
 from compaction.audit.audit import audit_day
 from compaction.audit.examined import DayResult
-from compaction.days.outcome import DayRow, row_of_audit, row_of_compaction
+from compaction.days.outcome import DayRow, row_of_audit, row_of_compaction, row_of_plan
 from compaction.days.run import DaysRun
 from compaction.days.stop import Stop, StoppableClock, Stopped, stopped_by_signals
 from compaction.days.tables import SerialTable, serial
+from compaction.dry_run import DayPlan, plan_day
 from compaction.glue.catalog import open_table
 from compaction.iceberg.catalog import opened_table
 from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
-from compaction.inventory.inventory import list_day
-from compaction.inventory.owner import read_owned
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.request import AuditRequest, CompactRequest, checked_fail_on
-from compaction.job.scope import is_settled, judged_scope, parse_so_far, scope_end
+from compaction.job.scope import parse_so_far
 from compaction.job.settings import JobSettings, check_apart, load_job_settings
-from compaction.naming import generation_of
-from compaction.producers.day_before import look_back
 from compaction.publish.generation import DayFolder
-from compaction.publish.publisher import Publisher
 from compaction.recheck import days_to_recheck
 from compaction.report.metric_line import Judged
 from compaction.report.progress_lines import ProgressLines
@@ -47,7 +42,6 @@ from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.spark.engine import Progress, no_progress
 from compaction.spark.lazy import LazySpark
 from compaction.stream.kinesis import once_in_vain
-from compaction.tasks.plan import plan_tasks, raw_objects, single_groups
 
 _STORE_BUDGET_SECONDS: Final = 120
 _LISTING_BUDGET_SECONDS: Final = 15
@@ -132,9 +126,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
             return run.stop.exit_code or 1
         days = sorted({*days, *again})
         if request.dry_run:
-            for day in days:
-                _show_plan(context, day, options, as_json=request.as_json)
-            return 0
+            return run.run(days, lambda day: plan_day(context, day, options), partial(_show_plan, run))
         telling = telling_of(context, settings, request, "compact", out)._replace(is_quiet=run.many)
         given = context._replace(
             table=None if day_table is None else SerialTable(day_table),
@@ -154,6 +146,15 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
             next_step="the days are published; minutebook docs iceberg says which types a table takes",
         )
     return code
+
+
+def _show_plan(run: DaysRun, day: Day, plan: DayPlan, _seconds: float) -> DayRow:
+    """Print the plan of the one day; of several, each has a row of the table."""
+    if not run.many and run.as_json:
+        sys.stdout.write(msgspec.json.encode(plan).decode() + "\n")
+    elif not run.many:
+        Console().print(f"{day}: {plan.sentence}", highlight=False, soft_wrap=True)
+    return row_of_plan(plan)
 
 
 def _tell(telling: Telling, day: Day, done: Compacted, seconds: float, *, is_day: bool) -> None:
@@ -245,40 +246,10 @@ def _show_outcome(done: Compacted, folder: DayFolder, out: StorePrefix, *, quiet
     console.print(address, highlight=False, soft_wrap=True)
     if done.table is not None:
         states = {"committed": "committed", "already": "was there before; nothing to do"}
-        state = states.get(done.table.state, f"HELD, the day is not in it: {'; '.join(done.table.conflicts)}")
+        state = states.get(
+            done.table.state, f"HELD, the day is not in it: {'; '.join(map(str, done.table.conflicts))}"
+        )
         console.print(f"table {done.table.table}: {state}", highlight=False, markup=False, soft_wrap=True)
     if done.registered is not None:
         told = {"created": "registered", "updated": "registered anew", "already": "was registered before"}
         console.print(f"catalog: {told[done.registered]}", highlight=False)
-
-
-def _show_plan(context: JobContext, day: Day, asked: CompactOptions, *, as_json: bool) -> None:
-    """Print what a run would do; reads names only."""
-    options, out = asked.audit, asked.out
-    application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
-    until_ms = scope_end(day, options.so_far_ms, now_ms)
-    judged_scope(day, application, now_ms, until_ms)
-    inventory = list_day(context.archive, day, context.place.prefix).until(until_ms)
-    tasks = plan_tasks(single_groups(raw_objects(inventory.rows)), sizes=context.sizes)
-    publisher = Publisher(context.open(out.address), DayFolder(out.prefix, day))
-    pointer = publisher.current().pointer
-    before = look_back(context, day, options) if options.drop_producer_duplicates else None
-    generation = generation_of(inventory, options, before, asked.columns)
-    state = "not published" if pointer is None else f"published as {pointer.generation}, verdict {pointer.verdict}"
-    until = None if until_ms is None else iso_time(until_ms)
-    is_same = pointer is not None and (pointer.generation, pointer.until) == (generation, until)
-    stands = is_same and pointer is not None and publisher.intact(pointer, inventory.digest())
-    action = "nothing to do" if stands else "would be rewritten"
-    if until is None and not is_settled(day, now_ms):
-        action = "would be held: it is not over"
-    if as_json:
-        plan = {"day": str(day), "segments": len(inventory.segments), "bytes": inventory.size, "tasks": len(tasks)}
-        plan |= {"generation": generation, "state": state, "action": action}
-        sys.stdout.write(msgspec.json.encode(plan).decode() + "\n")
-        return
-    Console().print(
-        f"{day}: {len(inventory.segments):,} segments, {inventory.size:,} bytes, {len(tasks)} task(s), "
-        f"generation {generation}; {state}; {action}",
-        highlight=False,
-        soft_wrap=True,
-    )

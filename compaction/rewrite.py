@@ -5,16 +5,16 @@ from typing import Final, Literal, NamedTuple
 
 import structlog
 
-from archive.errors import FormatError, SafetyRefusal
+from archive.errors import SafetyRefusal
 from archive.format.day import Day, Hour
 from archive.format.minute import iso_time
 from archive.store.places import StorePrefix
 from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
-from compaction.audit.again import audit_digest, judge_again
+from compaction.audit.again import Again, audit_digest, judge_again
 from compaction.audit.audit import examine, is_in_motion
 from compaction.audit.conclusion import conclude_rewrite
-from compaction.audit.examined import DayResult
+from compaction.audit.examined import DayResult, Examined
 from compaction.audit.reading import Writing
 from compaction.hours.kept import keep_tasks
 from compaction.hours.published import give_way, whole_day
@@ -27,8 +27,18 @@ from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.job.sight import Sight, look
 from compaction.naming import generation_of, hour_generation_of
+from compaction.pointing import Pointing
 from compaction.producers.day_before import DayBefore, look_back
-from compaction.publish.generation import Current, DayFolder, Judged, Manifest, Pointer, contradiction, files_of
+from compaction.publish.ends import encode_ends
+from compaction.publish.generation import (
+    Current,
+    DayFolder,
+    Judged,
+    Manifest,
+    Pointer,
+    ends_beside,
+    files_of,
+)
 from compaction.publish.late import late_minutes
 from compaction.publish.publisher import Publisher
 from compaction.tasks.parquet import ZSTD_LEVEL
@@ -124,11 +134,13 @@ class _Run:
         self._until = None if until_ms is None else iso_time(until_ms)
         self._context = context
         self._day = day
-        self._options = options
+        audit = options.audit._replace(published=options.audit.published or options.out)
+        self._options = options._replace(audit=audit)
         self._hour_name = partial(hour_generation_of, columns=options.columns, zstd_level=options.zstd_level)
         self._folder = DayFolder(options.out.prefix, day, options.hour)
         self._publisher = Publisher(out, self._folder)
         self._log = structlog.get_logger().bind(day=self._folder.name)
+        self._pointing = Pointing(context, self._publisher, self._folder, audit, self._until)
 
     def attempt(self, *, is_last: bool) -> Compacted | None:
         """Look, work, publish; None when another run published meanwhile, or the day changed under our eyes."""
@@ -144,16 +156,18 @@ class _Run:
         rewritten = self._rewrite(view, is_last=is_last)
         if rewritten is None:
             return None
-        manifest, result = rewritten
+        manifest, result, examined = rewritten
         if not self._options.accept_defects and not publishable(result.audit):
-            is_told = self._withdraw(view, manifest, result.audit)
+            is_told = self._pointing.withdraw(view.seen, manifest, result.audit)
             return Compacted("held", None, result, manifest.verdict) if is_told else None
-        self._keep(view, manifest, result.audit)
-        if not self._swap(manifest, view, self._context.now()):
+        self._keep(view, manifest, result.audit, examined)
+        if not self._pointing.swap(manifest, view.seen, self._context.now()):
             return None
         self._publisher.write_symlinks()
         self._log.info("day_published", generation=view.generation, rows=manifest.rows, files=len(manifest.files))
-        return Compacted("published", manifest, result, manifest.verdict, *self._settle())
+        settled = self._settle()
+        audit = self._pointing.tell(manifest, Again(result.audit, examined), settled[1])
+        return Compacted("published", manifest, result._replace(audit=audit), manifest.verdict, *settled)
 
     def _as_published(self) -> Compacted:
         """Never rewrite an expired day from what is left of it; what was published can still go into a table."""
@@ -195,50 +209,18 @@ class _Run:
         judged = Judged(again.audit.verdict, key)
         if (pointer.verdict, pointer.audit) != judged:
             self._publisher.put_audit(key, encode_audit(again.audit))
-            if not self._swap(manifest, view, pointer.written_at, judged):
+            if not self._pointing.swap(manifest, view.seen, pointer.written_at, judged):
                 return None
         self._publisher.write_symlinks()
-        return Compacted("already", manifest, None, judged.verdict, *self._settle())
+        settled = self._settle()
+        self._pointing.tell(manifest, again, settled[1])
+        return Compacted("already", manifest, None, judged.verdict, *settled)
 
-    def _withdraw(self, view: _View, held: Manifest, audit: Audit) -> bool:
-        """Let the pointer tell what a day that is held was judged: its rows stay readable, its old verdict does not.
-
-        False: another run swapped it meanwhile.
-        """
-        pointer = view.seen.pointer
-        if pointer is None or pointer.verdict == audit.verdict or pointer.until != self._until:
-            return True
-        try:
-            manifest = self._publisher.manifest(pointer)
-        except FormatError:
-            return True
-        if manifest is None or contradiction(self._folder, pointer, manifest):
-            return True
-        self._publisher.put_audit(held.audit, encode_audit(audit))
-        return self._swap(manifest, view, pointer.written_at, Judged(audit.verdict, held.audit))
-
-    def _swap(self, manifest: Manifest, view: _View, written_at: str, judged: Judged | None = None) -> bool:
-        """Point readers at the generation; False, said aloud, when another run published meanwhile.
-
-        `written_at` is the time since when readers see its files.
-        """
-        swapped = self._publisher.swap_pointer(manifest, view.seen, self._context.new_id(), written_at, judged)
-        if not swapped:
-            self._log.warning(
-                "publish_lost",
-                generation=view.generation,
-                next_step="expected when two runs work at once; the day is listed again",
-            )
-        return swapped
-
-    def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult] | None:
+    def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, Examined] | None:
         folder = self._folder.generation(view.generation)
         options, columns = self._options.audit, self._options.columns
-        hours = take_hours(
-            HourSource(self._publisher.storage, self._folder, self._hour_name),
-            view.inventory,
-            is_asked=options.event_id is None,
-        )
+        source = HourSource(self._publisher.storage, self._folder, self._hour_name)
+        hours = take_hours(source, view.inventory, is_asked=options.event_id is None)
         writing = Writing(self._options.out, folder, self._options.zstd_level, columns, hours)
         examined = examine(self._context, view.sight, options, writing, view.before)
         if examined.work.earlier:
@@ -272,14 +254,16 @@ class _Run:
             event_id=options.event_id,
             columns=None if columns is None else columns.types,
         )
-        if self._options.hour is not None:
-            keep_tasks(self._publisher.storage, self._folder, manifest, examined.work.done)
-        return manifest, DayResult(audit, examined.minutes)
+        return manifest, DayResult(audit, examined.minutes), examined
 
-    def _keep(self, view: _View, manifest: Manifest, audit: Audit) -> None:
-        """Store the manifest, after what it was made from and the audit that allowed it."""
+    def _keep(self, view: _View, manifest: Manifest, audit: Audit, examined: Examined) -> None:
+        """Store the manifest, after what it was made from, where chains stood, and the audit that allowed it."""
         key = self._folder.manifest(manifest.generation, manifest.writer)
         self._publisher.put_inventory(key, view.inventory.spool.chunks())
+        if self._options.hour is None:
+            self._publisher.put_beside(ends_beside(key), encode_ends(manifest, examined.ends))
+        else:
+            keep_tasks(self._publisher.storage, self._folder, manifest, examined.work.done)
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
 

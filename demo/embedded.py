@@ -7,6 +7,7 @@ lies in one folder that the caller gives.
 
 import os
 import socket
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
@@ -23,6 +24,7 @@ from demo.bootstrap import ensure_kinesis_local, ensure_ministack
 from demo.child import Child
 
 if TYPE_CHECKING:
+    from boto3.session import Session
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_kinesis import KinesisClient
     from mypy_boto3_s3 import S3Client
@@ -49,6 +51,8 @@ class EmbeddedAws:
         self._folder = folder
         self._clock = clock or SystemClock()
         self._children: dict[str, Child] = {}
+        self._session: Session | None = None
+        self._making = threading.Lock()
         self._ports = dict(zip(("kinesis", "kinesis-tls", "s3", "dynamodb"), free_ports(4), strict=True))
 
     def __enter__(self) -> Self:
@@ -133,12 +137,15 @@ class EmbeddedAws:
         return client
 
     def _client(self, service: str, endpoint: str, **more: Any) -> Any:  # noqa: ANN401 - boto3's types are generated
-        import boto3  # noqa: PLC0415 - half a second that `--help` need not pay
+        with self._making:  # a session is for one thread at a time, its clients are for all
+            if self._session is None:
+                import boto3  # noqa: PLC0415 - half a second that `--help` need not pay
 
-        session = boto3.session.Session(
-            aws_access_key_id=ACCESS_KEY, aws_secret_access_key=SECRET_KEY, region_name=REGION
-        )
-        return session.client(service, endpoint_url=endpoint, **more)  # type: ignore[call-overload]
+                # One for all clients: it reads the descriptions of a service once, for a tenth of a second.
+                self._session = boto3.session.Session(
+                    aws_access_key_id=ACCESS_KEY, aws_secret_access_key=SECRET_KEY, region_name=REGION
+                )
+            return self._session.client(service, endpoint_url=endpoint, **more)  # type: ignore[call-overload]
 
     def _start_kinesis(self, node: Path, package: Path) -> None:
         settings = {

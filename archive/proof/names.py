@@ -10,7 +10,6 @@ from archive.format.keys import minute_prefix, parse_segment_key
 from archive.format.metadata import SegmentMetadata, is_ours
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
-from archive.store.objects import ListedObject
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStore
 
@@ -19,13 +18,12 @@ _FIRST_YEAR = 1970
 
 
 class Named(NamedTuple):
-    """A segment as LIST shows it."""
+    """A segment by its name."""
 
     key: str
     minute: int
     shard_id: str
     first: Position
-    stored_ms: int
 
 
 class SegmentNames:
@@ -46,7 +44,7 @@ class SegmentNames:
         What others have put below the prefix may hide the first segments: then it is the first day of their year.
         """
         rows = list(self._store.first_objects(self._prefix, _FEW))
-        found = self._named(rows)
+        found = self._named(row.key for row in rows)
         if found or not rows:
             return day_of_ms(found[0].minute * MINUTE_MS) if found else None
         begins = (Day.parse(f"{year}-01-01") for year in range(_FIRST_YEAR, int(str(newest)[:4]) + 1))
@@ -59,11 +57,15 @@ class SegmentNames:
         for begin in range(begin_ms // hour_ms, -(-until_ms // hour_ms)):
             day = day_of_ms(begin * hour_ms)
             folders.append(day.hour_paths(self._prefix)[begin % 24])
-        return in_parallel(lambda folder: self._named(self._store.list_objects(folder)), folders)
+        return in_parallel(lambda folder: self._named(self._store.keys(folder)), folders)
 
     def at(self, minute: int, shard_id: str) -> list[Named]:
         """List one shard's segments of one minute."""
-        return self._named(self._store.list_objects(minute_prefix(self._prefix, shard_id, minute)))
+        return self._named(self._store.keys(minute_prefix(self._prefix, shard_id, minute)))
+
+    def of_key(self, key: str) -> Named | None:
+        """Return the segment that a key names; None when it is not a segment's."""
+        return next(iter(self._named([key])), None)
 
     def links(self, names: Sequence[Named]) -> list[tuple[str, Link]]:
         """Return (shard, link) of those that are segments in their places; others are their own day's to report."""
@@ -79,15 +81,25 @@ class SegmentNames:
             metadata = SegmentMetadata.decode(head.metadata)
         except FormatError:
             return None
-        is_in_place = (metadata.minute, metadata.shard_id, metadata.first) == name[1:4]
-        return segment_link(metadata, name.stored_ms) if is_in_place else None
+        is_in_place = (metadata.minute, metadata.shard_id, metadata.first) == name[1:]
+        return segment_link(metadata, head.last_modified_ms) if is_in_place else None
 
-    def _named(self, rows: Iterable[ListedObject]) -> list[Named]:
+    def _named(self, keys: Iterable[str]) -> list[Named]:
         found = []
-        for row in rows:
+        for key in keys:
             try:
-                parsed = parse_segment_key(self._prefix, row.key)
+                parsed = parse_segment_key(self._prefix, key)
             except FormatError:
                 continue
-            found.append(Named(row.key, parsed.minute, parsed.shard_id, parsed.first, row.last_modified_ms))
+            found.append(Named(key, parsed.minute, parsed.shard_id, parsed.first))
         return found
+
+
+def nearest(names: Sequence[Named], positions: Iterable[Position]) -> list[Named]:
+    """Return, for each position, the segment that may end there: that with the greatest first one up to it."""
+    found = []
+    for position in positions:
+        before = [name for name in names if name.first <= position]
+        if before:
+            found.append(max(before, key=lambda name: name.first))
+    return found

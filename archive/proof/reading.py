@@ -22,6 +22,7 @@ from archive.coverage.verdict import State, Verdict, judge
 from archive.format.day import Day, day_of_ms
 from archive.format.minute import MINUTE_MS
 from archive.proof.gathered import Asked
+from archive.proof.last_segments import LastSegments, none_published
 from archive.proof.names import SegmentNames
 from archive.proof.search import Search
 from archive.proof.sources import sources_of
@@ -49,7 +50,9 @@ class Judged(NamedTuple):
     coverages: Mapping[str, ShardCoverage]
 
 
-def judge_archive(store: RetryingStore, prefix: str, asked: Asked) -> Judged:
+def judge_archive(
+    store: RetryingStore, prefix: str, asked: Asked, published: LastSegments = none_published
+) -> Judged:
     """Read and judge a scope by names and metadata.
 
     A segment that is missing is looked for again, marks first: the archive grows while it is read. One that grows
@@ -61,7 +64,7 @@ def judge_archive(store: RetryingStore, prefix: str, asked: Asked) -> Judged:
     before: Facts | None = None
     for _ in range(_LOOKS):
         statements = read_statements(store, prefix, days_of(asked.scope))
-        facts = read_facts(store, prefix, asked, statements, read_links(store, prefix, asked.scope))
+        facts = read_facts(store, prefix, asked, statements, read_links(store, prefix, asked.scope), published)
         judged = judge_facts(facts)
         if Reason.BROKEN_CHAIN not in judged.verdict.reasons or facts == before:
             return judged
@@ -90,14 +93,21 @@ def read_links(store: RetryingStore, prefix: str, scope: Interval) -> dict[str, 
 
 
 def read_facts(
-    store: RetryingStore, prefix: str, asked: Asked, statements: Statements, links: Mapping[str, Iterable[Link]]
+    store: RetryingStore,
+    prefix: str,
+    asked: Asked,
+    statements: Statements,
+    links: Mapping[str, Iterable[Link]],
+    published: LastSegments = none_published,
 ) -> Facts:
     """Search what the scope rests on. `links` are those of its own segments, listed after `statements` were read.
+
+    `published` are looked at first for what lies before the scope: they save requests, and decide nothing.
 
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
-    search = Search(store, prefix, asked, statements, links)
+    search = Search(store, prefix, asked, statements, links, published)
     shards = search.run()
     sources = sources_of(statements, shards, asked.stream)
     digest = hashlib.sha256(repr((asked.scope, asked.begin_ms, asked.stream)).encode())

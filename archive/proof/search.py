@@ -2,9 +2,9 @@
 
 behind the scope   the first hour always, because stamps step back over its end; then day by day, to today, until
 each shard that may have lived has evidence whose `until` reaches the scope's end
-before the scope   until each chain goes back to a link two minutes before it. Evidence names what it stands on by
-a time, so a quiet shard's last segment is found by following its marks, however long ago it
-was; else hour by hour, through days that hold something
+before the scope   until each chain goes back to a link two minutes before it. What a published day names is looked at
+first; then evidence, which names what it stands on by a time: a quiet shard's last segment is
+found by following its marks, however long ago it was; else hour by hour, through days that hold something
 """
 
 from collections import defaultdict
@@ -21,7 +21,8 @@ from archive.format.position import Position
 from archive.format.read_mark import BIRTH, MarkKind, ReadMark
 from archive.proof.beside import put_before, stood_on
 from archive.proof.gathered import BESIDE_MS, Asked, Gathered
-from archive.proof.names import Named, SegmentNames
+from archive.proof.last_segments import LastSegments, none_published
+from archive.proof.names import Named, SegmentNames, nearest
 from archive.proof.stated import Problem, Statements, read_marks
 from archive.store.retrying import RetryingStore
 
@@ -31,7 +32,10 @@ _HINTS: Final = (1, 0, -2, -1, 2, -3)
 
 
 class Search:
-    """One search. `links` are those of the scope's own segments, by shard; `statements` were read before them."""
+    """One search. `links` are those of the scope's own segments, by shard; `statements` were read before them.
+
+    `published` says where to look first for what lies before.
+    """
 
     def __init__(
         self,
@@ -40,7 +44,9 @@ class Search:
         asked: Asked,
         statements: Statements,
         links: Mapping[str, Iterable[Link]],
+        published: LastSegments = none_published,
     ) -> None:
+        self._published = published
         self._store = store
         self._prefix = prefix
         self._asked = asked
@@ -176,14 +182,15 @@ class Search:
     # Before
 
     def _go_back(self) -> None:
-        wants = self._wants()
-        for shard_id, positions in wants.items():
+        day, days = day_of_ms(self._scope.from_ms - 1), 0
+        self._look_where_published(day)
+        for shard_id, positions in self._wants().items():
             for position in positions:
                 self._follow(shard_id, position)
-        day, days = day_of_ms(self._scope.from_ms - 1), 0
         oldest = self._names.oldest_day(day) if self._wants() else None
         seen: dict[str, list[Named]] = defaultdict(list)
         while oldest is not None and day.number >= oldest.number and days < self._asked.lookback_days:
+            self._look_where_published(day)
             if not self._wants():
                 return
             if self._names.holds(day):
@@ -192,6 +199,20 @@ class Search:
             day = day.shift(-1)
         if oldest is None or day.number < oldest.number:
             self._to_the_beginning = set(self._wants())
+
+    def _look_where_published(self, day: Day) -> None:
+        """Take the segments that a published day names, where they end at a position that is wanted."""
+        wants = self._wants()
+        ends = (self._published(day) if wants else None) or {}
+        keys = [
+            ends[shard_id].key for shard_id, some in wants.items() if shard_id in ends and ends[shard_id].last in some
+        ]
+        named = [name for name in map(self._names.of_key, keys) if name is not None]
+        self._names.links(named)  # asked for at once
+        for name in named:
+            found = {link.last for _, link in self._names.links([name])} & wants.get(name.shard_id, set())
+            if found and name.minute * MINUTE_MS < self._scope.from_ms:
+                self._add([name])
 
     def _search_day(self, day: Day, seen: dict[str, list[Named]]) -> None:
         end_ms = min(day.end_ms, self._scope.from_ms)
@@ -202,8 +223,8 @@ class Search:
                 if name.shard_id in wants and name.minute * MINUTE_MS < self._scope.from_ms:
                     seen[name.shard_id].append(name)
             while wants:
-                nearest = [name for shard_id, some in wants.items() for name in _nearest(seen[shard_id], some)]
-                self._add([*nearest, *put_before(self._names, nearest, wants)])
+                near = [name for shard_id, some in wants.items() for name in nearest(seen[shard_id], some)]
+                self._add([*near, *put_before(self._names, near, wants)])
                 left = self._wants()
                 if left == wants:
                     break
@@ -275,13 +296,3 @@ class Search:
         if day in self._read_days:
             return list(self._known.marks.get(shard_id, ()))
         return [stored.mark for stored in read_marks(self._store, self._prefix, day, self.problems, shard_id)]
-
-
-def _nearest(names: Sequence[Named], positions: Iterable[Position]) -> list[Named]:
-    """Return, for each position, the segment that may end there: that with the greatest first one up to it."""
-    found = []
-    for position in positions:
-        before = [name for name in names if name.first <= position]
-        if before:
-            found.append(max(before, key=lambda name: name.first))
-    return found

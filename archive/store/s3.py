@@ -122,13 +122,14 @@ class S3Store:
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """List page by page (1,000 keys a request); see `ObjectStore`."""
+        what = f"LIST s3://{self.bucket}/{prefix}"
         try:
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
-                check_whole(page, f"LIST {prefix}", "IsTruncated")
+                check_whole(page, what, "IsTruncated")
                 for row in page.get("Contents", []):
                     yield ListedObject(row["Key"], row["Size"], row["ETag"], _epoch_ms(row["LastModified"]))
         except (ClientError, BotoCoreError) as exc:
-            raise translate(exc, f"LIST {prefix}") from exc
+            raise translate(exc, what) from exc
 
 
 def check_whole(answer: Mapping[str, Any], what: str, *fields: str) -> None:

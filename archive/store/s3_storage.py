@@ -43,16 +43,17 @@ class S3Storage(S3Copies):
         """List with the delimiter `/`; see `Storage`."""
         folders: list[str] = []
         objects: list[ListedObject] = []
+        what = f"LIST s3://{self.bucket}/{folder}"
         pages = self._s3.get_paginator("list_objects_v2")
         try:
             for page in pages.paginate(Bucket=self.bucket, Prefix=folder, Delimiter="/"):
-                check_whole(page, f"LIST {folder}", "IsTruncated")
+                check_whole(page, what, "IsTruncated")
                 folders += [row["Prefix"] for row in page.get("CommonPrefixes", [])]
                 for row in page.get("Contents", []):
                     modified_ms = int(row["LastModified"].timestamp() * 1000)
                     objects.append(ListedObject(row["Key"], row["Size"], row["ETag"], modified_ms))
         except _FAILURES as exc:
-            raise translate(exc, f"LIST {folder}") from exc
+            raise translate(exc, what) from exc
         return Listing(tuple(folders), tuple(objects))
 
     def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:

@@ -34,7 +34,7 @@ class S3Uploads(S3Store):
             BotoCoreError,
             ValueError,
         ) as exc:  # the last: botocore's own, for a date that was cut off
-            raise translate(exc, f"LIST uploads of {prefix}") from exc
+            raise translate(exc, f"LIST uploads of s3://{self.bucket}/{prefix}") from exc
 
     def abort_upload(self, upload: Upload) -> None:
         """Abort one upload; 404: somebody has finished or aborted it. See `Storage`."""

@@ -44,6 +44,7 @@ class Child:
     """A process on a pipe. Leaving the `with` block closes the pipe and reaps it."""
 
     def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
+        self._begun = time.monotonic()  # noqa: TID251 - real processes take real time
         self._process = subprocess.Popen(  # noqa: S603 - our own
             command,
             stdin=subprocess.PIPE,
@@ -67,6 +68,11 @@ class Child:
         self._process.wait()
         self._from.close()
         self._drain.join()
+
+    def first_answer(self, message: bytes) -> float:
+        """Send the first message; return how many seconds after the start it was answered."""
+        self._turn(message)
+        return time.monotonic() - self._begun  # noqa: TID251 - as above
 
     def run(self, messages: Iterable[bytes]) -> Used:
         """Let it serve the messages of a whole life."""

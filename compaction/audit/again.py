@@ -17,7 +17,9 @@ from compaction.job.sight import Sight
 from compaction.verdict.audit_document import Audit, AuditCheck, judge
 from compaction.verdict.findings import Code, Finding, ordered
 
-_BY_READING: Final = frozenset({*BY_LINES, Code.PRODUCER_DUPLICATE, Code.LATE_MINUTES, Code.UNFIT_PAYLOAD})
+_BY_READING: Final = frozenset(
+    {*BY_LINES, Code.PRODUCER_DUPLICATE, Code.LATE_MINUTES, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT}
+)
 _OF_A_REWRITE: Final = ("event_ids", "typed_columns")
 """Checks that a judgement by names and metadata does not have."""
 
@@ -60,7 +62,8 @@ def audit_digest(examined: Examined, options: AuditOptions, audit: Audit) -> str
     stayed, and the pointer named one that gave another verdict.
     """
     found = [
-        (about.code, about.severity, about.shard, about.minute, about.keys, about.count) for about in audit.findings
+        (about.code, about.severity, about.shard, about.minute, about.keys, about.count, *_conflict(about))
+        for about in audit.findings
     ]
     parts = (
         examined.inventory.digest(),
@@ -70,6 +73,10 @@ def audit_digest(examined: Examined, options: AuditOptions, audit: Audit) -> str
         repr(found),
     )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _conflict(about: Finding) -> tuple[str, ...]:
+    return () if about.conflict is None else msgspec.structs.astuple(about.conflict)
 
 
 def _of_lines(before: Audit, now: Audit) -> list[Finding]:

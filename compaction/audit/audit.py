@@ -12,7 +12,7 @@ from compaction.audit.conclusion import conclude, expired, unreadable
 from compaction.audit.coverage import judge_coverage
 from compaction.audit.examined import DayResult, Examined, ProducerDuplicates, WorkDone, of_objects
 from compaction.audit.passes import Passes
-from compaction.audit.reading import DayRead, Writing, order_of, read_day
+from compaction.audit.reading import DayRead, Writing, going_on, order_of, read_day
 from compaction.comparison.level import Asked, StreamResult, check_stream
 from compaction.comparison.marks import facts_of, store_marks, stream_mark
 from compaction.inventory.memory import collector_paused
@@ -116,7 +116,8 @@ def _with_stream(context: JobContext, examined: Examined, compared: StreamResult
     statements = read_statements(context.archive, prefix, sight.markers.statements.marks)
     sight = sight._replace(markers=sight.markers._replace(statements=statements))
     known = [*examined.of_objects, *compared.findings]
-    coverage = judge_coverage(context, sight, examined.judgement.shards, options, known)
+    published = examined.passes.published
+    coverage = judge_coverage(context, sight, examined.judgement.shards, options, known, published)
     return examined._replace(sight=sight, coverage=coverage)
 
 
@@ -144,7 +145,7 @@ def examine(
     judgement = passes.judge()
     while True:
         known = of_objects(sight, judgement)
-        coverage = judge_coverage(context, sight, judgement.shards, options, known)
+        coverage = judge_coverage(context, sight, judgement.shards, options, known, passes.published)
         stood_on = judgement.hidden(coverage.judged.facts.shards)
         if not stood_on:
             break
@@ -166,6 +167,8 @@ def _join_lines(
         groups = passes.groups(dropped.lines, tainted if write is not None else frozenset())
     orders = _orders_again(context, read.results, groups, write)
     leaves_out = write is not None and options.drop_producer_duplicates
+    if leaves_out:
+        orders = going_on(context, orders, write)
     copies = None
     if read.collected is not None:
         copies = resolve(context, read.collected, passes.groups({}, None), orders if leaves_out else ())
@@ -175,7 +178,10 @@ def _join_lines(
     else:
         second, removed = context.engine(orders), 0
     whole = [result for result in read.results if result.number not in tainted]
+    earlier = sum(result.is_earlier for result in second)
+    work = examined.work if not earlier else WorkDone(len(second), earlier)
     return examined._replace(
+        work=work,
         repeats=tuple(repeat for result in second for repeat in result.repeats),
         parts=tuple(result.part for result in [*whole, *second] if result.part is not None),
         dropped=dropped.findings,

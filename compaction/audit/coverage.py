@@ -26,6 +26,7 @@ from archive.coverage.verdict import ShardVerdict, Verdict
 from archive.format.coverage_markers import UNDELIVERED
 from archive.format.minute import iso_time
 from archive.proof.gathered import Asked
+from archive.proof.last_segments import LastSegments, none_published
 from archive.proof.reading import Facts, Judged, judge_facts, read_facts
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import begins_ms, judged_scope
@@ -58,8 +59,11 @@ def judge_coverage(
     shards: Mapping[str, JudgedShard],
     options: AuditOptions,
     known: Sequence[Finding],
+    published: LastSegments = none_published,
 ) -> Coverage:
     """Judge the scope. `known` is what was found of its objects by themselves and of their links.
+
+    `published` days say where to look first.
 
     Raises:
         SettingsError: nothing of the day is to be judged.
@@ -69,7 +73,7 @@ def judge_coverage(
     scope = judged_scope(inventory.day, application, now_ms, inventory.until_ms, inventory.hour)
     asked = Asked(scope, begins_ms(application), now_ms, sight.stream, options.lookback_days)
     links = {shard: judged.proofs for shard, judged in shards.items() if judged.proofs}
-    judged = _judged(context, asked, sight, links)
+    judged = _judged(context, asked, sight, links, published)
     told = {about.shard for about in known if about.severity != "warning"}
     keys = _Keys(shards)
     found = [
@@ -91,14 +95,17 @@ def judge_coverage(
     return Coverage(judged, tuple(found))
 
 
-def _judged(context: JobContext, asked: Asked, sight: Sight, links: Mapping[str, Sequence[Link]]) -> Judged:
+def _judged(
+    context: JobContext, asked: Asked, sight: Sight, links: Mapping[str, Sequence[Link]], published: LastSegments
+) -> Judged:
     """Judge, and look again for a segment that is missing: behind the scope the archive grows while it is searched.
 
     That the scope itself grows, `is_in_motion` tells.
     """
     before: Facts | None = None
+    place, statements = context.place, sight.markers.statements
     for _ in range(_LOOKS):
-        facts = read_facts(context.archive, context.place.prefix, asked, sight.markers.statements, links)
+        facts = read_facts(context.archive, place.prefix, asked, statements, links, published)
         judged = judge_facts(facts)
         if Reason.BROKEN_CHAIN not in judged.verdict.reasons or facts == before:
             break

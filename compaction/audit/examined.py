@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
+from archive.proof.last_segments import LastSegment
 from compaction.audit.coverage import Coverage
 from compaction.audit.judgement import Judgement
 from compaction.audit.passes import Passes
@@ -90,6 +91,12 @@ class Examined(NamedTuple):
     def minutes(self) -> dict[str, Minutes]:
         """What each shard holds, by minute."""
         return {shard: judged.minutes for shard, judged in self.judgement.shards.items()}
+
+    @property
+    def ends(self) -> dict[str, LastSegment]:
+        """Where each shard's chain stood when the day ended."""
+        shards = self.sight.markers.shards
+        return self.judgement.ends({shard for shard, markers in shards.items() if markers.end is not None})
 
     @property
     def repeated(self) -> int:

@@ -1,12 +1,13 @@
 """What a day's shards were judged, bucket by bucket, as the driver holds it."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from archive.coverage.condensed import hidden
 from archive.coverage.evidence import Link
 from archive.coverage.shard_coverage import ShardFacts
 from archive.format.position import Position
+from archive.proof.last_segments import LastSegment
 from compaction.inventory.neighbours import Neighbours
 from compaction.inventory.segments import (
     Described,
@@ -64,6 +65,17 @@ class Judgement(NamedTuple):
     def has_merges(self) -> bool:
         """Tell whether any objects must be merged."""
         return any(bucket.merges for bucket in self.buckets.values())
+
+    def ends(self, closed: Container[str]) -> dict[str, LastSegment]:
+        """Return the last segment that is known of each shard when the day ends; `closed` are those that ended."""
+        tails = ((shard, judged.chain.tail) for shard, judged in self.shards.items())
+        return {
+            shard: LastSegment(
+                tail.key, tail.metadata.last, tail.metadata.minute, tail.metadata.after, shard in closed
+            )
+            for shard, tail in tails
+            if tail is not None
+        }
 
     @property
     def proofs(self) -> dict[str, tuple[Link, ...]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
+from archive.proof.last_segments import LastSegments, none_published
 from archive.proof.stated import StoredMark
 from archive.store.objects import ListedObject
 from compaction.audit.judgement import Judgement
@@ -31,10 +32,12 @@ from compaction.inventory.segments import (
     misplaced,
     parse,
 )
+from compaction.inventory.shard_markers import ShardMarkers
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import judged_scope
 from compaction.job.sight import Sight
-from compaction.rules.chains import living
+from compaction.publish.ends import PublishedEnds
+from compaction.rules.chains import living, with_evidence
 from compaction.rules.dropped import DroppedRecords, settle_dropped
 from compaction.rules.evidence import Evidence
 from compaction.rules.originals import ArchivedSpan, Originals
@@ -59,13 +62,15 @@ from compaction.tasks.plan import MergeGroup, RestoredLines
 if TYPE_CHECKING:
     from compaction.dealing.buckets import Buckets
     from compaction.inventory.day_objects import DayObjects
-    from compaction.inventory.shard_markers import ShardMarkers
 
 T = TypeVar("T")
 
 
 class Passes:
-    """The passes over one day. `seen` are its objects, as they were seen by tasks."""
+    """The passes over one day. `seen` are its objects, as they were seen by tasks.
+
+    `published` says where chains stood, by days that are published.
+    """
 
     def __init__(
         self,
@@ -83,16 +88,12 @@ class Passes:
         self._options = options
         self._evidence = evidence
         self._seen = seen
+        self.published = _published_ends(context, options)
         self._objects: DayObjects = sight.inventory
         self._prefix = self._objects.prefix
         self._buckets: Buckets = self._objects.buckets
-        scope = judged_scope(
-            self._objects.day,
-            sight.markers.application,
-            context.clock.now_ms(),
-            self._objects.until_ms,
-            self._objects.hour,
-        )
+        objects, now_ms = sight.inventory, context.clock.now_ms()
+        scope = judged_scope(objects.day, sight.markers.application, now_ms, objects.until_ms, objects.hour)
         self._scope = Scope(
             context.place.address,
             self._objects.storage,
@@ -117,9 +118,7 @@ class Passes:
         foreign = [Seen(row, metadata[row.key]) for row in self._objects.foreign]
         copies, strays = self._copies(foreign)
         self._asked = self._arguments(copies, strays)
-        wanted: dict[str, Need] = {}
-        for found in self._seen.each(needs, self._asked).values():
-            wanted |= found
+        wanted = self._needs()
         later: list[Row] = []
         if self._objects.has_later:
             end = self._objects.end_minute
@@ -134,6 +133,7 @@ class Passes:
             wanted,
             later,
             days=self._options.lookback_days,
+            published=self.published,
         )
         evidence = self._evidence
         self._asked = {
@@ -150,6 +150,20 @@ class Passes:
             self._prefix, parse((one.row, one.fields) for one in foreign), copies, self._objects.compression
         )
         return Judgement(self._seen.each(judge, self._asked), neighbours, described)
+
+    def _needs(self) -> dict[str, Need]:
+        """Return what each shard needs of the days around."""
+        markers, checkpoints = self._evidence.markers, self._evidence.checkpoints
+        marked = _positions(markers.statements.marks.values())
+        wanted: dict[str, Need] = {}
+        for found in self._seen.each(needs, self._asked).values():
+            wanted |= found
+        return {
+            shard: with_evidence(
+                need, markers.shards.get(shard, ShardMarkers()), marked.get(shard, ()), checkpoints.get(shard)
+            )
+            for shard, need in wanted.items()
+        }
 
     def judge_closer(self, judgement: Judgement, positions: Mapping[str, frozenset[Position]]) -> Judgement:
         """Judge the buckets of some shards again, with positions that evidence turned out to stand on."""
@@ -267,6 +281,11 @@ class Passes:
 
     def _of(self, number: int, by_shard: Mapping[str, T]) -> dict[str, T]:
         return {shard: found for shard, found in by_shard.items() if self._buckets.of(shard) == number}
+
+
+def _published_ends(context: JobContext, options: AuditOptions) -> LastSegments:
+    place = options.published
+    return none_published if place is None else PublishedEnds(lambda: context.open(place.address), place.prefix)
 
 
 def _positions(marks: Iterable[Iterable[StoredMark]]) -> dict[str, frozenset[Position]]:

@@ -25,7 +25,7 @@ from compaction.shards.seen import (
     numbered,
     show_results,
 )
-from compaction.tasks.finished import YOUNG_MS, find_facts
+from compaction.tasks.finished import YOUNG_MS, find_facts, fingerprint
 from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.tasks.plan import MergeGroup, Task, sorted_groups
 from compaction.tasks.taken import TakenHour
@@ -79,7 +79,7 @@ def read_day(
         return _with_ids(context, objects, cuts, options, write, before)
     argument = OrderArgument(0, context.place.address)
     if write is not None:
-        left = find_facts(context.open(write.out.address), write.folder, context.clock.now_ms() - YOUNG_MS)
+        left = _left(context, write)
         argument = argument._replace(
             out=write.out.address, folder=write.folder, left=left, zstd_level=write.zstd_level, columns=write.columns
         )
@@ -111,7 +111,8 @@ def _with_ids(
             groups[task.number] += task.groups
     tasks = [Task(number, tuple(sorted_groups(found))) for number, found in sorted(groups.items())]
     # Which lines are left out is known when all are read: nothing is written before that.
-    orders = [order_of(context, task, None if options.drop_producer_duplicates else write) for task in tasks]
+    writes = None if options.drop_producer_duplicates else write
+    orders = going_on(context, [order_of(context, task, writes) for task in tasks], writes)
     collected = collect_ids(context, orders, before or look_back(context, objects.day, options), options)
     pairs = list(zip(orders, collected.results, strict=True))
     dealer = context.dealer(objects.buckets.total)
@@ -127,3 +128,23 @@ def order_of(context: JobContext, task: Task, write: Writing | None) -> Order:
         return Order(task, context.place.address)
     out = write.out.address
     return Order(task, context.place.address, out, write.folder, zstd_level=write.zstd_level, columns=write.columns)
+
+
+def going_on(context: JobContext, orders: Sequence[Order], write: Writing | None) -> list[Order]:
+    """Return orders that leave facts beside their parts, and know those that earlier runs have left.
+
+    Not those that merge: they are few, and hold what is in doubt.
+    """
+    if write is None:
+        return list(orders)
+    left = _left(context, write)
+    return [
+        order
+        if any(group.merge for group in order.task.groups)
+        else order._replace(keeps=True, earlier=left.get(fingerprint(order.task), ()))
+        for order in orders
+    ]
+
+
+def _left(context: JobContext, write: Writing) -> dict[str, tuple[str, ...]]:
+    return find_facts(context.open(write.out.address), write.folder, context.clock.now_ms() - YOUNG_MS)

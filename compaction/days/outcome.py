@@ -9,11 +9,12 @@ from archive.errors import CatalogRefused, MinutebookError
 from archive.format.day import Day
 from compaction.audit.examined import DayResult
 from compaction.days.stop import Stopped
+from compaction.dry_run import DayPlan
 from compaction.rewrite import Compacted
 from compaction.verdict.audit_document import Verdict
 from compaction.verdict.exit_code import DayEnd, FailOn, exit_code, was_read
 
-State = Literal["published", "already", "held", "audited", "refused", "unavailable", "failed", "stopped"]
+State = Literal["published", "already", "held", "audited", "refused", "unavailable", "failed", "stopped", "planned"]
 STATES: Final = get_args(State)
 _REFUSED, _UNAVAILABLE = frozenset({2, 6}), 5
 
@@ -33,7 +34,8 @@ WORST_FIRST: Final = (1, 3, 6, 2, 5, 4, 0)
 class DayRow(msgspec.Struct, frozen=True, kw_only=True):
     """One day of the table. `rows` and `files` are those of the Parquet, of an audit those of the raw objects.
 
-    `seconds` is how long the day took, beside others; `reason` is empty where all went as it should.
+    `seconds` is how long the day took, beside others; `reason` is empty where all went as it should. `plan` is there
+    after a dry run alone.
     """
 
     day: str
@@ -45,6 +47,7 @@ class DayRow(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int = 0
     reason: str = ""
     next_step: str = ""
+    plan: DayPlan | msgspec.UnsetType = msgspec.UNSET
 
 
 def row_of_audit(result: DayResult, fail_on: FailOn) -> DayRow:
@@ -69,7 +72,7 @@ def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
     elif done.table is not None and done.table.state == "held":
         code, reason = (
             worst([code, CatalogRefused.exit_code]),
-            f"{done.table.table}: {'; '.join(done.table.conflicts)}",
+            f"{done.table.table}: {'; '.join(map(str, done.table.conflicts))}",
         )
     return DayRow(
         day=str(day),
@@ -80,6 +83,11 @@ def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
         exit_code=code,
         reason=reason,
     )
+
+
+def row_of_plan(plan: DayPlan) -> DayRow:
+    """Return the row of a day of which a dry run says what would be done."""
+    return DayRow(day=plan.day, state="planned", reason=plan.sentence, plan=plan)
 
 
 def row_of_error(day: Day, error: MinutebookError) -> DayRow:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from archive.format.day import Day
 from compaction.iceberg.commit import DayTable, DayView
-from compaction.iceberg.plan import LiveFile, Recorded, Replacement
+from compaction.iceberg.plan import Conflict, LiveFile, Recorded, Replacement
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -51,7 +51,7 @@ class _SerialView:
         self.files = files
         self.recorded = recorded
 
-    def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[str]:
+    def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
         with self._lock:
             return self._view.conflicts(columns)
 

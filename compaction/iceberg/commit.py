@@ -25,7 +25,7 @@ import structlog
 from archive.clock import Clock, IdSource
 from archive.errors import CatalogUnavailable, OutcomeUnknown
 from archive.format.day import Day
-from compaction.iceberg.plan import LiveFile, Recorded, Replacement, Target, plan_replacement
+from compaction.iceberg.plan import Conflict, LiveFile, Recorded, Replacement, Target, plan_replacement
 from compaction.publish.generation import Manifest, Pointer
 from compaction.publish.publisher import GRACE_MS, Publisher
 
@@ -51,8 +51,8 @@ class DayView(Protocol):
         """Return the newest commit of the day that the table remembers."""
         ...
 
-    def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[str]:
-        """Return what keeps typed columns (name -> type) out of the table: a sentence for each column."""
+    def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
+        """Return what keeps typed columns (name -> type) out of the table."""
         ...
 
     def replace(
@@ -101,7 +101,7 @@ class TableCommit(NamedTuple):
     state: State
     generation: str
     rows: int
-    conflicts: tuple[str, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
 
 
 class TableCommitter:
@@ -177,11 +177,11 @@ class TableCommitter:
             return None
         return TableCommit(self._table.name, "committed", generation, manifest.rows)
 
-    def _held(self, recorded: Recorded | None, conflicts: tuple[str, ...]) -> TableCommit:
+    def _held(self, recorded: Recorded | None, conflicts: tuple[Conflict, ...]) -> TableCommit:
         """Leave the table as it is: the day's Parquet is published, and the table has the former generation."""
         self._log.error(
             "table_held",
-            conflicts=conflicts,
+            conflicts=[*map(str, conflicts)],
             next_step="give the columns their former types or other names in the file of --columns, or name another "
             "table; then run the command again: the day is published, and the commit is made up for",
         )

@@ -32,6 +32,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from compaction.iceberg.plan import Conflict
 from compaction.typed.columns import UNFIT
 from compaction.typed.types import ColumnType, parse_type
 
@@ -63,7 +64,7 @@ class Evolution(NamedTuple):
     """What must change before a day's files fit a table, and what speaks against it, column by column."""
 
     steps: tuple[Step, ...] = ()
-    conflicts: tuple[str, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
 
 
 def plan_evolution(schema: Schema, columns: Mapping[str, str] | None) -> Evolution:
@@ -74,23 +75,23 @@ def plan_evolution(schema: Schema, columns: Mapping[str, str] | None) -> Evoluti
     found = list(_fields((), schema.as_struct(), wanted))
     return Evolution(
         tuple(step for step in found if isinstance(step, Step)),
-        tuple(conflict for conflict in found if isinstance(conflict, str)),
+        tuple(conflict for conflict in found if isinstance(conflict, Conflict)),
     )
 
 
-def _fields(path: Path, struct: StructType, wanted: Mapping[str, ColumnType]) -> Iterator[Step | str]:
+def _fields(path: Path, struct: StructType, wanted: Mapping[str, ColumnType]) -> Iterator[Step | Conflict]:
     known = {field.name: field.field_type for field in struct.fields}
     lower = {name.lower(): name for name in known}
     for name, kind in wanted.items():
         if name in known:
             yield from _compare((*path, name), known[name], kind)
         elif name.lower() in lower:
-            yield f"column {_text((*path, name))}: the table has {lower[name.lower()]}"
+            yield Conflict(_text((*path, name)), f"a column {lower[name.lower()]}", kind.text)
         else:
             yield Step((*path, name), _type(kind), is_new=True)
 
 
-def _compare(path: Path, has: IcebergType, wanted: ColumnType) -> Iterator[Step | str]:
+def _compare(path: Path, has: IcebergType, wanted: ColumnType) -> Iterator[Step | Conflict]:
     if wanted.name == "struct" and isinstance(has, StructType):
         yield from _fields(path, has, {field.name: field.type for field in wanted.fields})
     elif wanted.name == "list" and isinstance(has, ListType):
@@ -100,7 +101,7 @@ def _compare(path: Path, has: IcebergType, wanted: ColumnType) -> Iterator[Step 
         if _is_wider(comes, has):
             yield Step(path, comes, is_new=False)
         elif comes != has and not _is_wider(has, comes):
-            yield f"column {_text(path)}: the table has {has}, the day {wanted.text}"
+            yield Conflict(_text(path), str(has), wanted.text)
 
 
 def _is_wider(wide: IcebergType, narrow: IcebergType) -> bool:

@@ -38,7 +38,7 @@ from archive.format.day import Day
 from archive.store.parallel import in_parallel
 from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, ROWS_PROPERTY
 from compaction.iceberg.evolution import plan_evolution
-from compaction.iceberg.plan import LiveFile, Recorded, Replacement
+from compaction.iceberg.plan import Conflict, LiveFile, Recorded, Replacement
 from compaction.tasks.parquet import SCHEMA
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class IcebergDay:
         )
         self.recorded = _recorded(table, day)
 
-    def conflicts(self, columns: Mapping[str, str] | None) -> tuple[str, ...]:
+    def conflicts(self, columns: Mapping[str, str] | None) -> tuple[Conflict, ...]:
         """Return what keeps typed columns out of the table; see `DayView`."""
         return plan_evolution(self._table.schema(), columns).conflicts
 

@@ -3,19 +3,26 @@
 A chain goes on over midnight, over days without a record, and back over midnight where arrival times step back. Names
 hold the first position, so the neighbours are chosen by name, outward from the day, and only they are asked for their
 metadata. Quiet shards need more: the search goes on day by day, only through days that hold something.
+
+Days that were published say where the chains of quiet shards stood (`compaction.inventory.quiet_shards`): one HEAD
+then, instead of a LIST for every thousand names back in time.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from archive.errors import SettingsError
 from archive.format.day import Day, Hour
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
+from archive.proof.last_segments import LastSegment, LastSegments, none_published
+from archive.store.objects import ListedObject
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.inventory import Row, make_row
+from compaction.inventory.quiet_shards import QuietShards
 from compaction.inventory.segments import decode_if_ours, expected_key
 
 LOOKBACK_DAYS: Final = 14
@@ -42,12 +49,15 @@ class Need(NamedTuple):
     """What a shard needs: its first and last `first` of the day (None: no segment), and on which sides.
 
     `before` False: the day's first segment is the start of the chain. `after` False: the end is proven otherwise.
+    `stands_on` is where the chain stood before the day, by what the day's first segment says or, where there is none,
+    by the last that evidence names; None: nothing says so.
     """
 
     low: Position | None
     high: Position | None
     before: bool
     after: bool
+    stands_on: Position | None = None
 
 
 class Neighbours(NamedTuple):
@@ -65,9 +75,11 @@ class Side:
 
     def __init__(self, needs: Mapping[str, Need], sign: int) -> None:
         self._needs = needs
+        self._wanted = {shard for shard, need in needs.items() if (need.before if sign < 0 else need.after)}
         self.sign = sign
         self._inside: dict[str, list[Row]] = defaultdict(list)
         self._nearest: dict[str, Row] = {}
+        self._published: dict[str, Link] = {}
 
     def add(self, rows: Iterable[Row]) -> None:
         """Take what may be a neighbour."""
@@ -88,9 +100,23 @@ class Side:
         side.add(make_row(prefix, listed) for listed in storage.list_objects(folder))
         return side.rows()
 
+    def take(self, links: Iterable[Link]) -> None:
+        """Take neighbours that published days have named."""
+        self._published |= {link.metadata.shard_id: link for link in links}
+
+    @property
+    def missing(self) -> set[str]:
+        """The shards that still need a neighbour."""
+        return {shard_id for shard_id in self._wanted if not self.found(shard_id)}
+
     def found(self, shard_id: str) -> bool:
         """Tell whether a segment beyond the day's range is known."""
-        return shard_id in self._nearest
+        return shard_id in self._nearest or shard_id in self._published
+
+    @property
+    def published(self) -> list[Link]:
+        """The neighbours that published days have named; where one was found by its name, that counts."""
+        return [link for shard_id, link in self._published.items() if shard_id not in self._nearest]
 
     def rows(self) -> list[Row]:
         """Return what may be a neighbour."""
@@ -125,6 +151,20 @@ def _day(text: str) -> Day | None:
         return None
 
 
+class Place(NamedTuple):
+    """Where neighbours are looked for, beside which day or hour, and on how many days of each side."""
+
+    storage: RetryingStorage
+    prefix: str
+    period: Day | Hour
+    days: int
+
+    @property
+    def day(self) -> Day:
+        """The day, or that of the hour."""
+        return self.period.day if isinstance(self.period, Hour) else self.period
+
+
 def find_neighbours(
     storage: RetryingStorage,
     prefix: str,
@@ -133,38 +173,68 @@ def find_neighbours(
     later: Iterable[Row] = (),
     *,
     days: int = LOOKBACK_DAYS,
+    published: LastSegments = none_published,
 ) -> Neighbours:
     """Search outward from the day, or the hour, until each shard has what it needs; at most `days` on a side.
 
-    Of a day so far, the rest of the day comes first: `later` are what of it may be a neighbour.
+    Of a day so far, the rest of the day comes first: `later` are what of it may be a neighbour. `published` is asked
+    for quiet shards.
     """
-    day = period.day if isinstance(period, Hour) else period
-    own = {day} if isinstance(period, Hour) else set()
-    stored = archive_days(storage, prefix)
-    sides = []
-    reached = []
-    for sign in (-1, 1):
-        wanted = {shard for shard, need in needs.items() if (need.before if sign < 0 else need.after)}
-        side = Side(needs, sign)
-        side.add(later if sign > 0 else ())
-        beyond = (other for other in stored if (other.number - day.number) * sign > 0 or other in own)
-        outward, is_beside = sorted(beyond, reverse=sign < 0), True
-        for other in outward[:days]:
-            # The hour beside is always looked at: arrival times may step back over midnight, and over full hours.
-            touching = is_beside and abs(other.number - day.number) <= 1
-            if not touching and all(side.found(shard) for shard in wanted):
-                break
-            folders = folders_outward(storage, prefix, other, period, sign)
-            _search_hours(storage, prefix, folders, side, wanted)
-            is_beside = is_beside and not folders
-        sides.append(side)
-        reached.append(len(outward) <= days)
-    rows = [row for side in sides for row in side.rows()]
-    links: dict[str, list[Link]] = defaultdict(list)
-    for link in in_parallel(lambda row: _link(storage, prefix, row), rows):
-        if link is not None:
-            links[link.metadata.shard_id].append(link)
-    return Neighbours(links, dict.fromkeys(needs, Reach(reached[0], reached[1])))
+    place, stored = Place(storage, prefix, period, days), archive_days(storage, prefix)
+    behind, before = Side(needs, 1), Side(needs, -1)
+    behind.add(later)
+    to_the_end = _search(place, stored, behind, QuietShards(none_published, {}, partial(_find, place)))
+    links = _links(place, behind)
+    quiet = QuietShards(published, _stood_on(needs, links, behind), partial(_find, place))
+    to_the_beginning = _search(place, stored, before, quiet)
+    for shard_id, found in _links(place, before).items():
+        links[shard_id] += found
+    return Neighbours(links, dict.fromkeys(needs, Reach(to_the_beginning, to_the_end)))
+
+
+def _stood_on(needs: Mapping[str, Need], behind: Mapping[str, Sequence[Link]], side: Side) -> dict[str, Position]:
+    """Return where chains stood before the day, by what comes next in them."""
+    found = {}
+    for shard_id, need in needs.items():
+        position: object = need.stands_on
+        if need.low is None and side.found(shard_id):
+            later = min(behind.get(shard_id, ()), key=lambda link: link.metadata.first, default=None)
+            position = None if later is None else later.metadata.after
+        if need.before and isinstance(position, Position):
+            found[shard_id] = position
+    return found
+
+
+def _search(place: Place, stored: Iterable[Day], side: Side, quiet: QuietShards) -> bool:
+    """Search one side; tells whether the archive was searched to its end there."""
+    day, sign = place.day, side.sign
+    own = {day} if isinstance(place.period, Hour) else set()
+    beyond = (other for other in stored if (other.number - day.number) * sign > 0 or other in own)
+    outward, is_next = sorted(beyond, reverse=sign < 0), True
+    for other in outward[: place.days]:
+        # The hour beside is always looked at: arrival times may step back over midnight, and over full hours.
+        is_beside = is_next and abs(other.number - day.number) <= 1
+        if is_beside:
+            nearest = _hours(place, other, sign)[:1]
+            _list(place, nearest, side)
+            is_next = not nearest
+        unsure = quiet.pass_day(other, side.missing)
+        side.take(quiet.found)
+        if not side.missing:
+            break
+        for some in (slice(1, None),) if is_beside else (slice(1), slice(1, None)):
+            if unsure & side.missing:
+                _list(place, _hours(place, other, sign)[some], side)
+    quiet.ask_for_the_rest()
+    side.take(quiet.found)
+    if quiet.must_be_searched and side.missing:
+        return _search(place, stored, side, QuietShards(none_published, {}, partial(_find, place)))
+    return len(outward) <= place.days
+
+
+def _hours(place: Place, day: Day, sign: int) -> list[str]:
+    """Return the folders of a day, the one that lies nearest first."""
+    return folders_outward(place.storage, place.prefix, day, place.period, sign)
 
 
 def folders_outward(storage: RetryingStorage, prefix: str, day: Day, period: Day | Hour, sign: int) -> list[str]:
@@ -176,15 +246,31 @@ def folders_outward(storage: RetryingStorage, prefix: str, day: Day, period: Day
     return [folder for folder in folders if (folder > own if sign > 0 else folder < own)]
 
 
-def _search_hours(
-    storage: RetryingStorage, prefix: str, nearest_first: Sequence[str], side: Side, wanted: set[str]
-) -> None:
-    """Look at the hour that lies nearest; at the others only when a shard is still without neighbour."""
-    for batch in (nearest_first[:1], nearest_first[1:]):
-        for rows in in_parallel(lambda folder: side.of_folder(storage, prefix, folder), batch, _FOLDERS_AT_ONCE):
-            side.add(rows)
-        if all(side.found(shard) for shard in wanted):
-            return
+def _list(place: Place, folders: Sequence[str], side: Side) -> None:
+    for rows in in_parallel(
+        lambda folder: side.of_folder(place.storage, place.prefix, folder), folders, _FOLDERS_AT_ONCE
+    ):
+        side.add(rows)
+
+
+def _find(place: Place, end: LastSegment) -> Link | None:
+    """Return the segment that a published day names, as it is stored; None when it is gone, or is another one."""
+    row = make_row(place.prefix, ListedObject(end.key, 0, "", 0))
+    link = None if row.parsed is None else _link(place.storage, place.prefix, row)
+    if link is None or link.metadata.minute >= place.period.first_minute:
+        return None
+    said = (end.last, end.minute, end.after)
+    return link if (link.metadata.last, link.metadata.minute, link.metadata.after) == said else None
+
+
+def _links(place: Place, side: Side) -> dict[str, list[Link]]:
+    """Return what a side has found, by shard."""
+    links: dict[str, list[Link]] = defaultdict(list)
+    asked = in_parallel(lambda row: _link(place.storage, place.prefix, row), side.rows())
+    for link in [*side.published, *asked]:
+        if link is not None:
+            links[link.metadata.shard_id].append(link)
+    return links
 
 
 def _link(storage: RetryingStorage, prefix: str, row: Row) -> Link | None:

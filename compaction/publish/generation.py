@@ -19,10 +19,11 @@ GENERATIONS: Final = (GENERATION, "gen=")
 """What the folders of generations begin with: today's layout, and the one before it."""
 HOURS: Final = "_hours/"
 """The folder of a day's hours; each of them looks as a day's folder does."""
-_MANIFEST, _AUDIT, _INVENTORY, _TASKS = ".json", ".audit.json", ".inventory.jsonl.gz", ".tasks.json"
+_MANIFEST, _AUDIT, _TASKS = ".json", ".audit.json", ".tasks.json"
+_INVENTORY, _ENDS = ".inventory.jsonl.gz", ".ends.jsonl.gz"
 _OF_A_RUN: Final = re.compile(
     r"(_gen-|gen=)[^/]+/(part-[^/]+|_[^/]+/.+)\.parquet"
-    r"|_manifest/([^/.-]+-[^/.]+|[0-9a-f]{16})\.(json|(audit|tasks)\.json|inventory\.jsonl\.gz)"
+    r"|_manifest/([^/.-]+-[^/.]+|[0-9a-f]{16})\.(json|(audit|tasks)\.json|(inventory|ends)\.jsonl\.gz)"
 )
 """Names that runs give, below the day's folder; manifests of earlier versions have no writer in theirs."""
 
@@ -36,7 +37,7 @@ class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A generation: its files, and what they were made from. `ends` maps a shard to its last position.
+    """A generation: its files, and what they were made from. `ends` maps a shard to its last position of the day.
 
     `removed` counts producer duplicates that were left out, `event_id` says by which path they were recognised;
     `restored` counts dropped lines that were brought back. `rules` are those that the verdict was given by
@@ -192,6 +193,11 @@ def inventory_beside(manifest_key: str) -> str:
 def tasks_beside(manifest_key: str) -> str:
     """Return the key of what an hour's manifest has beside it: by which tasks its files were written."""
     return manifest_key.removesuffix(_MANIFEST) + _TASKS
+
+
+def ends_beside(manifest_key: str) -> str:
+    """Return the key of what says where each shard's chain stood at the end of a manifest's day."""
+    return manifest_key.removesuffix(_MANIFEST) + _ENDS
 
 
 def contradiction(folder: DayFolder, pointer: Pointer, manifest: Manifest) -> str:

@@ -2,6 +2,7 @@ r"""Publishing a day: generation, manifest, pointer, symlink manifest.
 
     part files      dt=D/_gen-G/part-*.parquet    written by tasks; invisible to whoever follows the pointer
     inventory       dt=D/_manifest/G-W.inventory.jsonl.gz   what G was made from
+    ends            dt=D/_manifest/G-W.ends.jsonl.gz        where each shard's chain stood when the day ended (`ends`)
     audit           dt=D/_manifest/G-E.audit.json   what was found, and by which evidence: E
     manifest        dt=D/_manifest/G-W.json       If-None-Match:*   names the files that run W wrote of G
     pointer         dt=D/_current.json            If-Match          the one write that changes what readers see
@@ -149,6 +150,10 @@ class Publisher:
         except BaseException:  # whatever ends it: nothing of an upload may stay behind
             sink.abort()
             raise
+
+    def put_beside(self, key: str, body: bytes) -> None:
+        """Store what belongs to a manifest, compressed; the key is nobody else's."""
+        self.storage.put_if_absent(key, body, content_type="application/gzip")
 
     def put_audit(self, key: str, body: bytes) -> None:
         """Store an audit; the first one that found the same by the same evidence stays."""

@@ -43,6 +43,9 @@ def show_audit(audit: Audit, console: Console) -> None:
     )
     if audit.findings:
         console.print(_table(audit))
+    for conflict in [found for found in audit.findings if found.conflict is not None][:_SHOWN]:
+        at = f": shard {conflict.shard}, {conflict.positions[0]}, {conflict.minute}" if conflict.positions else ""
+        console.print(f"{conflict.message}{at}", highlight=False, markup=False, soft_wrap=True)
     for check in audit.checks:
         if check.status == "unknown" and not any(found.code == check.id for found in audit.findings):
             console.print(f"could not check {check.id}: {check.message}", markup=False, highlight=False)

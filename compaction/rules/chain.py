@@ -197,7 +197,7 @@ class _Check:
         else:
             proof, found = prove_end(tail, self._context)
             self._findings += found
-        return ChainResult(tuple(self._findings), ShardProof(self._start, proof))
+        return ChainResult(tuple(self._findings), ShardProof(self._start, proof), tail)
 
     def _begins_later(self, link: Link) -> EndProof:
         """Judge a day before the first known segment: the shard had not begun, or something is missing."""

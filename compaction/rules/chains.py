@@ -1,10 +1,11 @@
 """The chains of a day's shards: their segments are joined with neighbours and evidence, and each chain is judged."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median_low
 
 from archive.format.day import Day
 from archive.format.metadata import ChainStart
+from archive.format.position import Position
 from compaction.inventory.neighbours import Need
 from compaction.inventory.segments import Segment
 from compaction.inventory.shard_markers import ShardMarkers
@@ -33,10 +34,28 @@ def need(segments: Sequence[Segment], markers: ShardMarkers) -> Need:
     if not segments:
         return Need(None, None, before=markers.start is not None, after=markers.start is not None)
     chain = sorted(segments, key=lambda segment: segment.metadata.first)
+    before = chain[0].metadata.after
     tail = max(segment.metadata.last for segment in segments)
     ends = markers.end is not None and markers.end.last_position() == tail
-    starts = isinstance(chain[0].metadata.after, ChainStart)
-    return Need(chain[0].metadata.first, chain[-1].metadata.first, before=not starts, after=not ends)
+    return Need(
+        chain[0].metadata.first,
+        chain[-1].metadata.first,
+        before=not isinstance(before, ChainStart),
+        after=not ends,
+        stands_on=before if isinstance(before, Position) else None,
+    )
+
+
+def with_evidence(need: Need, markers: ShardMarkers, marked: Iterable[Position], checkpoint: Position | None) -> Need:
+    """Return what a shard needs that may have no segment of the day: then its evidence says where its chain stood.
+
+    `marked` are the positions that its read marks stand on.
+    """
+    if need.low is not None:
+        return need
+    ended = None if markers.end is None else markers.end.last_position()
+    named = [position for position in (ended, checkpoint, *marked) if position is not None]
+    return need._replace(stands_on=max(named, default=None))
 
 
 def shard_row(shard: str, segments: Sequence[Segment], result: ChainResult) -> Shard:

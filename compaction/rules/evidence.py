@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 
 from archive.format.day import Day
 from archive.format.position import Position, SequenceRange
-from compaction.inventory.neighbours import Reach
+from compaction.inventory.neighbours import Link, Reach
 from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
 from compaction.inventory.tombstones import ExpiredBefore
 from compaction.verdict.findings import Finding
@@ -34,10 +34,11 @@ class ShardProof(NamedTuple):
 
 
 class ChainResult(NamedTuple):
-    """Findings and proof of one shard."""
+    """Findings and proof of one shard. `tail` is the last segment that is known of it when the scope ends."""
 
     findings: tuple[Finding, ...]
     proof: ShardProof
+    tail: Link | None = None
 
 
 class ShardContext(NamedTuple):

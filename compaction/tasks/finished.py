@@ -9,6 +9,8 @@ Nothing is believed because it lies there. All of this must hold, or the task is
     its digest is that in its name ......... no byte was lost or changed
     its footer's fingerprint is the task's,
     and so are its rows .................... the objects, in order: key, ETag, size
+    the lines that it left out are those
+    that are to be left out ................ copies of producers', by their digest; mostly none
     the part that it names ................. lies in the generation's own folder, has the size, the ETag and the rows
                                              that it says, and these are as many as its objects have lines
 
@@ -74,10 +76,14 @@ class Part(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """What a task has shown, and its part; `key` is that of its facts, where they are stored."""
+    """What a task has shown, and its part. `left_out` names the lines that the part lacks; empty: none.
+
+    `key` is that of its facts, where they are stored.
+    """
 
     part: Part
     facts: tuple[SegmentFacts, ...]
+    left_out: str = ""
     key: str = ""
 
 
@@ -91,6 +97,7 @@ class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     size: int
     etag: str
     typed: StatedCounts | None
+    left_out: str = ""
 
 
 def fingerprint(task: Task) -> str:
@@ -135,8 +142,12 @@ def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: Finished
     return key
 
 
-def take_over(out: RetryingStorage, folder: str, task: Task, keys: Iterable[str]) -> Finished | None:
+def take_over(
+    out: RetryingStorage, folder: str, task: Task, keys: Iterable[str], left_out: str = ""
+) -> Finished | None:
     """Return what an earlier run of the task has left, if it is whole; None: the task is still to be done.
+
+    `left_out` names the lines that are to be left out.
 
     Raises:
         StoreUnavailable, StoreRefused: the store.
@@ -147,7 +158,7 @@ def take_over(out: RetryingStorage, folder: str, task: Task, keys: Iterable[str]
         if stored is None or not key.endswith(f"-{_digest(stored.body)}.parquet"):
             continue
         finished = _decoded(stored.body, name, task.objects)
-        if finished is not None and _is_whole(out, folder, finished):
+        if finished is not None and finished.left_out == left_out and _is_whole(out, folder, finished):
             return finished._replace(key=key)
     return None
 
@@ -173,10 +184,11 @@ def copy_over(out: RetryingStorage, folder: str, task: Task, taken: TakenPart, n
 
 
 def _is_whole(out: RetryingStorage, folder: str, finished: Finished) -> bool:
-    part, facts = finished.part, finished.facts
+    part, facts, left_out = finished.part, finished.facts, finished.left_out
     name = part.key.removeprefix(folder)
     is_ours = part.key.startswith(folder) and "/" not in name and name.startswith("part-")
-    if not is_ours or sum(read.lines for read in facts) != part.rows:
+    lines = sum(read.lines for read in facts)
+    if not is_ours or (part.rows > lines if left_out else part.rows != lines):
         return False
     head = out.head(part.key)
     if head is None or (head.size, head.etag) != (part.size, part.etag):
@@ -219,9 +231,9 @@ def _unfit(stored: pq.FileMetaData) -> int:
 
 def encode_facts(name: str, objects: Sequence[RawObject], finished: Finished) -> bytes:
     """Return the file: a row per object, in the task's order."""
-    part, facts = finished.part, finished.facts
+    part, facts, left_out = finished.part, finished.facts, finished.left_out
     typed = None if part.typed is None else StatedCounts.of(part.typed)
-    stated = _Stated(_FORMAT, name, part.key, part.rows, part.size, part.etag, typed)
+    stated = _Stated(_FORMAT, name, part.key, part.rows, part.size, part.etag, typed, left_out)
     rows = [_row(raw_object, read) for raw_object, read in zip(objects, facts, strict=True)]
     columns = [_texts([row[field] for row in rows]) for field in _TEXTS]
     columns += [long_column(row[field] for row in rows) for field in _NUMBERS]
@@ -244,7 +256,7 @@ def _decoded(body: bytes, name: str, objects: Sequence[RawObject]) -> Finished |
             return None
         typed = None if stated.typed is None else stated.typed.counts()
         part = Part(stated.part, stated.rows, stated.size, len(rows), typed, stated.etag)
-        return Finished(part, tuple(_facts(row) for row in rows))
+        return Finished(part, tuple(_facts(row) for row in rows), stated.left_out)
     except (pa.ArrowException, OSError, msgspec.MsgspecError, FormatError):
         return None
 

@@ -18,18 +18,20 @@ class TaskSizes(NamedTuple):
     """How large tasks are, and so their Parquet files: they grow with the day.
 
     `least_bytes`: compressed bytes of a task of a small day, about 256 MB of lines. `files`: about so many a large
-    day is cut into, so that a reader opens thousands and not tens of thousands. `segments` bounds the requests of a
+    day is cut into, so that a reader opens thousands and not tens of thousands; `most_bytes`: but no task is larger,
+    so a day of more than 2 TB (compressed) has more files, and not larger ones. `segments` bounds the requests of a
     task on a stream of tiny segments. `shards` are judged together: of a busy day 11,520 segments, some 60 MB.
     """
 
     least_bytes: int = 64 << 20
+    most_bytes: int = 512 << 20
     files: int = 3_800
     segments: int = 4_000
     shards: int = 8
 
     def bytes_for(self, size: int) -> int:
         """Return the compressed bytes of one task of a day of `size` compressed bytes."""
-        return max(self.least_bytes, -(-size // self.files))
+        return min(max(self.least_bytes, -(-size // self.files)), self.most_bytes)
 
 
 SIZES: Final = TaskSizes()

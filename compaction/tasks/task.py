@@ -60,11 +60,15 @@ class Order(NamedTuple):
     taken: TakenPart | None = None
 
 
+class _ReadsOtherwiseError(Exception):
+    """What an earlier run has left of a task does not say what its lines say now; it never leaves this module."""
+
+
 class TaskResult(NamedTuple):
     """What a task returns: facts of single objects, repeats of merged ones, and its file.
 
     `without_id` counts the lines that have no event id, by the key of their object, where ids were asked for.
-    `is_earlier`: an earlier run has done the work, and nothing was read again; `is_taken`: an hour's run.
+    `is_earlier`: an earlier run has made the part, and nothing was written again; `is_taken`: an hour's run.
     `first` is the key of its first object, and `kept` that of its facts, where it has left any.
     """
 
@@ -98,12 +102,15 @@ def leaving_out(order: Order, chunks: Iterable[bytes]) -> Order:
 def run_collecting(order: Order) -> tuple[TaskResult, IdCollector | None]:
     """Do the work of one task; returns the ids of its lines, too, when they are asked for. Raises as `run`.
 
-    Where rows turn out not to be sorted, the file is made anew: it has said that they are.
+    Where rows turn out not to be sorted, the file is made anew: it has said that they are. And what an earlier run
+    has left is left alone where the lines, read again for their ids, say something else.
     """
     try:
         return _run_once(order)
     except NotSorted:
         return _run_once(order._replace(is_sorted=False))
+    except _ReadsOtherwiseError:
+        return run_collecting(order._replace(earlier=()))
 
 
 def _run_once(order: Order) -> tuple[TaskResult, IdCollector | None]:
@@ -122,10 +129,12 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     if order.out is None:
         return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, Dropped()))
     out = open_in_task(order.out)
+    left_out = order.dropped.digest
+    if order.keeps and (done := take_over(out, order.folder, order.task, order.earlier, left_out)) is not None:
+        return _taken_over(order, storage, done, ids)
     key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
-    done_before = _done_before(order, out, key)
-    if done_before is not None:
-        return done_before
+    if order.taken and (done := copy_over(out, order.folder, order.task, order.taken, key)) is not None:
+        return _of(order, done)._replace(is_taken=True)
     sink = out.open_write(key, PARQUET_TYPE)
     part = ParquetPart(sink, order.columns, zstd_level=order.zstd_level, is_sorted=order.is_sorted)
     try:
@@ -139,22 +148,22 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     written = written._replace(etag=check_footer(out, written))
     if not order.keeps:
         return result._replace(part=written)
-    kept = keep_facts(out, order.folder, order.task, Finished(written, result.facts))
+    kept = keep_facts(out, order.folder, order.task, Finished(written, result.facts, left_out))
     return result._replace(part=written, first=order.task.objects[0].key, kept=kept)
 
 
-def _done_before(order: Order, out: RetryingStorage, key: str) -> TaskResult | None:
-    """Return what an earlier run of the task has left, or the run of an hour; None: it is still to be done."""
-    if not order.keeps:
-        return None
-    number, first = order.task.number, order.task.objects[0].key
-    done = take_over(out, order.folder, order.task, order.earlier)
-    if done is not None:
-        return TaskResult(number, done.facts, (), done.part, is_earlier=True, first=first, kept=done.key)
-    done = None if order.taken is None else copy_over(out, order.folder, order.task, order.taken, key)
-    if done is None:
-        return None
-    return TaskResult(number, done.facts, (), done.part, is_taken=True, first=first, kept=done.key)
+def _taken_over(order: Order, storage: RetryingStorage, done: Finished, ids: IdCollector | None) -> TaskResult:
+    """Return what an earlier run has done. Ids come from lines: these are read again then, and nothing is written."""
+    if ids is not None:
+        again = _read_groups(order, storage, LineFilter(None, ids, Dropped()))
+        if again.facts != done.facts:
+            raise _ReadsOtherwiseError
+    return _of(order, done)._replace(is_earlier=True)
+
+
+def _of(order: Order, done: Finished) -> TaskResult:
+    """Return what another run has shown, and left, of a task."""
+    return TaskResult(order.task.number, done.facts, (), done.part, first=order.task.objects[0].key, kept=done.key)
 
 
 def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | LineFilter | None) -> TaskResult:

@@ -93,7 +93,7 @@ def _float64(_: ColumnType, values: Values, found: set[type]) -> pa.Array:
         type(value) is int and abs(value) > _EXACT_DOUBLE and float(value) != value for value in values
     ):
         raise DoesNotFitError
-    if Decimal in found and not pc.all(pc.is_finite(numbers)).as_py():
+    if not pc.all(pc.is_finite(numbers)).as_py():
         raise DoesNotFitError
     return numbers
 

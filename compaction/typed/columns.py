@@ -13,8 +13,11 @@ from compaction.typed.types import ColumnType, is_name
 
 UNFIT: Final = "_unfit"
 """The column that says why a payload does not fit; null where it does."""
-RULES: Final = "typed-1"
-"""What a generation's name says of how payloads are read: other rules, other rows."""
+RULES: Final = "typed-2"
+"""What a generation's name says of how payloads are read: other rules, other rows.
+
+2: numbers in paths are exact, and what is no number of JSON fits no column.
+"""
 MAX_COLUMNS: Final = 1000
 _PARTITION: Final = "dt"
 

@@ -21,6 +21,14 @@ class ColumnCount(NamedTuple):
     unfit: int
 
 
+class First(NamedTuple):
+    """Where a column has its first value: compared by arrival (epoch milliseconds), shard and position."""
+
+    arrival_ms: int
+    shard: str
+    position: Position
+
+
 class Sample(NamedTuple):
     """Misfits of one kind in one column: how many rows, and where the first ones are."""
 
@@ -31,12 +39,16 @@ class Sample(NamedTuple):
 
 
 class TypedCounts(NamedTuple):
-    """The rows of a file, `unfit` those of them that do not fit, and the same for each column."""
+    """The rows of a file, `unfit` those of them that do not fit, and the same for each column.
+
+    `firsts` are the columns' first values, None where there is none.
+    """
 
     rows: int
     unfit: int
     columns: tuple[ColumnCount, ...]
     samples: tuple[Sample, ...] = ()
+    firsts: tuple[First | None, ...] = ()
 
 
 class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,6 +58,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unfit: int
     columns: tuple[ColumnCount, ...]
     samples: tuple[tuple[str, Kind, int, tuple[tuple[str, str], ...]], ...]
+    firsts: tuple[tuple[int, str, str] | None, ...] = ()
 
     @classmethod
     def of(cls, counts: TypedCounts) -> "StatedCounts":
@@ -54,7 +67,8 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             (sample.column, sample.kind, sample.rows, tuple((shard, str(at)) for shard, at in sample.positions))
             for sample in counts.samples
         )
-        return cls(counts.rows, counts.unfit, counts.columns, samples)
+        firsts = tuple(None if at is None else (*at[:2], str(at.position)) for at in counts.firsts)
+        return cls(counts.rows, counts.unfit, counts.columns, samples, firsts)
 
     def counts(self) -> TypedCounts:
         """Return the counts; raises FormatError where a position is none."""
@@ -62,7 +76,8 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             Sample(column, kind, rows, tuple((shard, Position.parse(at)) for shard, at in positions))
             for column, kind, rows, positions in self.samples
         )
-        return TypedCounts(self.rows, self.unfit, self.columns, samples)
+        firsts = tuple(None if at is None else First(*at[:2], Position.parse(at[2])) for at in self.firsts)
+        return TypedCounts(self.rows, self.unfit, self.columns, samples, firsts)
 
 
 class Samples:
@@ -76,7 +91,7 @@ class Samples:
         for column, misfit in misfits:
             count, positions = self._found.get((column, misfit.kind), (0, []))
             if len(positions) < SAMPLES:
-                positions.append(_place(lines, row))
+                positions.append(place(lines, row))
             self._found[column, misfit.kind] = (count + 1, positions)
 
     def found(self) -> tuple[Sample, ...]:
@@ -108,9 +123,13 @@ def total(parts: Sequence[TypedCounts]) -> TypedCounts:
         sum(part.unfit for part in parts),
         columns,
         tuple(found[key] for key in sorted(found)),
+        tuple(
+            min(filter(None, firsts), default=None) for firsts in zip(*(part.firsts for part in parts), strict=True)
+        ),
     )
 
 
-def _place(lines: pa.Table, row: int) -> tuple[str, Position]:
+def place(lines: pa.Table, row: int) -> tuple[str, Position]:
+    """Return shard and position of a line."""
     sequence, sub = int(lines["sequence_number"][row].as_py()), lines["sub_sequence_number"][row].as_py()
     return lines["shard_id"][row].as_py(), Position(sequence, sub)

@@ -30,11 +30,14 @@ MAX_DEPTH: Final = 100
 MAX_BYTES: Final = 1 << 20
 """Bytes of a payload. Decoded JSON takes up to twenty times as much."""
 _BLANKS: Final = (b" :", b"\t:", b"\n:", b"\r:")
+_PLACE: Final = b'":'
 _LONG_INTEGER: Final = 80
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
 """A string, or one without an end: were that no match, each quote in it would be tried as a beginning of its own."""
 _decode: Final = msgspec.json.Decoder().decode
 _decode_exactly: Final = msgspec.json.Decoder(float_hook=Decimal).decode
+_again: Final = msgspec.json.Encoder(decimal_format="number")
+_encode, _encode_lines = _again.encode, _again.encode_lines
 
 
 class Documents(NamedTuple):
@@ -55,9 +58,13 @@ def read_documents(data: pa.StringArray, *, exact: bool) -> Documents:
     texts = _texts(data)
     reader = _Reader(texts, exact=exact)
     rows = reader.decode_all()
-    for number in [*_perhaps_doubled(texts, rows), *_too_deep(texts, rows)]:
-        if number not in reader.careful:
-            rows[number] = reader.read_carefully(number)
+    decoded = (
+        texts
+        if not reader.careful
+        else [None if number in reader.careful else text for number, text in enumerate(texts)]
+    )
+    for number in {*_perhaps_doubled(decoded, rows), *_too_deep(decoded, rows)}:
+        rows[number] = reader.read_carefully(number)
     if set(map(type, rows)) != {dict}:
         for number, row in enumerate(rows):
             if type(row) is not dict:
@@ -139,15 +146,38 @@ def _perhaps_doubled(texts: Sequence[bytes | None], rows: Sequence[Any]) -> list
     joined = b"".join(text for text in texts if text is not None)
     has_blanks = len(joined.translate(None, b" \t\r\n")) < len(joined)  # a fifth of the time of the searches
     blanks = tuple(blank for blank in _BLANKS if has_blanks and blank in joined)
-    found = []
-    for number, (text, row) in enumerate(zip(texts, rows, strict=True)):
-        if type(row) is dict and text is not None:
-            places = text.count(b'":')
-            for blank in blanks:
-                places += text.count(blank)
-            if len(row) != places and _keys(row) != places:
-                found.append(number)
-    return found
+    if _is_told_alike(joined) and _places(joined, blanks) == _keys_of_all(texts, rows):
+        return []
+    return [
+        number
+        for number, (text, row) in enumerate(zip(texts, rows, strict=True))
+        if type(row) is dict and text is not None and _is_perhaps_doubled(text, row, blanks)
+    ]
+
+
+def _is_perhaps_doubled(text: bytes, row: dict[str, Any], blanks: Sequence[bytes]) -> bool:
+    places = _places(text, blanks)
+    if len(row) == places or _keys(row) == places:
+        return False
+    return not _is_told_alike(text) or _encode(row).count(_PLACE) != places
+
+
+def _places(text: bytes, blanks: Sequence[bytes]) -> int:
+    return text.count(_PLACE) + sum(map(text.count, blanks))
+
+
+def _is_told_alike(text: bytes) -> bool:
+    r"""Tell whether strings hold no place that only a decoder sees, such as \u0022:."""
+    return b"\\u00" not in text
+
+
+def _keys_of_all(texts: Sequence[bytes | None], rows: Sequence[Any]) -> int:
+    """Count the keys that were decoded, and the places in strings, by writing all rows again."""
+    read = [row for text, row in zip(texts, rows, strict=True) if text is not None and type(row) in _CONTAINERS]
+    try:
+        return _encode_lines(read).count(_PLACE)
+    except (msgspec.MsgspecError, RecursionError, TypeError, ValueError, OverflowError):
+        return -1
 
 
 def _keys(value: Any) -> int:  # noqa: ANN401 - any JSON value
@@ -167,8 +197,9 @@ _CONTAINERS: Final = frozenset({dict, list})
 
 def _too_deep(texts: Sequence[bytes | None], rows: Sequence[Any]) -> list[int]:
     """Return the rows that were decoded and nest too deep; only what opens many objects and lists is looked into."""
-    joined = b"".join(text for text in texts if text is not None)
-    if _opened(joined) <= sum(type(row) is dict for row in rows):  # one object each, and no list
+    known = [text for text in texts if text is not None]
+    most = sum(max((text.count(opening) for text in known), default=0) for opening in (b"{", b"["))
+    if most <= MAX_DEPTH:
         return []
     return [
         number
@@ -224,6 +255,11 @@ def _load(text: bytes, found: list[Misfit]) -> Any:  # noqa: ANN401 - whatever t
     return json.loads(
         text.decode(), object_pairs_hook=whole, parse_float=_exactly, parse_int=_integer, parse_constant=constant
     )
+
+
+def number_of(text: str) -> int | Decimal | NotANumber:
+    """Read the text of a number of JSON, with all its digits."""
+    return _integer(text) if text.lstrip("-").isdigit() else _exactly(text)
 
 
 def _exactly(text: str) -> Decimal | NotANumber:

@@ -11,10 +11,11 @@ Misfits are no defect of the archive: they are warnings, and a day is as clean o
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from archive.format.minute import minute_of, minute_text
 from compaction.typed.columns import UNFIT, Columns
-from compaction.typed.counts import Sample, TypedCounts, total
+from compaction.typed.counts import First, Sample, TypedCounts, total
 from compaction.typed.misfits import PAYLOAD
-from compaction.verdict.audit_document import AuditCheck, Misfits, Typed, TypedColumn
+from compaction.verdict.audit_document import AuditCheck, FirstValue, Misfits, Typed, TypedColumn
 from compaction.verdict.findings import Code, Finding, finding
 
 CHECK: Final = "typed_columns"
@@ -45,9 +46,18 @@ def _numbers(columns: Columns, counts: TypedCounts, rows: int) -> Typed:
         fitted=counts.rows - counts.unfit,
         unfit=counts.unfit,
         balanced=counts.rows == rows and sums <= {rows},
-        columns=tuple(TypedColumn(type=types[each.name], **each._asdict()) for each in counts.columns),
+        columns=tuple(
+            TypedColumn(type=types[each.name], first=_first(at), **each._asdict())
+            for each, at in zip(counts.columns, counts.firsts, strict=True)
+        ),
         misfits=tuple(Misfits(column=each.column, reason=each.kind, rows=each.rows) for each in counts.samples),
     )
+
+
+def _first(at: First | None) -> FirstValue | None:
+    if at is None:
+        return None
+    return FirstValue(shard=at.shard, position=str(at.position), minute=minute_text(minute_of(at.arrival_ms)))
 
 
 def _check(typed: Typed) -> AuditCheck:

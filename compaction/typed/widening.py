@@ -1,19 +1,19 @@
 """Lines become wider: the typed columns of their payloads, and what does not fit, counted."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
-import jmespath
 import pyarrow as pa
 
-from archive.format.payload import names_of
 from compaction.typed.arrow_columns import text_column, with_gaps
-from compaction.typed.columns import Column, Columns
+from compaction.typed.columns import Columns
 from compaction.typed.counts import ColumnCount, Samples, TypedCounts
 from compaction.typed.documents import Documents, read_documents
+from compaction.typed.first_values import FirstValues
 from compaction.typed.fitting import fit
-from compaction.typed.misfits import PAYLOAD, Ambiguous, Misfit, reason
+from compaction.typed.misfits import PAYLOAD, Misfit, reason
+from compaction.typed.paths import ValuePath
 
 _ROWS: Final = 4096
 _BYTES: Final = 1 << 20
@@ -26,13 +26,16 @@ class Widening:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._exact = any(kind.name in _EXACT for _, kind in columns.leaves)
-        self._paths = [_Path(column) for column in columns.columns]
+        self._paths = [ValuePath(column.path) for column in columns.columns]
+        self._exact = any(kind.name in _EXACT for _, kind in columns.leaves) or any(
+            path.is_searched for path in self._paths
+        )
         self._samples = Samples()
         self._rows = self._unfit = 0
         self._filled = [0] * len(columns.columns)
         self._empty = [0] * len(columns.columns)
         self._misfits = [0] * len(columns.columns)
+        self._firsts = FirstValues(len(columns.columns))
 
     def columns_of(self, lines: pa.Table) -> list[pa.ChunkedArray]:
         """Return the columns for lines, `_unfit` last."""
@@ -52,6 +55,7 @@ class Widening:
             self._unfit,
             tuple(ColumnCount(*numbers) for numbers in counted),
             self._samples.found(),
+            self._firsts.found(),
         )
 
     def _typed(self, lines: pa.Table, data: pa.StringArray, begin: int, end: int) -> list[pa.Array]:
@@ -60,6 +64,7 @@ class Widening:
         for row, problems in documents.problems.items():
             reasons[row] += [(PAYLOAD, problem) for problem in problems]
         arrays = [self._column(index, documents, reasons) for index in range(len(self._paths))]
+        self._firsts.look(lines, begin, arrays)
         for row in sorted(reasons):
             self._samples.add(reasons[row], lines, begin + row)
         self._rows += end - begin
@@ -91,58 +96,6 @@ class Widening:
         self._empty[index] += empty
         self._misfits[index] += len(misfits) + len(documents.unread)
         return fitted.array
-
-
-class _Path:
-    """Where a column's values are. Paths of names alone are followed by us, a dozen times as fast as by jmespath."""
-
-    def __init__(self, column: Column) -> None:
-        parsed = jmespath.compile(column.path)
-        self._names = names_of(parsed.parsed)
-        self._search = parsed.search
-
-    def values(self, documents: Documents) -> tuple[list[Any], dict[int, Misfit]]:
-        """Return a value for each row, None where there is none, and the rows in which the path itself fails."""
-        if self._names is None:
-            return self._searched(documents)
-        values: list[Any] = documents.rows
-        for name in self._names[:-1]:
-            values = [inner if type(inner := value.get(name)) is dict else _NOTHING for value in values]
-        values = [value.get(self._names[-1]) for value in values]
-        for row in documents.careful:
-            values[row] = _followed(self._names, documents.rows[row])
-        return values, {}
-
-    def _searched(self, documents: Documents) -> tuple[list[Any], dict[int, Misfit]]:
-        values, misfits = [], {}
-        for row, document in enumerate(documents.rows):
-            try:
-                values.append(self._search(document))
-            except _PATH_FAULTS:
-                values.append(None)
-                misfits[row] = Misfit("bad_path", "the path fails on this payload")
-        return values, misfits
-
-
-_PATH_FAULTS: Final = (
-    jmespath.exceptions.JMESPathError,
-    RecursionError,
-    # jmespath compares and counts what it finds without looking.
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-)
-_NOTHING: Final[dict[str, Any]] = {}
-
-
-def _followed(names: Sequence[str], value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    for name in names:
-        if isinstance(value, Ambiguous):
-            return value
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def _slices(data: pa.StringArray) -> Iterator[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 Looked at first, in this order, and only what was seen then is ever deleted:
 
-    the pointer         what it names stays: manifest, files, audit, inventory
+    the pointer         what it names stays: manifest, files, audit, inventory, ends
     the symlinks        files that Hive and Athena are still shown stay
     the marks           generations that some table may name stay whole (`compaction.publish.sweep`)
     the day's objects   a generation of which anything is younger than the age stays whole: a run may be about to
@@ -12,8 +12,8 @@ Looked at first, in this order, and only what was seen then is ever deleted:
     no pointer, no raw object          somebody removed the pointer of the only copy there is: nothing goes
     pointer without its files          the generation before may be all there is: nothing goes
 
-Deleted are manifests first (one must never name files that are gone), then files, then audits and inventories. What
-lies in folders of the current generation, and names that nobody of us writes, stay.
+Deleted are manifests first (one must never name files that are gone), then files, then what lies beside manifests.
+What lies in folders of the current generation, and names that nobody of us writes, stay.
 
 A pointer may come to name an old audit again, where the evidence is again what it was. Therefore the pointer is read
 once more after the deletes, and an audit that it names by then is put back; who swaps a pointer puts its audit again
@@ -33,6 +33,7 @@ from compaction.publish.generation import (
     Manifest,
     Pointer,
     audit_beside,
+    ends_beside,
     inventory_beside,
     is_manifest,
     tasks_beside,
@@ -128,8 +129,8 @@ def delete_leftovers(storage: RetryingStorage, folder: DayFolder, found: DayLeft
 def _named(pointer: Pointer | None, manifest: Manifest | None) -> set[str]:
     if pointer is None:
         return set()
-    named = {pointer.manifest, pointer.audit or audit_beside(pointer.manifest)}
-    named |= {inventory_beside(pointer.manifest), tasks_beside(pointer.manifest)}
+    key = pointer.manifest
+    named = {key, pointer.audit or audit_beside(key), inventory_beside(key), ends_beside(key), tasks_beside(key)}
     if manifest is not None:
         named |= {manifest.audit, *(file.key for file in manifest.files)}
     return named

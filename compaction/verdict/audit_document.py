@@ -35,14 +35,26 @@ class Equation(msgspec.Struct, frozen=True, kw_only=True):
     restored: int = 0
 
 
+class FirstValue(msgspec.Struct, frozen=True, kw_only=True):
+    """The first row that has a value in a column: by its arrival, then by shard and position."""
+
+    shard: str
+    position: str
+    minute: str
+
+
 class TypedColumn(msgspec.Struct, frozen=True, kw_only=True):
-    """One column of the payloads: `filled`, `empty` (the payload holds no value) and `unfit` rows add up to all."""
+    """One column of the payloads: `filled`, `empty` (the payload holds no value) and `unfit` rows add up to all.
+
+    `first` is null where no row has a value, and in audits of earlier versions.
+    """
 
     name: str
     type: str
     filled: int
     empty: int
     unfit: int
+    first: FirstValue | None = None
 
 
 class Misfits(msgspec.Struct, frozen=True, kw_only=True):

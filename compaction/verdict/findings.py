@@ -43,7 +43,17 @@ class Code(enum.StrEnum):
     NOT_IN_STREAM = "not_in_stream"  # the archive holds a record that the stream does not
     EXPIRED_DAY = "expired_day"  # the day's raw segments were deleted on purpose: nothing is left to judge
     UNFIT_PAYLOAD = "unfit_payload"  # payloads do not fit the typed columns: their rows say why, and keep them whole
+    TABLE_CONFLICT = "table_conflict"  # a typed column has another type in the Iceberg table: the day is not in it
     LATE_MINUTES = "late_minutes"  # objects came, went or changed after the day was published
+
+
+class ColumnConflict(msgspec.Struct, frozen=True, kw_only=True):
+    """A typed column that has another type in a table; `column` is a path within structs and lists."""
+
+    table: str
+    column: str
+    table_type: str
+    day_type: str
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +63,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     (`<sequence>:<sub>`) are at most 20 samples; `count` counts all. `reproduce` is a command line. `repaired`: the
     raw objects are as wrong as before, and the Parquet files of this run are not. Where it is about a time that is
     not proven, `from` and `until` are its ends (ISO 8601), and `reasons` say why (`docs/reliability.md`).
+    `conflict` names the types of a column that keep the day out of a table; its position and minute are those of the
+    first row that has a value in the column.
     """
 
     code: str
@@ -68,6 +80,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     begins: str = msgspec.field(default="", name="from")
     until: str = ""
     reasons: tuple[str, ...] = ()
+    conflict: ColumnConflict | None = None
 
 
 def finding(

@@ -10,6 +10,7 @@ import struct
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -48,6 +49,17 @@ class Dropped(NamedTuple):
 
     expression: str = ""
     objects: Mapping[str, Drops] = {}
+
+    @property
+    def digest(self) -> str:
+        """Return a name of what is left out; empty where nothing is."""
+        if not self.objects:
+            return ""
+        named = blake2b(self.expression.encode(), digest_size=DIGEST_BYTES)
+        for key, drops in sorted(self.objects.items()):
+            events = sorted((digest.hex(), -1 if line is None else line) for digest, line in drops.events.items())
+            named.update(repr((key, list(drops.lines), events)).encode())
+        return named.hexdigest()
 
     def kept(self, lines: pa.Table, begin: int, key: str) -> pa.Table:
         """Return the lines of an object that stay; `begin` is the number of the first."""

@@ -21,6 +21,7 @@ _ROWS_A_SECOND: Final = 25
 """What a scan may read on average: a table of a thousand leases is looked at every 40 s."""
 Opened = Callable[[], frozenset[str]]
 Silences = Callable[[], Mapping[str, float]]
+OnLook = Callable[[frozenset[str], frozenset[str] | None, frozenset[str]], None]
 _INITIALISED: Final = b"Initialization complete. Starting worker loop."
 """KCL's own line; before it the daemon makes its tables, which may take minutes."""
 
@@ -44,9 +45,9 @@ class WatchedTable(Protocol):
 class ReaderPoll:
     """Looks for shards without a reader while a daemon runs.
 
-    `doom` is set when the daemon must be started again. `on_look` is told which shards are without a reader, and
-    which leases are ours: None while the daemon makes its tables. `memory` keeps since when the leader's lock is
-    seen, for the supervisor after this one.
+    `doom` is set when the daemon must be started again. `on_look` is told which shards are without a reader, which
+    leases are ours (None while the daemon makes its tables), and for which of those shards another worker answers.
+    `memory` keeps since when the leader's lock is seen, for the supervisor after this one.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class ReaderPoll:
         clock: Clock,
         *,
         failover_seconds: float,
-        on_look: Callable[[frozenset[str], frozenset[str] | None], None] | None = None,
+        on_look: OnLook | None = None,
         poll_seconds: float = POLL_SECONDS,
         memory: LockMemory | None = None,
         first_start: FirstStart | None = None,
@@ -68,6 +69,7 @@ class ReaderPoll:
         self._failover_seconds = failover_seconds
         self._on_look = on_look
         self._unread: frozenset[str] = frozenset()
+        self._others: frozenset[str] = frozenset()
         self._poll_seconds = poll_seconds
         self._memory = memory
         self._first_start = first_start
@@ -172,13 +174,22 @@ class ReaderPoll:
         self._told &= {(finding.event, finding.shard) for finding in findings}
         for finding in findings:
             self._act(finding)
-        self._tell(frozenset(finding.shard for finding in findings if finding.shard), leases, read)
+        self._tell(frozenset(finding.shard for finding in findings if finding.shard), leases, lock, read)
         wait = max(self._poll_seconds, len(leases or ()) / _ROWS_A_SECOND)
         left = self._watch.seconds_to_lock(self._clock.monotonic())
         return wait if left is None else min(wait, left + _LOCK_MARGIN_SECONDS)
 
-    def _tell(self, found: frozenset[str], leases: Mapping[str, Lease] | None, read: frozenset[str]) -> None:
-        """A restart gives a shard time again, and no reader: it counts as unread until somebody opens it."""
+    def _tell(
+        self,
+        found: frozenset[str],
+        leases: Mapping[str, Lease] | None,
+        lock: LeaderLock | None,
+        read: frozenset[str],
+    ) -> None:
+        """A restart gives a shard time again, and no reader: it counts as unread until somebody opens it.
+
+        Whoever has the lease answers for it, and else the leader, who gives leases away; where nobody leads, all do.
+        """
         if leases is None:
             ours, self._unread = None, found | self._unread
         else:
@@ -188,8 +199,10 @@ class ReaderPoll:
                 if lease.owner == self._watch.worker_id and lease.checkpoint != "SHARD_END"
             )
             self._unread = found | ((self._unread & ours) - read)
+            follows = lock is not None and lock.owner != self._watch.worker_id
+            self._others = self._unread - ours - read if follows else frozenset()
         if self._on_look is not None:
-            self._on_look(self._unread, ours)
+            self._on_look(self._unread, ours, self._others)
 
     def _read(self) -> Mapping[str, Lease]:
         rows = self._table.read()

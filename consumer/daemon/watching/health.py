@@ -2,7 +2,8 @@
 
     no daemon runs ......................................... nobody reads
     the lease table was not read for five minutes .......... KCL never began, or nobody knows who reads what
-    a shard has no reader .................................. found in the lease table (`readers.rules`)
+    a shard has no reader, and this worker has its lease,
+      or leads ............................................. found in the lease table (`readers.rules`)
     nothing of a shard was committed for longer than
       `minutebook.maxUncommittedSeconds` while there was
       something to commit .................................. S3 is cut off, or the processor hangs
@@ -11,6 +12,7 @@
 
 The wait counts from when a record was received, or from the last commit: a task that catches up with hours of records
 is healthy while it commits. How old the records are is `minutebook_behind_seconds`, to alarm on, never to kill for.
+A shard that another worker leaves without a reader is said, and no reason to restart this one.
 """
 
 from collections.abc import Sequence
@@ -27,7 +29,8 @@ class Look(NamedTuple):
     """What is known at one time.
 
     `unread`: the shards without a reader. `blind_seconds`: since the last look at the lease table, or since the
-    daemon was started; None where nobody looks. `looks_apart`: how far the last two looks lay apart.
+    daemon was started; None where nobody looks. `looks_apart`: how far the last two looks lay apart. `others`: those
+    of `unread` for which another worker answers.
     """
 
     is_up: bool
@@ -35,6 +38,7 @@ class Look(NamedTuple):
     unread: frozenset[str]
     blind_seconds: float | None = None
     looks_apart: float = 0
+    others: frozenset[str] = frozenset()
 
 
 class Verdict(NamedTuple):
@@ -49,8 +53,8 @@ def judge(look: Look, *, limit_seconds: float) -> Verdict:
     if not look.is_up:
         return Verdict(is_healthy=False, sentence="unhealthy: the daemon does not run")
     reasons = []
-    if look.unread:
-        reasons.append(f"without a reader: {_names(sorted(look.unread))}")
+    if look.unread - look.others:
+        reasons.append(f"without a reader: {_names(sorted(look.unread - look.others))}")
     late = [shard for shard in look.shards if (shard.waits_seconds or 0) > limit_seconds]
     if late:
         longest = max(shard.waits_seconds or 0 for shard in late)
@@ -70,7 +74,8 @@ def judge(look: Look, *, limit_seconds: float) -> Verdict:
     count = "1 shard" if len(look.shards) == 1 else f"{len(look.shards)} shards"
     waits = max((shard.waits_seconds or 0 for shard in look.shards), default=0)
     what = f"{count}, a record waits for its commit since {waits:.0f} s" if waits else f"{count}, nothing waits"
-    return Verdict(is_healthy=True, sentence=f"healthy: {what}")
+    beside = f"; another worker leaves without a reader: {_names(sorted(look.others))}" if look.others else ""
+    return Verdict(is_healthy=True, sentence=f"healthy: {what}{beside}")
 
 
 def _names(shards: Sequence[str]) -> str:

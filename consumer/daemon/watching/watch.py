@@ -28,6 +28,7 @@ class Watch:
         self._lock = threading.Lock()
         self._shards = Shards(clock)
         self._unread: frozenset[str] = frozenset()
+        self._others: frozenset[str] = frozenset()
         self._is_up = False
         self._saw_at: float | None = None
         self._looks_apart = 0.0
@@ -52,13 +53,16 @@ class Watch:
         if self.metrics is not None:
             self.metrics.count(event)
 
-    def readers(self, unread: frozenset[str], held: frozenset[str] | None) -> None:
+    def readers(
+        self, unread: frozenset[str], held: frozenset[str] | None, others: frozenset[str] = frozenset()
+    ) -> None:
         """Take a look at the lease table: who is without a reader, and what is this worker's.
 
-        `held` is None when the rows were not looked at: the daemon is still making its tables.
+        `held` is None when the rows were not looked at: the daemon is still making its tables. `others`: those of
+        `unread` for which another worker answers.
         """
         with self._lock:
-            self._unread = unread
+            self._unread, self._others = unread, others
             if held is not None:
                 now = self._clock.monotonic()
                 self._looks_apart = 0.0 if self._saw_at is None else now - self._saw_at
@@ -87,7 +91,7 @@ class Watch:
         """Return what is known now."""
         with self._lock:
             blind = None if self._saw_at is None else self._clock.monotonic() - self._saw_at
-            return Look(self._is_up, self._shards.views(), self._unread, blind, self._looks_apart)
+            return Look(self._is_up, self._shards.views(), self._unread, blind, self._looks_apart, self._others)
 
     def _make_metrics(self) -> "Metrics":
         from consumer.daemon.watching.metrics import Metrics  # noqa: PLC0415 - only where somebody wants them

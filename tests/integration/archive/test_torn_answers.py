@@ -27,6 +27,7 @@ _HEAD = (
 _TORN_BODY = _HEAD + "\r\nx-amz-checksum-crc32: /KduCQ==\r\nContent-Length: 9\r\n\r\n1234"
 _WRONG_BODY = _HEAD + "\r\nx-amz-checksum-crc32: /KduCQ==\r\nContent-Length: 4\r\n\r\n1234"
 _JSON = "HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\n"
+_SESSION = boto3.session.Session(ACCESS_KEY, SECRET_KEY, region_name=REGION)
 Request = Callable[[S3Storage], object]
 
 _OF_THE_NIGHT: dict[str, Request] = {
@@ -114,8 +115,7 @@ def _raises_unknown(answer: str, request: Request) -> bool:
 
 def _raises(kind: type[StoreError], answers: Sequence[str], request: Request) -> bool:
     with _server(*(answer.encode() for answer in answers)) as url:
-        session = boto3.session.Session(ACCESS_KEY, SECRET_KEY, region_name=REGION)
-        client = session.client("s3", endpoint_url=url, config=client_config(path_style=True))
+        client = _SESSION.client("s3", endpoint_url=url, config=client_config(path_style=True))
         with pytest.raises(kind):
             request(S3Storage(client, "archive"))
         client.close()

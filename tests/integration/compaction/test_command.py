@@ -11,7 +11,7 @@ from archive.store.places import open_storage
 from compaction.verdict.audit_document import decode_audit
 from demo.embedded import EmbeddedAws
 from tests.corpus.chain_defects import missing_object, unproven_end
-from tests.corpus.model import Corpus
+from tests.corpus.model import PREFIX, Corpus
 from tests.corpus.object_defects import swapped_lines
 from tests.integration.shell import Shell, store_checkpoints
 
@@ -100,13 +100,16 @@ def test_a_range_is_one_document_and_one_exit_code(shell: Shell) -> None:
 
 
 def test_a_dry_run_shows_the_plan_and_writes_nothing(shell: Shell) -> None:
-    """The plan needs names only: no Java, no object written."""
+    """The plan needs names only: no Java, no object written. A day of which none can be made ends no other's."""
     corpus = Corpus(DAY)
     store = open_storage(shell.address)
     corpus.write(store)
+    store.put_if_absent(f"{PREFIX}_parquet/dt=2026-11-19/_current.json", b"{", {}, "application/json")
     before = [row.key for row in store.list_objects("")]
-    done = shell.run("compact", "--from", "2026-11-19", "--to", str(DAY), "--dry-run", path="/nonexistent")
-    lines = done.stdout.splitlines()
-    assert (done.returncode, len(lines)) == (0, 2), done
-    assert lines[1].startswith(f"{DAY}: 18 segments")
+    words = ("compact", "--from", "2026-11-19", "--to", str(DAY), "--dry-run", "--json")
+    done = shell.run(*words, path="/nonexistent")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["exit_code"]) == (1, 1), done
+    assert [(row["state"], "plan" in row) for row in told["days"]] == [("failed", False), ("planned", True)]
+    assert told["days"][1]["plan"]["segments"] == 18
     assert [row.key for row in store.list_objects("")] == before

@@ -6,10 +6,19 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
+from archive.format.day import Day
+from archive.format.minute import minute_of, minute_text
+from archive.store.retrying import RetryingStorage
 from compaction.iceberg.table import IcebergTable
+from compaction.publish.generation import DayFolder
+from compaction.publish.publisher import Publisher
+from compaction.report.page import render
+from compaction.report.screen import show_audit
 from compaction.rewrite import Compacted
-from tests.corpus.desk import Desk
+from compaction.verdict.audit_document import Audit, decode_audit
+from tests.corpus.desk import OUT, Desk
 from tests.corpus.typed_day import payload_day
 from tests.fakes.typed_lines import mapping
 from tests.integration.lake import DAY, NEXT, Lake
@@ -46,18 +55,28 @@ class Nights:
         for desk in self.desks.values():
             desk.clock.advance(2 * 86_400)
 
-    def compact(self, day: Any, columns: dict[str, str] | None) -> Compacted:  # noqa: ANN401 - a day
+    def compact(self, day: Day, columns: dict[str, str] | None) -> Compacted:
         """Publish a day and commit it, by a client of its own."""
         wanted = None if columns is None else mapping(columns)
         with self._lake.catalog() as catalog:
             table = IcebergTable(catalog, self._lake.name)
             return self.desks[day].compact(day=day, columns=wanted, table=table)
 
-    def state(self, day: Any, columns: dict[str, str] | None) -> str:  # noqa: ANN401 - same
+    def state(self, day: Day, columns: dict[str, str] | None) -> str:
         """Do the same; return what became of the table."""
         done = self.compact(day, columns)
         assert done.table is not None
         return done.table.state
+
+    def stored(self, day: Day) -> Audit:
+        """Return the audit that the day's pointer names."""
+        desk = self.desks[day]
+        publisher = Publisher(RetryingStorage(desk.storage, desk.context().archive.new_backoff), DayFolder(OUT, day))
+        pointer = publisher.current().pointer
+        assert pointer is not None
+        body = publisher.audit(pointer)
+        assert body is not None
+        return decode_audit(body)
 
     def rows(self, *names: str) -> list[dict[str, Any]]:
         """Read columns of the table, by day and number of the payload."""
@@ -66,6 +85,29 @@ class Nights:
         )
         rows: list[dict[str, Any]] = found.to_pylist()
         return sorted(rows, key=lambda row: (row["arrival_time"].date(), json.loads(row["data"])["who"]["a"]))
+
+
+def told(audit: Audit) -> list[tuple[str, ...]]:
+    """Return what an audit says of columns that conflict: column, types, and where the first value is."""
+    found = [about for about in audit.findings if about.code == "table_conflict"]
+    assert {about.severity for about in found} <= {"warning"}
+    return [
+        (each.column, each.table_type, each.day_type, about.shard or "", *about.positions, about.minute or "")
+        for about in found
+        if (each := about.conflict) is not None
+    ]
+
+
+def first_of(nights: Nights, day: Day) -> tuple[str, str, str]:
+    """Return the first record of a day by arrival, shard and position."""
+    records = [
+        (record.arrival_ms, shard.shard_id, record.position)
+        for shard in nights.desks[day].corpus.shards
+        for index in shard.in_day(day)
+        for record in shard.segments[index].records
+    ]
+    arrival_ms, shard, position = min(records)
+    return shard, str(position), minute_text(minute_of(arrival_ms))
 
 
 @pytest.fixture
@@ -119,7 +161,7 @@ def test_a_column_of_another_type_holds_the_day_back_from_the_table(nights: Nigh
     done = nights.compact(DAY, FIRST | {"price": "string", "who": "struct<a: string>"})
     assert done.state == "published"
     assert done.table is not None
-    assert (done.table.state, done.table.conflicts) == (
+    assert (done.table.state, tuple(map(str, done.table.conflicts))) == (
         "held",
         (
             "column price: the table has decimal(5, 2), the day string",
@@ -127,10 +169,54 @@ def test_a_column_of_another_type_holds_the_day_back_from_the_table(nights: Nigh
         ),
     )
     assert (lake.snapshots(), len(nights.rows("n"))) == (before, 72)
+    assert done.result is not None
+    assert told(done.result.audit) == [
+        ("who.a", "long", "string", "", ""),  # no number is a text: no row has a value
+        ("price", "decimal(5, 2)", "string", *first_of(nights, DAY)),
+    ]
+    assert nights.stored(DAY) == done.result.audit
+    assert done.result.audit.verdict == done.verdict
     again = nights.compact(DAY, FIRST | {"price": "string", "who": "struct<a: string>"})
     assert again.table is not None
     assert (again.state, again.table.state) == ("already", "held")
-    assert nights.state(DAY, FIRST) in {"committed", "already"}
+    assert nights.stored(DAY) == done.result.audit
+
+
+def test_a_mended_file_goes_on_by_itself(nights: Nights) -> None:
+    """The next night, and the held day when it is run again: the audit of it has nothing to say any more."""
+    nights.compact(DAY, FIRST)
+    assert nights.state(NEXT, FIRST | {"price": "string"}) == "held"
+    assert told(nights.stored(NEXT))[0][:3] == ("price", "decimal(5, 2)", "string")
+    assert nights.state(NEXT, WIDER) == "committed"
+    assert told(nights.stored(NEXT)) == []
+    assert len(nights.rows("n")) == 72
+
+
+def test_a_table_that_takes_the_day_after_all_clears_the_finding(nights: Nights, lake: Lake) -> None:
+    """The same generation, a table that somebody made anew."""
+    nights.compact(DAY, FIRST)
+    other = FIRST | {"price": "string"}
+    assert nights.state(NEXT, other) == "held"
+    assert len(told(nights.stored(NEXT))) == 1
+    lake.table(lambda table: table.catalog.drop_table(lake.name))
+    again = nights.compact(NEXT, other)
+    assert again.table is not None
+    assert (again.state, again.table.state, told(nights.stored(NEXT))) == ("already", "committed", [])
+
+
+def test_a_column_without_a_value_has_no_first_position(nights: Nights) -> None:
+    """The finding says so, and the page and the screen show it."""
+    nights.compact(DAY, FIRST)
+    done = nights.compact(NEXT, {"n": "string", "price": {"path": "nothing", "type": "date"}})  # type: ignore[dict-item]
+    assert done.result is not None
+    about = {each.conflict.column: each for each in done.result.audit.findings if each.conflict is not None}
+    assert (about["price"].positions, about["price"].shard, about["price"].minute) == ((), None, None)
+    assert "no row has a value in it" in about["price"].message
+    console = Console(width=400)
+    with console.capture() as capture:
+        show_audit(done.result.audit, console)
+    assert "column n: the table has int, the day string: the day is published" in capture.get()
+    assert "column n: the table has int, the day string" in render(done.result)
 
 
 @pytest.mark.parametrize("precision", [5, 9, 10, 18, 19, 38])

@@ -263,7 +263,7 @@ def test_whoever_is_no_stub_leaves_no_descriptor(site: Site, message: bytes) -> 
     with site.forks() as forks:
         forks.events.wait("fork_server_ready")
         before = links(forks.server.pid)
-        with socket.socket(fileno=stub.connect(str(forks.socket)).detach()) as caller:
+        with socket.socket(fileno=stub.connect(bytes(forks.socket)).detach()) as caller:
             if message:
                 socket.send_fds(caller, [message], [0, 1, 2])
             caller.shutdown(socket.SHUT_WR)

@@ -13,7 +13,7 @@ import pytest
 
 from archive.format.aggregate import HashRange, deaggregate
 from consumer.preflight.java import OLDEST_JAVA, find_jars, find_java, find_shims
-from tests.data.kpl.ask_kcl import HERE, OUTER_KEY, THROWN, Answer, as_kept, ask_kcl
+from tests.data.kpl.ask_kcl import HERE, JAVAC, OUTER_KEY, THROWN, Answer, as_kept, ask_kcl
 from tests.fakes.aggregates import LARGEST_HASH_KEY, SHAPES, Shape, random_aggregate
 
 pytestmark = pytest.mark.skipif(shutil.which("javac") is None, reason="javac is missing")
@@ -71,7 +71,7 @@ def classes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp("classes")
     sources = [str(source) for source in find_shims().rglob("*.java")]
     class_path = os.pathsep.join(map(str, find_jars()))
-    subprocess.run(["javac", "--release", "11", "-cp", class_path, "-d", str(folder), *sources], check=True)
+    subprocess.run([*JAVAC, "--release", "11", "-cp", class_path, "-d", str(folder), *sources], check=True)
     return folder
 
 
@@ -111,7 +111,7 @@ def test_base64_and_slices(classes: Path, tmp_path: Path) -> None:
     """The converter prints what Python does; slices hold every record once, in order, up to the bound."""
     (tmp_path / "Caller.java").write_text(_CALLER)
     path = os.pathsep.join([str(classes), str(tmp_path), *map(str, find_jars())])
-    subprocess.run(["javac", "-cp", path, "-d", str(tmp_path), str(tmp_path / "Caller.java")], check=True)
+    subprocess.run([*JAVAC, "-cp", path, "-d", str(tmp_path), str(tmp_path / "Caller.java")], check=True)
     mib = 1 << 20
     sizes = [2 * mib, 10, mib // 2 - 600, mib // 2 - 600, mib // 2, 3 * mib, 1]
     java = find_java(os.environ).program

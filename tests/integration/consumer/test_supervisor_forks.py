@@ -26,7 +26,7 @@ from consumer.forks.stub import REQUEST, connect
 
 path, server, parent = Path(sys.argv[1]), os.getpid(), subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
 door = open_door(path)
-stub = socket.socket(fileno=connect(str(path)).detach())
+stub = socket.socket(fileno=connect(bytes(path)).detach())
 socket.send_fds(stub, [REQUEST], [0, 1, 2])
 
 def hang(_):

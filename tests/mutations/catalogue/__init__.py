@@ -25,6 +25,7 @@ from tests.mutations.catalogue.settings import SETTINGS
 from tests.mutations.catalogue.shards import SHARDS
 from tests.mutations.catalogue.supervision import SUPERVISION
 from tests.mutations.catalogue.typed import TYPED
+from tests.mutations.catalogue.watching import WATCHING
 from tests.mutations.catalogue.watermarks import WATERMARKS
 
 MUTATIONS: Final = (
@@ -48,6 +49,7 @@ MUTATIONS: Final = (
     *READING,
     *PLATFORMS,
     *SUPERVISION,
+    *WATCHING,
     *FORKS,
     *SCOPES,
     *ONCE_CLEAN,

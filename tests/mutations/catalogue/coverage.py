@@ -76,7 +76,7 @@ COVERAGE: Final = (
     ),
     Mutation(
         "stop the search where stamps step back before it",
-        Change(_SEARCH, "[*nearest, *put_before(self._names, nearest, wants)]", "nearest"),
+        Change(_SEARCH, "[*near, *put_before(self._names, near, wants)]", "near"),
         tests=(f"{_BESIDE}::test_what_a_quiet_day_stands_on_may_carry_the_day_before_its_neighbour",),
     ),
     Mutation(
@@ -172,7 +172,7 @@ COVERAGE: Final = (
     ),
     Mutation(
         "let the pointer of a day that is held say clean",
-        Change(_REWRITE, "is_told = self._withdraw(view, manifest, result.audit)", "is_told = True"),
+        Change(_REWRITE, "is_told = self._pointing.withdraw(view.seen, manifest, result.audit)", "is_told = True"),
         tests=(f"{_JUDGES_AGAIN}::test_a_day_that_is_held_no_longer_says_clean",),
     ),
     Mutation(

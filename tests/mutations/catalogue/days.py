@@ -99,7 +99,7 @@ DAYS: Final = (
     ),
     Mutation(
         "let vacuum take the audit that the pointer names",
-        Change(_VACUUM, "pointer.audit or audit_beside(pointer.manifest), inventory", "inventory"),
+        Change(_VACUUM, "pointer.audit or audit_beside(key), inventory", "inventory"),
         Change(_VACUUM, "named |= {manifest.audit, *", "named |= {*"),
         tests=(f"{_CLEARED}::test_the_generation_before_goes_with_all_that_is_its",),
     ),

@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.mutations.mutation import Change, Mutation
 
+_ANSWERS: Final = "archive/answers.py"
 _STORAGE: Final = "archive/store/s3_storage.py"
 _FAILURES: Final = "compaction/spark/failures.py"
 _SORTING: Final = "compaction/tasks/sorting.py"
@@ -25,8 +26,17 @@ _LEFT_OUT: Final = "tests/unit/compaction/publish/test_left_out.py"
 NIGHT_TASKS: Final = (
     Mutation(
         "take a torn listing of a folder for an empty one",
-        Change(_STORAGE, '                check_whole(page, f"LIST {folder}", "IsTruncated")\n', ""),
+        Change(_STORAGE, '                check_whole(page, what, "IsTruncated")\n', ""),
         tests=(f"{_TORN}::test_a_torn_answer_to_the_night_is_not_believed",),
+    ),
+    Mutation(
+        "believe a row of a LIST that names no object",
+        Change(
+            _ANSWERS,
+            "                if field not in row:",
+            '                if field == "Prefix" and field not in row:',
+        ),
+        tests=("tests/unit/archive/test_answers.py::test_a_row_that_lacks_a_field_is_asked_for_again",),
     ),
     Mutation(
         "take a torn object for one without lines",

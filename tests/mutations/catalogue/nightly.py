@@ -45,7 +45,7 @@ NIGHTLY: Final = (
     ),
     Mutation(
         "take over a part of another generation",
-        Change(_FINISHED, "if not is_ours or sum(", "if sum("),
+        Change(_FINISHED, "if not is_ours or (part.rows", "if (part.rows"),
         tests=(f"{_GOING_ON}::test_facts_that_name_a_part_elsewhere_are_not_believed",),
     ),
     Mutation(

@@ -20,6 +20,9 @@ _ICEBERG_COMMIT: Final = "compaction/iceberg/commit.py"
 
 _AWS: Final = "archive/aws.py"
 _AGAIN: Final = "compaction/audit/again.py"
+_ENDS: Final = "compaction/publish/ends.py"
+_QUIET_SHARDS: Final = "compaction/inventory/quiet_shards.py"
+_QUIET: Final = "tests/unit/compaction/publish/test_quiet_shards.py"
 _JUDGED_AGAIN: Final = "tests/unit/compaction/publish/test_again.py"
 _FAILING: Final = "tests/integration/compaction/test_failing_writes.py"
 _PUBLISHES: Final = "tests/unit/compaction/publish/test_publisher.py"
@@ -128,9 +131,9 @@ PUBLISHING: Final = (
         "call a day clean whose swap was lost",
         Change(
             _REWRITE,
-            "            if not self._swap(manifest, view, pointer.written_at, judged):\n"
+            "            if not self._pointing.swap(manifest, view.seen, pointer.written_at, judged):\n"
             "                return None\n",
-            "            self._swap(manifest, view, pointer.written_at, judged)\n",
+            "            self._pointing.swap(manifest, view.seen, pointer.written_at, judged)\n",
         ),
         tests=(f"{_TRUST}::test_a_lost_swap_of_a_verdict_is_lost",),
     ),
@@ -217,5 +220,33 @@ PUBLISHING: Final = (
             "before_ms = self._clock.now_ms() + GRACE_MS",
         ),
         tests=(f"{_ICEBERG}::test_a_run_without_the_table_never_sweeps_what_the_table_names",),
+    ),
+    Mutation(
+        "believe where a chain stood though the judged day does not stand there",
+        Change(_QUIET_SHARDS, "end.last != self._stood_on[shard] or ", ""),
+        tests=(f"{_QUIET}::test_a_segment_that_the_day_does_not_stand_on_is_not_taken",),
+    ),
+    Mutation(
+        "believe where a chain stood though published days disagree",
+        Change(
+            _QUIET_SHARDS,
+            "self._claims.setdefault(shard, end)[:2] != end[:2]",
+            "not self._claims.setdefault(shard, end)",
+        ),
+        tests=(f"{_QUIET}::test_names_are_listed_where_days_or_segments_disagree",),
+    ),
+    Mutation(
+        "believe where chains stood by a day that is not clean",
+        Change(_ENDS, "pointer.verdict == CLEAN and ", ""),
+        tests=(f"{_QUIET}::test_the_names_of_a_day_in_doubt_are_looked_at",),
+    ),
+    Mutation(
+        "believe where chains stood by a segment that is another one now",
+        Change(
+            "compaction/inventory/neighbours.py",
+            "link.metadata.minute, link.metadata.after) == said else None",
+            "link.metadata.minute, link.metadata.after) else None",
+        ),
+        tests=(f"{_QUIET}::test_a_published_day_that_names_another_segment_is_not_believed",),
     ),
 )

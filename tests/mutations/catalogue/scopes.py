@@ -106,7 +106,7 @@ SCOPES: Final = (
     ),
     Mutation(
         "forget the rest of a day so far",
-        Change(_NEIGHBOURS, "side.add(later if sign > 0 else ())", "side.add(())"),
+        Change(_NEIGHBOURS, "behind.add(later)", "behind.add(())"),
         tests=(f"{_AUDITED}::test_a_day_so_far_is_judged_up_to_its_end",),
     ),
     Mutation(

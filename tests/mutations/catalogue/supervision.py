@@ -7,7 +7,6 @@ from tests.mutations.mutation import Change, Mutation
 _APPLICATION: Final = "consumer/archived/application.py"
 _START: Final = "consumer/daemon/start.py"
 _RULES: Final = "consumer/daemon/readers/rules.py"
-_POLL: Final = "consumer/daemon/readers/poll.py"
 _SUPERVISOR: Final = "consumer/daemon/supervisor.py"
 _NOTES: Final = "consumer/daemon/run_notes.py"
 _LOG: Final = "consumer/daemon/processor_log.py"
@@ -16,12 +15,10 @@ _ARCHIVER: Final = "consumer/processor/archiver.py"
 
 _SHARDS: Final = "consumer/daemon/watching/shards.py"
 
-_HEALTH_TESTS: Final = "tests/unit/consumer/daemon/watching/test_health.py"
 _METRIC_TESTS: Final = "tests/unit/consumer/daemon/watching/test_metrics.py"
 _STARTS: Final = "tests/unit/consumer/archived/test_application.py"
 _RULES_TESTS: Final = "tests/unit/consumer/daemon/readers/test_rules.py"
 _LOCK_TESTS: Final = "tests/unit/consumer/daemon/readers/test_lock_memory.py"
-_POLL_TESTS: Final = "tests/unit/consumer/daemon/readers/test_poll.py"
 _HISTORIES: Final = (
     "tests/simulation/coordinator/test_coordinator.py::test_every_shard_is_read_again_and_somebody_says_so"
 )
@@ -93,21 +90,6 @@ SUPERVISION: Final = (
         tests=(f"{_DAEMON_STARTS}::test_a_later_start_of_the_daemon_looks_again",),
     ),
     Mutation(
-        "a restart hides that a shard has no reader",
-        Change(_POLL, "self._unread = found | ((self._unread & ours) - read)", "self._unread = found"),
-        tests=(f"{_POLL_TESTS}::test_a_restart_does_not_hide_that_a_shard_has_no_reader",),
-    ),
-    Mutation(
-        "records that are delivered again are progress",
-        Change(_SHARDS, "event.oldest_ms > lost_ms", "event.oldest_ms != lost_ms"),
-        tests=(f"{_HEALTH_TESTS}::test_what_comes_before_the_lost_record_is_no_progress",),
-    ),
-    Mutation(
-        "an empty call after a crash is progress",
-        Change(_SHARDS, "return event.behind_ms == 0 if event.oldest_ms", "return True if event.oldest_ms"),
-        tests=(f"{_HEALTH_TESTS}::test_what_comes_before_the_lost_record_is_no_progress",),
-    ),
-    Mutation(
         "what waits is forgotten with the daemon",
         Change(
             _SHARDS,
@@ -141,11 +123,6 @@ SUPERVISION: Final = (
         tests=(f"{_RULES_TESTS}::test_a_processor_that_says_nothing_is_found",),
     ),
     Mutation(
-        "a processor that hangs again is not named again",
-        Change(_POLL, "        self._told &= {(finding.event, finding.shard) for finding in findings}\n", ""),
-        tests=(f"{_POLL_TESTS}::test_a_processor_that_hangs_is_named_each_time_it_does",),
-    ),
-    Mutation(
         "a lease that nobody renews is no matter",
         Change(_RULES, "            *self._unrenewed(look, waiting),\n", ""),
         tests=(f"{_RULES_TESTS}::test_a_lease_that_nobody_renews_is_found", _HISTORIES),
@@ -154,11 +131,6 @@ SUPERVISION: Final = (
         "the lock is forgotten with each daemon",
         Change(_RULES, "        self._ours.clear()\n", "        self._lock = None\n        self._ours.clear()\n"),
         tests=(f"{_RULES_TESTS}::test_a_lock_that_does_not_move_is_dead",),
-    ),
-    Mutation(
-        "the lock is forgotten with each supervisor",
-        Change(_POLL, "            watch.remember_lock(*recalled)\n", "            pass\n"),
-        tests=(f"{_LOCK_TESTS}::test_a_dead_lock_is_removed_in_time_whatever_is_restarted",),
     ),
     Mutation(
         "seconds of another start of the host count",
@@ -210,11 +182,6 @@ SUPERVISION: Final = (
         tests=(_HISTORIES,),
     ),
     Mutation(
-        "a lock is removed whatever its version is by then",
-        Change(_POLL, "finding.lock.owner, finding.lock.version", "finding.lock.owner"),
-        tests=(f"{_POLL_TESTS}::test_a_lock_that_moved_after_the_look_stays",),
-    ),
-    Mutation(
         "a child is wanted before its parents are finished",
         Change(
             _RULES,
@@ -222,11 +189,6 @@ SUPERVISION: Final = (
             "True",
         ),
         tests=(f"{_RULES_TESTS}::test_a_child_waits_for_its_parents",),
-    ),
-    Mutation(
-        "nobody asks whether another daemon has our worker id",
-        Change(_POLL, "        if renewed:\n", "        if False:\n"),
-        tests=(f"{_POLL_TESTS}::test_another_daemon_with_this_worker_id_is_refused",),
     ),
     Mutation(
         "a skipped batch leaves no marker before the next daemon",

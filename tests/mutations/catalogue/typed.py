@@ -6,9 +6,11 @@ from tests.mutations.mutation import Change, Mutation
 
 _ARRAYS: Final = "compaction/typed/arrays.py"
 _DOCUMENTS: Final = "compaction/typed/documents.py"
+_PATHS: Final = "compaction/typed/paths.py"
 _WIDENING: Final = "compaction/typed/widening.py"
 _VERDICT: Final = "compaction/typed/verdict.py"
 _FITTING: Final = "tests/unit/compaction/typed/test_fitting.py"
+_OF_PATHS: Final = "tests/unit/compaction/typed/test_paths.py"
 _HOSTILE: Final = "tests/unit/compaction/typed/test_hostile.py"
 _PUBLISHED: Final = "tests/unit/compaction/typed/test_published_columns.py"
 _FOOTER: Final = "tests/unit/compaction/tasks/test_footer.py"
@@ -24,8 +26,22 @@ TYPED: Final = (
     ),
     Mutation(
         "take the infinity that a large number becomes",
-        Change(_ARRAYS, "if Decimal in found and not pc.all", "if int in found and not pc.all"),
+        Change(
+            _ARRAYS,
+            "    if not pc.all(pc.is_finite(numbers)",
+            "    if int in found and not pc.all(pc.is_finite(numbers)",
+        ),
         tests=_MISFITS,
+    ),
+    Mutation(
+        "let a path make a number of whatever Python takes for one",
+        Change(_PATHS, "if _JSON_NUMBER.fullmatch(value) is not None:", "if _is_pythons(value):"),
+        tests=(f"{_OF_PATHS}::test_a_text_that_only_python_takes_for_a_number_fits_no_column",),
+    ),
+    Mutation(
+        "round the sums of a path",
+        Change(_PATHS, "_SUMS.add(Decimal(total), Decimal(value))", "_QUOTIENTS.add(Decimal(total), Decimal(value))"),
+        tests=(f"{_OF_PATHS}::test_what_a_function_cannot_make_exactly_is_unfit",),
     ),
     Mutation(
         "believe strptime's dates",
@@ -38,12 +54,17 @@ TYPED: Final = (
     ),
     Mutation(
         "take the last of two keys",
-        Change(_DOCUMENTS, "if len(row) != places and _keys(row) != places:", "if len(row) > places:"),
+        Change(_DOCUMENTS, "if len(row) == places or _keys(row) == places:", "if len(row) <= places:"),
         tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
     ),
     Mutation(
         "count no keys with a blank before their colon",
         Change(_DOCUMENTS, "if has_blanks and blank in joined)", "if not has_blanks and blank in joined)"),
+        tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
+    ),
+    Mutation(
+        "let an escape stand for a key that was lost",
+        Change(_DOCUMENTS, 'return b"\\\\u00" not in text', "return bool(text)"),
         tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
     ),
     Mutation(
@@ -113,6 +134,33 @@ TYPED: Final = (
             "compaction/iceberg/commit.py", "tuple(view.conflicts(manifest.columns))", "tuple(view.conflicts(None))"
         ),
         tests=(f"{_TABLE}::test_a_column_of_another_type_holds_the_day_back_from_the_table",),
+    ),
+    Mutation(
+        "keep a held day out of its audit",
+        Change(
+            "compaction/pointing.py",
+            "        audit = with_conflicts(judged.audit, done)",
+            "        audit = judged.audit",
+        ),
+        tests=(f"{_TABLE}::test_a_column_of_another_type_holds_the_day_back_from_the_table",),
+    ),
+    Mutation(
+        "name the last row with a value as the first",
+        Change(
+            "compaction/typed/first_values.py",
+            "if known is None or found < known:",
+            "if known is None or found > known:",
+        ),
+        tests=(f"{_TABLE}::test_a_column_of_another_type_holds_the_day_back_from_the_table",),
+    ),
+    Mutation(
+        "tell of a column for ever",
+        Change(
+            "compaction/audit/table_conflicts.py",
+            "if about.code != Code.TABLE_CONFLICT]",
+            "if about.code != Code.TABLE_CONFLICT or not found]",
+        ),
+        tests=(f"{_TABLE}::test_a_table_that_takes_the_day_after_all_clears_the_finding",),
     ),
     Mutation(
         "describe files by the schema before it took their columns",

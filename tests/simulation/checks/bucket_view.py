@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 from archive.proof import names, stated
 from archive.proof.gathered import Asked
+from archive.proof.last_segments import LastSegments, none_published
 from archive.proof.reading import Judged, judge_archive
 from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectHead, StoredObject
@@ -27,13 +28,13 @@ class BucketView:
         self._objects = bucket.objects
         self._keys = sorted(bucket.objects)
 
-    def judge(self, asked: Asked) -> Judged:
-        """Judge a scope as the product does."""
+    def judge(self, asked: Asked, published: LastSegments = none_published) -> Judged:
+        """Judge a scope as the product does, in the night behind days that are published."""
         clock = ManualClock(asked.now_ms)
         backoff = Backoff(clock, random.Random(1), budget_seconds=1)
         store = RetryingStore(self, lambda: backoff)
         with one_by_one():
-            return judge_archive(store, PREFIX, asked)
+            return judge_archive(store, PREFIX, asked, published)
 
     def head(self, key: str) -> ObjectHead | None:
         """Answer a HEAD."""

@@ -18,6 +18,7 @@ from archive.format.read_mark import FOLDER, parse_read_mark_key
 from archive.proof.gathered import Asked
 from archive.proof.sources import Stream
 from tests.simulation.checks.bucket_view import BucketView
+from tests.simulation.checks.published_ends import PublishedEnds
 from tests.simulation.services.bucket import PREFIX
 from tests.simulation.world import Violation, name
 
@@ -50,6 +51,7 @@ class NightlyAudit:
         self._world = history.world
         self._bucket = history.bucket
         self._sites = sites
+        self._published = PublishedEnds()
 
     def nights(self, since: Day | None = None) -> Iterator[Night]:
         """Judge each finished day since the application began, or since a day.
@@ -72,7 +74,8 @@ class NightlyAudit:
             scope = day_scope(Day(number), begin_ms, now_ms)
             if scope is None or scope.until_ms + SETTLED_MS > now_ms:
                 continue
-            verdict = view.judge(Asked(scope, begin_ms, now_ms, stream)).verdict
+            verdict = view.judge(Asked(scope, begin_ms, now_ms, stream), self._published).verdict
+            self._published.note(view, Day(number))
             night = Night(Day(number), verdict, self._missing(scope, begin_ms))
             if night.is_clean and night.missing is not None:
                 if not self._world.stamps.beyond_ms:

@@ -122,7 +122,7 @@ class Host:
         """Tell whether this life of the supervisor has looked while the shard had a row."""
         return shard in self._seen
 
-    def _count(self, unread: frozenset[str], _held: frozenset[str] | None) -> None:
+    def _count(self, unread: frozenset[str], _held: frozenset[str] | None, _others: frozenset[str]) -> None:
         self.unread = len(unread)
 
     def _kill(self) -> None:

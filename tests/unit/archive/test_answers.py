@@ -21,6 +21,7 @@ from archive.aws import (
 from archive.errors import MinutebookError, OutcomeUnknown, StreamUnavailable, TableUnavailable
 from archive.retry import Backoff
 from archive.store.s3 import S3Store
+from archive.store.s3_storage import S3Storage
 from tests.fakes.clock import ManualClock
 
 ENDPOINT = "http://127.0.0.1:1"
@@ -107,6 +108,44 @@ def test_s3(method: str, status: int, body: bytes) -> None:
     }
     with pytest.raises(OutcomeUnknown):
         requests[method]()
+
+
+def listing(row: str, name: str = "Contents") -> bytes:
+    """Return the answer to a LIST with a whole row and another one."""
+    whole = (
+        "<Key>p/a</Key><Prefix>p/a/</Prefix><UploadId>u</UploadId><Size>1</Size><ETag>e</ETag>"
+        "<LastModified>2026-11-21T10:16:00Z</LastModified><Initiated>2026-11-21T10:16:00Z</Initiated>"
+    )
+    rows = "".join(f"<{name}>{one}</{name}>" for one in (whole, row))
+    return (
+        '<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name>'
+        f"<EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>"
+    ).encode()
+
+
+@pytest.mark.parametrize("missing", ["Key", "Size", "ETag", "LastModified"])
+@pytest.mark.parametrize("method", ["list_objects", "list_level"])
+def test_a_row_that_lacks_a_field_is_asked_for_again(method: str, missing: str) -> None:
+    """Nothing of the page is believed, and the line names bucket, prefix and field: it is no KeyError."""
+    fields = {"Key": "p/b", "Size": "1", "ETag": "e", "LastModified": "2026-11-21T10:16:00Z"}
+    row = "".join(f"<{name}>{value}</{name}>" for name, value in fields.items() if name != missing)
+    storage = S3Storage(answered(make_s3_client("us-east-1", ENDPOINT, Access()), 200, listing(row)), "bucket")
+    with pytest.raises(OutcomeUnknown) as caught:
+        list(getattr(storage, method)("p/"))
+    assert "LIST s3://bucket/p/: MisshapenAnswerError: the answer (HTTP 200)" in str(caught.value)
+    assert f"a row of its Contents has no {missing}" in str(caught.value)
+
+
+def test_folders_and_uploads_have_fields_of_their_own() -> None:
+    """What a folder is called, and which upload a piece belongs to."""
+    folders = listing("<Key>p/b</Key>", "CommonPrefixes")
+    storage = S3Storage(answered(make_s3_client("us-east-1", ENDPOINT, Access()), 200, folders), "bucket")
+    with pytest.raises(OutcomeUnknown, match="a row of its CommonPrefixes has no Prefix"):
+        storage.list_level("p/")
+    uploads = listing("<Key>p/b</Key>", "Upload").replace(b"ListBucketResult", b"ListMultipartUploadsResult")
+    storage = S3Storage(answered(make_s3_client("us-east-1", ENDPOINT, Access()), 200, uploads), "bucket")
+    with pytest.raises(OutcomeUnknown, match=r"bucket/p/.* a row of its Uploads has no UploadId"):
+        storage.open_uploads("p/")
 
 
 def test_the_line_says_what_it_is() -> None:

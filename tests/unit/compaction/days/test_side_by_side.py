@@ -10,10 +10,11 @@ import pytest
 
 from archive.errors import SafetyRefusal, SettingsError, StoreUnavailable
 from archive.format.day import Day
-from compaction.days.outcome import DayRow, row_of_error
+from compaction.days.outcome import DayRow, row_of_error, row_of_plan
 from compaction.days.run import DaysRun
 from compaction.days.side_by_side import DayDone, side_by_side
 from compaction.days.stop import Stop, StoppableClock, Stopped, stopped_by_signals
+from compaction.dry_run import DayPlan
 from compaction.inventory.memory import collector_paused
 from compaction.spark.engine import no_progress
 from tests.fakes.clock import ManualClock
@@ -198,6 +199,21 @@ def test_the_error_of_one_day_is_raised_as_ever(capsys: pytest.CaptureFixture[st
     with pytest.raises(SettingsError):
         many({-1: 0}, is_many=False)
     assert capsys.readouterr().out == ""
+
+
+def test_days_of_a_dry_run_are_rows_of_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan is no failure; a day that is refused has its reason there, and gives the exit code."""
+
+    def work(day: Day) -> DayPlan:
+        if day == BEGIN:
+            raise SettingsError("before the archive begins")
+        return DayPlan(day=str(day), segments=18, bytes=1, tasks=1, generation="g", state="s", action="nothing to do")
+
+    asked = DaysRun("compact", 1, True, False, Stop(), ManualClock(), cancel=lambda: None, report=no_progress)
+    assert asked.run(DAYS[:2], work, lambda _day, plan, _seconds: row_of_plan(plan)) == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[:2] == [str(DAYS[0]), "refused"]
+    assert (lines[2].split()[:2], lines[2].endswith("nothing to do")) == ([str(DAYS[1]), "planned"], True)
 
 
 def test_an_error_says_what_to_do_in_its_row() -> None:

@@ -79,7 +79,8 @@ def test_a_narrower_or_equal_type_changes_nothing(has: IcebergType, wanted: str)
 )
 def test_any_other_type_is_a_conflict_that_names_its_column(has: IcebergType, wanted: str, said: str) -> None:
     """Nothing is cast by guess."""
-    assert evolved(has, wanted) == Evolution(conflicts=(said,))
+    assert evolved(has, wanted).steps == ()
+    assert [*map(str, evolved(has, wanted).conflicts)] == [said]
 
 
 def test_fields_come_into_structs_and_lists() -> None:
@@ -94,4 +95,4 @@ def test_fields_come_into_structs_and_lists() -> None:
 def test_names_that_differ_in_case_alone_are_a_conflict() -> None:
     """Spark and Hive would find two columns of one name."""
     found = plan_evolution(Schema(NestedField(1, "Price", LongType()), REASONS), {"price": "int64"})
-    assert found.conflicts == ("column price: the table has Price",)
+    assert [*map(str, found.conflicts)] == ["column price: the table has a column Price, the day int64"]

@@ -63,13 +63,22 @@ def one(shard: int, number: int, size: int) -> MergeGroup:
 
 def test_a_large_day_has_about_as_many_files_as_it_should() -> None:
     """One shard holds half of it: tasks of one size, in the order of the shards."""
-    sizes = TaskSizes(files=380)
+    sizes = TaskSizes(files=380, most_bytes=1 << 30)
     objects = [one(shard, number, 8 << 20) for shard in range(10) for number in range(1_800)]
     objects += [one(10, number, 16 << 20) for number in range(7_500)]
     tasks = plan_tasks(objects, sizes=sizes)
     assert 370 < len(tasks) <= 400
     assert max(task.size for task in tasks) <= sizes.bytes_for(sum(group.size for group in objects))
     assert [raw_object for task in tasks for raw_object in task.objects] == [group.objects[0] for group in objects]
+
+
+def test_a_very_large_day_has_more_files_and_no_larger_ones() -> None:
+    """A file above 512 MiB takes an engine's worker too long: beyond 2 TB the number of files grows instead."""
+    sizes = TaskSizes()
+    assert sizes.bytes_for(1 << 30) == 64 << 20
+    assert sizes.bytes_for(3_800 * (512 << 20)) == sizes.bytes_for(1 << 50) == 512 << 20
+    tasks = plan_tasks([one(0, number, 64 << 20) for number in range(100)], day_bytes=1 << 50)
+    assert {task.size for task in tasks[:-1]} == {512 << 20}
 
 
 def test_small_shards_share_a_file() -> None:

@@ -136,11 +136,13 @@ def test_a_key_that_is_there_twice_stands_for_nothing() -> None:
         b'{"x":1,"x":2,"y":3}',
         b'{"x":1,"x" :1,"y":3}',
         b'{"x":1,"\\u0078":1,"y":3}',
+        b'{"x":1,"x":1,"y":3,"z":"\\u0022:"}',
+        b'{"x":1,"x":1,"y":3,"z":"\\"\\u003A"}',
         b'{"y":3,"x"\n:\t1,"x" :1}',
     ]
     rows, _ = widened({"x": "int64", "y": "int64"}, doubled)
     why = 'payload: the key "x" is there several times; x: the key is there several times'
-    assert rows == [{"x": None, "y": 3, "_unfit": why}] * 4
+    assert rows == [{"x": None, "y": 3, "_unfit": why}] * 6
 
 
 @pytest.mark.parametrize(

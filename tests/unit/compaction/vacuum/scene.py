@@ -40,7 +40,7 @@ def keys(desk: Desk) -> set[str]:
 
 
 def named(desk: Desk) -> set[str]:
-    """Return what of the day stays: pointer, manifest, audit, inventory, files with their tasks' facts, symlinks."""
+    """Return what of the day stays: pointer, manifest and what is beside it, files with their facts, symlinks."""
     pointer = desk.publisher().current().pointer
     assert pointer is not None
     manifest = desk.publisher().manifest(pointer)
@@ -53,6 +53,7 @@ def named(desk: Desk) -> set[str]:
         pointer.manifest,
         pointer.audit,
         f"{beside}.inventory.jsonl.gz",
+        f"{beside}.ends.jsonl.gz",
         *(file.key for file in manifest.files),
         *_facts(desk, pointer.generation),
     }

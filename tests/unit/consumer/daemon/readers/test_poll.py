@@ -25,6 +25,7 @@ class Scene:
         self.table = MemoryLeaseTable(Lease(SHARD, "TRIM_HORIZON", owner="w1"))
         self.unread: list[int] = []
         self.held: list[frozenset[str] | None] = []
+        self.others: frozenset[str] = frozenset()
         self.opened: frozenset[str] = frozenset()
         self.silences: dict[str, float] = {}
         self.poll = ReaderPoll(
@@ -49,9 +50,10 @@ class Scene:
                     self.renew()
         self.logs += logs
 
-    def _take(self, unread: frozenset[str], held: frozenset[str] | None) -> None:
+    def _take(self, unread: frozenset[str], held: frozenset[str] | None, others: frozenset[str]) -> None:
         self.unread.append(len(unread))
         self.held.append(held)
+        self.others = others
 
     def renew(self) -> None:
         """Renew the lease."""
@@ -93,6 +95,24 @@ def test_a_restart_does_not_hide_that_a_shard_has_no_reader() -> None:
     scene.opened = frozenset({SHARD})
     scene.run(15)
     assert scene.unread[-1] == 0
+
+
+def test_the_leader_answers_for_what_nobody_has_opened() -> None:
+    """Another worker tells of it, and is not to blame; who has the lease is, and everybody where nobody leads."""
+    scene = Scene()
+    scene.opened = frozenset({SHARD})
+    scene.table.seed(Lease("free", "TRIM_HORIZON"))
+    blamed_on_others = []
+    for leader in (None, "w2", "w1", "w2"):
+        scene.table.leader_owner = leader
+        scene.run(15 if blamed_on_others else 150)
+        blamed_on_others.append(scene.others)
+        assert scene.unread[-1] == 1
+    free = frozenset({"free"})
+    assert blamed_on_others == [frozenset(), free, frozenset(), free]
+    scene.table.seed(Lease("free", "TRIM_HORIZON", owner="w1"))
+    scene.run(15)
+    assert (scene.unread[-1], scene.others) == (1, frozenset())
 
 
 def test_the_shards_of_this_worker_are_told() -> None:

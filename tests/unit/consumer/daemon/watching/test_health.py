@@ -129,6 +129,17 @@ def test_a_shard_without_a_reader_is_not(scene: Scene) -> None:
     assert scene.after(0)[0]
 
 
+def test_a_shard_that_another_worker_leaves_without_a_reader_is_said(scene: Scene) -> None:
+    """To restart this task would not help: where many tasks see one such shard, all of them would be killed."""
+    scene.watch.readers(frozenset({"s-1", "s-2"}), frozenset({SHARD}), frozenset({"s-1", "s-2"}))
+    assert scene.after(0) == (
+        True,
+        "healthy: 1 shard, nothing waits; another worker leaves without a reader: s-1, s-2",
+    )
+    scene.watch.readers(frozenset({"s-1", "s-2"}), frozenset({SHARD}), frozenset({"s-1"}))
+    assert scene.after(0) == (False, "unhealthy: without a reader: s-2")
+
+
 def test_a_lease_table_that_nobody_can_read_is_not() -> None:
     """Or a daemon that never begins; without a watch of the leases nothing is said of them."""
     clock = ManualClock()

@@ -1,0 +1,139 @@
+"""Where each shard's chain stood when a published day ended: the last segment, however long ago it was written.
+
+    dt=D/_manifest/G-W.ends.jsonl.gz    a line for the day, and one for each shard
+
+A shard that wrote nothing on a day has the segment that the day's audit found before it, so the next day's audit
+finds it here, and a quiet shard is carried on from day to day. It lies beside the manifest and not in it: earlier
+versions refuse a manifest with a field that they do not know. A day that has none is searched by names.
+
+Only a day counts that is published whole, clean, and by today's rules, and whose manifest bears it out. It is a hint
+all the same: who uses it asks for the segment, and whether the judged day stands on it
+(`compaction.inventory.quiet_shards`).
+"""
+
+import gzip
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+import structlog
+
+from archive.errors import FormatError, StoreRefused
+from archive.format.day import Day
+from archive.format.document import FORMAT
+from archive.format.metadata import parse_predecessor
+from archive.format.minute import minute_text, parse_minute_text
+from archive.format.position import Position
+from archive.proof.last_segments import LastSegment
+from archive.store.published import CLEAN
+from archive.store.retrying import RetryingStorage
+from compaction.publish.generation import DayFolder, Manifest, Pointer, ends_beside, is_judged_by_these_rules
+from compaction.publish.publisher import Publisher
+
+_NEXT_STEP: Final = "nothing: names are listed instead; find out who writes below the output"
+
+
+class _Head(msgspec.Struct, frozen=True):
+    format: int
+    day: str
+    generation: str
+    shards: int
+
+
+class _Row(msgspec.Struct, frozen=True):
+    shard: str
+    key: str
+    last: str
+    minute: str
+    after: str
+    closed: bool = False
+
+
+def encode_ends(manifest: Manifest, ends: Mapping[str, LastSegment]) -> bytes:
+    """Return the object that lies beside a manifest."""
+    head = _Head(format=FORMAT, day=manifest.day, generation=manifest.generation, shards=len(ends))
+    rows = [
+        _Row(
+            shard=shard,
+            key=end.key,
+            last=str(end.last),
+            minute=minute_text(end.minute),
+            after=str(end.after),
+            closed=end.is_closed,
+        )
+        for shard, end in sorted(ends.items())
+    ]
+    return gzip.compress(b"".join(msgspec.json.encode(row) + b"\n" for row in [head, *rows]), 6, mtime=0)
+
+
+def decode_ends(body: bytes, manifest: Manifest) -> dict[str, LastSegment]:
+    """Read it.
+
+    Raises:
+        FormatError: it does not parse, or says something else than the manifest.
+    """
+    try:
+        first, *lines = gzip.decompress(body).splitlines()
+        head = msgspec.json.decode(first, type=_Head)
+        rows = [msgspec.json.decode(line, type=_Row) for line in lines]
+    except (OSError, EOFError, ValueError, zlib.error, msgspec.MsgspecError) as exc:
+        raise FormatError(f"it does not parse: {exc}") from exc
+    known = (FORMAT, manifest.day, manifest.generation, len(rows))
+    if (head.format, head.day, head.generation, head.shards) != known:
+        raise FormatError("it is of another format, day or generation, or not whole")
+    ends = {row.shard: _last_segment(row) for row in rows}
+    for shard, last in manifest.ends.items():
+        if shard not in ends or ends[shard].last < Position.parse(last):
+            raise FormatError(f"it does not know what the manifest says of {shard}")
+    return ends
+
+
+def _last_segment(row: _Row) -> LastSegment:
+    last, minute = Position.parse(row.last), parse_minute_text(row.minute)
+    return LastSegment(row.key, last, minute, parse_predecessor(row.after), row.closed)
+
+
+class PublishedEnds:
+    """Implements `archive.proof.last_segments.LastSegments` by the days below `root`; each is read once."""
+
+    def __init__(self, open_output: Callable[[], RetryingStorage], root: str) -> None:
+        self._open = open_output
+        self._root = root
+        self._storage: RetryingStorage | None = None
+        self._is_refused = False
+        self._days: dict[Day, Mapping[str, LastSegment] | None] = {}
+
+    def __call__(self, day: Day) -> Mapping[str, LastSegment] | None:
+        """Return where chains stood at the end of a day; None where it is not published as it should be."""
+        if day not in self._days:
+            self._days[day] = self._asked(day)
+        return self._days[day]
+
+    def _asked(self, day: Day) -> Mapping[str, LastSegment] | None:
+        """Read a day. What cannot be read or believed only costs requests: it is told, and never the end of a run."""
+        log = structlog.get_logger().bind(day=str(day))
+        if self._is_refused:
+            return None
+        try:
+            return self._read(day)
+        except FormatError as exc:
+            log.warning("published_ends_not_trusted", reason=str(exc), next_step=_NEXT_STEP)
+        except StoreRefused as exc:
+            self._is_refused = True
+            log.info("published_ends_not_readable", reason=str(exc), next_step="nothing: names are listed instead")
+        return None
+
+    def _read(self, day: Day) -> Mapping[str, LastSegment] | None:
+        if self._storage is None:
+            self._storage = self._open()
+        pointer, manifest = Publisher(self._storage, DayFolder(self._root, day)).published()
+        if pointer is None or manifest is None or not _counts(pointer, manifest):
+            return None
+        stored = self._storage.get(ends_beside(pointer.manifest))
+        return None if stored is None else decode_ends(stored.body, manifest)
+
+
+def _counts(pointer: Pointer, manifest: Manifest) -> bool:
+    """Tell whether a day's ends count: it is whole, clean, and judged by the rules of today."""
+    return pointer.verdict == CLEAN and pointer.until is None and is_judged_by_these_rules(pointer, manifest)
