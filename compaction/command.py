@@ -241,6 +241,7 @@ def _show_outcome(done: Compacted, folder: DayFolder, out: StorePrefix, *, quiet
         f"{folder.name} {words[done.state]}: {done.manifest.rows:,} rows, {len(done.manifest.files)} file(s), "
         f"verdict {done.verdict}",
         highlight=False,
+        soft_wrap=True,
     )
     address = open_storage(out.address).uri(folder.generation(done.manifest.generation))
     console.print(address, highlight=False, soft_wrap=True)

@@ -1,6 +1,6 @@
 """A day that is published hour by hour, and what its runs read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -89,6 +89,11 @@ class Hours(Desk):
         return pq.ParquetFile(pa.BufferReader(stored.body)).read()
 
 
+def small(folder: Path) -> Hours:
+    """Return a day of one shard and two hours."""
+    return Hours(folder, Corpus(DAY, shape=Shape(shards=1, records=2, minutes=(59, 60, 1441))))
+
+
 def same_day(one: Compacted, other: Compacted) -> None:
     """Assert that two runs found the same: verdict, equation, findings, checks, shards."""
     assert one.result is not None
@@ -97,6 +102,3 @@ def same_day(one: Compacted, other: Compacted) -> None:
     assert one.verdict == other.verdict
     for what in ("verdict", "equation", "findings", "checks", "shards"):
         assert getattr(left, what) == getattr(right, what), what
-
-
-Damage = Callable[[Path], None]

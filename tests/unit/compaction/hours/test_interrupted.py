@@ -9,18 +9,11 @@ import pytest
 
 from compaction.tasks.task import Order, TaskResult, run
 from tests.corpus.auditing import in_process
-from tests.corpus.desk import DAY
-from tests.corpus.model import Corpus, Shape
 from tests.fakes.failing_storage import Crash, FailingStorage
-from tests.unit.compaction.hours.scene import Hours
+from tests.unit.compaction.hours.scene import Hours, small
 
 if TYPE_CHECKING:
     from compaction.rewrite import Compacted
-
-
-def small(folder: Path) -> Hours:
-    """Return a day of one shard and two hours."""
-    return Hours(folder, Corpus(DAY, shape=Shape(shards=1, records=2, minutes=(59, 60, 1441))))
 
 
 def test_a_crash_at_any_request_of_an_hour_is_made_up_for(tmp_path: Path) -> None:

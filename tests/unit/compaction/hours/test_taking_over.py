@@ -10,8 +10,11 @@ import pytest
 from archive.format.day import Hour
 from compaction.job.context import AuditOptions
 from compaction.publish.generation import tasks_beside
+from compaction.tasks.parquet import SCHEMA
+from compaction.typed.files.columns_file import read_columns
+from tests.corpus.auditing import shuffle_in_process
 from tests.corpus.desk import DAY
-from tests.unit.compaction.hours.scene import HELD, Hours, same_day
+from tests.unit.compaction.hours.scene import HELD, Hours, same_day, small
 from tests.unit.compaction.publish.test_going_on import cut, empty, scribble, stretch
 
 
@@ -62,10 +65,27 @@ def test_other_settings_take_nothing_over(desk: Hours) -> None:
     desk.check_whole()
 
 
+def test_typed_columns_are_taken_over_with_what_does_not_fit(tmp_path: Path) -> None:
+    """The same columns: the numbers are those of a night that reads every payload. Others: all is read."""
+    path = tmp_path / "columns.json"
+    path.write_text('{"columns": {"n": {"path": "n", "type": "int64"}}}')
+    columns = read_columns(path, SCHEMA.names)
+    desk, night = small(tmp_path / "hours"), small(tmp_path / "night")
+    desk.publish(0, columns=columns)
+    desk.publish(1, columns=columns)
+    expected, done = night.publish(columns=columns), desk.publish(columns=columns)
+    assert desk.read == []
+    assert done.result is not None
+    assert expected.result is not None
+    assert done.result.audit.typed == expected.result.audit.typed is not None
+    desk = small(tmp_path / "others")
+    desk.publish(0, columns=columns)
+    desk.publish()
+    assert set(desk.read) == desk.keys_of(0, 1)
+
+
 def test_event_ids_come_from_lines(desk: Hours) -> None:
     """So all are read."""
-    from tests.corpus.auditing import shuffle_in_process  # noqa: PLC0415
-
     done = desk.publish(audit=AuditOptions(event_id="n"), shuffle=shuffle_in_process)
     assert done.state == "published"
     assert not any(result.is_taken for result in desk.results)
