@@ -34,7 +34,10 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= true
 export npm_config_cache := $(CURDIR)/.cache/npm
 
-.PHONY: help setup demo aws test test-fast e2e chaos hostloss malformed model simulate fuzz sparks catalogs kcl classes docs lint type format bench dist nightly-env lock clean
+# A machine that keeps no bytecode compiles every module anew in each of the hundreds of processes that tests start.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help setup demo aws test test-fast e2e chaos hostloss malformed model simulate nights fuzz sparks catalogs kcl classes docs lint type format bench dist nightly-env lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +76,9 @@ hostloss: $(READY) ## lose RUNS=50 hosts for good under the real daemon: is ever
 
 malformed: $(READY) ## send RECORDS=1000 malformed aggregates of SEED=1 among good records through the real daemon (minutes)
 	@$(BIN)/python -m tests.e2e.malformed --records $(or $(RECORDS),1000) --seed $(or $(SEED),1) $(ARGS)
+
+nights: $(READY) ## kill KILLS=20 drivers of the nightly job with SEED=1, stop ranges of days, then prove every row (minutes)
+	@$(BIN)/python -m tests.nights --kills $(or $(KILLS),20) --seed $(or $(SEED),1) $(ARGS)
 
 fuzz: $(READY) ## throw fresh hostile input at every reader, thirty times as long as the tests do (minutes)
 	@MINUTEBOOK_SEARCH=deep $(BIN)/python -m pytest tests/fuzz --timeout 3600 $(ARGS)
@@ -172,8 +178,10 @@ $(READY): $(UV) pyproject.toml CHANGELOG.md requirements/dev.lock requirements/b
 		--build-constraints requirements/build.lock --editable .
 	@touch $@
 
-# Where they cannot be made, JVMs start as they always did.
+# Where they cannot be made, JVMs start as they always did. The tests' modules are compiled here once, else each worker
+# of `make test` would do it at the same time.
 $(PREPARED): $(READY)
 	@echo "setup: class archives, so that the tests' JVMs start faster"
 	@$(BIN)/minutebook prepare >/dev/null || echo "setup: without them"
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 || true
 	@touch $@

@@ -12,6 +12,8 @@ NAMES = (
     "compression",
     "density",
     "event_ids",
+    "event_time",
+    "evolved_table",
     "flame",
     "hand_over",
     "hours",

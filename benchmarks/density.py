@@ -90,14 +90,15 @@ class Density:
             for number in range(count):
                 some.append(stack.enter_context(forks.processor(self.lease())))
                 self.settle(some[-1])
+                if number == 0:
+                    (first,) = forks.processors()
                 if number + 1 == min(8, count):
                     self.found["few"] = self.fleet(forks, some)
             self.found["many"] = self.fleet(forks, some)
-            self.large_batch(forks, some[0])
+            self.large_batch(first.pid, some[0])
 
-    def large_batch(self, forks: Forks, processor: ProcessDaemon) -> None:
+    def large_batch(self, pid: int, processor: ProcessDaemon) -> None:
         """Measure one processor after a large batch, at once and when it had time to give memory back."""
-        pid = min(process.pid for process in forks.processors())
         uss = [uss_mb(pid)]
         self.deliver(processor, _BATCH_RECORDS, 1000, minutes_ago=2)
         uss.append(uss_mb(pid))

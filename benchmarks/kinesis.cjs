@@ -239,11 +239,13 @@ function serve(request, response) {
   const parts = [];
   request.on("data", (part) => parts.push(part));
   request.on("end", () => {
+    if (request.aborted || response.destroyed) return; // whoever asked has died
     const isCbor = String(request.headers["content-type"]).includes("cbor");
     const body = Buffer.concat(parts);
     const name = String(request.headers["x-amz-target"]).split(".").pop();
     const operation = OPERATIONS[name];
     const asked = body.length === 0 ? {} : isCbor ? parse(body) : JSON.parse(body);
+    if (name === "GetRecords" && asked.ShardIterator === undefined) return response.destroy(); // cut off by its end
     const answer = operation ? operation(asked) : { __type: "UnknownOperationException", message: name };
     if (!operation) process.stderr.write(`not answered: ${name}\n`);
     const out = isCbor ? cbor(answer) : Buffer.from(JSON.stringify(plain(answer)));

@@ -83,25 +83,6 @@ def cpu_of_a_gigabyte(busy: Numbers) -> float:
     return float(busy["cpu_seconds"] / busy["seconds"] / busy["processors"] / busy["kb_a_second_and_shard"] * 1e6)
 
 
-def heap(found: Numbers) -> str:
-    """Draw what the daemon of many shards takes within a bound of its heap."""
-    rows = [row for row in found["rows"] if row["outcome"] == "caught up"]
-    figure = figure_of(2.8)
-    for axes, (field, title, scale) in zip(
-        figure.subplots(1, 2),
-        (("cpu_per_gb", "CPU s of the JVM for a GB", 1), ("peak_mib", "MiB, the JVM's highest", 1)),
-        strict=True,
-    ):
-        for number, records in enumerate(sorted({row["max_records"] for row in rows}, reverse=True)):
-            chosen = [row for row in rows if row["max_records"] == records]
-            heaps = [int(row["heap"].rstrip("m")) for row in chosen]
-            values = [row[field] * scale for row in chosen]
-            axes.plot(heaps, values, "o-", color=_COLOURS[number], label=f"maxRecords {records:,}")
-        axes.set_xlabel("-Xmx, MB")
-        _finish(axes, title)
-    return to_svg(figure, "The daemon within a bound of its heap")
-
-
 def thinned(samples: Sequence[Mapping[str, float]], kind: str) -> list[tuple[float, float]]:
     """Return minutes and MiB of a kind, in as many points as a picture shows; each is the highest of its samples."""
     step = max(1, len(samples) // _POINTS)
@@ -131,7 +112,6 @@ PICTURES: Final[dict[str, tuple[Callable[..., str], tuple[str, ...]]]] = {
     "large-day": (large_day, ("large-day",)),
     "night-scale": (flat_driver, ("night-scale",)),
     "growth": (growth, ("processor-growth", "growth-shards-8", "growth-shards-80")),
-    "heap": (heap, ("heap",)),
 }
 """By name: who draws it, and the numbers that it is drawn from."""
 

@@ -117,7 +117,13 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     columns = request.read_columns(settings)
     options = CompactOptions(audit_options, out, request.accept_defects, request.zstd_level, columns, hour)
     held: list[str] = []
-    opened = nullcontext() if table is None or request.dry_run else opened_table(table, request.iceberg_catalog, out)
+    opened = (
+        nullcontext()
+        if table is None or request.dry_run
+        else opened_table(
+            table, request.iceberg_catalog, out, by_event=columns is not None and columns.event is not None
+        )
+    )
     catalog = None if request.glue is None else open_table(request.glue, out, _waits)
     with _started(settings, "compact", request) as (context, run), opened as day_table:
         try:

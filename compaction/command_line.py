@@ -158,6 +158,14 @@ def compact(
         Path | None,
         typer.Option(metavar="FILE", help="Typed columns beside the payload: a mapping, a JSON Schema or an .avsc."),
     ] = None,
+    event_time: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="A column of the event's time: 'meta.ts', or 'meta.ts as timestamp(ms)'."),
+    ] = None,
+    event_window: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="DAYS", help="How long before its arrival an event may lie. Default: 30."),
+    ] = None,
     iceberg: Annotated[
         str | None, typer.Option(metavar="NS.TABLE", help="Commit the published days to this Iceberg table, too.")
     ] = None,
@@ -197,6 +205,8 @@ def compact(
         iceberg_catalog=iceberg_catalog,
         columns=columns,
         hour=hour,
+        event_time=event_time,
+        event_window=event_window,
         glue=glue,
         fail_on=fail_on,
     )

@@ -16,6 +16,7 @@ from compaction.audit.audit import examine, is_in_motion
 from compaction.audit.conclusion import conclude_rewrite
 from compaction.audit.examined import DayResult, Examined
 from compaction.audit.reading import Writing
+from compaction.events.files import EventWork, files_by_event
 from compaction.hours.kept import keep_tasks
 from compaction.hours.published import give_way, whole_day
 from compaction.hours.taking import HourSource, take_hours
@@ -273,7 +274,9 @@ class _Run:
         give_way(self._publisher.storage, self._folder.root, self._day)
         committer = None
         if context.table is not None:
-            committer = TableCommitter(context.table, self._publisher, context.clock, context.new_id)
+            work = EventWork(self._options.out.address, context.spread, context.clock)
+            events = files_by_event(self._publisher, self._options.columns, work)
+            committer = TableCommitter(context.table, self._publisher, context.clock, context.new_id, events)
         done = None if committer is None else committer.commit()
         registered = None if context.register is None else context.register(self._publisher)
         return len(self._publisher.sweep(context.clock.now_ms())), done, registered

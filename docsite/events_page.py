@@ -66,6 +66,8 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "stored_ranges_found": "records that are delivered again will be recognised by these segments",
     "supervisor_stopped": "`consume` ends as asked",
     "table_commit_repeated": "the Iceberg commit did not go through; the table is looked at again",
+    "event_files_written": "a published day was cut by the day of its events, for the Iceberg table",
+    "event_record_not_trusted": "what names a day's files by event cannot be read; they are made anew",
     "table_committed": "the published day is in the Iceberg table",
     "table_left_to_kcl": "the lease table could not be made beforehand; KCL makes it, more slowly",
     "tail_row_unreadable": "a row of the dedupe table is not ours; the archive is read instead",

@@ -82,8 +82,8 @@ def conclude_rewrite(
     rows = sum(part.rows for part in examined.parts)
     if columns is None:
         return conclude(context, examined, options, rows, further)
-    typed = judge_columns(columns, [part.typed for part in examined.parts], rows)
-    audit = conclude(context, examined, options, rows, [*further, *typed.findings], [typed.check])
+    typed = judge_columns(columns, [part.typed for part in examined.parts], rows, examined.inventory.day)
+    audit = conclude(context, examined, options, rows, [*further, *typed.findings], typed.checks)
     return msgspec.structs.replace(audit, typed=typed.numbers)
 
 

@@ -207,7 +207,7 @@ class GlueTable:
         described = {column["Name"]: column for column in found["StorageDescriptor"]["Columns"]}
         changed["StorageDescriptor"] = {
             **found["StorageDescriptor"],
-            "Columns": [described.get(column["Name"], column) for column in listed],
+            "Columns": [{**described.get(column["Name"], {}), **column} for column in listed],
         }
         return self._unless(
             _CHANGED,

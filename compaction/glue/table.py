@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from archive.errors import SettingsError
 from archive.format.day import Day
+from compaction.glue.widening import wider
 
 DAY_COLUMN: Final = "dt"
 INPUT_FORMAT: Final = "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat"
@@ -66,21 +67,39 @@ def _hive_type(kind: pa.DataType, name: str) -> str:
     )
 
 
+class United(NamedTuple):
+    """The columns of a table with those of a day, and the day's that do not fit the table's: (before, in the day)."""
+
+    columns: tuple[Column, ...]
+    conflicts: tuple[tuple[Column, Column], ...]
+
+
+def unite(present: Iterable[Column], wanted: Sequence[Column]) -> United:
+    """Return the columns of both: what is there stays where it is, and gets wider; new ones come last."""
+    found = {column.name: column for column in present}
+    conflicts = []
+    for column in wanted:
+        before = found.get(column.name, column)
+        kind = wider(before.kind, column.kind)
+        if kind is None:
+            conflicts.append((before, column))
+        found[column.name] = before if kind is None else Column(column.name, kind)
+    return United(tuple(found.values()), tuple(conflicts))
+
+
 def united(present: Iterable[Column], wanted: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the columns of a table with those of a day: what is there stays where it is, new ones come last.
+    """Return the columns of a table with those of a day.
 
     Raises:
-        SettingsError: a column has another type in the table.
+        SettingsError: a column has another type in the table, and no wider one holds both.
     """
-    found = {column.name: column for column in present}
-    for column in wanted:
-        before = found.setdefault(column.name, column)
-        if before.kind != column.kind:
-            raise SettingsError(
-                f"column {column.name} is {before.kind} in the table, and {column.kind} in the day",
-                next_step="register the days since the change under another name",
-            )
-    return tuple(found.values())
+    columns, conflicts = unite(present, wanted)
+    for before, column in conflicts:
+        raise SettingsError(
+            f"column {column.name} is {before.kind} in the table, and {column.kind} in the day",
+            next_step="register the days since the change under another name",
+        )
+    return columns
 
 
 def storage_descriptor(location: str, columns: Iterable[Column]) -> dict[str, Any]:

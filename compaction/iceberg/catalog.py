@@ -33,8 +33,10 @@ _NEXT_STEP: Final = (
 
 
 @contextlib.contextmanager
-def opened_table(identifier: str, catalog_name: str | None, out: StorePrefix) -> "Iterator[DayTable]":
-    """Open the table's catalog; the table itself is made by the first commit.
+def opened_table(
+    identifier: str, catalog_name: str | None, out: StorePrefix, *, by_event: bool = False
+) -> "Iterator[DayTable]":
+    """Open the table's catalog; the table itself is made by the first commit, `by_event`: partitioned by that, too.
 
     Raises:
         SettingsError: pyiceberg is not installed, or the catalog is not configured.
@@ -58,7 +60,7 @@ def opened_table(identifier: str, catalog_name: str | None, out: StorePrefix) ->
     except OutcomeUnknown as exc:
         raise CatalogUnavailable(str(exc), next_step="look at the catalog's health; run the command again") from exc
     try:
-        yield IcebergTable(catalog, identifier)
+        yield IcebergTable(catalog, identifier, by_event=by_event)
     finally:
         catalog.close()
 

@@ -16,7 +16,7 @@ leaves the old day or the new one, and the next run goes on.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -25,7 +25,7 @@ import structlog
 from archive.clock import Clock, IdSource
 from archive.errors import CatalogUnavailable, OutcomeUnknown
 from archive.format.day import Day
-from compaction.iceberg.plan import Conflict, LiveFile, Recorded, Replacement, Target, plan_replacement
+from compaction.iceberg.plan import Conflict, LiveFile, Recorded, Replacement, Target, is_rewritten, plan_replacement
 from compaction.publish.generation import Manifest, Pointer
 from compaction.publish.publisher import GRACE_MS, Publisher
 
@@ -83,6 +83,14 @@ class DayTable(Protocol):
         ...
 
 
+class FilesByEvent(Protocol):
+    """The rows of published days in files of one event day each."""
+
+    def rows(self, manifest: Manifest, held: Collection[str]) -> Mapping[str, int]:
+        """Return address -> rows of the files of a manifest; `held` are those that the table holds of the day."""
+        ...
+
+
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
     """Says that a table may name the files of a generation, so that they must stay."""
 
@@ -107,11 +115,19 @@ class TableCommit(NamedTuple):
 class TableCommitter:
     """Brings one table into step with one day's pointer. Every step may be repeated, by us or by another run."""
 
-    def __init__(self, table: DayTable, publisher: Publisher, clock: Clock, new_id: IdSource) -> None:
+    def __init__(
+        self,
+        table: DayTable,
+        publisher: Publisher,
+        clock: Clock,
+        new_id: IdSource,
+        events: FilesByEvent | None = None,
+    ) -> None:
         self._table = table
         self._publisher = publisher
         self._clock = clock
         self._new_id = new_id
+        self._events = events
         self._short = hashlib.sha256(table.name.encode()).hexdigest()[:16]
         self._log = structlog.get_logger().bind(day=str(publisher.folder.day), table=table.name)
 
@@ -149,11 +165,16 @@ class TableCommitter:
         folder, generation = self._publisher.folder, manifest.generation
         rows = {self._publisher.address(file.key): file.rows for file in manifest.files if file.rows}
         target = Target(str(folder.day), generation, self._publisher.address(folder.path), rows)
-        change = plan_replacement(target, view.files, view.recorded)
+        conflicts, live = tuple(view.conflicts(manifest.columns)), {file.uri for file in view.files}
+        if self._events is not None and live != set(rows) and not is_rewritten(target, view.files, view.recorded):
+            if conflicts:
+                return self._held(view.recorded, conflicts)  # before files are made in vain
+            rows = dict(self._events.rows(manifest, live))
+        change = plan_replacement(target._replace(files=rows), view.files, view.recorded)
         if change is None:
             self._unmark(view.recorded, generation)
             return TableCommit(self._table.name, "already", generation, manifest.rows)
-        if conflicts := tuple(view.conflicts(manifest.columns)):
+        if conflicts:
             return self._held(view.recorded, conflicts)
         mark = Mark(format=1, table=self._table.name, generation=generation)
         self._publisher.table_marks.put(generation, self._short, self._new_id(), msgspec.json.encode(mark) + b"\n")

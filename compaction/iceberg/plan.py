@@ -75,9 +75,9 @@ def plan_replacement(target: Target, live: Sequence[LiveFile], recorded: Recorde
         return None
     if not live:
         return Replacement((), tuple(sorted(target.files)))
-    strangers = [file for file in live if not file.uri.startswith(target.folder)]
-    if strangers and recorded is not None and recorded.generation == target.generation:
+    if is_rewritten(target, live, recorded):
         return None
+    strangers = [file for file in live if not file.uri.startswith(target.folder)]
     spoiled = [file for file in live if not file.is_intact]
     if spoiled:
         raise _refusal(target, f"{len(spoiled)} of its files hold rows of other days, or had rows deleted")
@@ -87,6 +87,12 @@ def plan_replacement(target: Target, live: Sequence[LiveFile], recorded: Recorde
         raise _refusal(target, f"it holds {rows:,} rows in files of others, and {known}")
     remove = {file.uri for file in live} - set(target.files)
     return Replacement(tuple(sorted(remove)), tuple(sorted(set(target.files) - {file.uri for file in live})))
+
+
+def is_rewritten(target: Target, live: Sequence[LiveFile], recorded: Recorded | None) -> bool:
+    """Tell whether the table was given the generation last, and others put its rows into files of theirs."""
+    is_last = recorded is not None and recorded.generation == target.generation
+    return is_last and any(not file.uri.startswith(target.folder) for file in live)
 
 
 def _refusal(target: Target, why: str) -> SafetyRefusal:

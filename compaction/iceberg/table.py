@@ -9,7 +9,6 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from botocore.exceptions import BotoCoreError, ClientError
 from pyiceberg.exceptions import (
@@ -25,11 +24,8 @@ from pyiceberg.exceptions import (
     ValidationException,
 )
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.transforms import DayTransform
-from pyiceberg.types import BinaryType, IcebergType, LongType, NestedField, StringType, TimestamptzType
 from requests.exceptions import RequestException
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
@@ -39,7 +35,17 @@ from archive.store.parallel import in_parallel
 from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, ROWS_PROPERTY
 from compaction.iceberg.evolution import plan_evolution
 from compaction.iceberg.plan import Conflict, LiveFile, Recorded, Replacement
-from compaction.tasks.parquet import SCHEMA
+from compaction.iceberg.shape import (
+    ARRIVAL,
+    EVENT_SCHEMA,
+    EVENT_SPEC,
+    MAPPING,
+    PROPERTIES,
+    SPEC,
+    TABLE_SCHEMA,
+    partitioned_by,
+)
+from compaction.typed.columns import EVENT_TIME
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -47,32 +53,6 @@ if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask, Table, Transaction
     from pyiceberg.table.metadata import TableMetadata
 
-_ARRIVAL: Final = "arrival_time"
-_TYPES: Final[dict[pa.DataType, IcebergType]] = {
-    pa.string(): StringType(),
-    pa.binary(): BinaryType(),
-    pa.int64(): LongType(),
-    pa.timestamp("us", "UTC"): TimestamptzType(),
-}
-TABLE_SCHEMA: Final = Schema(
-    *(NestedField(number, field.name, _TYPES[field.type]) for number, field in enumerate(SCHEMA, start=1))
-)
-_ARRIVAL_ID: Final = TABLE_SCHEMA.find_field(_ARRIVAL).field_id
-SPEC: Final = PartitionSpec(PartitionField(_ARRIVAL_ID, 1000, DayTransform(), "arrival_day"))
-PROPERTIES: Final = {
-    "format-version": "2",
-    # Files have no field ids: columns are found by name.
-    "schema.name-mapping.default": TABLE_SCHEMA.name_mapping.model_dump_json(),
-    # The published files belong to the pointer, too: nobody who tidies the table up may delete them.
-    "gc.enabled": "false",
-    # Twenty digits alike come first in each: bounds of 16 characters would tell nothing apart.
-    "write.metadata.metrics.column.shard_id": "full",
-    "write.metadata.metrics.column.sequence_number": "full",
-    # The files have no statistics of these.
-    **dict.fromkeys(
-        (f"write.metadata.metrics.column.{name}" for name in ("partition_key", "data", "data_bytes")), "none"
-    ),
-}
 _VECTORS: Final = "read.parquet.vectorization.enabled"
 _REFUSED = (BadRequestError, UnauthorizedError, ForbiddenError, OAuthError)
 _REFUSED_CODES: Final = frozenset({"AccessDeniedException", "AccessDenied", "InvalidInputException"})
@@ -80,11 +60,12 @@ _OUTSIDE = (RESTError, RequestException, SQLAlchemyError, BotoCoreError, ClientE
 
 
 class IcebergTable:
-    """A table of a pyiceberg catalog."""
+    """A table of a pyiceberg catalog; `by_event`: partitioned by the day of events within that of arrival."""
 
-    def __init__(self, catalog: "Catalog", identifier: str) -> None:
+    def __init__(self, catalog: "Catalog", identifier: str, *, by_event: bool = False) -> None:
         self._catalog = catalog
         self._identifier = identifier
+        self._by_event = by_event
 
     @property
     def name(self) -> str:
@@ -95,29 +76,39 @@ class IcebergTable:
         """Load the table, or make it; see `DayTable`.
 
         Raises:
-            CatalogRefused: also where the table is not partitioned by the day of arrival alone.
+            CatalogRefused: also where the table is partitioned by anything else than it would be made with. A table
+                by arrival alone becomes one by event, too, with the first day that has the time of events.
         """
         with translated(f"loading {self.name}"):
             try:
                 table = self._catalog.load_table(self._identifier)
             except NoSuchTableError:
                 table = self._create()
-            fields = [
-                (field.transform, table.schema().find_column_name(field.source_id)) for field in table.spec().fields
-            ]
-            if fields != [(DayTransform(), _ARRIVAL)]:
-                raise CatalogRefused(
-                    f"{self.name} is not partitioned by day({_ARRIVAL}) alone",
-                    next_step="name a table that does not exist yet: it is made as it must be",
-                )
-            return IcebergDay(self.name, table, day)
+            self._check_partitions(table)
+            return IcebergDay(self.name, table, day, by_event=self._by_event)
+
+    def _check_partitions(self, table: "Table") -> None:
+        fields = partitioned_by(table, table.spec())
+        if fields == [ARRIVAL] or (self._by_event and fields == [ARRIVAL, EVENT_TIME]):
+            return
+        if fields == [ARRIVAL, EVENT_TIME]:
+            raise CatalogRefused(
+                f"{self.name} is partitioned by day({EVENT_TIME}), too, and this run knows no time of events",
+                next_step="name it, as in --event-time meta.ts, or name another table",
+            )
+        raise CatalogRefused(
+            f"{self.name} is not partitioned by day({ARRIVAL}) {'and its events' if self._by_event else 'alone'}",
+            next_step="name a table that does not exist yet: it is made as it must be",
+        )
 
     def _create(self) -> "Table":
         try:
             namespace = self._identifier.rpartition(".")[0]
             self._catalog.create_namespace_if_not_exists(namespace)
+            schema, spec = (EVENT_SCHEMA, EVENT_SPEC) if self._by_event else (TABLE_SCHEMA, SPEC)
+            mapping = {MAPPING: schema.name_mapping.model_dump_json()}
             return self._catalog.create_table(
-                self._identifier, TABLE_SCHEMA, partition_spec=SPEC, properties=PROPERTIES
+                self._identifier, schema, partition_spec=spec, properties=PROPERTIES | mapping
             )
         except (TableAlreadyExistsError, NamespaceAlreadyExistsError, IntegrityError) as exc:
             raise OutcomeUnknown(f"another run is making {self.name}") from exc
@@ -126,12 +117,13 @@ class IcebergTable:
 class IcebergDay:
     """A day as one snapshot of the table has it."""
 
-    def __init__(self, name: str, table: "Table", day: Day) -> None:
+    def __init__(self, name: str, table: "Table", day: Day, *, by_event: bool) -> None:
         self._name = name
         self._table = table
         self._day = day
+        self._by_event = by_event
         midnight = "T00:00:00+00:00"
-        scan = table.scan(row_filter=f"{_ARRIVAL} >= '{day}{midnight}' and {_ARRIVAL} < '{day.shift(1)}{midnight}'")
+        scan = table.scan(row_filter=f"{ARRIVAL} >= '{day}{midnight}' and {ARRIVAL} < '{day.shift(1)}{midnight}'")
         self._tasks: dict[str, FileScanTask] = {task.file.file_path: task for task in scan.plan_files()}
         self.files = tuple(
             LiveFile(uri, task.file.record_count, self._is_of_the_day(task.file) and not task.delete_files)
@@ -141,7 +133,10 @@ class IcebergDay:
 
     def conflicts(self, columns: Mapping[str, str] | None) -> tuple[Conflict, ...]:
         """Return what keeps typed columns out of the table; see `DayView`."""
-        return plan_evolution(self._table.schema(), columns).conflicts
+        found = plan_evolution(self._table.schema(), columns).conflicts
+        if self._by_event and EVENT_TIME not in (columns or {}):
+            return (*found, Conflict(EVENT_TIME, "a partition by its day", "no such column"))
+        return found
 
     def replace(
         self,
@@ -167,10 +162,11 @@ class IcebergDay:
                 with self._table.transaction() as transaction:
                     if self._table.name_mapping() is None:
                         mapping = self._table.schema().name_mapping.model_dump_json()
-                        transaction.set_properties({"schema.name-mapping.default": mapping})
+                        transaction.set_properties({MAPPING: mapping})
                     if is_delta:
                         transaction.set_properties({_VECTORS: "false"})
                     self._evolve(transaction, columns)
+                    self._partition_by_event(transaction)
                     metadata = transaction.table_metadata
                     come = in_parallel(lambda uri: self._describe(uri, sizes[uri], metadata), change.add)
                     with transaction.update_snapshot(snapshot_properties=dict(properties)).overwrite() as overwrite:
@@ -194,6 +190,12 @@ class IcebergDay:
                 else:
                     update.update_column(step.path, step.type)
 
+    def _partition_by_event(self, transaction: "Transaction") -> None:
+        """Let a table that was made by arrival alone be one by events; files that are there stay as they are."""
+        if self._by_event and len(self._table.spec().fields) == 1:
+            with transaction.update_spec() as update:
+                update.add_field(EVENT_TIME, DayTransform(), "event_day")
+
     def _describe(self, uri: str, rows: int, metadata: "TableMetadata") -> "DataFile":
         try:
             file = parquet_file_to_data_file(self._table.io, metadata, uri)
@@ -215,7 +217,18 @@ class IcebergDay:
                 f"{uri} holds {file.record_count:,} rows and was published with {rows:,}",
                 next_step="find out who writes to the output",
             )
+        if self._by_event:
+            self._check_one_event_day(file, metadata)
         return file
+
+    def _check_one_event_day(self, file: "DataFile", metadata: "TableMetadata") -> None:
+        """Refuse a file in which rows with and without the time of an event lie side by side: bounds do not tell."""
+        number = metadata.schema().find_field(EVENT_TIME).field_id
+        if file.null_value_counts.get(number, 0) not in {0, file.record_count}:
+            raise SafetyRefusal(
+                f"{file.file_path} holds rows with and without {EVENT_TIME}",
+                next_step="find out who writes to the output",
+            )
 
     def _is_delta(self, uri: str) -> bool:
         """Tell whether a file has delta-encoded pages, as those of before have.
@@ -232,7 +245,9 @@ class IcebergDay:
         return any(encoding.startswith("DELTA") for column in columns for encoding in column.encodings)
 
     def _is_of_the_day(self, file: "DataFile") -> bool:
-        return file.spec_id == self._table.spec().spec_id and file.partition[0] == self._day.number
+        """Tell whether a file is of the day's partition, or of one of its partitions by event."""
+        spec = self._table.specs()[file.spec_id]
+        return partitioned_by(self._table, spec)[:1] == [ARRIVAL] and file.partition[0] == self._day.number
 
 
 def _gone(uri: str) -> CatalogRefused:

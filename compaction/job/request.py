@@ -16,6 +16,7 @@ from compaction.job.settings import JobSettings
 from compaction.stream.pace import SHARE
 from compaction.tasks.parquet import SCHEMA, ZSTD_LEVEL
 from compaction.typed.columns import Columns
+from compaction.typed.events.asked import WINDOW_DAYS, with_event_time
 from compaction.typed.files.columns_file import read_columns
 from compaction.verdict.audit_document import AuditLevel
 from compaction.verdict.exit_code import FAIL_ON, FailOn
@@ -120,6 +121,8 @@ class CompactRequest(NamedTuple):
     zstd_level: int = ZSTD_LEVEL
     columns: Path | None = None
     hour: str | None = None
+    event_time: str | None = None
+    event_window: int | None = None
     parallel_days: int = PARALLEL_DAYS
     glue: str | None = None
     fail_on: str = "unknown"
@@ -174,9 +177,15 @@ class CompactRequest(NamedTuple):
         return checked_path(self.event_id)
 
     def read_columns(self, settings: JobSettings) -> Columns | None:
-        """Read the payloads' columns, of `--columns` or else of the properties; raises SettingsError."""
-        path = self.columns or settings.columns
-        return None if path is None else read_columns(path, SCHEMA.names)
+        """Return the payloads' columns, of the options or else of the properties; raises SettingsError."""
+        path, event_time = self.columns or settings.columns, self.event_time or settings.event_time
+        columns = None if path is None else read_columns(path, SCHEMA.names)
+        window = settings.event_window if self.event_window is None else self.event_window
+        if event_time is None:
+            if self.event_window is not None:
+                raise SettingsError("--event-window: of what?", next_step="name the path, as in --event-time meta.ts")
+            return columns
+        return with_event_time(columns, event_time, WINDOW_DAYS if window is None else window, SCHEMA.names)
 
     def checked_table(self) -> str | None:
         """Return the Iceberg table, `namespace.table`; raises SettingsError."""

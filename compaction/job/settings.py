@@ -22,7 +22,16 @@ _OURS: Final = "minutebook."
 _FOLDER: Final = "_parquet"
 _OVERRIDES: Final = {
     f"{_OURS}{name}": "MINUTEBOOK_" + re.sub(r"(?=[A-Z])", "_", name).upper()
-    for name in ("bucket", "prefix", "s3Endpoint", "metrics", "columns", *ACCESS_PROPERTIES)
+    for name in (
+        "bucket",
+        "prefix",
+        "s3Endpoint",
+        "metrics",
+        "columns",
+        "eventTime",
+        "eventWindow",
+        *ACCESS_PROPERTIES,
+    )
 }
 
 
@@ -47,6 +56,10 @@ class JobSettings(NamedTuple):
     """The file as it was given: the commands in findings name it. None: the environment holds the settings."""
     columns: Path | None = None
     """The file of the payloads' columns."""
+    event_time: str | None = None
+    """Where the time of an event is in its payload."""
+    event_window: int | None = None
+    """How many days before its arrival an event may lie."""
     metrics: str | None = None
     """`emf`: the verdict of each day is told to CloudWatch, too."""
 
@@ -129,6 +142,8 @@ def load_job_settings(
         errors.append(f"regionName={region}, and streamArn lies in {arn.region}: remove regionName")
     if ours.get("metrics") not in {None, "emf"}:
         errors.append(f"minutebook.metrics must be emf, not {ours['metrics']!r}")
+    if not ours.get("eventWindow", "0").isdecimal():
+        errors.append(f"minutebook.eventWindow must be a number of days, not {ours['eventWindow']!r}")
     if prefix and not prefix.endswith("/"):
         errors.append(f"minutebook.prefix must end in '/': write {prefix}/")
     if errors:
@@ -150,4 +165,6 @@ def load_job_settings(
         path=None if file is None else str(file),
         metrics=ours.get("metrics"),
         columns=Path(values["minutebook.columns"]) if values.get("minutebook.columns") else None,
+        event_time=ours.get("eventTime") or None,
+        event_window=int(ours["eventWindow"]) if ours.get("eventWindow") else None,
     )

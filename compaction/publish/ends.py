@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from archive.errors import FormatError, StoreRefused
+from archive.errors import FormatError, StoreRefused, StoreUnavailable
 from archive.format.day import Day
 from archive.format.document import FORMAT
 from archive.format.metadata import parse_predecessor
@@ -31,6 +31,7 @@ from archive.store.retrying import RetryingStorage
 from compaction.publish.generation import DayFolder, Manifest, Pointer, ends_beside, is_judged_by_these_rules
 from compaction.publish.publisher import Publisher
 
+_REFUSED_STEP: Final = "nothing: names are listed instead; to save these requests, let this role read the output"
 _NEXT_STEP: Final = "nothing: names are listed instead; find out who writes below the output"
 
 
@@ -101,7 +102,7 @@ class PublishedEnds:
         self._open = open_output
         self._root = root
         self._storage: RetryingStorage | None = None
-        self._is_refused = False
+        self._is_out_of_reach = False
         self._days: dict[Day, Mapping[str, LastSegment] | None] = {}
 
     def __call__(self, day: Day) -> Mapping[str, LastSegment] | None:
@@ -113,15 +114,15 @@ class PublishedEnds:
     def _asked(self, day: Day) -> Mapping[str, LastSegment] | None:
         """Read a day. What cannot be read or believed only costs requests: it is told, and never the end of a run."""
         log = structlog.get_logger().bind(day=str(day))
-        if self._is_refused:
+        if self._is_out_of_reach:
             return None
         try:
             return self._read(day)
         except FormatError as exc:
             log.warning("published_ends_not_trusted", reason=str(exc), next_step=_NEXT_STEP)
-        except StoreRefused as exc:
-            self._is_refused = True
-            log.info("published_ends_not_readable", reason=str(exc), next_step="nothing: names are listed instead")
+        except (StoreRefused, StoreUnavailable) as exc:
+            self._is_out_of_reach = True
+            log.warning("published_ends_out_of_reach", reason=str(exc), next_step=_REFUSED_STEP)
         return None
 
     def _read(self, day: Day) -> Mapping[str, LastSegment] | None:

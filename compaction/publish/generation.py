@@ -22,7 +22,7 @@ HOURS: Final = "_hours/"
 _MANIFEST, _AUDIT, _TASKS = ".json", ".audit.json", ".tasks.json"
 _INVENTORY, _ENDS = ".inventory.jsonl.gz", ".ends.jsonl.gz"
 _OF_A_RUN: Final = re.compile(
-    r"(_gen-|gen=)[^/]+/(part-[^/]+|_[^/]+/.+)\.parquet"
+    r"(_gen-|gen=)[^/]+/((part-[^/]+|_[^/]+/.+)\.parquet|_events/[^/]+\.json)"
     r"|_manifest/([^/.-]+-[^/.]+|[0-9a-f]{16})\.(json|(audit|tasks)\.json|(inventory|ends)\.jsonl\.gz)"
 )
 """Names that runs give, below the day's folder; manifests of earlier versions have no writer in theirs."""
@@ -142,6 +142,10 @@ class DayFolder(NamedTuple):
         they pass over names that begin with `_`, Spark unless there is a `=` in it.
         """
         return f"{self.path}{GENERATION}{generation}/"
+
+    def events(self, generation: str) -> str:
+        """Return the folder of a generation's rows by the day of their events (`compaction.events`)."""
+        return f"{self.generation(generation)}_events/"
 
     def is_file(self, key: str, generation: str) -> bool:
         """Tell whether a key is that of a file of the generation, in today's layout or the one before."""

@@ -79,6 +79,14 @@ def _show_typed(typed: Typed, console: Console) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    if typed.events is not None:
+        events = typed.events
+        console.print(
+            f"events: on time {events.on_time:,} + late {events.late:,} + early {events.early:,} "
+            f"+ without {events.without:,}, {len(events.days)} day(s)",
+            highlight=False,
+            soft_wrap=True,
+        )
     for column in [column for column in typed.columns if column.unfit][:_SHOWN]:
         console.print(
             f"  {column.name} {column.type}: "

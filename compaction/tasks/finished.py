@@ -87,8 +87,11 @@ class Finished(NamedTuple):
     key: str = ""
 
 
-class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The footer's word: whose facts these are, and which part goes with them."""
+class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The footer's word: whose facts these are, and which part goes with them.
+
+    Earlier versions know no `left_out`, and take over what says nothing of it.
+    """
 
     format: str
     task: str

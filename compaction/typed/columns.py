@@ -11,6 +11,8 @@ import pyarrow as pa
 from archive.errors import SettingsError
 from compaction.typed.types import ColumnType, is_name
 
+EVENT_TIME: Final = "event_time"
+"""The column of `--event-time`, the last one before `_unfit`."""
 UNFIT: Final = "_unfit"
 """The column that says why a payload does not fit; null where it does."""
 RULES: Final = "typed-2"
@@ -31,15 +33,24 @@ class Column(NamedTuple):
     required: bool = False
 
 
+class EventTime(NamedTuple):
+    """The last column is the time of an event, which lies at most so many days before its arrival."""
+
+    window_days: int
+
+
 class Columns(NamedTuple):
-    """The columns of a file, in its order."""
+    """The columns of a file, in its order. `event`: the last one is `event_time`, and was not in the file."""
 
     columns: tuple[Column, ...]
+    event: EventTime | None = None
 
     @property
     def digest(self) -> str:
         """Return the hash of what the file means: blanks and comments make no new generation."""
         parts = [RULES, *(f"{each.name}\t{each.path}\t{each.type.text}\t{each.required}" for each in self.columns)]
+        if self.event is not None:
+            parts.append(f"event time within {self.event.window_days} days")
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @property

@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from archive.format.position import Position
+from compaction.typed.events.window import Days, summed
 from compaction.typed.misfits import Kind, Misfit
 
 SAMPLES = 20
@@ -42,6 +44,7 @@ class TypedCounts(NamedTuple):
     """The rows of a file, `unfit` those of them that do not fit, and the same for each column.
 
     `firsts` are the columns' first values, None where there is none.
+    `events` are the rows by the day of their events, where those are asked for.
     """
 
     rows: int
@@ -49,6 +52,7 @@ class TypedCounts(NamedTuple):
     columns: tuple[ColumnCount, ...]
     samples: tuple[Sample, ...] = ()
     firsts: tuple[First | None, ...] = ()
+    events: Days = ()
 
 
 class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,6 +63,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: tuple[ColumnCount, ...]
     samples: tuple[tuple[str, Kind, int, tuple[tuple[str, str], ...]], ...]
     firsts: tuple[tuple[int, str, str] | None, ...] = ()
+    events: Days = ()
 
     @classmethod
     def of(cls, counts: TypedCounts) -> "StatedCounts":
@@ -68,7 +73,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for sample in counts.samples
         )
         firsts = tuple(None if at is None else (*at[:2], str(at.position)) for at in counts.firsts)
-        return cls(counts.rows, counts.unfit, counts.columns, samples, firsts)
+        return cls(counts.rows, counts.unfit, counts.columns, samples, firsts, counts.events)
 
     def counts(self) -> TypedCounts:
         """Return the counts; raises FormatError where a position is none."""
@@ -77,7 +82,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for column, kind, rows, positions in self.samples
         )
         firsts = tuple(None if at is None else First(*at[:2], Position.parse(at[2])) for at in self.firsts)
-        return TypedCounts(self.rows, self.unfit, self.columns, samples, firsts)
+        return TypedCounts(self.rows, self.unfit, self.columns, samples, firsts, self.events)
 
 
 class Samples:
@@ -100,6 +105,33 @@ class Samples:
             Sample(column, kind, count, tuple(positions))
             for (column, kind), (count, positions) in sorted(self._found.items())
         )
+
+
+class FirstValues:
+    """Keeps the first row with a value of so many columns. Lines of one arrival are taken in their order."""
+
+    def __init__(self, columns: int) -> None:
+        self._firsts: list[First | None] = [None] * columns
+
+    def look(self, lines: pa.Table, begin: int, arrays: Sequence[pa.Array]) -> None:
+        """Look at the columns of the lines that come after `begin`."""
+        if not arrays or not len(arrays[0]):
+            return
+        arrivals = _arrivals(lines, begin, len(arrays[0]))
+        low = pc.min(arrivals).as_py()
+        for index, array in enumerate(arrays):
+            known = self._firsts[index]
+            if array.null_count == len(array) or (known is not None and known.arrival_ms < low):
+                continue
+            valid = arrivals if not array.null_count else pc.if_else(pc.is_valid(array), arrivals, None)
+            first_ms = pc.min(valid).as_py()
+            found = First(first_ms, *place(lines, begin + pc.index(valid, first_ms).as_py()))
+            if known is None or found < known:
+                self._firsts[index] = found
+
+    def found(self) -> tuple[First | None, ...]:
+        """Return them, in the columns' order."""
+        return tuple(self._firsts)
 
 
 def total(parts: Sequence[TypedCounts]) -> TypedCounts:
@@ -126,6 +158,7 @@ def total(parts: Sequence[TypedCounts]) -> TypedCounts:
         tuple(
             min(filter(None, firsts), default=None) for firsts in zip(*(part.firsts for part in parts), strict=True)
         ),
+        summed(part.events for part in parts),
     )
 
 
@@ -133,3 +166,10 @@ def place(lines: pa.Table, row: int) -> tuple[str, Position]:
     """Return shard and position of a line."""
     sequence, sub = int(lines["sequence_number"][row].as_py()), lines["sub_sequence_number"][row].as_py()
     return lines["shard_id"][row].as_py(), Position(sequence, sub)
+
+
+def _arrivals(lines: pa.Table, begin: int, count: int) -> pa.Array:
+    """Return the arrivals in milliseconds, of lines and of rows as a file has them."""
+    is_row = "arrival_time" in lines.schema.names
+    part = lines["arrival_time" if is_row else "arrival_ms"].slice(begin, count).combine_chunks()
+    return pc.divide(part.cast(pa.int64()), 1000) if is_row else part

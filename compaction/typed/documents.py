@@ -6,17 +6,13 @@ twice, is read again by Python's own decoder, which tells what is wrong with it:
     "a":1  and  "a":2 in one object     the key stands for nothing
     NaN, Infinity                       no JSON, and yet the rest of the row can be read
     1e400, a number of 5000 digits      numbers of JSON that fit no type
-
-How a key that is there twice is found without looking at keys: each key of a text is followed by `":`, or by a blank
-and `:`. Counted in the text, these can only be more than the keys (they may occur in strings), and the keys that were
-decoded can only be fewer. Where both counts are equal, no key was lost.
 """
 
 import json
 import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -24,45 +20,98 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compaction.typed.misfits import Ambiguous, Misfit, NotANumber
+from compaction.typed.places import blanks_in, is_told_alike, places, places_again
+from compaction.typed.shapes import Names, NoShapeError, Shape
 
 MAX_DEPTH: Final = 100
 """Objects and lists in one another."""
 MAX_BYTES: Final = 1 << 20
 """Bytes of a payload. Decoded JSON takes up to twenty times as much."""
-_BLANKS: Final = (b" :", b"\t:", b"\n:", b"\r:")
-_PLACE: Final = b'":'
 _LONG_INTEGER: Final = 80
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
 """A string, or one without an end: were that no match, each quote in it would be tried as a beginning of its own."""
 _decode: Final = msgspec.json.Decoder().decode
 _decode_exactly: Final = msgspec.json.Decoder(float_hook=Decimal).decode
-_again: Final = msgspec.json.Encoder(decimal_format="number")
-_encode, _encode_lines = _again.encode, _again.encode_lines
 
 
 class Documents(NamedTuple):
     """The objects of a block of payloads, {} where there is none.
 
-    `problems` says what is wrong with a payload itself, by row; rows in `unread` gave nothing at all. `careful` are
-    the rows that were read by Python, whose values may be `Ambiguous` or `NotANumber`.
+    `problems` says what is wrong with a payload itself, by row; rows in `unread` gave nothing at all. With a `shape`
+    the rows are its structs, but for those in `apart`: these are objects, as all are without one. Values of rows that
+    were read by Python may be `Ambiguous` or `NotANumber`: these rows are `apart`, too.
     """
 
-    rows: list[dict[str, Any]]
+    rows: list[Any]
     problems: dict[int, list[Misfit]]
     unread: frozenset[int]
-    careful: frozenset[int]
+    apart: dict[int, Any]
+    shape: Shape | None = None
 
 
-def read_documents(data: pa.StringArray, *, exact: bool) -> Documents:
-    """Decode payloads; null ones are not UTF-8. `exact`: numbers with a fraction are Decimal, not float."""
-    texts = _texts(data)
+class DocumentReader:
+    """Reads payloads, block by block. `exact`: numbers with a fraction are Decimal, not float.
+
+    `paths` are those of the columns, as names, where all are: a shape is then looked for.
+    """
+
+    def __init__(self, *, exact: bool, paths: Sequence[Names] | None = None) -> None:
+        self._exact = exact
+        self._paths = paths
+        self._shape: Shape | None = None
+        self._attempts = 0 if paths is None else _ATTEMPTS
+
+    def read(self, data: pa.StringArray) -> Documents:
+        """Decode payloads; null ones are not UTF-8."""
+        texts = _texts(data)
+        shape = self._shape_for(texts)
+        if shape is None:
+            return read_texts(texts, exact=self._exact)
+        rows, others = shape.read(texts, MAX_DEPTH)
+        if len(others) * _FEW > len(texts):
+            self._shape = None
+            self._attempts -= 1
+        rest = read_texts([texts[number] for number in others], exact=self._exact)
+        return Documents(
+            rows,
+            {others[row]: problems for row, problems in rest.problems.items()},
+            frozenset(others[row] for row in rest.unread),
+            {others[row]: value for row, value in enumerate(rest.rows)},
+            shape,
+        )
+
+    def _shape_for(self, texts: Sequence[bytes | None]) -> Shape | None:
+        """Return the shape; looks for one while there is hope."""
+        if self._shape is None and self._attempts and self._paths is not None and len(texts) >= _FEW:
+            try:
+                payload = (_decode_exactly if self._exact else _decode)(_sample(texts))
+                self._shape = (
+                    Shape(payload, self._paths, Decimal if self._exact else None) if type(payload) is dict else None
+                )
+            except (msgspec.MsgspecError, NoShapeError, RecursionError, ArithmeticError):
+                self._attempts -= 1
+        return self._shape
+
+
+_ATTEMPTS: Final = 3
+"""How many shapes are tried: each that does not hold costs the decoding of a block."""
+_FEW: Final = 8
+"""One row in so many may have another shape."""
+
+
+def _sample(texts: Sequence[bytes | None]) -> bytes:
+    """Return one payload to learn from: the middle one by length of the first few."""
+    few = sorted((text for text in texts[:_FEW] if text is not None), key=len)
+    return few[len(few) // 2] if few else b""
+
+
+def read_texts(texts: Sequence[bytes | None], *, exact: bool) -> Documents:
+    """Decode payloads as dicts; None: it is not UTF-8."""
     reader = _Reader(texts, exact=exact)
     rows = reader.decode_all()
-    decoded = (
-        texts
-        if not reader.careful
-        else [None if number in reader.careful else text for number, text in enumerate(texts)]
-    )
+    decoded = texts
+    if reader.careful:
+        decoded = [None if number in reader.careful else text for number, text in enumerate(texts)]
     for number in {*_perhaps_doubled(decoded, rows), *_too_deep(decoded, rows)}:
         rows[number] = reader.read_carefully(number)
     if set(map(type, rows)) != {dict}:
@@ -71,7 +120,8 @@ def read_documents(data: pa.StringArray, *, exact: bool) -> Documents:
                 if number not in reader.unread:
                     reader.refuse(number, Misfit("not_an_object", f"{_KINDS[type(row)]}, not an object"))
                 rows[number] = {}
-    return Documents(rows, reader.problems, frozenset(reader.unread), frozenset(reader.careful))
+    apart = {number: rows[number] for number in reader.careful}
+    return Documents(rows, reader.problems, frozenset(reader.unread), apart)
 
 
 _KINDS: Final = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"} | dict.fromkeys(
@@ -144,9 +194,9 @@ def _texts(data: pa.StringArray) -> list[bytes | None]:
 def _perhaps_doubled(texts: Sequence[bytes | None], rows: Sequence[Any]) -> list[int]:
     """Return the rows in which the text has more places of keys than were decoded."""
     joined = b"".join(text for text in texts if text is not None)
-    has_blanks = len(joined.translate(None, b" \t\r\n")) < len(joined)  # a fifth of the time of the searches
-    blanks = tuple(blank for blank in _BLANKS if has_blanks and blank in joined)
-    if _is_told_alike(joined) and _places(joined, blanks) == _keys_of_all(texts, rows):
+    blanks = blanks_in(joined)
+    read = [row for text, row in zip(texts, rows, strict=True) if text is not None and type(row) in _CONTAINERS]
+    if is_told_alike(joined) and places(joined, blanks) == places_again(read):
         return []
     return [
         number
@@ -156,28 +206,10 @@ def _perhaps_doubled(texts: Sequence[bytes | None], rows: Sequence[Any]) -> list
 
 
 def _is_perhaps_doubled(text: bytes, row: dict[str, Any], blanks: Sequence[bytes]) -> bool:
-    places = _places(text, blanks)
-    if len(row) == places or _keys(row) == places:
+    found = places(text, blanks)
+    if len(row) == found or _keys(row) == found:
         return False
-    return not _is_told_alike(text) or _encode(row).count(_PLACE) != places
-
-
-def _places(text: bytes, blanks: Sequence[bytes]) -> int:
-    return text.count(_PLACE) + sum(map(text.count, blanks))
-
-
-def _is_told_alike(text: bytes) -> bool:
-    r"""Tell whether strings hold no place that only a decoder sees, such as \u0022:."""
-    return b"\\u00" not in text
-
-
-def _keys_of_all(texts: Sequence[bytes | None], rows: Sequence[Any]) -> int:
-    """Count the keys that were decoded, and the places in strings, by writing all rows again."""
-    read = [row for text, row in zip(texts, rows, strict=True) if text is not None and type(row) in _CONTAINERS]
-    try:
-        return _encode_lines(read).count(_PLACE)
-    except (msgspec.MsgspecError, RecursionError, TypeError, ValueError, OverflowError):
-        return -1
+    return not is_told_alike(text) or places_again([row]) != found
 
 
 def _keys(value: Any) -> int:  # noqa: ANN401 - any JSON value
@@ -198,7 +230,7 @@ _CONTAINERS: Final = frozenset({dict, list})
 def _too_deep(texts: Sequence[bytes | None], rows: Sequence[Any]) -> list[int]:
     """Return the rows that were decoded and nest too deep; only what opens many objects and lists is looked into."""
     known = [text for text in texts if text is not None]
-    most = sum(max((text.count(opening) for text in known), default=0) for opening in (b"{", b"["))
+    most = sum(max(map(bytes.count, known, repeat(opening)), default=0) for opening in (b"{", b"["))
     if most <= MAX_DEPTH:
         return []
     return [

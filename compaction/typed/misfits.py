@@ -19,6 +19,7 @@ Kind = Literal[
     "out_of_range",
     "lossy",
     "invalid",
+    "far_off",
 ]
 PAYLOAD: Final = "payload"
 """Stands for a column where the payload itself is wrong."""

@@ -20,6 +20,7 @@ from jmespath.visitor import Options, TreeInterpreter
 from archive.format.payload import names_of
 from compaction.typed.documents import Documents, number_of
 from compaction.typed.misfits import Ambiguous, Misfit, NotANumber, shown
+from compaction.typed.shapes import Names
 
 _NOTHING: Final[dict[str, Any]] = {}
 _FAULTS: Final = (
@@ -39,25 +40,29 @@ class ValuePath:
 
     def __init__(self, expression: str) -> None:
         parsed = jmespath.compile(expression).parsed
-        self._names = names_of(parsed)
-        self._search: Callable[[Any], Any] | None = None if self._names is not None else _searching(parsed)
+        names = names_of(parsed)
+        self._names = None if names is None else tuple(names)
+        self._search: Callable[[Any], Any] | None = None if names is not None else _searching(parsed)
 
     @property
-    def is_searched(self) -> bool:
-        """Tell whether the path is more than names: it then needs numbers that are exact."""
-        return self._names is None
+    def names(self) -> Names | None:
+        """Return the path's names; None where it is more than names: it then needs numbers that are exact."""
+        return self._names
 
     def values(self, documents: Documents) -> tuple[list[Any], dict[int, Misfit]]:
         """Return a value for each row, None where there is none, and the rows in which the path itself fails."""
         if self._names is None:
             return self._searched(documents)
-        values: list[Any] = documents.rows
-        for name in self._names[:-1]:
-            values = [inner if type(inner := value.get(name)) is dict else _NOTHING for value in values]
-        last = self._names[-1]
-        values = [value.get(last) for value in values]
-        for row in documents.careful:
-            values[row] = _followed(self._names, documents.rows[row])
+        if documents.shape is None:
+            values = _fetched(self._names, documents.rows)
+        elif (found := documents.shape.getter(self._names)) is None:
+            values = [None] * len(documents.rows)
+        else:
+            take, further = found
+            values = [*map(take, documents.rows)]
+            values = [_followed(further, value) for value in values] if further else values
+        for row, document in documents.apart.items():
+            values[row] = _followed(self._names, document)
         return values, {}
 
     def _searched(self, documents: Documents) -> tuple[list[Any], dict[int, Misfit]]:
@@ -70,6 +75,13 @@ class ValuePath:
                 values.append(None)
                 misfits[row] = Misfit("bad_path", "the path fails on this payload")
         return values, misfits
+
+
+def _fetched(names: Names, rows: list[Any]) -> list[Any]:
+    for name in names[:-1]:
+        rows = [inner if type(inner := value.get(name)) is dict else _NOTHING for value in rows]
+    last = names[-1]
+    return [value.get(last) for value in rows]
 
 
 def _followed(names: Sequence[str], value: Any) -> Any:  # noqa: ANN401 - any JSON value

@@ -11,11 +11,13 @@ Misfits are no defect of the archive: they are warnings, and a day is as clean o
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from archive.format.day import Day
 from archive.format.minute import minute_of, minute_text
 from compaction.typed.columns import UNFIT, Columns
 from compaction.typed.counts import First, Sample, TypedCounts, total
+from compaction.typed.events.judged import check_of, judge_events
 from compaction.typed.misfits import PAYLOAD
-from compaction.verdict.audit_document import AuditCheck, FirstValue, Misfits, Typed, TypedColumn
+from compaction.verdict.audit_document import AuditCheck, Events, FirstValue, Misfits, Typed, TypedColumn
 from compaction.verdict.findings import Code, Finding, finding
 
 CHECK: Final = "typed_columns"
@@ -25,19 +27,20 @@ class TypedResult(NamedTuple):
     """The typed part of an audit."""
 
     numbers: Typed
-    check: AuditCheck
+    checks: tuple[AuditCheck, ...]
     findings: tuple[Finding, ...]
 
 
-def judge_columns(columns: Columns, counted: Sequence[TypedCounts | None], rows: int) -> TypedResult:
-    """Sum up what the files of a rewrite have counted, which hold so many rows."""
+def judge_columns(columns: Columns, counted: Sequence[TypedCounts | None], rows: int, day: Day) -> TypedResult:
+    """Sum up what the files of a day's rewrite have counted, which hold so many rows."""
     known = [counts for counts in counted if counts is not None]
     counts = total(known) if known else TypedCounts(0, 0, ())
-    numbers = _numbers(columns, counts, rows)
-    return TypedResult(numbers, _check(numbers), tuple(map(_finding, counts.samples)))
+    numbers = _numbers(columns, counts, rows, judge_events(columns, counts, day))
+    further = () if numbers.events is None else (check_of(numbers.events),)
+    return TypedResult(numbers, (_check(numbers), *further), tuple(map(_finding, counts.samples)))
 
 
-def _numbers(columns: Columns, counts: TypedCounts, rows: int) -> Typed:
+def _numbers(columns: Columns, counts: TypedCounts, rows: int, events: Events | None) -> Typed:
     types = columns.types
     sums = {each.filled + each.empty + each.unfit for each in counts.columns}
     return Typed(
@@ -45,12 +48,13 @@ def _numbers(columns: Columns, counts: TypedCounts, rows: int) -> Typed:
         rows=rows,
         fitted=counts.rows - counts.unfit,
         unfit=counts.unfit,
-        balanced=counts.rows == rows and sums <= {rows},
+        balanced=counts.rows == rows and sums <= {rows} and (events is None or events.balanced),
         columns=tuple(
             TypedColumn(type=types[each.name], first=_first(at), **each._asdict())
             for each, at in zip(counts.columns, counts.firsts, strict=True)
         ),
         misfits=tuple(Misfits(column=each.column, reason=each.kind, rows=each.rows) for each in counts.samples),
+        events=events,
     )
 
 
@@ -62,6 +66,7 @@ def _first(at: First | None) -> FirstValue | None:
 
 def _check(typed: Typed) -> AuditCheck:
     wrong = [each.name for each in typed.columns if each.filled + each.empty + each.unfit != typed.rows]
+    wrong += [] if typed.events is None or typed.events.balanced else ["the days of events"]
     message = f"rows {typed.rows} = fitted {typed.fitted} + unfit {typed.unfit}"
     if wrong:
         message += f", and the values of {', '.join(wrong[:20])} do not add up to them"

@@ -7,10 +7,10 @@ from typing import Final
 import pyarrow as pa
 
 from compaction.typed.arrow_columns import text_column, with_gaps
-from compaction.typed.columns import Columns
-from compaction.typed.counts import ColumnCount, Samples, TypedCounts
-from compaction.typed.documents import Documents, read_documents
-from compaction.typed.first_values import FirstValues
+from compaction.typed.columns import EVENT_TIME, Columns
+from compaction.typed.counts import ColumnCount, FirstValues, Samples, TypedCounts
+from compaction.typed.documents import DocumentReader, Documents
+from compaction.typed.events.window import EventWindow
 from compaction.typed.fitting import fit
 from compaction.typed.misfits import PAYLOAD, Misfit, reason
 from compaction.typed.paths import ValuePath
@@ -27,14 +27,16 @@ class Widening:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._paths = [ValuePath(column.path) for column in columns.columns]
-        self._exact = any(kind.name in _EXACT for _, kind in columns.leaves) or any(
-            path.is_searched for path in self._paths
-        )
+        names = [path.names for path in self._paths if path.names is not None]
+        is_names = len(names) == len(self._paths)
+        exact = not is_names or any(kind.name in _EXACT for _, kind in columns.leaves)
+        self._reader = DocumentReader(exact=exact, paths=names if is_names else None)
         self._samples = Samples()
         self._rows = self._unfit = 0
         self._filled = [0] * len(columns.columns)
         self._empty = [0] * len(columns.columns)
         self._misfits = [0] * len(columns.columns)
+        self._window = None if columns.event is None else EventWindow(columns.event.window_days)
         self._firsts = FirstValues(len(columns.columns))
 
     def columns_of(self, lines: pa.Table) -> list[pa.ChunkedArray]:
@@ -56,14 +58,18 @@ class Widening:
             tuple(ColumnCount(*numbers) for numbers in counted),
             self._samples.found(),
             self._firsts.found(),
+            () if self._window is None else self._window.counted(),
         )
 
     def _typed(self, lines: pa.Table, data: pa.StringArray, begin: int, end: int) -> list[pa.Array]:
-        documents = read_documents(data[begin:end], exact=self._exact)
+        documents = self._reader.read(data[begin:end])
         reasons: dict[int, list[tuple[str, Misfit]]] = defaultdict(list)
         for row, problems in documents.problems.items():
             reasons[row] += [(PAYLOAD, problem) for problem in problems]
         arrays = [self._column(index, documents, reasons) for index in range(len(self._paths))]
+        if self._window is not None:
+            arrivals = lines["arrival_time"].slice(begin, end - begin).combine_chunks()
+            arrays[-1] = self._near(self._window, arrays[-1], arrivals, reasons)
         self._firsts.look(lines, begin, arrays)
         for row in sorted(reasons):
             self._samples.add(reasons[row], lines, begin + row)
@@ -96,6 +102,21 @@ class Widening:
         self._empty[index] += empty
         self._misfits[index] += len(misfits) + len(documents.unread)
         return fitted.array
+
+    def _near(
+        self,
+        window: EventWindow,
+        events: pa.Array,
+        arrivals: pa.Array,
+        reasons: dict[int, list[tuple[str, Misfit]]],
+    ) -> pa.Array:
+        """Bound the last column, the time of events, by the time of their arrival."""
+        bounded, misfits = window.bound(events, arrivals)
+        for row, misfit in misfits.items():
+            reasons[row].append((EVENT_TIME, misfit))
+        self._filled[-1] -= len(misfits)
+        self._misfits[-1] += len(misfits)
+        return bounded
 
 
 def _slices(data: pa.StringArray) -> Iterator[tuple[int, int]]:

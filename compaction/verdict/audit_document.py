@@ -65,10 +65,36 @@ class Misfits(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
 
 
+class EventDay(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows whose events are of one day."""
+
+    day: str
+    rows: int
+
+
+class Events(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows by the day of their events: rows = on_time + late + early + without.
+
+    `path` and `type` say where the time is. `without` have none: it is missing, does not fit, or lies more than
+    `window_days` days before the arrival, or more than one after it. `days` are at most as many as that leaves.
+    """
+
+    path: str
+    type: str
+    window_days: int
+    on_time: int
+    late: int
+    early: int
+    without: int
+    balanced: bool
+    days: tuple[EventDay, ...]
+
+
 class Typed(msgspec.Struct, frozen=True, kw_only=True):
     """The payloads as columns: rows = fitted + unfit, the rows being those of the Parquet files.
 
-    `digest` is that of the columns. A row that has several reasons counts for each in `misfits`.
+    `digest` is that of the columns. A row that has several reasons counts for each in `misfits`. `events` is null
+    unless the time of events was asked for.
     """
 
     digest: str
@@ -78,6 +104,7 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
     balanced: bool
     columns: tuple[TypedColumn, ...]
     misfits: tuple[Misfits, ...]
+    events: Events | None = None
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):

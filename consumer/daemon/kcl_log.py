@@ -27,6 +27,15 @@ class Skipped(enum.StrEnum):
     NOTHING = "nothing"
 
 
+NEXT_STEPS: Final = {
+    Skipped.AGGREGATE_REST: "find the producer: its aggregate is malformed, and what follows in it cannot be "
+    "delivered; the daemon's line on stdout holds it whole, as Raw data",
+    Skipped.BATCH: "the daemon is killed and the batch read again; if the same batch is skipped every time, "
+    "minutebook docs runbook kcl_skipped says how to get past it",
+    Skipped.NOTHING: "give the daemon more memory, as in JAVA_TOOL_OPTIONS=-Xmx2g; no record is lost",
+}
+
+
 class KclEvent(NamedTuple):
     """One line that matters. `shard` and `sequence_number` are empty where the line does not name them."""
 

@@ -91,6 +91,7 @@ class ProcessorWatch:
         """By the pid of one that is gone, those that lived when that was seen."""
         self._died: set[int] = set()
         self._told: set[int] = set()
+        self._died_before: frozenset[int] = frozenset()
 
     def note(self, event: ProcessorEvent) -> None:
         """Take a log line of a processor."""
@@ -158,6 +159,20 @@ class ProcessorWatch:
             if any(descriptor not in gone for descriptor in self._alive.values()):
                 return False
             return bool(self._ended_well) and self._ended_well.issuperset([*self._alive, *self._silent])
+
+    def note_stop(self) -> None:
+        """Take it that everybody is asked to leave now."""
+        with self._lock:
+            self._died_before = frozenset(self._died)
+
+    def have_left_the_dead(self) -> bool:
+        """Tell whether somebody was killed before all were asked to leave, and the others have left in order."""
+        with self._lock:
+            gone = _ended(self._alive.values())
+            if any(descriptor not in gone for descriptor in self._alive.values()):
+                return False
+            left = {*self._alive, *self._silent} - self._ended_well
+            return bool(left) and left <= self._died_before
 
     def take_killed(self, *, has_ended: bool = False) -> list[Killed]:
         """Return, once each, the processors that are gone without a last word.

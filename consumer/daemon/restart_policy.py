@@ -1,6 +1,6 @@
 """What the supervisor does after the daemon has ended. Pure: the facts come in, a decision goes out.
 
-    asked to stop, ended as asked ............ stop, 0
+    asked to stop, ended as asked ............ stop, 0; also with one that somebody killed before
     asked to stop, a processor failed ........ stop, that processor's code
     asked to stop, had to be killed .......... stop, 1
     a processor refused (code 2 or 6) or KCL
@@ -45,6 +45,7 @@ class DaemonExit:
     """How one run of the daemon ended. `code` is negative for a signal; `failure` the first that a child told.
 
     `evidence` is why it ended where no child told, see `run_notes`; `last_error` what KCL itself said last.
+    `left_in_order`: all processors had left as asked but those that were killed before, for which the daemon waited.
     """
 
     code: int
@@ -53,6 +54,7 @@ class DaemonExit:
     failure: ProcessorEvent | None = None
     evidence: ProcessorEvent | None = None
     last_error: str = ""
+    left_in_order: bool = False
 
     @property
     def cause(self) -> ProcessorEvent | None:
@@ -117,7 +119,7 @@ class RestartPolicy:
 def _after_request(ended: DaemonExit) -> Stop:
     if ended.failure is not None:
         return _give_up(ended)
-    if ended.code in _STOPPED:
+    if ended.code in _STOPPED or ended.left_in_order:
         return Stop(0, "the daemon stopped as asked")
     reason = ended.evidence.error if ended.evidence is not None else f"the daemon ended with {_name_of(ended.code)}"
     return Stop(

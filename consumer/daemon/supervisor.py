@@ -12,7 +12,7 @@ import structlog
 from archive.clock import Clock
 from archive.errors import MinutebookError
 from consumer.daemon.fork_server import ForkPlan, start_fork_server
-from consumer.daemon.kcl_log import KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
+from consumer.daemon.kcl_log import NEXT_STEPS, KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
 from consumer.daemon.process import Child, Output, Run
 from consumer.daemon.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
 from consumer.daemon.readers.poll import ReaderPoll
@@ -49,15 +49,6 @@ class DaemonPlan:
     log_level: str = "info"
     leaving: Leaving | None = None
     forks: ForkPlan | None = None
-
-
-_NEXT_STEPS: Final = {
-    Skipped.AGGREGATE_REST: "find the producer: its aggregate is malformed, and what follows in it cannot be "
-    "delivered; the daemon's line on stdout holds it whole, as Raw data",
-    Skipped.BATCH: "the daemon is killed and the batch read again; if the same batch is skipped every time, "
-    "minutebook docs runbook kcl_skipped says how to get past it",
-    Skipped.NOTHING: "give the daemon more memory, as in JAVA_TOOL_OPTIONS=-Xmx2g; no record is lost",
-}
 
 
 _FORK_SERVER_ENDED: Final = ProcessorEvent(
@@ -149,6 +140,7 @@ class Supervisor:
             failure=_try(self._plan.after_end) or self._notes.told,
             evidence=self._notes.evidence(),
             last_error=self._notes.last_error(),
+            left_in_order=self._notes.left_in_order,
         )
         self._log.info("daemon_ended", code=code, ran_seconds=round(ended.ran_seconds, 1), asked=ended.asked)
         return ended
@@ -176,6 +168,7 @@ class Supervisor:
                 run.kill()
                 return
             if signals.received and asked_at is None:
+                self._processors.note_stop()
                 self._log.info("stopping", signal=signals.received[0].name, grace_seconds=self._plan.grace_seconds)
                 if self._plan.leaving is not None:
                     self._plan.leaving.begin()
@@ -186,10 +179,13 @@ class Supervisor:
                 if left <= 0 or signals.received[1:].count(signal.SIGINT):
                     self._kill_late(run, round(self._clock.monotonic() - asked_at, 1))
                     return
-                if self._plan.leaving is not None:
-                    left = min(left, _LEAVING_POLL_SECONDS)
-                    if self._processors.have_left():
-                        self._plan.leaving.finish()
+                left = min(left, _LEAVING_POLL_SECONDS)
+                if self._processors.have_left_the_dead():  # KCL would wait for them until its grace is over
+                    self._notes.left_in_order = True
+                    run.kill()
+                    return
+                if self._plan.leaving is not None and self._processors.have_left():
+                    self._plan.leaving.finish()
             signals.wait(run.exit_descriptors, left)
 
     def _kill_late(self, run: Run, waited_seconds: float) -> None:
@@ -259,11 +255,11 @@ class Supervisor:
                 self._note_error(error)
             return
         name = "daemon_out_of_memory" if event.skipped is Skipped.NOTHING else "kcl_skipped"
-        self._log.error(name, **event._asdict(), next_step=_NEXT_STEPS[event.skipped])
+        self._log.error(name, **event._asdict(), next_step=NEXT_STEPS[event.skipped])
         if event.skipped is not Skipped.AGGREGATE_REST:
             what = f"KCL skipped a batch of {event.shard}: " if event.skipped is Skipped.BATCH else ""
             self._notes.blame(
-                ProcessorEvent(event=name, error=what + event.error, next_step=_NEXT_STEPS[event.skipped])
+                ProcessorEvent(event=name, error=what + event.error, next_step=NEXT_STEPS[event.skipped])
             )
         if event.skipped is Skipped.BATCH and self._run is not None:
             self._run.kill()

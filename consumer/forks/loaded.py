@@ -10,6 +10,7 @@ import structlog
 from archive.clock import SystemClock
 from consumer.forks.certificates import share_certificates
 from consumer.forks.child import become_processor, find_title
+from consumer.forks.layout import fill_holes
 from consumer.forks.memory import Thrifty, give_back
 from consumer.forks.rehearsal import rehearse
 from consumer.forks.server import ForkServer, Pipes
@@ -34,6 +35,7 @@ def serve_forks(listener: socket.socket, path: str, parent: int) -> None:
     gc.collect()
     give_back()
     gc.freeze()
+    fill_holes()
     server, title = os.getpid(), find_title()
 
     def become(pipes: Pipes) -> None:

@@ -1,4 +1,4 @@
-"""One short shard, played before the first fork: what all processors would load, parse and write later is there then.
+"""Short shards, played before the first fork: what all processors would load, parse and write later is there then.
 
 The first request of a client loads rules and parses them, and the interpreter rewrites each function that is called
 some times. Done in every processor, that is 5 MB of each one's own memory; done before the fork, it is shared. So the
@@ -27,6 +27,7 @@ import structlog
 from archive.clock import Clock, new_id, new_random
 from archive.logs import configure_logging
 from archive.store.s3 import S3Store
+from consumer.forks.layout import move_together
 from consumer.forks.parent_death import die_with
 from consumer.processor.processor import ShardProcessor
 from consumer.processor.protocol import run_process
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest
 
 _SHARD: Final = "shardId-000000000000"
+_FEW_SEGMENTS: Final = 2
 _SEGMENTS: Final = 12
 """CPython 3.11 rewrites a function at its eighth call (PEP 659)."""
 _MINUTE_MS: Final = 60_000
@@ -53,7 +55,9 @@ def rehearse(prepared: Prepared, clock: Clock, level: str) -> None:
         if "http" in getproxies():
             raise OSError("requests to loopback would go through the proxy of HTTP_PROXY")  # noqa: TRY301 - told below
         with _stage() as port, _turned(prepared, port):
-            _play(prepared, clock)
+            move_together(lambda: _play(prepared, clock, _FEW_SEGMENTS))
+            # A second time: the application record is there, as at nearly every start.
+            _play(prepared, clock, _SEGMENTS)
     except Exception as exc:  # noqa: BLE001 - whatever it is, it is said, and the processors work without
         configure_logging(level)
         structlog.get_logger().warning(
@@ -108,7 +112,7 @@ def _turned(prepared: Prepared, port: int) -> Iterator[None]:
             client.close()
 
 
-def _play(prepared: Prepared, clock: Clock) -> None:
+def _play(prepared: Prepared, clock: Clock, segments: int) -> None:
     settings = replace(
         prepared.settings,
         bucket=_NOBODYS,  # should ever a request not be turned, it may not find the archive
@@ -124,15 +128,15 @@ def _play(prepared: Prepared, clock: Clock) -> None:
     processor = ShardProcessor(settings, S3Store(prepared.s3, settings.bucket), stream, clock, rng, new_id)
     # Not through a pipe: it may hold 8 KiB alone, where the user has many (pipe(7), pipe-user-pages-soft).
     with open(os.devnull, "wb") as protocol:  # noqa: PTH123 - a device
-        run_process(processor, io.BytesIO(b"".join(_lines(clock.now_ms()))), protocol)
+        run_process(processor, io.BytesIO(b"".join(_lines(clock.now_ms(), segments))), protocol)
 
 
-def _lines(now_ms: int) -> Iterator[bytes]:
+def _lines(now_ms: int, segments: int) -> Iterator[bytes]:
     """Yield what the daemon says: a few minutes of three records each, an empty call after each, and no stop."""
     begin = {"action": "initialize", "shardId": _SHARD, "sequenceNumber": "TRIM_HORIZON", "subSequenceNumber": 0}
     yield msgspec.json.encode(begin) + b"\n"
-    for number in range(_SEGMENTS):
-        arrival_ms = now_ms - (_SEGMENTS + 3 - number) * _MINUTE_MS
+    for number in range(segments):
+        arrival_ms = now_ms - (segments + 3 - number) * _MINUTE_MS
         records = [
             {
                 "action": "record",

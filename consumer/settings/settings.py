@@ -89,6 +89,9 @@ class Settings:
     max_uncommitted_seconds: float | None = None
     columns: str | None = None
     """A file that the nightly job reads."""
+    event_time: str | None = None
+    event_window: int | None = None
+    """What the nightly job takes for the time of an event, and how many days before its arrival it may lie."""
 
 
 OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
@@ -119,6 +122,8 @@ OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
     "metricsIntervalSeconds": seconds(1, 3600),
     "maxUncommittedSeconds": seconds(1, 21_600),
     "columns": word,
+    "eventTime": word,
+    "eventWindow": whole(0, 400, "days"),
     **ACCESS_PROPERTIES,
 }
 """The names after `minutebook.`, each with its parser."""

@@ -30,39 +30,73 @@ def open_dataset(found: PublishedDays, columns: Sequence[str] | None) -> ds.Data
     """Return the Dataset of the days' files; see `minutebook.reader.read`."""
     sizes = {file.path: file.bytes for day in found.days for file in day.files}
     files = pafs.PyFileSystem(PublishedFiles(_file_system(found.address), sizes))
-    schema = _schema(files, found.days)
+    schema = _schema(files, found.days, columns)
     parquet = ds.ParquetFileFormat()
     fragments = [
         parquet.make_fragment(file.path, files, pc.field(_DAY.name) == str(day.day))
         for day in found.days
         for file in day.files
     ]
-    whole = ds.FileSystemDataset(fragments, schema, parquet, files)
-    return whole if columns is None else whole.replace_schema(_chosen(schema, columns))
+    return ds.FileSystemDataset(fragments, schema, parquet, files)
 
 
-def _schema(files: pafs.FileSystem, days: Sequence[PublishedDay]) -> pa.Schema:
+def _schema(files: pafs.FileSystem, days: Sequence[PublishedDay], columns: Sequence[str] | None) -> pa.Schema:
     """Return the columns of all days. One run writes all files of a day, with one schema: a day's first one tells.
 
     Not where hours are read beside it: each was written by a run of its own.
     """
-    telling = [file.path for day in days for file in (day.files if day.hours else day.files[:1])]
-    found = in_parallel(lambda path: pq.read_schema(path, filesystem=files).remove_metadata(), telling)
+    telling = [(day, file.path) for day in days for file in (day.files if day.hours else day.files[:1])]
+    found = in_parallel(lambda one: pq.read_schema(one[1], filesystem=files).remove_metadata(), telling) or [SCHEMA]
+    if columns is not None:
+        _check_known([*dict.fromkeys(name for schema in found for name in (*schema.names, _DAY.name))], columns)
+        found = [pa.schema([field for field in schema if field.name in columns]) for schema in found]
     try:
-        whole = pa.unify_schemas(found or [SCHEMA], promote_options="permissive")
+        whole = pa.unify_schemas(found, promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid) as exc:
         raise SettingsError(
-            f"a column has types in these days that no common type holds: {exc}",
-            next_step="read the days before and after the change one by one",
+            f"a column has types in these days that no common type holds: {exc}", next_step=_APART
         ) from exc
-    return whole if _DAY.name in whole.names else whole.append(_DAY)
+    for (day, _), schema in zip(telling, found, strict=False):
+        _check_exact(day, schema, whole)
+    if _DAY.name not in whole.names:
+        whole = whole.append(_DAY)
+    return whole if columns is None else pa.schema([whole.field(name) for name in columns])
 
 
-def _chosen(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    unknown = [name for name in columns if name not in schema.names]
-    if unknown or isinstance(columns, str):
-        raise SettingsError(f"there is no column {columns!r}", next_step=f"choose of {', '.join(schema.names)}")
-    return pa.schema([schema.field(name) for name in columns])
+def _check_known(names: Sequence[str], columns: Sequence[str]) -> None:
+    if isinstance(columns, str) or not set(columns) <= set(names):
+        raise SettingsError(f"there is no column {columns!r}", next_step=f"choose of {', '.join(names)}")
+
+
+def _check_exact(day: PublishedDay, schema: pa.Schema, whole: pa.Schema) -> None:
+    for field in schema:
+        wide = whole.field(field.name).type
+        if not _holds(wide, field.type):
+            raise SettingsError(
+                f"column {field.name} is {field.type} on {day.day}, and {wide}, which the other days ask for, does "
+                "not hold its values exactly",
+                next_step=_APART,
+            )
+
+
+_APART: Final = "read the days before and after the change one by one, or without the column: columns=[...]"
+_MOST_BITS_IN_DOUBLES: Final = 32
+
+
+def _holds(wide: pa.DataType, narrow: pa.DataType) -> bool:
+    """Tell whether a type holds each value of another one: pyarrow also offers doubles for decimals, and rounds."""
+    kinds = pa.types
+    if kinds.is_struct(wide) and kinds.is_struct(narrow):
+        return all(_holds(wide.field(field.name).type, field.type) for field in narrow)
+    if kinds.is_list(wide) and kinds.is_list(narrow):
+        return _holds(wide.value_type, narrow.value_type)
+    if kinds.is_floating(wide) and kinds.is_integer(narrow):
+        return bool(narrow.bit_width <= _MOST_BITS_IN_DOUBLES)
+    if kinds.is_floating(wide):
+        return not kinds.is_decimal(narrow)
+    if kinds.is_decimal(wide):
+        return not kinds.is_integer(narrow)
+    return not (kinds.is_binary(wide) and kinds.is_string(narrow))
 
 
 def _file_system(address: Address) -> pafs.FileSystem:

@@ -76,8 +76,13 @@ class Shelf:
         assert publisher.swap_pointer(manifest, publisher.current(), f"run-{next(_NUMBERS)}", manifest.written_at)
         return rows
 
-    def change_file(self, day: Day, change: Callable[[pa.Table], pa.Table]) -> None:
-        """Write the one file of a published day anew, as another version of the job would have written it."""
+    def change_file(
+        self, day: Day, change: Callable[[pa.Table], pa.Table], columns: dict[str, str] | None = None
+    ) -> None:
+        """Write the one file of a published day anew, as another version of the job would have written it.
+
+        `columns` are those that the manifest names.
+        """
         publisher = self.publisher(day)
         pointer, manifest = publisher.published()
         assert pointer is not None
@@ -86,7 +91,7 @@ class Shelf:
         path = Path(self.storage.uri(file.key))
         pq.write_table(change(pq.read_table(path, partitioning=None)), path)
         changed = msgspec.structs.replace(file, bytes=path.stat().st_size)
-        body = msgspec.json.encode(msgspec.structs.replace(manifest, files=(changed,)))
+        body = msgspec.json.encode(msgspec.structs.replace(manifest, files=(changed,), columns=columns))
         Path(self.storage.uri(pointer.manifest)).write_bytes(body)
 
     def commit(self, table: DayTable, day: Day) -> TableCommit | None:

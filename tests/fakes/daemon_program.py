@@ -3,9 +3,9 @@
 The n-th start takes the n-th behaviour, the last one is repeated: `exit:N`, `fail:N` (a processor says that it
 failed with N, the daemon exits 1 as the real one does), `run` (until SIGTERM, then 143), `slow` (the same, a second
 later), `stubborn` (ignores SIGTERM), `orphan` (starts a child and dies by SIGKILL), `deserted` (a processor dies by
-SIGKILL, and the daemon waits for ever), `quiet` (a processor ends well, and the daemon goes on), `log:NAME` (prints
-a line of `tests/data/kcl-log`, then as `run`), `last-words:NAME` (prints one, and exits 0). Each start leaves a
-file `start-N` with its pid.
+SIGKILL, and the daemon waits for ever), `bereft` (one of two does, and SIGTERM ends the other alone), `quiet` (a
+processor ends well, and the daemon goes on), `log:NAME` (prints a line of `tests/data/kcl-log`, then as `run`),
+`last-words:NAME` (prints one, and exits 0). Each start leaves a file `start-N` with its pid.
 """
 
 import json
@@ -30,6 +30,36 @@ def wait_for_ever() -> NoReturn:
     """Wait until a signal ends it."""
     while True:
         signal.pause()
+
+
+def lose_one_of_two() -> None:
+    """Let one of two processors be killed; SIGTERM ends the other, and not the daemon."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    other, dead = (subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) for _ in range(2))
+    for child in (other, dead):
+        say("processor_started", pid=child.pid)
+    dead.kill()
+    dead.wait()
+    say("processor_reaped", pid=dead.pid, exit_code=-9)
+    say("child_gone")
+    signal.sigwait([signal.SIGTERM])
+    say("processor_ended", pid=other.pid)
+    other.communicate()
+
+
+def end_one(*, in_order: bool) -> None:
+    """Let the one processor end, or be killed."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    say("processor_started", pid=child.pid)
+    say("shard_opened", pid=child.pid, shard="shardId-000000000007")
+    say("progress", pid=child.pid, shard="shardId-000000000007", level="debug")
+    if in_order:
+        say("processor_ended", pid=child.pid)
+        child.communicate(b"\n")
+    else:
+        child.kill()
+    child.wait()
+    say("child_gone")
 
 
 def main(folder: Path, behaviours: list[str]) -> None:
@@ -67,17 +97,10 @@ def main(folder: Path, behaviours: list[str]) -> None:
             (folder / "child").write_text(str(child.pid))
             os.kill(os.getpid(), signal.SIGKILL)
         case "deserted" | "quiet":
-            child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-            say("processor_started", pid=child.pid)
-            say("shard_opened", pid=child.pid, shard="shardId-000000000007")
-            say("progress", pid=child.pid, shard="shardId-000000000007", level="debug")
-            if behaviour == "deserted":
-                child.kill()
-            else:
-                say("processor_ended", pid=child.pid)
-                child.communicate(b"\n")
-            child.wait()
-            say("child_gone")
+            end_one(in_order=behaviour == "quiet")
+            wait_for_ever()
+        case "bereft":
+            lose_one_of_two()
             wait_for_ever()
         case _:
             wait_for_ever()

@@ -1,4 +1,4 @@
-"""`python -m tests.simulation --seeds 0..20000`, or `--replay SEED` for one history's timeline.
+"""`python -m tests.simulation --seeds 0..20000`, `--replay SEED` for one history's timeline, or `--choose MODE`.
 
 Exit code 0 when every history kept every promise.
 """
@@ -8,9 +8,10 @@ import sys
 import time
 from collections.abc import Sequence
 
+from tests.simulation.chosen import CHOSEN, choose
 from tests.simulation.histories.must_happen import missing
 from tests.simulation.modes import MODES, THINNED, Mode, parse_modes
-from tests.simulation.search import replay, search
+from tests.simulation.search import play, replay, search
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -29,7 +30,15 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--replay", type=int, metavar="SEED", help="show the timeline of one history")
     parser.add_argument("--until-found", action="store_true", help="stop soon after the first violation")
     parser.add_argument("--every", type=int, default=5000, help="histories between two lines of progress")
+    parser.add_argument(
+        "--choose",
+        type=parse_modes,
+        metavar="MODE",
+        help="print the seeds of rare things for chosen.py, from as many histories as it says",
+    )
     options = parser.parse_args(arguments)
+    if options.choose is not None:
+        return _choose(options.choose[0])
     if options.replay is not None:
         return _replay(options.replay, options.modes[0])
     first, last = map(int, options.seeds.replace("_", "").split(".."))
@@ -55,6 +64,13 @@ def main(arguments: Sequence[str]) -> int:
         f"{result.histories / seconds:,.0f} histories/s\n"
     )
     return 1 if result.findings else 0
+
+
+def _choose(mode: Mode) -> int:
+    first, most, _ = CHOSEN[mode]
+    tallies = [play((mode, [seed])).tally for seed in range(most)]
+    sys.stdout.write(f"{mode}: {choose(tallies, first)}\n")
+    return 0
 
 
 def _replay(seed: int, mode: Mode) -> int:

@@ -13,7 +13,7 @@ from tests.simulation.search import silence
 @pytest.mark.timeout(1800)
 def test_no_day_that_misses_a_record_is_clean() -> None:
     """Outages, dips of the retention, frozen and paused hosts, wrong clocks, splits by midnight, lost leases."""
-    demand_promises("days", 40)
+    demand_promises("days")
 
 
 def test_a_seed_decides_everything() -> None:

@@ -12,7 +12,7 @@ each_mode = pytest.mark.parametrize("mode", ["claims", "watermark"])
 @each_mode
 def test_no_history_breaks_a_promise(mode: Mode) -> None:
     """Beyond plain archiving: each event that was sent twice is kept once, and its copies name one that is kept."""
-    demand_promises(mode, 700)
+    demand_promises(mode)
 
 
 @each_mode

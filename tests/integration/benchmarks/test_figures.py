@@ -31,12 +31,6 @@ _NUMBERS: dict[str, dict[str, Any]] = {
         }
         for shards in (8, 80)
     },
-    "heap": {
-        "rows": [
-            {"heap": f"{mb}m", "max_records": 10_000, "outcome": "caught up", "cpu_per_gb": 1, "peak_mib": mb}
-            for mb in (256, 512)
-        ]
-    },
 }
 
 

@@ -67,7 +67,17 @@ def _loss(desk: Desk) -> None:
     desk.storage.delete([shard.segments.pop(2).key])
 
 
-_ALL = ("part-", "_facts/", ".inventory.", ".audit.", "_manifest/", "_current.json", ".audit.", "_symlinks/")
+_ALL = (
+    "part-",
+    "_facts/",
+    ".inventory.",
+    ".ends.",
+    ".audit.",
+    "_manifest/",
+    "_current.json",
+    ".audit.",
+    "_symlinks/",
+)
 NIGHTS = {
     "first": Night(_nothing, "clean", "published", _ALL),
     "late": Night(_late, "clean", "published", _ALL),

@@ -45,10 +45,14 @@ def published(shell: Shell, root: str) -> list[Row]:
 
 
 def test_a_day_on_s3_goes_into_a_configured_catalog(shell: Shell, embedded_aws: EmbeddedAws) -> None:
-    """The endpoint and the credentials are those of the job; a second run starts no Spark and commits nothing."""
+    """The endpoint and the credentials are those of the job; a second run starts no Spark and commits nothing.
+
+    By event, too: Spark's tasks cut the published day, whose events are all of 1970, and so without a time.
+    """
     uri, warehouse = f"sqlite:///{shell.folder / 'lake.sqlite'}", f"s3://{shell.address.bucket}/warehouse"
     shell.environment |= {"PYICEBERG_CATALOG__LAKE__URI": uri, "PYICEBERG_CATALOG__LAKE__WAREHOUSE": warehouse}
     words = ("compact", "--date", str(DAY), "--iceberg", "events.raw", "--iceberg-catalog", "lake")
+    words += ("--event-time", "n as timestamp(s)")
     first = shell.run(*words, "--master", "local[2]")
     assert (first.returncode, "table lake.events.raw: committed" in first.stdout) == (0, True), first
     assert not [line for line in first.stderr.splitlines() if not line.startswith("{")]
@@ -64,6 +68,8 @@ def test_a_day_on_s3_goes_into_a_configured_catalog(shell: Shell, embedded_aws: 
     catalog = SqlCatalog("lake", uri=uri, warehouse=warehouse, **properties)
     table = catalog.load_table("events.raw")
     rows = table.scan().to_arrow()
+    assert [tuple(task.file.partition) for task in table.scan().plan_files()] == [(DAY.number, None)]
+    assert "events: on time 0 + late 0 + early 0 + without 108" in first.stdout
     assert (len(table.snapshots()), rows.schema.field("arrival_time").type) == (1, SCHEMA.field("arrival_time").type)
     assert keys_of(rows.to_pylist()) == keys_of(published(shell, f"{PREFIX}_parquet/"))
     catalog.close()

@@ -9,6 +9,7 @@ from tests.mutations.catalogue.claims import CLAIMS
 from tests.mutations.catalogue.compression import COMPRESSION
 from tests.mutations.catalogue.coverage import COVERAGE
 from tests.mutations.catalogue.days import DAYS
+from tests.mutations.catalogue.event_time import EVENT_TIME
 from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.forks import FORKS
 from tests.mutations.catalogue.hours import HOURS
@@ -54,4 +55,5 @@ MUTATIONS: Final = (
     *SCOPES,
     *ONCE_CLEAN,
     *TYPED,
+    *EVENT_TIME,
 )

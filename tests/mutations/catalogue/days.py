@@ -98,6 +98,11 @@ DAYS: Final = (
         tests=(f"{_LEFT}::test_a_damaged_day_is_left_alone",),
     ),
     Mutation(
+        "let vacuum take where chains stood",
+        Change(_VACUUM, "inventory_beside(key), ends_beside(key)}", "inventory_beside(key)}"),
+        tests=(f"{_CLEARED}::test_the_generation_before_goes_with_all_that_is_its",),
+    ),
+    Mutation(
         "let vacuum take the audit that the pointer names",
         Change(_VACUUM, "pointer.audit or audit_beside(key), inventory", "inventory"),
         Change(_VACUUM, "named |= {manifest.audit, *", "named |= {*"),

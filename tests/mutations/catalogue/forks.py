@@ -17,6 +17,17 @@ _REHEARSAL: Final = "tests/integration/consumer/test_rehearsal.py"
 
 FORKS: Final = (
     Mutation(
+        "a stop is in order though a processor was killed behind the request",
+        Change(
+            "consumer/daemon/processor_log.py",
+            "bool(left) and left <= self._died_before",
+            "bool(left) and left <= self._died",
+        ),
+        tests=(
+            "tests/unit/consumer/daemon/test_processor_log.py::test_a_stop_waits_for_nobody_who_was_killed_before",
+        ),
+    ),
+    Mutation(
         "ids are made before the fork",
         Change(
             _SERVING,

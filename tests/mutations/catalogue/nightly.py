@@ -44,6 +44,24 @@ NIGHTLY: Final = (
         tests=(f"{_GOING_ON}::test_a_day_old_part_is_left_to_the_sweep",),
     ),
     Mutation(
+        "take over a part that lacks other lines",
+        Change(_FINISHED, "finished is not None and finished.left_out == left_out and", "finished is not None and"),
+        tests=(
+            "tests/unit/compaction/publish/test_going_on_with_ids.py::test_a_part_that_left_other_lines_out_is_written_again",
+        ),
+    ),
+    Mutation(
+        "take over a part whose lines read otherwise now",
+        Change(
+            "compaction/tasks/task.py",
+            "        if again.facts != done.facts:\n            raise _ReadsOtherwiseError\n",
+            "",
+        ),
+        tests=(
+            "tests/unit/compaction/publish/test_going_on_with_ids.py::test_facts_that_the_lines_do_not_bear_out_are_not_believed",
+        ),
+    ),
+    Mutation(
         "take over a part of another generation",
         Change(_FINISHED, "if not is_ours or (part.rows", "if (part.rows"),
         tests=(f"{_GOING_ON}::test_facts_that_name_a_part_elsewhere_are_not_believed",),

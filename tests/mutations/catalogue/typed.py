@@ -6,6 +6,8 @@ from tests.mutations.mutation import Change, Mutation
 
 _ARRAYS: Final = "compaction/typed/arrays.py"
 _DOCUMENTS: Final = "compaction/typed/documents.py"
+_PLACES: Final = "compaction/typed/places.py"
+_SHAPES: Final = "compaction/typed/shapes.py"
 _PATHS: Final = "compaction/typed/paths.py"
 _WIDENING: Final = "compaction/typed/widening.py"
 _VERDICT: Final = "compaction/typed/verdict.py"
@@ -54,18 +56,28 @@ TYPED: Final = (
     ),
     Mutation(
         "take the last of two keys",
-        Change(_DOCUMENTS, "if len(row) == places or _keys(row) == places:", "if len(row) <= places:"),
+        Change(_DOCUMENTS, "if len(row) == found or _keys(row) == found:", "if len(row) <= found:"),
         tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
     ),
     Mutation(
         "count no keys with a blank before their colon",
-        Change(_DOCUMENTS, "if has_blanks and blank in joined)", "if not has_blanks and blank in joined)"),
+        Change(_PLACES, "if has_blanks and blank in joined)", "if not has_blanks and blank in joined)"),
         tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
     ),
     Mutation(
         "let an escape stand for a key that was lost",
-        Change(_DOCUMENTS, 'return b"\\\\u00" not in text', "return bool(text)"),
+        Change(_PLACES, "(22|3[aA])", "(23|3[bB])"),
         tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
+    ),
+    Mutation(
+        "believe a shape whatever else is in a payload",
+        Change(_SHAPES, "return places(joined, blanks) == self._keys", "return places(joined, blanks) >= self._keys"),
+        tests=("tests/property/test_shapes.py::test_a_shape_changes_no_value_and_no_reason",),
+    ),
+    Mutation(
+        "let payloads of a shape nest as deep as they will",
+        Change(_SHAPES, "if sum(max(map(bytes.count, texts", "if 0 * sum(max(map(bytes.count, texts"),
+        tests=("tests/property/test_shapes.py::test_payloads_of_one_shape_are_read_by_it",),
     ),
     Mutation(
         "look for the end of a string from each of its quotes",
@@ -147,7 +159,7 @@ TYPED: Final = (
     Mutation(
         "name the last row with a value as the first",
         Change(
-            "compaction/typed/first_values.py",
+            "compaction/typed/counts.py",
             "if known is None or found < known:",
             "if known is None or found > known:",
         ),

@@ -47,6 +47,7 @@ def test_every_kind_of_value_is_told() -> None:
     assert {name for name, parse in OUR_PROPERTIES.items() if kind(parse) == "any text"} == {
         "columns",
         "dedupeTable",
+        "eventTime",
         "metricsHost",
     }
 

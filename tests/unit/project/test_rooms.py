@@ -64,7 +64,7 @@ _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its
     "audit naming",
     "spark producers comparison",
     "job",
-    "iceberg glue",
+    "iceberg glue events",
     "shards",
     "rules hours",
     "tasks publish",

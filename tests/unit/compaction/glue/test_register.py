@@ -13,6 +13,7 @@ from compaction.ddl import ddl_of
 from compaction.glue.catalog import check_output, parse_table
 from compaction.glue.register import GlueTable, TableName
 from compaction.glue.table import Column, columns_of, united
+from compaction.glue.widening import wider
 from tests.corpus.shelf import Shelf
 from tests.fakes.glue import FakeGlue
 
@@ -172,9 +173,89 @@ def test_a_column_of_another_type_is_refused(site: Site) -> None:
     with pytest.raises(SettingsError, match="has no name in Hive"):
         columns_of(pa.schema([("n", pa.time64("us"))]))
     site.register()
-    site.glue.tables["events", "raw"]["StorageDescriptor"]["Columns"][2]["Type"] = "int"
+    site.glue.tables["events", "raw"]["StorageDescriptor"]["Columns"][2]["Type"] = "string"
     with pytest.raises(SettingsError, match="sub_sequence_number"):
         site.register()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        ("int", "bigint", "bigint"),
+        ("decimal(5,2)", "decimal(12,2)", "decimal(12,2)"),
+        ("decimal(5,2)", "decimal(12,4)", None),
+        ("bigint", "double", None),
+        ("string", "binary", None),
+        ("array<int>", "array<bigint>", "array<bigint>"),
+        ("array<int>", "int", None),
+        ("array<int>", "struct<a:int>", None),
+        (
+            "struct<a:int,c:decimal(5,2)>",
+            "struct<b:array<struct<x:string>>,a:bigint,c:decimal(5,2)>",
+            "struct<a:bigint,c:decimal(5,2),b:array<struct<x:string>>>",
+        ),
+        ("struct<a:int>", "struct<a:string>", None),
+    ],
+)
+def test_a_wider_type_holds_both(one: str, other: str, both: str | None) -> None:
+    """Whichever of them comes first."""
+    assert wider(one, other) == both
+    back = wider(other, one)
+    assert (back is None) == (both is None)
+    assert both is None or wider(both, back or "") == both
+
+
+def evolve(site: Site, day: Day, columns: dict[str, pa.Array]) -> None:
+    """Publish a day of one row with typed columns, as its manifest says."""
+    site.shelf.publish(day, "typed", (1,))
+
+    def typed(table: pa.Table) -> pa.Table:
+        for name, values in columns.items():
+            table = table.append_column(name, values)
+        return table
+
+    site.shelf.change_file(day, typed, {name: str(values.type) for name, values in columns.items()})
+
+
+NARROW = {"n": pa.array([1], pa.int32()), "price": pa.array([1], pa.decimal128(5, 2)), "old": pa.array(["x"])}
+WIDE = {
+    "n": pa.array([1], pa.int64()),
+    "price": pa.array([1], pa.decimal128(12, 2)),
+    "at": pa.array([1], pa.date32()),
+}
+
+
+def test_typed_columns_are_registered_and_get_wider(site: Site) -> None:
+    """A narrower day afterwards changes nothing, and what others said of a column stays."""
+    evolve(site, DAY, NARROW)
+    site.register()
+    site.glue.tables["events", "raw"]["StorageDescriptor"]["Columns"][8]["Comment"] = "how many"
+    assert site.columns[8:] == [("n", "int"), ("price", "decimal(5,2)"), ("old", "string")]
+    evolve(site, DAY.shift(1), WIDE)
+    assert site.register(DAY.shift(1)) == "created"
+    wide = [("n", "bigint"), ("price", "decimal(12,2)"), ("old", "string"), ("at", "date")]
+    assert site.columns[8:] == wide
+    assert site.glue.tables["events", "raw"]["StorageDescriptor"]["Columns"][8]["Comment"] == "how many"
+    evolve(site, DAY.shift(2), NARROW)
+    assert site.register(DAY.shift(2)) == "created"
+    assert site.columns[8:] == wide
+
+
+def test_the_ddl_has_the_typed_columns_of_all_days(site: Site) -> None:
+    """The newest day's first, each as wide as any day needs; what no type holds is told."""
+    evolve(site, DAY, NARROW)
+    evolve(site, DAY.shift(1), WIDE)
+    evolve(site, DAY.shift(2), {"price": pa.array(["1.5"]), "n": pa.array([1], pa.int32())})
+    storage = site.shelf.publisher(DAY).storage
+    text = ddl_of(storage, site.shelf.place, "events.raw", DAY.shift(9))
+
+    assert text.startswith(
+        "-- column price is string here, and decimal(12,2) on 2026-11-21: leave it out there\n"
+        "-- column price is string here, and decimal(5,2) on 2026-11-20: leave it out there\n"
+        "CREATE EXTERNAL TABLE"
+    )
+    listed = [line.split()[1].rstrip(",") for line in text.splitlines() if line.startswith("  `")]
+    assert listed[8:] == ["string", "bigint", "date", "string"]
 
 
 def test_somebody_elses_table_is_left_alone(site: Site) -> None:

@@ -5,10 +5,12 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import pytest
 
+from archive.errors import StoreError, StoreRefused, StoreUnavailable
 from archive.format.keys import segment_key
 from archive.format.metadata import Continuity
 from archive.format.position import Position
@@ -16,9 +18,11 @@ from archive.format.record import Record
 from archive.proof.last_segments import LastSegment
 from archive.store.published import RULES
 from compaction.inventory.neighbours import Need, find_neighbours
+from compaction.publish.ends import PublishedEnds
 from compaction.publish.generation import Manifest, Pointer, ends_beside
 from compaction.verdict.audit_document import Audit
 from tests.corpus.model import PREFIX
+from tests.fakes.archive_scene import end_marker
 from tests.unit.compaction.publish.quiet_scene import BUSY, FIRST, OUT, QUIET, Nights
 
 DAYS = 6
@@ -101,6 +105,16 @@ def test_a_shard_that_writes_again_is_joined_with_its_last_segment(nights: Night
     nights.publish(nights.day(DAYS))
     rows = {row["shard"]: row for row in document(nights, DAYS)[1][1:]}
     assert str(rows[QUIET]["key"]).startswith(nights.day(DAYS).path(PREFIX))
+
+
+def test_a_shard_may_be_quiet_for_longer_than_days_are_searched(nights: Nights) -> None:
+    """What lies further back is found all the same; without published days nobody knows it."""
+    nights.pass_day(500)
+    nights.publish(nights.day(DAYS - 1))
+    last = nights.day(DAYS)
+    assert nights.audit(last, lookback=2)[0].verdict == "clean"
+    found = nights.audit(last, lookback=2, published=False)[0].findings
+    assert [(about.code, about.severity) for about in found] == [("missing_start", "unknown")]
 
 
 def gone(nights: Nights) -> None:
@@ -297,3 +311,26 @@ def test_a_published_day_that_names_another_segment_is_not_believed(tmp_path: Pa
     asked = nights.context().archive, PREFIX, nights.day(3), {QUIET: need}
     found = find_neighbours(*asked, published=lambda _: {QUIET: lie})
     assert [link.key for link in found.links[QUIET]] == [two.key]
+
+
+@pytest.mark.parametrize("error", [StoreRefused, StoreUnavailable])
+def test_an_output_out_of_reach_costs_requests_and_nothing_else(error: type[StoreError]) -> None:
+    """An audit may have no right to read it: it is asked once, and names are listed."""
+    asked: list[int] = []
+
+    def open_output() -> NoReturn:
+        asked.append(1)
+        raise error("out of reach", next_step="none")
+
+    ends = PublishedEnds(open_output, OUT)
+    assert [ends(FIRST), ends(FIRST.shift(1)), ends(FIRST)] == [None, None, None]
+    assert len(asked) == 1
+
+
+def test_a_shard_that_was_closed_is_told_as_closed(nights: Nights) -> None:
+    """On the day on which it ended."""
+    last = nights.day(DAYS - 1)
+    nights.scene.put_end(end_marker(QUIET, nights.tail.metadata.last, written_at=f"{last}T12:00:00.000Z"))
+    nights.compact(last)
+    rows = {row["shard"]: row["closed"] for row in document(nights, DAYS - 1)[1][1:]}
+    assert rows == {QUIET: True, BUSY: False}

@@ -195,3 +195,29 @@ def test_who_ended_well_is_not_taken_for_dead(scene: Scene) -> None:
     assert not scene.watch.have_left()
     scene.leave(other)
     assert scene.watch.have_left()
+
+
+def test_a_stop_waits_for_nobody_who_was_killed_before(scene: Scene) -> None:
+    """The others have their time. Who is killed behind the request held what it was asked to commit."""
+    dead, other = scene.begin(), scene.begin()
+    kill(dead)
+    scene.say(REAPED, dead, exit_code=-9)
+    scene.watch.note_stop()
+    assert not scene.watch.have_left_the_dead()
+    scene.leave(other)
+    assert scene.watch.have_left_the_dead()
+    late = scene.begin()
+    kill(late)
+    scene.say(REAPED, late, exit_code=-9)
+    assert not scene.watch.have_left_the_dead()
+
+
+def test_a_processor_that_failed_is_not_one_that_was_killed(scene: Scene) -> None:
+    """It has a code of its own, which the stop ends with."""
+    failed = scene.begin()
+    scene.say(FAILED, failed, exit_code=5)
+    kill(failed)
+    scene.say(REAPED, failed, exit_code=5)
+    scene.watch.note_stop()
+    assert scene.watch.is_deserted()
+    assert not scene.watch.have_left_the_dead()

@@ -35,6 +35,14 @@ def test_a_processor_that_fails_while_stopping_is_told() -> None:
     assert decision == Stop(5, "S3 is away", "look")
 
 
+def test_a_stop_that_leaves_the_dead_behind_is_in_order() -> None:
+    """The daemon would have waited for one that was killed before; what that one held is read again."""
+    decision = RestartPolicy(LIMITS).after(DaemonExit(code=-9, ran_seconds=1, asked=True, left_in_order=True))
+
+    assert isinstance(decision, Stop)
+    assert decision.exit_code == 0
+
+
 def test_a_stop_by_force_is_a_failure() -> None:
     """A daemon that had to be killed did not stop in order."""
     decision = RestartPolicy(LIMITS).after(DaemonExit(code=-9, ran_seconds=1, asked=True))

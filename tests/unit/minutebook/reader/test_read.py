@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -120,6 +121,80 @@ def test_columns_that_a_day_has_not_are_null_in_it(shelf: Shelf) -> None:
     assert found.schema.field("arrival_time").type == pa.timestamp("us", "UTC")
     assert found.to_table()["tenant"].to_pylist() == ["x", "y", None, None]
     assert duckdb.sql("SELECT count(tenant), count(*) FROM found").fetchall() == [(2, 4)]
+
+
+def evolve(shelf: Shelf, day: Day, columns: dict[str, pa.Array]) -> None:
+    """Publish a day of one row with typed columns."""
+    shelf.publish(day, "typed", (1,))
+
+    def typed(table: pa.Table) -> pa.Table:
+        for name, values in columns.items():
+            table = table.append_column(name, values)
+        return table
+
+    shelf.change_file(day, typed)
+
+
+def test_days_before_and_after_their_columns_evolved_are_one_table(shelf: Shelf) -> None:
+    """Without typed columns, with them, and with wider and new ones, also within structs and lists."""
+    shelf.publish(DAY, "a", (1,))
+    narrow, wide = pa.struct([("a", pa.int32())]), pa.struct([("a", pa.int64()), ("b", pa.string())])
+    columns = {
+        "n": pa.array([1], pa.int32()),
+        "price": pa.array([Decimal("1.25")], pa.decimal128(5, 2)),
+        "who": pa.array([{"a": 1}], narrow),
+        "tags": pa.array([[1]], pa.list_(pa.field("element", pa.int32()))),
+    }
+    evolve(shelf, DAY.shift(1), columns)
+    columns = {
+        "n": pa.array([2**40], pa.int64()),
+        "price": pa.array([Decimal("1234567890.25")], pa.decimal128(12, 2)),
+        "who": pa.array([{"a": 2**40, "b": "x"}], wide),
+        "tags": pa.array([[2**40]], pa.list_(pa.field("element", pa.int64()))),
+        "new": pa.array([True]),
+    }
+    evolve(shelf, DAY.shift(2), columns)
+    found = read(uri(shelf), FIRST, LAST, ["n", "price", "who", "tags", "new", "dt"])
+
+    assert found.schema.types == [
+        pa.int64(),
+        pa.decimal128(12, 2),
+        wide,
+        columns["tags"].type,
+        pa.bool_(),
+        pa.string(),
+    ]
+    assert [tuple(row.values()) for row in found.to_table().to_pylist()] == [
+        (None, None, None, None, None, FIRST),
+        (1, Decimal("1.25"), {"a": 1, "b": None}, [1], None, NEXT),
+        (2**40, Decimal("1234567890.25"), {"a": 2**40, "b": "x"}, [2**40], True, LAST),
+    ]
+    with duckdb.connect() as engine:
+        engine.register("days", found)
+        query = "SELECT sum(n), sum(price), max(who.a), sum(tags[1]) FROM days WHERE n > 0"
+        assert engine.execute(query).fetchall() == [(2**40 + 1, Decimal("1234567891.50"), 2**40, 2**40 + 1)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (pa.array([2**53 + 1]), pa.array([0.5])),
+        (pa.array([Decimal("0.1")], pa.decimal128(38, 1)), pa.array([0.5])),
+        (pa.array([{"a": 1}]), pa.array([{"a": 0.5}])),
+        (pa.array([1]), pa.array([Decimal("0.1")], pa.decimal128(5, 1))),
+        (pa.array(["x"]), pa.array([b"x"])),
+        (pa.array([1]), pa.array(["1"])),
+    ],
+)
+def test_a_type_that_would_round_is_no_common_type(shelf: Shelf, before: pa.Array, after: pa.Array) -> None:
+    """A reader must not show another number than the file holds."""
+    evolve(shelf, DAY, {"x": before})
+    evolve(shelf, DAY.shift(1), {"x": after})
+
+    with pytest.raises(SettingsError, match=r"column x is .* on 2026-11-2|no common type holds") as caught:
+        read(uri(shelf), FIRST, NEXT)
+    assert "one by one" in caught.value.next_step
+    assert read(uri(shelf), FIRST, NEXT, ["data"]).count_rows() == 2
 
 
 def test_chosen_columns_come_in_the_order_asked_for(shelf: Shelf) -> None:

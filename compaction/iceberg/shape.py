@@ -1,0 +1,53 @@
+"""What a table that we make looks like: its columns, its partitions, its properties."""
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import DayTransform
+from pyiceberg.types import BinaryType, IcebergType, LongType, NestedField, StringType, TimestamptzType
+
+from compaction.tasks.parquet import SCHEMA
+from compaction.typed.columns import EVENT_TIME
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+ARRIVAL: Final = "arrival_time"
+MAPPING: Final = "schema.name-mapping.default"
+"""Files have no field ids: columns are found by name."""
+_TYPES: Final[dict[pa.DataType, IcebergType]] = {
+    pa.string(): StringType(),
+    pa.binary(): BinaryType(),
+    pa.int64(): LongType(),
+    pa.timestamp("us", "UTC"): TimestamptzType(),
+}
+TABLE_SCHEMA: Final = Schema(
+    *(NestedField(number, field.name, _TYPES[field.type]) for number, field in enumerate(SCHEMA, start=1))
+)
+_ARRIVAL_ID: Final = TABLE_SCHEMA.find_field(ARRIVAL).field_id
+_ARRIVAL_FIELD: Final = PartitionField(_ARRIVAL_ID, 1000, DayTransform(), "arrival_day")
+SPEC: Final = PartitionSpec(_ARRIVAL_FIELD)
+_EVENT_ID: Final = len(TABLE_SCHEMA.fields) + 1
+EVENT_SCHEMA: Final = Schema(*TABLE_SCHEMA.fields, NestedField(_EVENT_ID, EVENT_TIME, TimestamptzType()))
+EVENT_SPEC: Final = PartitionSpec(_ARRIVAL_FIELD, PartitionField(_EVENT_ID, 1001, DayTransform(), "event_day"))
+"""By the day of arrival first: what a night replaces are whole partitions, whatever days its events are of."""
+PROPERTIES: Final = {
+    "format-version": "2",
+    # The published files belong to the pointer, too: nobody who tidies the table up may delete them.
+    "gc.enabled": "false",
+    # Twenty digits alike come first in each: bounds of 16 characters would tell nothing apart.
+    "write.metadata.metrics.column.shard_id": "full",
+    "write.metadata.metrics.column.sequence_number": "full",
+    # The files have no statistics of these.
+    **dict.fromkeys(
+        (f"write.metadata.metrics.column.{name}" for name in ("partition_key", "data", "data_bytes")), "none"
+    ),
+}
+
+
+def partitioned_by(table: "Table", spec: PartitionSpec) -> list[str]:
+    """Return the columns by whose days a spec partitions; an empty text for anything else."""
+    names = [(field.transform, table.schema().find_column_name(field.source_id)) for field in spec.fields]
+    return [name if transform == DayTransform() and name is not None else "" for transform, name in names]

@@ -1,0 +1,44 @@
+"""Places of keys in JSON texts: how a key that is there twice is found without looking at keys.
+
+Most decoders keep the last of two equal keys without a word. Each key of a text is followed by `":`, or by a blank
+and `:`. Counted in the text, these places can only be more than the keys (they may occur in strings), and the keys
+that were decoded can only be fewer. Where both counts are equal, no key was lost.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+_PLACE: Final = b'":'
+_BLANKS: Final = (b" :", b"\t:", b"\n:", b"\r:")
+_HIDDEN: Final = re.compile(rb"\\u00(22|3[aA])")
+_again: Final = msgspec.json.Encoder(decimal_format="number")
+
+
+def blanks_in(joined: bytes) -> tuple[bytes, ...]:
+    """Return the blanks that stand before a colon in some texts, which are given as one."""
+    has_blanks = len(joined.translate(None, b" \t\r\n")) < len(joined)  # a fifth of the time of the searches
+    return tuple(blank for blank in _BLANKS if has_blanks and blank in joined)
+
+
+def places(text: bytes, blanks: Iterable[bytes]) -> int:
+    """Count the places in a text where a key may end."""
+    return text.count(_PLACE) + sum(map(text.count, blanks))
+
+
+def is_told_alike(text: bytes) -> bool:
+    r"""Tell whether strings hold no place that only a decoder sees, such as \u0022:."""
+    return b"\\u00" not in text or _HIDDEN.search(text) is None
+
+
+def places_again(values: list[Any]) -> int:
+    """Count the places in decoded values, by writing them again: their keys, and the places within strings.
+
+    No more than the texts had, where these are told alike. -1: the values cannot be written.
+    """
+    try:
+        return _again.encode_lines(values).count(_PLACE)
+    except (msgspec.MsgspecError, RecursionError, TypeError, ValueError, OverflowError):
+        return -1

@@ -1,0 +1,23 @@
+"""A stop behind a processor's death: nobody waits for the dead."""
+
+import signal
+from pathlib import Path
+
+from tests.integration.supervised import Supervised, end
+
+
+def test_a_stop_right_behind_a_death_is_in_order(tmp_path: Path) -> None:
+    """The other processor leaves as asked; the daemon would wait out its grace for the one that was killed."""
+    supervised = Supervised(tmp_path, ("bereft",))
+    try:
+        supervised.wait_for("child_gone")
+        supervised.process.send_signal(signal.SIGTERM)
+        assert supervised.finish() == 0
+    finally:
+        with supervised.process as process:
+            process.kill()
+        end(supervised.pid("start-0"))
+    names = supervised.names()
+    assert "processor_killed" in names
+    assert not {"daemon_killed", "daemon_deserted"} & set(names)
+    assert (names[-1], supervised.starts()) == ("supervisor_stopped", 1)
