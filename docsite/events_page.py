@@ -48,6 +48,9 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "hour_not_trusted": "a published hour and its files disagree; the day reads its objects",
     "hour_read_again": "a published hour is of other objects or settings than the day's; the day reads its objects",
     "hours_taken_over": "of so many published hours so many tasks were taken over, and their lines not read again",
+    "published_ends_not_trusted": "what a published day says of its shards' last segments is damaged, or contradicts "
+    "its manifest; names are listed instead",
+    "published_ends_out_of_reach": "the output cannot be read; names are listed instead, which costs requests alone",
     "published_day_not_trusted": "a published day and its files disagree; it is read and published again",
     "read_mark_written": "a quiet shard was marked as read up to a time, with nothing new in it",
     "rehearsal_failed": "the fork server could not play a shard in advance: each processor takes some 5 MB more",

@@ -247,6 +247,8 @@ PUBLISHING: Final = (
             "link.metadata.minute, link.metadata.after) == said else None",
             "link.metadata.minute, link.metadata.after) else None",
         ),
-        tests=(f"{_QUIET}::test_a_published_day_that_names_another_segment_is_not_believed",),
+        tests=(
+            "tests/unit/compaction/publish/test_published_ends.py::test_a_published_day_that_names_another_segment_is_not_believed",
+        ),
     ),
 )
