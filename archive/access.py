@@ -67,6 +67,18 @@ class Access(NamedTuple):
             parameters["Tagging"] = urlencode(self.object_tags)
         return parameters
 
+    def copy_parameters(self) -> dict[str, Any]:
+        """Return what a copy within the bucket carries: S3 takes neither key nor class from the object it copies.
+
+        The tags are named again, too: to copy them S3 would want the right to read them.
+        """
+        parameters = self.put_parameters(None)
+        if self.object_tags:
+            parameters["TaggingDirective"] = "REPLACE"
+        if self.expected_bucket_owner is not None:
+            parameters["ExpectedSourceBucketOwner"] = self.expected_bucket_owner
+        return parameters
+
 
 PLAIN: Final = Access()
 """As AWS is reached where nobody says anything."""

@@ -16,6 +16,7 @@ NAMES = (
     "evolved_table",
     "flame",
     "hand_over",
+    "hours",
     "heap",
     "idle",
     "inventory",

@@ -94,7 +94,8 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         CatalogRefused, CatalogUnavailable: the catalog of the Iceberg table; the day is published all the same.
     """
     now_ms = SystemClock().now_ms()
-    days, so_far_ms = request.days(day_of_ms(now_ms)), parse_so_far(request.so_far, now_ms)
+    hour, so_far_ms = request.asked_hour(now_ms), parse_so_far(request.so_far, now_ms)
+    days = request.days(day_of_ms(now_ms)) if hour is None else [hour.day]
     if request.recheck is not None and (request.recheck < 0 or so_far_ms is not None):
         raise SettingsError("--recheck takes a number of days, and days that are over", next_step="drop --so-far")
     event_id, table, fail_on = request.checked_event_id(), request.checked_table(), checked_fail_on(request.fail_on)
@@ -114,7 +115,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         so_far_ms=so_far_ms,
     )
     columns = request.read_columns(settings)
-    options = CompactOptions(audit_options, out, request.accept_defects, request.zstd_level, columns)
+    options = CompactOptions(audit_options, out, request.accept_defects, request.zstd_level, columns, hour)
     held: list[str] = []
     opened = (
         nullcontext()
@@ -140,8 +141,8 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
 
         def show(day: Day, done: Compacted, seconds: float) -> DayRow:
             held.extend([str(day)] if done.table is not None and done.table.state == "held" else [])
-            _tell(telling, day, done, seconds)
-            _show_outcome(done, day, out, quiet=request.as_json)
+            _tell(telling, day, done, seconds, is_day=hour is None)
+            _show_outcome(done, DayFolder(out.prefix, day, hour), out, quiet=request.as_json)
             return row_of_compaction(day, done, fail_on)
 
         code = run.run(days, lambda day: compact_day(given, given.open(out.address), day, options), show)
@@ -162,11 +163,12 @@ def _show_plan(run: DaysRun, day: Day, plan: DayPlan, _seconds: float) -> DayRow
     return row_of_plan(plan)
 
 
-def _tell(telling: Telling, day: Day, done: Compacted, seconds: float) -> None:
+def _tell(telling: Telling, day: Day, done: Compacted, seconds: float, *, is_day: bool) -> None:
     generation = "" if done.manifest is None else done.manifest.generation
     rows = None if done.manifest is None else done.manifest.rows
     judged = Judged(str(day), done.verdict, seconds, rows, state=done.state, generation=generation or None)
-    telling.measure(judged, None if done.result is None else done.result.audit)
+    if is_day:  # an alarm is about days
+        telling.measure(judged, None if done.result is None else done.result.audit)
     if done.result is not None:
         telling.show(done.result, generation)
 
@@ -233,21 +235,22 @@ def _checkpoints(settings: JobSettings) -> Checkpoints:
     return read_checkpoints(client, settings.application_name)
 
 
-def _show_outcome(done: Compacted, day: Day, out: StorePrefix, *, quiet: bool) -> None:
+def _show_outcome(done: Compacted, folder: DayFolder, out: StorePrefix, *, quiet: bool) -> None:
     if quiet:
         return
     console = Console()
     if done.manifest is None:
-        console.print(f"{day} is not published: {done.reason}", highlight=False, soft_wrap=True)
+        console.print(f"{folder.name} is not published: {done.reason}", highlight=False, soft_wrap=True)
         return
     words = {"published": "published", "already": "was published before; nothing to do", "held": "is not published"}
     console.print(
-        f"{day} {words[done.state]}: {done.manifest.rows:,} rows, {len(done.manifest.files)} file(s), verdict "
-        f"{done.verdict}",
+        f"{folder.name} {words[done.state]}: {done.manifest.rows:,} rows, {len(done.manifest.files)} file(s), "
+        f"verdict {done.verdict}",
         highlight=False,
+        soft_wrap=True,
     )
-    folder = DayFolder(out.prefix, day).generation(done.manifest.generation)
-    console.print(open_storage(out.address).uri(folder), highlight=False, soft_wrap=True)
+    address = open_storage(out.address).uri(folder.generation(done.manifest.generation))
+    console.print(address, highlight=False, soft_wrap=True)
     if done.table is not None:
         states = {"committed": "committed", "already": "was there before; nothing to do"}
         state = states.get(

@@ -148,6 +148,12 @@ def compact(
     zstd_level: Annotated[
         int, typer.Option(min=1, max=19, metavar="LEVEL", help="Of the Parquet files: smaller, and more CPU.")
     ] = 1,
+    hour: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOUR", help="Publish this hour of --date alone, or the `last`; the night takes it over."
+        ),
+    ] = None,
     columns: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Typed columns beside the payload: a mapping, a JSON Schema or an .avsc."),
@@ -198,6 +204,7 @@ def compact(
         iceberg=iceberg,
         iceberg_catalog=iceberg_catalog,
         columns=columns,
+        hour=hour,
         event_time=event_time,
         event_window=event_window,
         glue=glue,

@@ -1,5 +1,6 @@
 """What a generation is called: by the objects that it is made of, and by everything else that its rows depend on."""
 
+from collections.abc import Callable
 from typing import Final
 
 from compaction.inventory.day_objects import DayObjects
@@ -23,3 +24,12 @@ def generation_of(
     if options.drop_producer_duplicates and before is not None:
         salt = (*salt, f"without repeated {options.event_id}", before.digest)
     return inventory.digest(*salt)[:16]
+
+
+def hour_generation_of(digest: Callable[..., str], columns: Columns | None, zstd_level: int) -> str:
+    """Return the name of the generation that an hour's objects make; `digest` is their hash with some salt.
+
+    The level of compression is in it: whoever asks for another one does not want the hour's files.
+    """
+    salt = () if columns is None else (columns.digest,)
+    return digest(*FORMATS, *salt, "an hour", f"zstd-{zstd_level}")[:16]

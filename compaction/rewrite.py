@@ -1,14 +1,13 @@
-"""The rewrite of one day: read, audit, publish. After a crash anywhere, running it again finishes the day."""
+"""The rewrite of a day, or an hour: read, audit, publish. After a crash anywhere, running it again finishes it."""
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Final, Literal, NamedTuple
 
 import structlog
 
 from archive.errors import SafetyRefusal
-from archive.format.day import Day
+from archive.format.day import Day, Hour
 from archive.format.minute import iso_time
-from archive.proof.last_segments import LastSegment
 from archive.store.places import StorePrefix
 from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
@@ -18,6 +17,9 @@ from compaction.audit.conclusion import conclude_rewrite
 from compaction.audit.examined import DayResult, Examined
 from compaction.audit.reading import Writing
 from compaction.events.files import EventWork, files_by_event
+from compaction.hours.kept import keep_tasks
+from compaction.hours.published import give_way, whole_day
+from compaction.hours.taking import HourSource, take_hours
 from compaction.iceberg.commit import TableCommit, TableCommitter
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.owner import read_owned
@@ -25,7 +27,7 @@ from compaction.inventory.tombstones import is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.job.sight import Sight, look
-from compaction.naming import generation_of
+from compaction.naming import generation_of, hour_generation_of
 from compaction.pointing import Pointing
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.publish.ends import encode_ends
@@ -45,7 +47,6 @@ from compaction.typed.columns import Columns
 from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
 from compaction.verdict.publishable import publishable
 
-_Ends = Mapping[str, LastSegment]
 _PUBLISH_ATTEMPTS: Final = 3
 _NOT_OVER: Final = (
     "it is not over, or ended less than 20 minutes ago: records of it may be on their way "
@@ -56,7 +57,7 @@ _NOT_OVER: Final = (
 class CompactOptions(NamedTuple):
     """What is asked of a compaction; see the command's help.
 
-    `zstd_level` is no part of a generation's name: its rows are the same.
+    `zstd_level` is no part of a day's generation's name: its rows are the same. `hour`: that hour of the day alone.
     """
 
     audit: AuditOptions
@@ -64,6 +65,7 @@ class CompactOptions(NamedTuple):
     accept_defects: bool = False
     zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
+    hour: Hour | None = None
 
 
 class Compacted(NamedTuple):
@@ -84,7 +86,7 @@ class Compacted(NamedTuple):
 
 
 def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions) -> Compacted:
-    """Rewrite, audit and publish one day.
+    """Rewrite, audit and publish one day, or an hour of it; an hour of a day that is whole is published already.
 
     Raises:
         SafetyRefusal: the prefix belongs to another stream; the raw objects of the day were expired; or the day
@@ -93,9 +95,12 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
         StoreError: the archive or the output.
     """
     application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
-    until_ms = scope_end(day, options.audit.so_far_ms, now_ms)
-    judged_scope(day, application, now_ms, until_ms)
-    if until_ms is None and not is_settled(day, now_ms):
+    hour = options.hour
+    until_ms = scope_end(day, options.audit.so_far_ms, now_ms) if hour is None else hour.end_ms
+    judged_scope(day, application, now_ms, until_ms, hour)
+    if hour is not None and (whole := whole_day(out, options.out.prefix, day)) is not None:
+        return Compacted("already", None, None, whole.verdict, reason="its day is, as a whole")
+    if (until_ms is None or hour is not None) and not is_settled(hour or day, now_ms):
         return Compacted("held", None, None, "unknown", reason=_NOT_OVER)
     run = _Run(context, out, day, options, until_ms)
     for number in range(1, _PUBLISH_ATTEMPTS + 1):
@@ -132,9 +137,10 @@ class _Run:
         self._day = day
         audit = options.audit._replace(published=options.audit.published or options.out)
         self._options = options._replace(audit=audit)
-        self._folder = DayFolder(options.out.prefix, day)
+        self._hour_name = partial(hour_generation_of, columns=options.columns, zstd_level=options.zstd_level)
+        self._folder = DayFolder(options.out.prefix, day, options.hour)
         self._publisher = Publisher(out, self._folder)
-        self._log = structlog.get_logger().bind(day=str(day))
+        self._log = structlog.get_logger().bind(day=self._folder.name)
         self._pointing = Pointing(context, self._publisher, self._folder, audit, self._until)
 
     def attempt(self, *, is_last: bool) -> Compacted | None:
@@ -155,7 +161,7 @@ class _Run:
         if not self._options.accept_defects and not publishable(result.audit):
             is_told = self._pointing.withdraw(view.seen, manifest, result.audit)
             return Compacted("held", None, result, manifest.verdict) if is_told else None
-        self._keep(view, manifest, result.audit, examined.ends)
+        self._keep(view, manifest, result.audit, examined)
         if not self._pointing.swap(manifest, view.seen, self._context.now()):
             return None
         self._publisher.write_symlinks()
@@ -182,10 +188,12 @@ class _Run:
     def _look(self) -> _View:
         """Read the pointer first: If-Match then refuses whoever has an older view of the day."""
         seen = self._publisher.current()
-        sight = look(self._context, self._day, self._until_ms)
-        audit = self._options.audit
-        before = None if audit.event_id is None else look_back(self._context, self._day, audit)
-        return _View(seen, sight, generation_of(sight.inventory, audit, before, self._options.columns), before)
+        asked, hour = self._options, self._options.hour
+        sight = look(self._context, self._day, self._until_ms, hour=hour)
+        if hour is not None:
+            return _View(seen, sight, self._hour_name(sight.inventory.digest), None)
+        before = None if asked.audit.event_id is None else look_back(self._context, self._day, asked.audit)
+        return _View(seen, sight, generation_of(sight.inventory, asked.audit, before, asked.columns), before)
 
     def _judge_again(
         self, view: _View, pointer: Pointer, manifest: Manifest, before: Audit, *, is_last: bool
@@ -212,10 +220,14 @@ class _Run:
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, Examined] | None:
         folder = self._folder.generation(view.generation)
         options, columns = self._options.audit, self._options.columns
-        writing = Writing(self._options.out, folder, self._options.zstd_level, columns)
+        source = HourSource(self._publisher.storage, self._folder, self._hour_name)
+        hours = take_hours(source, view.inventory, is_asked=options.event_id is None)
+        writing = Writing(self._options.out, folder, self._options.zstd_level, columns, hours)
         examined = examine(self._context, view.sight, options, writing, view.before)
         if examined.work.earlier:
             self._log.info("day_goes_on", tasks=examined.work.tasks, done_before=examined.work.earlier)
+        if hours:
+            self._log.info("hours_taken_over", hours=len(hours), tasks=examined.work.tasks, taken=examined.work.taken)
         if is_in_motion(self._context, examined, options):
             if not is_last:
                 return None
@@ -226,7 +238,7 @@ class _Run:
         writer = self._context.new_id()
         manifest = Manifest(
             format=1,
-            day=str(self._day),
+            day=self._folder.name,
             generation=view.generation,
             files=files_of([(part.key, part.rows, part.size) for part in examined.parts]),
             rows=rows,
@@ -245,17 +257,21 @@ class _Run:
         )
         return manifest, DayResult(audit, examined.minutes), examined
 
-    def _keep(self, view: _View, manifest: Manifest, audit: Audit, ends: _Ends) -> None:
+    def _keep(self, view: _View, manifest: Manifest, audit: Audit, examined: Examined) -> None:
         """Store the manifest, after what it was made from, where chains stood, and the audit that allowed it."""
         key = self._folder.manifest(manifest.generation, manifest.writer)
         self._publisher.put_inventory(key, view.inventory.spool.chunks())
-        self._publisher.put_beside(ends_beside(key), encode_ends(manifest, ends))
+        if self._options.hour is None:
+            self._publisher.put_beside(ends_beside(key), encode_ends(manifest, examined.ends))
+        else:
+            keep_tasks(self._publisher.storage, self._folder, manifest, examined.work.done)
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
 
     def _settle(self) -> tuple[int, TableCommit | None, str | None]:
         """Bring the table into step before anything is swept: it may name the generation that was replaced."""
         context = self._context
+        give_way(self._publisher.storage, self._folder.root, self._day)
         committer = None
         if context.table is not None:
             work = EventWork(self._options.out.address, context.spread, context.clock)

@@ -45,6 +45,9 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "progress": "how far a processor is, for the supervisor's metrics; shown at `logLevel=debug` only",
     "day_goes_on": "an earlier run was ended before it had published; what it had done is not done again",
     "publish_lost": "another run published the day meanwhile; the day is listed again",
+    "hour_not_trusted": "a published hour and its files disagree; the day reads its objects",
+    "hour_read_again": "a published hour is of other objects or settings than the day's; the day reads its objects",
+    "hours_taken_over": "of so many published hours so many tasks were taken over, and their lines not read again",
     "published_ends_not_trusted": "what a published day says of its shards' last segments is damaged, or contradicts "
     "its manifest; names are listed instead",
     "published_ends_out_of_reach": "the output cannot be read; names are listed instead, which costs requests alone",

@@ -1,4 +1,4 @@
-"""A day: the UTC day of arrival that one audit and one Parquet partition cover."""
+"""A day: the UTC day of arrival that one audit and one Parquet partition cover; and the hours of it."""
 
 import re
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from archive.format.minute import MINUTE_MS, minute_path
 
 MINUTES_A_DAY = 1440
 MINUTES_AN_HOUR = 60
+HOURS_A_DAY = 24
 _TEXT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _EPOCH = date(1970, 1, 1)
 _LONGEST_RANGE = 3660
@@ -70,6 +71,44 @@ class Day(NamedTuple):
         ]
 
 
+class Hour(NamedTuple):
+    """One hour of a UTC day, 0 to 23. UTC knows no summer time: each day has 24."""
+
+    day: Day
+    number: int
+
+    @property
+    def first_minute(self) -> int:
+        """The hour's first minute, counted from the epoch."""
+        return self.day.first_minute + self.number * MINUTES_AN_HOUR
+
+    @property
+    def begin_ms(self) -> int:
+        """The hour's first millisecond since the epoch."""
+        return self.first_minute * MINUTE_MS
+
+    @property
+    def end_ms(self) -> int:
+        """The first millisecond after the hour."""
+        return (self.first_minute + MINUTES_AN_HOUR) * MINUTE_MS
+
+    @property
+    def name(self) -> str:
+        """The hour in two digits."""
+        return f"{self.number:02d}"
+
+    def __str__(self) -> str:
+        return f"{self.day}T{self.name}"
+
+    def before(self) -> "Hour":
+        """Return the hour before it."""
+        return Hour(self.day, self.number - 1) if self.number else Hour(self.day.shift(-1), HOURS_A_DAY - 1)
+
+    def path(self, prefix: str) -> str:
+        """Return the folder of the hour's segments; ends in `/`."""
+        return f"{prefix}{minute_path(self.first_minute).removesuffix('00')}"
+
+
 def day_range(first: Day, last: Day) -> Iterator[Day]:
     """Yield the days from `first` to `last`, both included.
 
@@ -85,6 +124,12 @@ def parse_day(text: str, today: Day) -> Day:
     """Read a day as a command takes it: `yyyy-mm-dd`, `today` or `yesterday`; raises SettingsError."""
     words = {"today": today, "yesterday": today.shift(-1)}
     return words[text] if text in words else Day.parse(text)
+
+
+def hour_of_ms(epoch_ms: int) -> Hour:
+    """Return the UTC hour of a time in epoch milliseconds."""
+    minute = epoch_ms // MINUTE_MS
+    return Hour(Day(minute // MINUTES_A_DAY), minute % MINUTES_A_DAY // MINUTES_AN_HOUR)
 
 
 def day_of_ms(epoch_ms: int) -> Day:

@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import io
 import json
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -113,7 +114,15 @@ class DirectoryStorage:
         size = path.stat().st_size
         with path.open("rb") as handle:
             handle.seek(max(0, size - count))
-            return Tail(handle.read(), size)
+            return Tail(handle.read(), size, _etag(path))
+
+    def copy(self, source: str, key: str, etag: str) -> bool:
+        """Copy a file; it gets its name when it is whole."""
+        path = self._path(source)
+        if not path.is_file() or _etag(path) != etag:
+            return False
+        _copy(path, self._path(key))
+        return True
 
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> "FileSink":  # noqa: ARG002 - files have no type, and nothing to wait for
         """Write a file under another name, which it loses when it is closed."""
@@ -206,6 +215,13 @@ def _write(path: Path, body: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + _WRITING)
     part.write_bytes(body)
+    part.rename(path)
+
+
+def _copy(source: Path, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + _WRITING)
+    shutil.copyfile(source, part)
     part.rename(path)
 
 

@@ -116,6 +116,10 @@ class RetryingStorage(RetryingStore):
         """Write a new object of any size; each request of the sink has waits of its own."""
         return self.storage.open_write(key, content_type, self.new_backoff)
 
+    def copy(self, source: str, key: str, etag: str) -> bool:
+        """Copy an object to a key that is nobody else's: a second copy is the first one. False: it is another one."""
+        return self._ask("COPY", source, lambda: self.storage.copy(source, key, etag))
+
     def read_tail(self, key: str, count: int) -> Tail:
         """Read the last `count` bytes of an object, or all of it when it is shorter."""
         return self._ask("GET", key, lambda: self.storage.read_tail(key, count))

@@ -10,10 +10,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from archive.aws import error_code, http_status, is_passing_code
 from archive.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from archive.retry import Backoff, until_known
+from archive.store.copies import OTHER_OBJECT, S3Copies
 from archive.store.objects import ListedObject
 from archive.store.s3 import check_whole, translate
 from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail
-from archive.store.uploads import S3Uploads
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -32,7 +32,7 @@ PART_BYTES: Final = 5 << 20
 """Least size of a piece of a multipart upload that S3 takes; of 10,000, so 50 GB, where a task writes 0.1."""
 
 
-class S3Storage(S3Uploads):
+class S3Storage(S3Copies):
     """One bucket. Thread-safe, as botocore's clients are."""
 
     def uri(self, key: str) -> str:
@@ -109,7 +109,7 @@ class S3Storage(S3Uploads):
                 answer = self._s3.get_object(Bucket=self.bucket, Key=key, IfMatch=etag)
         except ClientError as exc:
             code = error_code(exc)
-            if code in {"PreconditionFailed", "412", "NoSuchKey", "404"}:
+            if code in OTHER_OBJECT:
                 raise ObjectChanged(f"{key} is not the object that was listed ({code})") from exc
             raise translate(exc, f"GET {key}") from exc
         except (BotoCoreError, ValueError) as exc:
@@ -134,7 +134,7 @@ class S3Storage(S3Uploads):
         check_whole(answer, f"GET {key}", "ContentLength")
         # A 206 names the whole size behind the slash; a store that answered 200 gave the whole object.
         whole = answer.get("ContentRange", "").rpartition("/")[2]
-        return Tail(data[-count:], int(whole) if whole.isdecimal() else len(data))
+        return Tail(data[-count:], int(whole) if whole.isdecimal() else len(data), answer.get("ETag", ""))
 
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> "S3Sink":
         """Start a multipart upload with the first piece; see `Storage`."""

@@ -32,10 +32,11 @@ class ObjectBody(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """The last bytes of an object, and the size of all of it."""
+    """The last bytes of an object, the size of all of it, and its ETag."""
 
     data: bytes
     size: int
+    etag: str = ""
 
 
 class Upload(NamedTuple):
@@ -108,6 +109,13 @@ class Storage(ObjectStore, Protocol):
 
     def read_tail(self, key: str, count: int) -> Tail:
         """Read the last `count` bytes of an object, or all of it when it is shorter."""
+        ...
+
+    def copy(self, source: str, key: str, etag: str) -> bool:
+        """Copy an object of this store to a key that is nobody else's, without reading it here.
+
+        False, and nothing is copied: it is gone, or its ETag is not `etag`.
+        """
         ...
 
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> Sink:

@@ -72,7 +72,7 @@ def is_in_motion(context: JobContext, examined: Examined, options: AuditOptions)
     if all(found.code != Code.BROKEN_CHAIN for found in examined.about_chains):
         return False
     seen = examined.inventory
-    again = list_again(context, seen.day, seen.until_ms, options.shard, seen.buckets)
+    again = list_again(context, seen.day, seen.until_ms, options.shard, seen.buckets, seen.hour)
     return again.digest() != seen.digest()
 
 
@@ -150,8 +150,7 @@ def examine(
         if not stood_on:
             break
         judgement = passes.judge_closer(judgement, stood_on)
-    done = WorkDone(len(read.results), sum(result.is_earlier for result in read.results))
-    examined = Examined(sight, passes, judgement, evidence, coverage, done)
+    examined = Examined(sight, passes, judgement, evidence, coverage, WorkDone.of(read.results))
     return examined if options.level == "inventory" else _join_lines(context, examined, read, options, write)
 
 

@@ -161,6 +161,8 @@ class _Scoped(NamedTuple):
 
 def _unfinished(inventory: DayObjects, now_ms: int) -> list[AuditCheck]:
     """Say what a verdict leaves out, or that there can be none yet."""
+    if inventory.hour is not None:
+        return [AuditCheck(id="day_is_over", status="warning", message=f"the verdict is about hour {inventory.hour}")]
     if inventory.until_ms is not None:
         message = f"the verdict is about what arrived before {iso_time(inventory.until_ms)}"
         return [AuditCheck(id="day_is_over", status="warning", message=message)]

@@ -70,7 +70,7 @@ def judge_coverage(
         StoreUnavailable, StoreRefused: the store.
     """
     application, inventory, now_ms = sight.markers.application, sight.inventory, context.clock.now_ms()
-    scope = judged_scope(inventory.day, application, now_ms, inventory.until_ms)
+    scope = judged_scope(inventory.day, application, now_ms, inventory.until_ms, inventory.hour)
     asked = Asked(scope, begins_ms(application), now_ms, sight.stream, options.lookback_days)
     links = {shard: judged.proofs for shard, judged in shards.items() if judged.proofs}
     judged = _judged(context, asked, sight, links, published)

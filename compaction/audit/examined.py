@@ -1,18 +1,20 @@
 """A day that was looked at, before the verdict is written down."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Self
 
 from archive.proof.last_segments import LastSegment
 from compaction.audit.coverage import Coverage
 from compaction.audit.judgement import Judgement
 from compaction.audit.passes import Passes
+from compaction.hours.kept import DoneTask
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.sight import Sight
 from compaction.rules.evidence import Evidence
 from compaction.shards.look import Minutes
 from compaction.tasks.finished import Part
 from compaction.tasks.merging import Repeat
+from compaction.tasks.task import TaskResult
 from compaction.verdict.audit_document import Audit, AuditCheck
 from compaction.verdict.findings import Finding
 
@@ -33,10 +35,22 @@ class ProducerDuplicates(NamedTuple):
 
 
 class WorkDone(NamedTuple):
-    """How many tasks read the day's lines, and how many of them an earlier run had done."""
+    """How many tasks read the day's lines, and how many of them an earlier run had done, or runs of hours.
+
+    `done` names those that left facts, or could have.
+    """
 
     tasks: int = 0
     earlier: int = 0
+    taken: int = 0
+    done: tuple[DoneTask, ...] = ()
+
+    @classmethod
+    def of(cls, results: Sequence[TaskResult]) -> Self:
+        """Return what the results of tasks say."""
+        done = (DoneTask(one.first, one.kept, one.part.key) for one in results if one.part is not None and one.first)
+        earlier = sum(one.is_earlier for one in results)
+        return cls(len(results), earlier, sum(one.is_taken for one in results), tuple(done))
 
 
 class Examined(NamedTuple):

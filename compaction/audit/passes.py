@@ -92,14 +92,14 @@ class Passes:
         self._objects: DayObjects = sight.inventory
         self._prefix = self._objects.prefix
         self._buckets: Buckets = self._objects.buckets
-        scope = judged_scope(
-            self._objects.day, sight.markers.application, context.clock.now_ms(), self._objects.until_ms
-        )
+        objects, now_ms = sight.inventory, context.clock.now_ms()
+        scope = judged_scope(objects.day, sight.markers.application, now_ms, objects.until_ms, objects.hour)
         self._scope = Scope(
             context.place.address,
             self._objects.storage,
             self._prefix,
             self._objects.day,
+            self._objects.first_minute,
             self._objects.end_ms,
             scope,
             self._objects.compression,
@@ -129,7 +129,7 @@ class Passes:
         neighbours = find_neighbours(
             self._context.archive,
             self._prefix,
-            self._objects.day,
+            self._objects.period,
             wanted,
             later,
             days=self._options.lookback_days,
@@ -191,7 +191,7 @@ class Passes:
         for found in self._seen.each(nearby_spans, asked).values():
             known |= found
         originals = Originals(
-            self._context.archive, self._prefix, self._objects.day, known, days=self._options.lookback_days
+            self._context.archive, self._prefix, self._objects.period, known, days=self._options.lookback_days
         )
         return settle_dropped(self._prefix, unsettled, originals)
 

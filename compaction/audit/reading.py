@@ -4,7 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from archive.format.day import HOURS_A_DAY
 from archive.store.places import StorePrefix
+from compaction.dealing.buckets import Buckets
 from compaction.dealing.port import Dealt, of_the_driver
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions, JobContext
@@ -26,17 +28,22 @@ from compaction.shards.seen import (
 from compaction.tasks.finished import YOUNG_MS, find_facts, fingerprint
 from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.tasks.plan import MergeGroup, Task, sorted_groups
+from compaction.tasks.taken import TakenHour
 from compaction.tasks.task import Order, TaskResult
 from compaction.typed.columns import Columns
 
 
 class Writing(NamedTuple):
-    """Where a rewrite writes: keys of its files begin with `folder`, `columns` come beside the envelope."""
+    """Where a rewrite writes: keys of its files begin with `folder`, `columns` come beside the envelope.
+
+    `hours` are taken over where no event ids are asked for: these come from lines.
+    """
 
     out: StorePrefix
     folder: str
     zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
+    hours: tuple[TakenHour, ...] = ()
 
 
 class DayRead(NamedTuple):
@@ -57,8 +64,16 @@ def read_day(
             number: HeadArgument(number, context.place.address, objects.storage, end) for number in buckets.numbers
         }
         return DayRead(objects.rows.deal(ask_heads, asked, buckets.total))
-    cuts = {number: CutArgument(end, context.sizes, objects.size) for number in buckets.numbers}
-    numbers, count = numbered(objects.rows.each(measure, cuts), context.sizes, objects.size)
+    hours = () if write is None else write.hours
+    # An hour is cut as its part of the day: a day of hours has as many files as any other one.
+    day_bytes = objects.size * (1 if objects.hour is None else HOURS_A_DAY)
+    taken = {number: part for hour in hours for number, part in hour.parts().items()}
+    cuts = {
+        number: CutArgument(end, context.sizes, day_bytes, hours=_within(hours, buckets, number))
+        for number in buckets.numbers
+    }
+    numbers, count = numbered(objects.rows.each(measure, cuts), context.sizes, day_bytes, len(taken))
+    to_deal = {number: argument for number, argument in cuts.items() if argument.hours}
     cuts = {number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}
     if options.event_id is not None:
         return _with_ids(context, objects, cuts, options, write, before)
@@ -68,10 +83,17 @@ def read_day(
         argument = argument._replace(
             out=write.out.address, folder=write.folder, left=left, zstd_level=write.zstd_level, columns=write.columns
         )
-    asked_of = {number: argument._replace(number=number) for number in range(count)}
-    dealt = objects.rows.deal(deal_tasks, cuts, max(1, count))
+    asked_of = {number: argument._replace(number=number, taken=taken.get(number)) for number in range(count)}
+    dealt = objects.rows.deal(deal_tasks, {**to_deal, **cuts}, max(1, count))
     seen = dealt.read(make_order, Show(buckets), asked_of, buckets.total)
     return DayRead(seen, sorted(of_the_driver(seen), key=lambda result: result.number))
+
+
+def _within(hours: Sequence[TakenHour], buckets: Buckets, number: int) -> tuple[TakenHour, ...]:
+    """Return what of the hours concerns a bucket: its argument travels to a task."""
+    bounds = (None, *buckets.bounds, None)
+    found = (hour.within(bounds[number - 1], bounds[number]) for hour in hours)
+    return tuple(hour for hour in found if hour.firsts)
 
 
 def _with_ids(

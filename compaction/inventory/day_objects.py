@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from archive.compression import Compression
-from archive.format.day import Day
+from archive.format.day import Day, Hour
 from archive.format.minute import MINUTE_MS
 from archive.store.objects import ListedObject
 from archive.store.published import digest_of
@@ -97,6 +97,7 @@ class DayObjects(NamedTuple):
     """What is stored of one day. `rows` are dealt to the buckets of their shards, as lists.
 
     `storage` is that of works in this process; None: works are done elsewhere, and open their own.
+    `hour`: it is that hour of the day, and `until_ms` its end; None: the day begins it.
     `until_ms` ends it within the day (None: the whole day); `has_later`: rows of later minutes are among `rows`, and
     nowhere counted.
     `compression` is that of the prefix, as its application record says; None: nobody says it.
@@ -116,6 +117,17 @@ class DayObjects(NamedTuple):
     has_later: bool = False
     shard: str | None = None
     compression: Compression | None = None
+    hour: Hour | None = None
+
+    @property
+    def period(self) -> Day | Hour:
+        """The day, or the hour of it."""
+        return self.hour or self.day
+
+    @property
+    def first_minute(self) -> int:
+        """Its first minute."""
+        return self.period.first_minute
 
     @property
     def end_ms(self) -> int:
@@ -133,7 +145,7 @@ class DayObjects(NamedTuple):
 
     def holds(self, row: Row) -> bool:
         """Tell whether an object of this key would be in it."""
-        if not row.key.startswith(self.day.path(self.prefix)) or (self.shard and f"/{self.shard}/" not in row.key):
+        if not row.key.startswith(self.period.path(self.prefix)) or (self.shard and f"/{self.shard}/" not in row.key):
             return False
         end = self.end_minute
         return row.parsed is None or end is None or row.parsed.minute < end
@@ -154,15 +166,20 @@ class Listing(NamedTuple):
 
 
 def list_objects(
-    listing: Listing, day: Day, prefix: str, until_ms: int | None = None, shard: str | None = None
+    listing: Listing,
+    day: Day,
+    prefix: str,
+    until_ms: int | None = None,
+    shard: str | None = None,
+    hour: Hour | None = None,
 ) -> DayObjects:
-    """List a day, or what of it came before a time, or what concerns one shard.
+    """List a day, or what of it came before a time, or what concerns one shard; or an hour, which ends at `until_ms`.
 
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
     buckets = listing.buckets
-    pieces = _pieces(listing.storage, day.path(prefix))
+    pieces = _pieces(listing.storage, (hour or day).path(prefix))
     storage = listing.storage if listing.dealer.is_local else None
     end = end_minute(until_ms)
     arguments = {
@@ -193,6 +210,7 @@ def list_objects(
         until_ms=until_ms,
         has_later=any(piece.is_more for piece in listed),
         shard=shard,
+        hour=hour,
     )
 
 
@@ -246,45 +264,3 @@ def mark_of(row: Row) -> int:
 def _lines(rows: Iterable[Row]) -> bytes:
     lines = b"".join(msgspec.json.encode([row.key, row.etag, row.size, row.last_modified_ms]) + b"\n" for row in rows)
     return gzip.compress(lines, 6, mtime=0)
-
-
-class Changes(NamedTuple):
-    """Objects that came, went or changed: how many, the first of them, and the minutes of those that are there.
-
-    `compared` are the objects that there were before.
-    """
-
-    compared: int
-    total: int
-    keys: tuple[str, ...]
-    minutes: frozenset[int]
-
-
-def changes(prefix: str, before: Iterable[PublishedRow], now: Iterable[PublishedRow], samples: int) -> Changes:
-    """Compare two inventories, both in the order of keys; neither is held."""
-    compared, count, keys, minutes = 0, 0, list[str](), set[int]()
-    old, new = iter(before), iter(now)
-    left, right = next(old, None), next(new, None)
-    while left is not None or right is not None:
-        order = _order(left, right)
-        if order != 0 or left is None or right is None or left[1:3] != right[1:3]:
-            count += 1
-            changed = left if order < 0 else right
-            keys += [changed[0]] if changed is not None and len(keys) < samples else []
-            if order >= 0 and right is not None:
-                parsed = make_row(prefix, ListedObject(right[0], right[2], right[1], right[3])).parsed
-                minutes |= {parsed.minute} if parsed is not None else set()
-        if order <= 0:
-            compared += 1
-            left = next(old, None)
-        if order >= 0:
-            right = next(new, None)
-    return Changes(compared, count, tuple(keys), frozenset(minutes))
-
-
-def _order(left: PublishedRow | None, right: PublishedRow | None) -> int:
-    """Tell which comes first: -1 the left one, 1 the right one, 0 both have one key."""
-    if left is None or right is None:
-        return 1 if left is None else -1
-    one, two = left[0].encode(), right[0].encode()
-    return (one > two) - (one < two)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from archive.errors import SettingsError
-from archive.format.day import Day
+from archive.format.day import Day, Hour
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
 from archive.proof.last_segments import LastSegment, LastSegments, none_published
@@ -152,30 +152,35 @@ def _day(text: str) -> Day | None:
 
 
 class Place(NamedTuple):
-    """Where neighbours are looked for, beside which day, and on how many days of each side."""
+    """Where neighbours are looked for, beside which day or hour, and on how many days of each side."""
 
     storage: RetryingStorage
     prefix: str
-    day: Day
+    period: Day | Hour
     days: int
+
+    @property
+    def day(self) -> Day:
+        """The day, or that of the hour."""
+        return self.period.day if isinstance(self.period, Hour) else self.period
 
 
 def find_neighbours(
     storage: RetryingStorage,
     prefix: str,
-    day: Day,
+    period: Day | Hour,
     needs: Mapping[str, Need],
     later: Iterable[Row] = (),
     *,
     days: int = LOOKBACK_DAYS,
     published: LastSegments = none_published,
 ) -> Neighbours:
-    """Search outward from the day until each shard has what it needs, or `days` days were searched on a side.
+    """Search outward from the day, or the hour, until each shard has what it needs; at most `days` on a side.
 
     Of a day so far, the rest of the day comes first: `later` are what of it may be a neighbour. `published` is asked
     for quiet shards.
     """
-    place, stored = Place(storage, prefix, day, days), archive_days(storage, prefix)
+    place, stored = Place(storage, prefix, period, days), archive_days(storage, prefix)
     behind, before = Side(needs, 1), Side(needs, -1)
     behind.add(later)
     to_the_end = _search(place, stored, behind, QuietShards(none_published, {}, partial(_find, place)))
@@ -203,12 +208,16 @@ def _stood_on(needs: Mapping[str, Need], behind: Mapping[str, Sequence[Link]], s
 def _search(place: Place, stored: Iterable[Day], side: Side, quiet: QuietShards) -> bool:
     """Search one side; tells whether the archive was searched to its end there."""
     day, sign = place.day, side.sign
-    outward = sorted((other for other in stored if (other.number - day.number) * sign > 0), reverse=sign < 0)
-    for number, other in enumerate(outward[: place.days]):
-        # The hour beside the day is always looked at: arrival times may step back over midnight.
-        is_beside = number == 0 and other.number == day.number + sign
+    own = {day} if isinstance(place.period, Hour) else set()
+    beyond = (other for other in stored if (other.number - day.number) * sign > 0 or other in own)
+    outward, is_next = sorted(beyond, reverse=sign < 0), True
+    for other in outward[: place.days]:
+        # The hour beside is always looked at: arrival times may step back over midnight, and over full hours.
+        is_beside = is_next and abs(other.number - day.number) <= 1
         if is_beside:
-            _list(place, _hours(place, other, sign)[:1], side)
+            nearest = _hours(place, other, sign)[:1]
+            _list(place, nearest, side)
+            is_next = not nearest
         unsure = quiet.pass_day(other, side.missing)
         side.take(quiet.found)
         if not side.missing:
@@ -225,7 +234,16 @@ def _search(place: Place, stored: Iterable[Day], side: Side, quiet: QuietShards)
 
 def _hours(place: Place, day: Day, sign: int) -> list[str]:
     """Return the folders of a day, the one that lies nearest first."""
-    return sorted(place.storage.list_level(day.path(place.prefix)).folders, reverse=sign < 0)
+    return folders_outward(place.storage, place.prefix, day, place.period, sign)
+
+
+def folders_outward(storage: RetryingStorage, prefix: str, day: Day, period: Day | Hour, sign: int) -> list[str]:
+    """Return the folders of a day's hours, the nearest to `period` first; of its own day those on that side alone."""
+    folders = sorted(storage.list_level(day.path(prefix)).folders, reverse=sign < 0)
+    if not isinstance(period, Hour) or day != period.day:
+        return folders
+    own = period.path(prefix)
+    return [folder for folder in folders if (folder > own if sign > 0 else folder < own)]
 
 
 def _list(place: Place, folders: Sequence[str], side: Side) -> None:
@@ -239,7 +257,7 @@ def _find(place: Place, end: LastSegment) -> Link | None:
     """Return the segment that a published day names, as it is stored; None when it is gone, or is another one."""
     row = make_row(place.prefix, ListedObject(end.key, 0, "", 0))
     link = None if row.parsed is None else _link(place.storage, place.prefix, row)
-    if link is None or link.metadata.minute >= place.day.first_minute:
+    if link is None or link.metadata.minute >= place.period.first_minute:
         return None
     said = (end.last, end.minute, end.after)
     return link if (link.metadata.last, link.metadata.minute, link.metadata.after) == said else None

@@ -7,10 +7,11 @@ from typing import Final, NamedTuple
 import jmespath
 
 from archive.errors import SettingsError
-from archive.format.day import Day, day_range, parse_day
+from archive.format.day import Day, Hour, day_of_ms, day_range, hour_of_ms, parse_day
 from archive.format.payload import PayloadPath
 from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.job.context import MAX_REPEATS
+from compaction.job.scope import SETTLED_MS
 from compaction.job.settings import JobSettings
 from compaction.stream.pace import SHARE
 from compaction.tasks.parquet import SCHEMA, ZSTD_LEVEL
@@ -22,6 +23,8 @@ from compaction.verdict.exit_code import FAIL_ON, FailOn
 
 PARALLEL_DAYS: Final = 2
 """How many days of a range are worked on at once: while one is judged in the driver, Spark reads another."""
+LAST: Final = "last"
+"""As an hour: the last one that is settled, of whatever day."""
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 
 
@@ -117,6 +120,7 @@ class CompactRequest(NamedTuple):
     max_repeats: float = MAX_REPEATS
     zstd_level: int = ZSTD_LEVEL
     columns: Path | None = None
+    hour: str | None = None
     event_time: str | None = None
     event_window: int | None = None
     parallel_days: int = PARALLEL_DAYS
@@ -126,7 +130,7 @@ class CompactRequest(NamedTuple):
     @property
     def is_range(self) -> bool:
         """Tell whether days are asked for, or may be, not one: they go on past each other."""
-        return self.date is None or self.recheck is not None
+        return (self.date is None and self.hour is None) or self.recheck is not None
 
     def checked_budget(self) -> float:
         """Return the share of each shard's reads that may be taken: none are."""
@@ -135,6 +139,33 @@ class CompactRequest(NamedTuple):
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""
         return days_of(today, date=self.date, first=self.first, last=self.last)
+
+    def asked_hour(self, now_ms: int) -> Hour | None:
+        """Return the hour that is asked for, `last` being the last one that is settled; raises SettingsError."""
+        if self.hour is None:
+            return None
+        options = {
+            "--from and --to": self.first is not None or self.last is not None,
+            "--recheck": self.recheck is not None,
+            "--event-id": self.event_id is not None,
+            "--iceberg": self.iceberg is not None,
+            "--glue": self.glue is not None,
+            "--so-far": self.so_far is not None,
+            "--report": self.report is not None,
+            "--dry-run": self.dry_run,
+        }
+        if of_days := [option for option, is_given in options.items() if is_given]:
+            raise SettingsError(
+                f"--hour is one hour of one day, and {of_days[0]} is about days",
+                next_step="name --date and --hour alone, and the rest when the day is compacted",
+            )
+        if self.hour == LAST and self.date is None:
+            return hour_of_ms(now_ms - SETTLED_MS).before()
+        if self.hour == LAST or re.fullmatch(r"[01]?[0-9]|2[0-3]", self.hour, re.ASCII) is None:
+            raise SettingsError(
+                f"--hour {self.hour}: which one?", next_step="write --date D --hour 0 to 23, or --hour last alone"
+            )
+        return Hour(self.days(day_of_ms(now_ms))[0], int(self.hour))
 
     def checked_event_id(self) -> str | None:
         """Return the path of the event id; raises SettingsError."""

@@ -6,6 +6,8 @@
     is not settled (not over for 20 minutes)       unknown, never published   judged up to the time, never expired
     is settled                                     judged                     judged up to the time, if it lies in it
 
+An hour of a day is judged by itself, once it is settled as a day is.
+
 Twenty minutes are what a record takes at most until it is archived: `maxSegmentAgeSeconds` and a restart. A day that
 is judged earlier lacks records that nobody can know of.
 """
@@ -16,17 +18,17 @@ from typing import Final
 from archive.coverage.intervals import Interval
 from archive.coverage.verdict import SO_FAR_MARGIN_MS, day_scope
 from archive.errors import SettingsError
-from archive.format.day import Day
+from archive.format.day import Day, Hour
 from archive.format.markers import ApplicationRecord
 from archive.format.minute import MINUTE_MS, iso_time
 
 SETTLED_MS: Final = 20 * 60_000
-"""How long after its end a day is settled."""
+"""How long after its end a day is settled, or an hour."""
 
 
-def is_settled(day: Day, now_ms: int) -> bool:
-    """Tell whether all that arrived on the day can be archived by now."""
-    return now_ms >= day.end_ms + SETTLED_MS
+def is_settled(period: Day | Hour, now_ms: int) -> bool:
+    """Tell whether all that arrived on the day, or in the hour, can be archived by now."""
+    return now_ms >= period.end_ms + SETTLED_MS
 
 
 def begins_ms(application: ApplicationRecord | None) -> int:
@@ -38,21 +40,27 @@ def begins_ms(application: ApplicationRecord | None) -> int:
 
 
 def judged_scope(
-    day: Day, application: ApplicationRecord | None, now_ms: int, until_ms: int | None = None
+    day: Day,
+    application: ApplicationRecord | None,
+    now_ms: int,
+    until_ms: int | None = None,
+    hour: Hour | None = None,
 ) -> Interval:
-    """Return what is judged of a day, of which only what came before `until_ms` where that is given.
+    """Return what is judged of a day, of which only what came before `until_ms` where that is given, or in an hour.
 
     Raises:
         SettingsError: nothing. It ended before the application began, so nobody archived it and nobody was to; or it
             lies in the future.
     """
     begin_ms = begins_ms(application)
-    scope = day_scope(day, begin_ms, now_ms, so_far_ms=until_ms)
+    from_ms = begin_ms if hour is None else max(begin_ms, hour.begin_ms)
+    scope = day_scope(day, from_ms, now_ms, so_far_ms=until_ms)
+    period = hour or day
+    if period.begin_ms > now_ms:
+        raise SettingsError(f"{period} lies in the future", next_step="name one that has begun")
     if scope is not None:
         return scope
-    if day.begin_ms > now_ms:
-        raise SettingsError(f"{day} lies in the future", next_step="name a day that has begun")
-    what = str(day) if until_ms is None else f"the part of {day} up to {iso_time(until_ms)}"
+    what = f"the part of {day} up to {iso_time(until_ms)}" if until_ms is not None and hour is None else str(period)
     raise SettingsError(
         f"{what} ended before this archive begins, at {iso_time(begin_ms)}",
         next_step="name a day of the archive; earlier records were never to be in it",

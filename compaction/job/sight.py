@@ -10,7 +10,7 @@ Whatever is committed meanwhile, the listing may have or not: a chain that looks
 from typing import NamedTuple
 
 from archive.errors import StreamRefused, StreamUnavailable
-from archive.format.day import Day, day_of_ms
+from archive.format.day import Day, Hour, day_of_ms
 from archive.proof.sources import Stream
 from compaction.dealing.buckets import Buckets, buckets_of
 from compaction.inventory.checkpoints import Checkpoints
@@ -30,8 +30,10 @@ class Sight(NamedTuple):
     checks: tuple[AuditCheck, ...] = ()
 
 
-def look(context: JobContext, day: Day, until_ms: int | None, shard: str | None = None) -> Sight:
-    """Look at a day, or at what of it came before a time; `shard` leaves the objects of others out.
+def look(
+    context: JobContext, day: Day, until_ms: int | None, shard: str | None = None, hour: Hour | None = None
+) -> Sight:
+    """Look at a day, or at what of it came before a time; `shard` leaves the objects of others out, `hour` others.
 
     Raises:
         StoreUnavailable, StoreRefused: the store.
@@ -44,22 +46,28 @@ def look(context: JobContext, day: Day, until_ms: int | None, shard: str | None 
     if markers.application is not None:
         checkpoints = checkpoints.believed(markers.application.application)
     stream, checks = _stream(context, checkpoints, markers)
-    inventory = list_again(context, day, until_ms, shard, buckets_of(markers.shards, context.sizes.shards))
+    buckets = buckets_of(markers.shards, context.sizes.shards)
+    inventory = list_again(context, day, until_ms, shard, buckets, hour)
     if markers.application is not None:
         inventory = inventory._replace(compression=markers.application.compression)
     return Sight(checkpoints, markers.only(shard), inventory, stream, checks)
 
 
 def list_again(
-    context: JobContext, day: Day, until_ms: int | None, shard: str | None, buckets: Buckets
+    context: JobContext,
+    day: Day,
+    until_ms: int | None,
+    shard: str | None,
+    buckets: Buckets,
+    hour: Hour | None = None,
 ) -> DayObjects:
-    """List a day, or what of it came before a time, or one shard of it.
+    """List a day, or what of it came before a time, or one shard of it, or one hour.
 
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
     listing = Listing(context.archive, context.place.address, context.dealer(buckets.total), buckets)
-    return list_objects(listing, day, context.place.prefix, until_ms, shard)
+    return list_objects(listing, day, context.place.prefix, until_ms, shard, hour)
 
 
 def _stream(

@@ -10,17 +10,20 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from archive.format.day import Day
+from archive.format.day import Day, Hour
 from archive.store.published import GENERATION, RULES
 from compaction.verdict.audit_document import Verdict
 
 FORMAT: Final = 1
 GENERATIONS: Final = (GENERATION, "gen=")
 """What the folders of generations begin with: today's layout, and the one before it."""
-_MANIFEST, _AUDIT, _INVENTORY, _ENDS = ".json", ".audit.json", ".inventory.jsonl.gz", ".ends.jsonl.gz"
+HOURS: Final = "_hours/"
+"""The folder of a day's hours; each of them looks as a day's folder does."""
+_MANIFEST, _AUDIT, _TASKS = ".json", ".audit.json", ".tasks.json"
+_INVENTORY, _ENDS = ".inventory.jsonl.gz", ".ends.jsonl.gz"
 _OF_A_RUN: Final = re.compile(
     r"(_gen-|gen=)[^/]+/((part-[^/]+|_[^/]+/.+)\.parquet|_events/[^/]+\.json)"
-    r"|_manifest/([^/.-]+-[^/.]+|[0-9a-f]{16})\.(json|audit\.json|(inventory|ends)\.jsonl\.gz)"
+    r"|_manifest/([^/.-]+-[^/.]+|[0-9a-f]{16})\.(json|(audit|tasks)\.json|(inventory|ends)\.jsonl\.gz)"
 )
 """Names that runs give, below the day's folder; manifests of earlier versions have no writer in theirs."""
 
@@ -96,15 +99,26 @@ class Current(NamedTuple):
 
 
 class DayFolder(NamedTuple):
-    """Where a day's files are below the output's root."""
+    """Where a day's files are below the output's root, or those of one hour of it."""
 
     root: str
     day: Day
+    hour: Hour | None = None
+
+    @property
+    def name(self) -> str:
+        """What pointer and manifest call it."""
+        return str(self.hour or self.day)
+
+    @property
+    def hours(self) -> str:
+        """The folder of the day's hours."""
+        return f"{self.root}dt={self.day}/{HOURS}"
 
     @property
     def path(self) -> str:
-        """The day's folder."""
-        return f"{self.root}dt={self.day}/"
+        """Its folder. Readers of the day's folder pass over that of an hour, as over those of generations."""
+        return f"{self.root}dt={self.day}/" if self.hour is None else f"{self.hours}{self.hour.name}/"
 
     @property
     def tables(self) -> str:
@@ -167,7 +181,7 @@ class DayFolder(NamedTuple):
 
 def is_manifest(key: str) -> bool:
     """Tell a manifest's key from the keys beside it."""
-    return key.endswith(_MANIFEST) and not key.endswith(_AUDIT)
+    return key.endswith(_MANIFEST) and not key.endswith((_AUDIT, _TASKS))
 
 
 def audit_beside(manifest_key: str) -> str:
@@ -178,6 +192,11 @@ def audit_beside(manifest_key: str) -> str:
 def inventory_beside(manifest_key: str) -> str:
     """Return the key of the inventory that the generation of a manifest was made from."""
     return manifest_key.removesuffix(_MANIFEST) + _INVENTORY
+
+
+def tasks_beside(manifest_key: str) -> str:
+    """Return the key of what an hour's manifest has beside it: by which tasks its files were written."""
+    return manifest_key.removesuffix(_MANIFEST) + _TASKS
 
 
 def ends_beside(manifest_key: str) -> str:
@@ -191,7 +210,7 @@ def contradiction(folder: DayFolder, pointer: Pointer, manifest: Manifest) -> st
     Whether its files exist, and whether it was made of what the day holds now, is not known here.
     """
     said = {
-        "day": (str(folder.day), pointer.day, manifest.day),
+        "day": (folder.name, pointer.day, manifest.day),
         "generation": (pointer.generation, manifest.generation),
         "end of the scope": (pointer.until, manifest.until),
         "rows": (pointer.rows, manifest.rows, sum(file.rows for file in manifest.files)),

@@ -1,7 +1,8 @@
 """What differs between a day and what the generation that readers see was made from."""
 
 from archive.format.minute import minute_text
-from compaction.inventory.day_objects import DayObjects, changes
+from compaction.inventory.changes import changes
+from compaction.inventory.day_objects import DayObjects
 from compaction.publish.generation import Pointer
 from compaction.publish.publisher import Publisher
 from compaction.verdict.findings import SAMPLES, Code, Finding, finding

@@ -67,7 +67,7 @@ class Publisher:
         self.folder = folder
         self.table_marks = TableMarks(storage, folder.tables)
         self._audit: tuple[str, bytes] | None = None
-        self._log = structlog.get_logger().bind(day=str(folder.day))
+        self._log = structlog.get_logger().bind(day=folder.name)
 
     def address(self, key: str) -> str:
         """Return the address of a key with its scheme, as catalogs want it."""
@@ -210,7 +210,7 @@ class Publisher:
         """
         pointer = Pointer(
             format=FORMAT,
-            day=str(self.folder.day),
+            day=self.folder.name,
             generation=manifest.generation,
             manifest=self.folder.manifest(manifest.generation, manifest.writer),
             rows=manifest.rows,
@@ -235,8 +235,10 @@ class Publisher:
         """Write the symlink manifest of what the pointer names now.
 
         Its ETag is read before the pointer, so an older view is refused and read again: the last writer has seen the
-        last pointer.
+        last pointer. Hours have none: a table of days would hold their rows twice.
         """
+        if self.folder.hour is not None:
+            return
         key, backoff = self.folder.symlinks, self.storage.new_backoff()
         while True:
             stored = self.storage.get(key)

@@ -26,7 +26,7 @@ from compaction.verdict.findings import Code, Finding, finding
 
 
 class Span(NamedTuple):
-    """The minutes that are judged, from `first` up to `end`: those of a day, or of a day so far."""
+    """The minutes that are judged, from `first` up to `end`: those of a day, of a day so far, or of an hour."""
 
     first: int
     end: int

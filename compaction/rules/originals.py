@@ -20,13 +20,13 @@ from itertools import accumulate, takewhile
 from operator import attrgetter
 from typing import Final, Literal, NamedTuple
 
-from archive.format.day import Day
+from archive.format.day import Day, Hour
 from archive.format.metadata import Predecessor, SegmentMetadata
 from archive.format.position import Position
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.inventory import make_inventory
-from compaction.inventory.neighbours import LOOKBACK_DAYS, archive_days
+from compaction.inventory.neighbours import LOOKBACK_DAYS, archive_days, folders_outward
 from compaction.inventory.segments import decode_if_ours
 from compaction.inventory.tombstones import ExpiredDays
 
@@ -95,20 +95,21 @@ class SpanMap:
 
 
 class Originals:
-    """The search for the originals of one day's dropped records. `known` is what the audit has seen, by shard."""
+    """The search for the originals of dropped records of a day, or hour. `known` is what the audit saw, by shard."""
 
     def __init__(
         self,
         storage: RetryingStorage,
         prefix: str,
-        day: Day,
+        period: Day | Hour,
         known: Mapping[str, Sequence[ArchivedSpan]],
         *,
         days: int = LOOKBACK_DAYS,
     ) -> None:
         self._storage = storage
         self._prefix = prefix
-        self._day = day
+        self._period = period
+        self._day = period.day if isinstance(period, Hour) else period
         self._days = days
         self._spans: dict[str, SpanMap] = defaultdict(
             SpanMap, {shard: SpanMap(spans) for shard, spans in known.items()}
@@ -154,7 +155,8 @@ class Originals:
         return {*archive_days(self._storage, self._prefix), *self._expired.days}
 
     def _outward(self, sign: int) -> list[Day]:
-        beside = (day for day in self._stored if (day.number - self._day.number) * sign > 0)
+        own = {self._day} if isinstance(self._period, Hour) else set()
+        beside = (day for day in self._stored if (day.number - self._day.number) * sign > 0 or day in own)
         return sorted(beside, reverse=sign < 0)[: self._days]
 
     def _hours(self, day: Day, shards: Collection[str], sign: int) -> Iterator[None]:
@@ -165,7 +167,7 @@ class Originals:
                     self._spans[shard].add(ArchivedSpan(run.first, run.last, run.after))
             yield
             return
-        for folder in sorted(self._storage.list_level(day.path(self._prefix)).folders, reverse=sign < 0):
+        for folder in folders_outward(self._storage, self._prefix, day, self._period, sign):
             for row in make_inventory(day, self._prefix, self._storage.list_objects(folder)).rows:
                 if row.parsed is not None and row.parsed.shard_id in shards:
                     insort(self._names[row.parsed.shard_id], (row.parsed.first, row.key))

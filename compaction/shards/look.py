@@ -50,6 +50,7 @@ class Scope(NamedTuple):
     storage: RetryingStorage | None
     prefix: str
     day: Day
+    first_minute: int
     end_ms: int
     judged: Interval
     compression: Compression | None
@@ -59,7 +60,7 @@ class Scope(NamedTuple):
     @property
     def span(self) -> Span:
         """The minutes that are judged."""
-        return Span(self.day.first_minute, self.end_ms // MINUTE_MS)
+        return Span(self.first_minute, self.end_ms // MINUTE_MS)
 
 
 class Bucket(NamedTuple):

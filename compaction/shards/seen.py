@@ -32,6 +32,7 @@ from compaction.tasks.plan import (
     single_groups,
     sorted_groups,
 )
+from compaction.tasks.taken import TakenHour, TakenPart, split
 from compaction.tasks.task import Order, TaskResult
 from compaction.typed.columns import Columns
 
@@ -57,12 +58,16 @@ class HeadArgument(NamedTuple):
 
 
 class CutArgument(NamedTuple):
-    """How a bucket's rows before minute `end` are cut into tasks, of a day of so many bytes."""
+    """How a bucket's rows before minute `end` are cut into tasks, of a day of so many bytes.
+
+    What the tasks of `hours` have read is cut as it was there.
+    """
 
     end: int | None
     sizes: TaskSizes
     day_bytes: int
     first_number: int = 0
+    hours: tuple[TakenHour, ...] = ()
 
 
 class TaskSize(NamedTuple):
@@ -73,7 +78,10 @@ class TaskSize(NamedTuple):
 
 
 class OrderArgument(NamedTuple):
-    """Where a task reads and writes (`out` None: only read), and the facts that earlier runs have left, if any."""
+    """Where a task reads and writes (`out` None: only read), and the facts that earlier runs have left, if any.
+
+    `taken` is what an hour's run has left.
+    """
 
     number: int
     archive: Address
@@ -82,6 +90,7 @@ class OrderArgument(NamedTuple):
     left: Mapping[str, tuple[str, ...]] | None = None
     zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
+    taken: TakenPart | None = None
 
 
 def rows_of(values: Values, end: int | None) -> list[Row]:
@@ -99,8 +108,9 @@ def ask_heads(values: Values, argument: HeadArgument) -> Iterator[Given]:
 
 
 def cut(values: Values, argument: CutArgument) -> list[Task]:
-    """Return a bucket's tasks."""
-    groups = single_groups(raw_objects(rows_of(values, argument.end)))
+    """Return a bucket's tasks, but for those that hours have done."""
+    _, left = split(raw_objects(rows_of(values, argument.end)), argument.hours)
+    groups = single_groups(left)
     return plan_tasks(groups, sizes=argument.sizes, first_number=argument.first_number, day_bytes=argument.day_bytes)
 
 
@@ -111,21 +121,26 @@ def measure(values: Values, argument: CutArgument) -> list[TaskSize]:
 
 def deal_tasks(values: Values, argument: CutArgument) -> Iterator[Given]:
     """Give each task's groups to the bucket of its number. The work of a task."""
+    taken, _ = split(raw_objects(rows_of(values, argument.end)), argument.hours)
+    for number, objects in taken.items():
+        yield number, single_groups(objects)
     for task in cut(values, argument):
         yield task.number, task.groups
 
 
-def numbered(sizes: Mapping[int, Sequence[TaskSize]], limit: TaskSizes, day_bytes: int) -> tuple[dict[int, int], int]:
-    """Return the number of each bucket's first task, and how many tasks there are.
+def numbered(
+    sizes: Mapping[int, Sequence[TaskSize]], limit: TaskSizes, day_bytes: int, first: int = 0
+) -> tuple[dict[int, int], int]:
+    """Return the number of each bucket's first task, counted from `first`, and the number behind the last one.
 
     A bucket that makes one small task shares the one before it while there is room: many small shards, one file.
     """
-    most, numbers, following, room = limit.bytes_for(day_bytes), dict[int, int](), 0, TaskSize(0, 0)
+    most, numbers, following, room = limit.bytes_for(day_bytes), dict[int, int](), first, TaskSize(0, 0)
     for bucket, tasks in sorted(sizes.items()):
         if not tasks:
             continue
         shared = TaskSize(room.size + tasks[0].size, room.objects + tasks[0].objects)
-        if following and len(tasks) == 1 and shared.size <= most and shared.objects <= limit.segments:
+        if following > first and len(tasks) == 1 and shared.size <= most and shared.objects <= limit.segments:
             numbers[bucket], room = following - 1, shared
             continue
         numbers[bucket], room = following, tasks[-1]
@@ -147,7 +162,7 @@ def make_order(values: Values, argument: OrderArgument) -> Order:
     )
     if argument.left is None:
         return order
-    return order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()))
+    return order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()), taken=argument.taken)
 
 
 class Show(NamedTuple):

@@ -11,8 +11,10 @@ Nothing is believed because it lies there. All of this must hold, or the task is
     and so are its rows .................... the objects, in order: key, ETag, size
     the lines that it left out are those
     that are to be left out ................ copies of producers', by their digest; mostly none
-    the part that it names ................. lies in the generation's own folder, has the size and the rows that it
-                                             says, and these are as many as its objects have lines
+    the part that it names ................. lies in the generation's own folder, has the size, the ETag and the rows
+                                             that it says, and these are as many as its objects have lines
+
+A day takes over what the tasks of its hours have left, by the same rules: the part is copied (`copy_over`).
 """
 
 import hashlib
@@ -32,15 +34,19 @@ from archive.store.retrying import RetryingStorage
 from compaction.inventory.facts import Disorder, SegmentFacts
 from compaction.tasks.parquet import SCHEMA_VERSION, read_footer
 from compaction.tasks.plan import RawObject, Task
+from compaction.tasks.taken import TakenPart
 from compaction.typed.arrow_columns import long_column, text_column, with_gaps
 from compaction.typed.counts import StatedCounts, TypedCounts
 
 FACTS_FOLDER: Final = "_facts/"
 PARQUET_TYPE: Final = "application/vnd.apache.parquet"
+MOST_COPIED: Final = 5 << 30
+"""What S3 copies in one request."""
 YOUNG_MS: Final = 24 * 3_600_000
 """How old a task's facts may be to be taken over. The sweep spares what is younger than three days: a run that takes
 them over has two days left until another one's sweep could remove the part."""
-_FORMAT: Final = "facts-1"
+_FORMAT: Final = "facts-2"
+"""2: with the ETag of the part."""
 _STATED: Final = b"minutebook"
 _DIGITS: Final = 32
 _POSITIONS: Final = ("first", "last", "low", "high")
@@ -66,14 +72,19 @@ class Part(NamedTuple):
     size: int
     segments: int
     typed: TypedCounts | None = None
+    etag: str = ""
 
 
 class Finished(NamedTuple):
-    """What a task has shown, and its part. `left_out` names the lines that the part lacks; empty: none."""
+    """What a task has shown, and its part. `left_out` names the lines that the part lacks; empty: none.
+
+    `key` is that of its facts, where they are stored.
+    """
 
     part: Part
     facts: tuple[SegmentFacts, ...]
     left_out: str = ""
+    key: str = ""
 
 
 class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -87,6 +98,7 @@ class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     part: str
     rows: int
     size: int
+    etag: str
     typed: StatedCounts | None
     left_out: str = ""
 
@@ -116,20 +128,21 @@ def find_facts(out: RetryingStorage, folder: str, since_ms: int) -> dict[str, tu
     return {task: tuple(keys) for task, keys in found.items()}
 
 
-def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: Finished) -> None:
-    """Store what a task has shown, in one PUT, after its part is there.
+def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: Finished) -> str:
+    """Store what a task has shown, in one PUT, after its part is there; returns the key.
 
-    Not where an object of it could not be read to its end: a second reading may find it whole.
+    Not where an object of it could not be read to its end: a second reading may find it whole. Empty then.
 
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
     if any(read.problem for read in finished.facts):
-        return
+        return ""
     name = fingerprint(task)
     body = encode_facts(name, task.objects, finished)
     key = f"{folder}{FACTS_FOLDER}{name}-{_digest(body)}.parquet"
     out.put_if_absent(key, body, content_type=PARQUET_TYPE)
+    return key
 
 
 def take_over(
@@ -149,19 +162,39 @@ def take_over(
             continue
         finished = _decoded(stored.body, name, task.objects)
         if finished is not None and finished.left_out == left_out and _is_whole(out, folder, finished):
-            return finished
+            return finished._replace(key=key)
     return None
 
 
+def copy_over(out: RetryingStorage, folder: str, task: Task, taken: TakenPart, new_key: str) -> Finished | None:
+    """Return what a task of an hour has left, with a copy of its part in the day's folder; None: read the lines.
+
+    The store copies the part that was looked at and no other one, and the copy's footer is read back. The copy is the
+    day's own from then on: who removes the hour's files takes nothing from it.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    found = take_over(out, taken.folder, task, [taken.facts])
+    if found is None or found.part.size > MOST_COPIED or not out.copy(found.part.key, new_key, found.part.etag):
+        return None
+    try:
+        etag = check_footer(out, found.part._replace(key=new_key))
+    except FormatError:
+        return None
+    copied = Finished(found.part._replace(key=new_key, etag=etag), found.facts)
+    return copied._replace(key=keep_facts(out, folder, task, copied))
+
+
 def _is_whole(out: RetryingStorage, folder: str, finished: Finished) -> bool:
-    part, facts, left_out = finished
+    part, facts, left_out = finished.part, finished.facts, finished.left_out
     name = part.key.removeprefix(folder)
     is_ours = part.key.startswith(folder) and "/" not in name and name.startswith("part-")
     lines = sum(read.lines for read in facts)
     if not is_ours or (part.rows > lines if left_out else part.rows != lines):
         return False
     head = out.head(part.key)
-    if head is None or head.size != part.size:
+    if head is None or (head.size, head.etag) != (part.size, part.etag):
         return False
     try:
         check_footer(out, part)
@@ -170,8 +203,8 @@ def _is_whole(out: RetryingStorage, folder: str, finished: Finished) -> bool:
     return True
 
 
-def check_footer(out: RetryingStorage, part: Part) -> None:
-    """Read the file's footer back: what will be published is what is stored, not what was meant.
+def check_footer(out: RetryingStorage, part: Part) -> str:
+    """Read the file's footer back: what will be published is what is stored, not what was meant; returns its ETag.
 
     Raises:
         FormatError: the file has another size, holds other rows or other misfits, or is no Parquet file.
@@ -187,6 +220,7 @@ def check_footer(out: RetryingStorage, part: Part) -> None:
         raise FormatError(f"{part.key} holds {stored.num_rows} rows, {part.rows} were written")
     if part.typed is not None and (unfit := _unfit(stored)) != part.typed.unfit:
         raise FormatError(f"{part.key} holds {unfit} rows that do not fit, {part.typed.unfit} were written")
+    return tail.etag
 
 
 def _unfit(stored: pq.FileMetaData) -> int:
@@ -200,9 +234,9 @@ def _unfit(stored: pq.FileMetaData) -> int:
 
 def encode_facts(name: str, objects: Sequence[RawObject], finished: Finished) -> bytes:
     """Return the file: a row per object, in the task's order."""
-    part, facts, left_out = finished
+    part, facts, left_out = finished.part, finished.facts, finished.left_out
     typed = None if part.typed is None else StatedCounts.of(part.typed)
-    stated = _Stated(_FORMAT, name, part.key, part.rows, part.size, typed, left_out)
+    stated = _Stated(_FORMAT, name, part.key, part.rows, part.size, part.etag, typed, left_out)
     rows = [_row(raw_object, read) for raw_object, read in zip(objects, facts, strict=True)]
     columns = [_texts([row[field] for row in rows]) for field in _TEXTS]
     columns += [long_column(row[field] for row in rows) for field in _NUMBERS]
@@ -224,7 +258,7 @@ def _decoded(body: bytes, name: str, objects: Sequence[RawObject]) -> Finished |
         if [(row["key"], row["etag"], row["size"]) for row in rows] != known:
             return None
         typed = None if stated.typed is None else stated.typed.counts()
-        part = Part(stated.part, stated.rows, stated.size, len(rows), typed)
+        part = Part(stated.part, stated.rows, stated.size, len(rows), typed, stated.etag)
         return Finished(part, tuple(_facts(row) for row in rows), stated.left_out)
     except (pa.ArrowException, OSError, msgspec.MsgspecError, FormatError):
         return None

@@ -58,7 +58,7 @@ def read_footer(out: RetryingStorage, key: str) -> Tail:
     tail = out.read_tail(key, _FOOTER_BYTES)
     footer = int.from_bytes(tail.data[-8:-4], "little") + 8
     data = tail.data if footer <= len(tail.data) else out.read_tail(key, footer).data
-    return Tail(b"PAR1" + data[-footer:], tail.size)
+    return Tail(b"PAR1" + data[-footer:], tail.size, tail.etag)
 
 
 def schema_with(columns: Columns | None) -> pa.Schema:

@@ -208,14 +208,15 @@ def with_restored(
 
 def _group(spans: Sequence[Span]) -> MergeGroup:
     unsorted = frozenset(span.raw_object.key for span in spans if not span.is_sorted)
-    objects = tuple(sorted((span.raw_object for span in spans), key=_order))
+    objects = tuple(sorted((span.raw_object for span in spans), key=order_of_objects))
     return MergeGroup(objects, merge=len(spans) > 1 or bool(unsorted), unsorted=unsorted)
 
 
 def sorted_groups(groups: Iterable[MergeGroup]) -> list[MergeGroup]:
     """Return groups in the order of shard and position."""
-    return sorted(groups, key=lambda group: _order(group.objects[0]))
+    return sorted(groups, key=lambda group: order_of_objects(group.objects[0]))
 
 
-def _order(raw_object: RawObject) -> tuple[str, Position, int, str]:
+def order_of_objects(raw_object: RawObject) -> tuple[str, Position, int, str]:
+    """Return what objects are sorted by: shard and position."""
     return raw_object.shard_id, raw_object.first, raw_object.minute, raw_object.key

@@ -18,7 +18,7 @@ from archive.store.storage import Address
 from compaction.dealing.opened import open_in_task
 from compaction.inventory.facts import SegmentFacts
 from compaction.tasks.fetching import FETCHES, FetchedBody, fetch, fetch_ahead
-from compaction.tasks.finished import PARQUET_TYPE, Finished, Part, check_footer, keep_facts, take_over
+from compaction.tasks.finished import PARQUET_TYPE, Finished, Part, check_footer, copy_over, keep_facts, take_over
 from compaction.tasks.ids.dropping import Dropped, unpack_drops
 from compaction.tasks.ids.line_filter import LineFilter
 from compaction.tasks.ids.published import read_published
@@ -29,6 +29,7 @@ from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.reading import SegmentReader
 from compaction.tasks.restored_lines import read_restored
 from compaction.tasks.sorting import sorted_tables
+from compaction.tasks.taken import TakenPart
 from compaction.typed.columns import Columns
 
 
@@ -40,7 +41,7 @@ class Order(NamedTuple):
     below `archive` that are read for their ids instead.
     `is_sorted` False: the file does not say that its rows are sorted. `columns` are written beside the envelope.
     `keeps` asks for its facts beside its part (`compaction.tasks.finished`), and `earlier` are the keys of those that
-    earlier runs have left of the same task.
+    earlier runs have left of the same task; `taken` is what an hour's run has left of it.
     """
 
     task: Task
@@ -56,6 +57,7 @@ class Order(NamedTuple):
     columns: Columns | None = None
     keeps: bool = False
     earlier: tuple[str, ...] = ()
+    taken: TakenPart | None = None
 
 
 class _ReadsOtherwiseError(Exception):
@@ -66,7 +68,8 @@ class TaskResult(NamedTuple):
     """What a task returns: facts of single objects, repeats of merged ones, and its file.
 
     `without_id` counts the lines that have no event id, by the key of their object, where ids were asked for.
-    `is_earlier`: an earlier run has made the part, and nothing was written again.
+    `is_earlier`: an earlier run has made the part, and nothing was written again; `is_taken`: an hour's run.
+    `first` is the key of its first object, and `kept` that of its facts, where it has left any.
     """
 
     number: int
@@ -75,6 +78,9 @@ class TaskResult(NamedTuple):
     part: Part | None
     without_id: Mapping[str, int] = {}
     is_earlier: bool = False
+    is_taken: bool = False
+    first: str = ""
+    kept: str = ""
 
 
 def run(order: Order) -> TaskResult:
@@ -127,6 +133,8 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     if order.keeps and (done := take_over(out, order.folder, order.task, order.earlier, left_out)) is not None:
         return _taken_over(order, storage, done, ids)
     key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
+    if order.taken and (done := copy_over(out, order.folder, order.task, order.taken, key)) is not None:
+        return _of(order, done)._replace(is_taken=True)
     sink = out.open_write(key, PARQUET_TYPE)
     part = ParquetPart(sink, order.columns, zstd_level=order.zstd_level, is_sorted=order.is_sorted)
     try:
@@ -137,10 +145,11 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
         part.abort()
         raise
     written = Part(key, part.rows, part.size, len(order.task.objects), part.typed)
-    check_footer(out, written)
-    if order.keeps:
-        keep_facts(out, order.folder, order.task, Finished(written, result.facts, left_out))
-    return result._replace(part=written)
+    written = written._replace(etag=check_footer(out, written))
+    if not order.keeps:
+        return result._replace(part=written)
+    kept = keep_facts(out, order.folder, order.task, Finished(written, result.facts, left_out))
+    return result._replace(part=written, first=order.task.objects[0].key, kept=kept)
 
 
 def _taken_over(order: Order, storage: RetryingStorage, done: Finished, ids: IdCollector | None) -> TaskResult:
@@ -149,7 +158,12 @@ def _taken_over(order: Order, storage: RetryingStorage, done: Finished, ids: IdC
         again = _read_groups(order, storage, LineFilter(None, ids, Dropped()))
         if again.facts != done.facts:
             raise _ReadsOtherwiseError
-    return TaskResult(order.task.number, done.facts, (), done.part, is_earlier=True)
+    return _of(order, done)._replace(is_earlier=True)
+
+
+def _of(order: Order, done: Finished) -> TaskResult:
+    """Return what another run has shown, and left, of a task."""
+    return TaskResult(order.task.number, done.facts, (), done.part, first=order.task.objects[0].key, kept=done.key)
 
 
 def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | LineFilter | None) -> TaskResult:

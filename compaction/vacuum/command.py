@@ -17,10 +17,10 @@ from compaction.days.outcome import worst
 from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import is_expired
 from compaction.job.settings import check_apart, load_job_settings
-from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import GRACE_MS
 from compaction.recheck import published_days
-from compaction.vacuum.day import DayLeftovers, delete_leftovers, find_all
+from compaction.vacuum.day import DayLeftovers, delete_leftovers
+from compaction.vacuum.output import find_all
 
 _AGE: Final = re.compile(r"([1-9][0-9]{0,4})d", re.ASCII)
 _DAY_MS: Final = 86_400_000
@@ -29,7 +29,10 @@ FORMAT: Final = 1
 
 
 class VacuumDay(msgspec.Struct, frozen=True, kw_only=True):
-    """One day: how many objects go, how many bytes they are, and how many unfinished uploads; or why nothing goes."""
+    """One day, or an hour of it: how many objects go, how many bytes they are, and how many unfinished uploads.
+
+    Or why nothing goes.
+    """
 
     day: str
     objects: int = 0
@@ -114,16 +117,15 @@ def vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
 def vacuum_output(output: Output, now_ms: int, age_ms: int, *, dry_run: bool) -> VacuumReport:
     """Delete what nothing names and is older than the age; `dry_run`: only say what. Raises as `vacuum`."""
     days = published_days(output.storage, output.root)
-    folders = [DayFolder(output.root, day) for day in days]
 
     def has_raw(day: Day) -> bool:
         is_gone = is_expired(output.archive, output.prefix, day)
         return not is_gone and bool(output.archive.first_objects(day.path(output.prefix), 1))
 
     rows = []
-    for folder, found in zip(folders, find_all(output.storage, folders, now_ms - age_ms, has_raw), strict=True):
+    for folder, found in find_all(output.storage, output.root, days, now_ms - age_ms, has_raw):
         if isinstance(found, MinutebookError):
-            rows.append(_left_alone(folder.day, found))
+            rows.append(_left_alone(folder.name, found))
         elif found.objects or found.uploads:
             if not dry_run:
                 delete_leftovers(output.storage, folder, found)
@@ -143,11 +145,11 @@ def vacuum_output(output: Output, now_ms: int, age_ms: int, *, dry_run: bool) ->
 
 
 def _row(found: DayLeftovers) -> VacuumDay:
-    return VacuumDay(day=str(found.day), objects=len(found.objects), bytes=found.size, uploads=len(found.uploads))
+    return VacuumDay(day=found.folder.name, objects=len(found.objects), bytes=found.size, uploads=len(found.uploads))
 
 
-def _left_alone(day: Day, error: MinutebookError) -> VacuumDay:
-    return VacuumDay(day=str(day), exit_code=error.exit_code, reason=str(error), next_step=error.next_step)
+def _left_alone(day: str, error: MinutebookError) -> VacuumDay:
+    return VacuumDay(day=day, exit_code=error.exit_code, reason=str(error), next_step=error.next_step)
 
 
 def _show(report: VacuumReport, *, as_json: bool) -> None:

@@ -20,13 +20,12 @@ once more after the deletes, and an audit that it names by then is put back; who
 behind the swap (`Publisher.swap_pointer`). Whichever comes last, the audit is there.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from archive.errors import FormatError, SafetyRefusal
 from archive.format.day import Day
 from archive.store.objects import ListedObject
-from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Upload
 from compaction.publish.generation import (
@@ -37,6 +36,7 @@ from compaction.publish.generation import (
     ends_beside,
     inventory_beside,
     is_manifest,
+    tasks_beside,
 )
 from compaction.publish.publisher import Publisher
 from compaction.publish.sweep import Retained, leftovers
@@ -45,9 +45,9 @@ _RESTORE: Final = "restore the object from a version of it, or find out who dele
 
 
 class DayLeftovers(NamedTuple):
-    """What of a day goes: manifests, files, and what lies beside manifests; and uploads that nobody finished."""
+    """What of a day or hour goes: manifests, files, what lies beside manifests; and uploads that nobody finished."""
 
-    day: Day
+    folder: DayFolder
     manifests: tuple[ListedObject, ...] = ()
     files: tuple[ListedObject, ...] = ()
     beside: tuple[ListedObject, ...] = ()
@@ -83,7 +83,7 @@ def find_leftovers(
         for upload in storage.open_uploads(folder.path)
         if upload.started_ms < before_ms and folder.is_of_a_run(upload.key)
     )
-    nothing = DayLeftovers(folder.day, uploads=uploads)
+    nothing = DayLeftovers(folder, uploads=uploads)
     if pointer is not None and publisher.written_ms(pointer) >= before_ms:
         return nothing
     symlinked = _symlinked(storage, folder)
@@ -102,7 +102,7 @@ def find_leftovers(
         if row.key.removeprefix(folder.root) not in symlinked and not _is_within(folder, row.key, pointer)
     ]
     return DayLeftovers(
-        folder.day,
+        folder,
         tuple(row for row in found.beside if is_manifest(row.key)),
         tuple(files),
         tuple(row for row in found.beside if not is_manifest(row.key)),
@@ -130,7 +130,7 @@ def _named(pointer: Pointer | None, manifest: Manifest | None) -> set[str]:
     if pointer is None:
         return set()
     key = pointer.manifest
-    named = {key, pointer.audit or audit_beside(key), inventory_beside(key), ends_beside(key)}
+    named = {key, pointer.audit or audit_beside(key), inventory_beside(key), ends_beside(key), tasks_beside(key)}
     if manifest is not None:
         named |= {manifest.audit, *(file.key for file in manifest.files)}
     return named
@@ -163,17 +163,3 @@ def _is_within(folder: DayFolder, key: str, pointer: Pointer | None) -> bool:
     if pointer is None or folder.generation_of(key) != pointer.generation:
         return False
     return "/" in key.removeprefix(folder.path).partition("/")[2]
-
-
-def find_all(
-    storage: RetryingStorage, folders: Iterable[DayFolder], before_ms: int, has_raw: Callable[[Day], bool]
-) -> list[DayLeftovers | FormatError | SafetyRefusal]:
-    """Return what of each day goes, or why nothing does."""
-
-    def find(folder: DayFolder) -> DayLeftovers | FormatError | SafetyRefusal:
-        try:
-            return find_leftovers(storage, folder, before_ms, has_raw)
-        except (FormatError, SafetyRefusal) as exc:
-            return exc
-
-    return in_parallel(find, list(folders))

@@ -5,6 +5,7 @@
     days = read("s3://bucket/raw/_parquet/", "2026-11-01", "2026-11-20", columns=["partition_key", "data", "dt"])
     duckdb.sql("SELECT dt, count(*) FROM days GROUP BY dt")        # DuckDB finds the variable
     polars.scan_pyarrow_dataset(days).filter(polars.col("dt") == "2026-11-20").collect()
+    read(out, "2026-11-20", "2026-11-21", intraday=True)        # the second day is not over: its published hours
     read_day(spark, "s3a://bucket/raw/_parquet/", "2026-11-20").createOrReplaceTempView("day")
 
 What is promised: one generation of each day, and all of it, as it was when the read began. A day that is published
@@ -15,7 +16,8 @@ days were published together.
 """
 
 from archive.errors import DayNotPublished, ObjectVanished
-from minutebook.reader.days import Missing, PublishedDay, PublishedDays, PublishedFile, published
+from minutebook.reader.days import Missing, PublishedDays, published
+from minutebook.reader.published_day import PublishedDay, PublishedFile
 from minutebook.reader.tables import read, read_day, read_days
 
 __all__ = [

@@ -18,7 +18,8 @@ from archive.errors import ObjectVanished, SettingsError, StoreRefused
 from archive.store.parallel import in_parallel
 from archive.store.storage import Address
 from compaction.tasks.parquet import SCHEMA
-from minutebook.reader.days import PublishedDay, PublishedDays
+from minutebook.reader.days import PublishedDays
+from minutebook.reader.published_day import PublishedDay
 
 _DAY: Final = pa.field("dt", pa.string())
 _REFRESHED: Final = frozenset({"container-role", "iam-role", "assume-role-with-web-identity"})
@@ -40,11 +41,12 @@ def open_dataset(found: PublishedDays, columns: Sequence[str] | None) -> ds.Data
 
 
 def _schema(files: pafs.FileSystem, days: Sequence[PublishedDay], columns: Sequence[str] | None) -> pa.Schema:
-    """Return the columns of all days. One run writes all files of a day, with one schema: a day's first one tells."""
-    filled = [day for day in days if day.files]
-    found = in_parallel(
-        lambda day: pq.read_schema(day.files[0].path, filesystem=files).remove_metadata(), filled
-    ) or [SCHEMA]
+    """Return the columns of all days. One run writes all files of a day, with one schema: a day's first one tells.
+
+    Not where hours are read beside it: each was written by a run of its own.
+    """
+    telling = [(day, file.path) for day in days for file in (day.files if day.hours else day.files[:1])]
+    found = in_parallel(lambda one: pq.read_schema(one[1], filesystem=files).remove_metadata(), telling) or [SCHEMA]
     if columns is not None:
         _check_known([*dict.fromkeys(name for schema in found for name in (*schema.names, _DAY.name))], columns)
         found = [pa.schema([field for field in schema if field.name in columns]) for schema in found]
@@ -54,7 +56,7 @@ def _schema(files: pafs.FileSystem, days: Sequence[PublishedDay], columns: Seque
         raise SettingsError(
             f"a column has types in these days that no common type holds: {exc}", next_step=_APART
         ) from exc
-    for day, schema in zip(filled, found, strict=False):
+    for (day, _), schema in zip(telling, found, strict=False):
         _check_exact(day, schema, whole)
     if _DAY.name not in whole.names:
         whole = whole.append(_DAY)

@@ -13,35 +13,13 @@ from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from compaction.publish.generation import DayFolder, Manifest, Pointer, is_judged_today
 from compaction.publish.publisher import Publisher
+from minutebook.reader.hours import day_with_hours
+from minutebook.reader.published_day import WORST_FIRST, PublishedDay, PublishedFile
 
 Missing = Literal["error", "skip"]
 """What becomes of a day that is not published, or whose verdict is not among those asked for."""
-VERDICTS: Final = ("clean", "unknown", "defects")
+VERDICTS: Final = tuple(reversed(WORST_FIRST))
 _BUDGET_SECONDS: Final = 60
-
-
-class PublishedFile(NamedTuple):
-    """One Parquet file: its address, its path as pyarrow has it (`bucket/key`, or a file's), rows and bytes."""
-
-    uri: str
-    path: str
-    rows: int
-    bytes: int
-
-
-class PublishedDay(NamedTuple):
-    """One day as its pointer had it.
-
-    `verdict` is that of the latest audit; `unknown` where rules gave it that are older than this version's. `until`
-    (ISO 8601) ends a day that was published so far; None: the whole day.
-    """
-
-    day: dt.date
-    generation: str
-    verdict: str
-    rows: int
-    until: str | None
-    files: tuple[PublishedFile, ...]
 
 
 class PublishedDays(NamedTuple):
@@ -59,6 +37,7 @@ def published(
     *,
     missing: Missing = "error",
     verdicts: Collection[str] = VERDICTS,
+    intraday: bool = False,
     region: str | None = None,
     endpoint: str | None = None,
 ) -> PublishedDays:
@@ -66,7 +45,9 @@ def published(
 
     `uri` is what `compact --out` was given, or the default beside the archive, `s3://bucket/prefix/_parquet/`. A day
     without a pointer raises, as does one whose verdict is not in `verdicts`; with `missing="skip"` such days are
-    `left_out`. Region and endpoint are those of the environment unless given.
+    `left_out`. With `intraday` a day that is not published as a whole is what there is of it: its published hours
+    (`PublishedDay.hours`), behind what was published so far. Region and endpoint are those of the environment
+    unless given.
 
     Raises:
         DayNotPublished: a day that is to be left out, unless days may be.
@@ -79,7 +60,15 @@ def published(
     place = _place(uri, region, endpoint)
     storage = open_retrying(place.address, _BUDGET_SECONDS)
     scheme = uri.partition("://")[0] if "://" in uri else ""
-    found = in_parallel(lambda day: _read(storage, DayFolder(place.prefix, day), scheme), wanted)
+
+    def read(folder: DayFolder) -> PublishedDay | None:
+        return _read(storage, folder, scheme)
+
+    def find(day: Day) -> PublishedDay | None:
+        folder = DayFolder(place.prefix, day)
+        return day_with_hours(storage, folder, read) if intraday else read(folder)
+
+    found = in_parallel(find, wanted)
     days, left_out = list[PublishedDay](), list[tuple[dt.date, str]]()
     for day, one in zip(wanted, found, strict=True):
         if one is not None and one.verdict in verdicts:

@@ -5,7 +5,8 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from archive.errors import DayNotPublished
-from minutebook.reader.days import VERDICTS, Missing, PublishedDay, published
+from minutebook.reader.days import VERDICTS, Missing, published
+from minutebook.reader.published_day import PublishedDay
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -22,6 +23,7 @@ def read(
     *,
     missing: Missing = "error",
     verdicts: Collection[str] = VERDICTS,
+    intraday: bool = False,
     region: str | None = None,
     endpoint: str | None = None,
 ) -> "ds.Dataset":
@@ -34,7 +36,9 @@ def read(
     """
     from minutebook.reader.arrow import open_dataset  # noqa: PLC0415 - needs pyarrow, of the extra `spark`
 
-    found = published(uri, from_, to, missing=missing, verdicts=verdicts, region=region, endpoint=endpoint)
+    found = published(
+        uri, from_, to, missing=missing, verdicts=verdicts, intraday=intraday, region=region, endpoint=endpoint
+    )
     return open_dataset(found, columns)
 
 
@@ -44,11 +48,12 @@ def read_day(
     day: str | dt.date,
     *,
     verdicts: Collection[str] = VERDICTS,
+    intraday: bool = False,
     region: str | None = None,
     endpoint: str | None = None,
 ) -> "DataFrame":
     """Return one day as a Spark DataFrame; see `read_days`. A day that is not published raises."""
-    return read_days(spark, out, day, day, verdicts=verdicts, region=region, endpoint=endpoint)
+    return read_days(spark, out, day, day, verdicts=verdicts, intraday=intraday, region=region, endpoint=endpoint)
 
 
 def read_days(
@@ -59,6 +64,7 @@ def read_days(
     *,
     missing: Missing = "error",
     verdicts: Collection[str] = VERDICTS,
+    intraday: bool = False,
     region: str | None = None,
     endpoint: str | None = None,
 ) -> "DataFrame":
@@ -67,7 +73,9 @@ def read_days(
     `out` keeps its scheme: write `s3a://` where Spark reads S3 by Hadoop's S3A, `s3://` on EMR and Glue. Pointers and
     manifests are read here, by boto3; region and endpoint are for that alone. Column `dt` is the day, as text.
     """
-    found = published(out, from_, to, missing=missing, verdicts=verdicts, region=region, endpoint=endpoint)
+    found = published(
+        out, from_, to, missing=missing, verdicts=verdicts, intraday=intraday, region=region, endpoint=endpoint
+    )
     if not found.days:
         raise DayNotPublished(f"{out}: no day is left", next_step="name days that are published")
     frames = [_frame(spark, day) for day in found.days]
@@ -81,7 +89,9 @@ def _frame(spark: "SparkSession", day: PublishedDay) -> "DataFrame":
     from pyspark.sql.functions import lit  # noqa: PLC0415 - whoever has a session has it
 
     uris = [file.uri for file in day.files]
-    frame = spark.read.parquet(*uris) if uris else spark.createDataFrame([], _EMPTY)
+    # Hours may have been published with other columns each.
+    reader = spark.read.option("mergeSchema", bool(day.hours))
+    frame = reader.parquet(*uris) if uris else spark.createDataFrame([], _EMPTY)
     return frame.withColumn(DAY_COLUMN, lit(str(day.day)))
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from archive.clock import SystemClock
 from archive.coverage.evidence import segment_link
-from archive.format.day import Day
+from archive.format.day import Day, Hour
 from archive.format.position import Position
 from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
@@ -19,6 +19,7 @@ from compaction.job.context import MAX_REPEATS, AuditOptions, JobContext
 from compaction.publish.generation import DayFolder, Manifest
 from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
+from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.typed.columns import Columns
 from tests.corpus.auditing import job_context
 from tests.corpus.event_defects import (
@@ -65,11 +66,14 @@ class Desk:
         day: Day = DAY,
         accept_defects: bool = False,
         columns: Columns | None = None,
+        hour: int | None = None,
+        zstd_level: int = ZSTD_LEVEL,
         **changes: object,
     ) -> Compacted:
-        """Compact a day; `changes` replace parts of the context."""
+        """Compact a day, or an hour of it; `changes` replace parts of the context."""
         self.corpus.write_marks(open_storage(self.archive))
-        options = CompactOptions(audit or AuditOptions(), self.out, accept_defects, columns=columns)
+        only = None if hour is None else Hour(day, hour)
+        options = CompactOptions(audit or AuditOptions(), self.out, accept_defects, zstd_level, columns, only)
         given = self.context()._replace(**changes)  # type: ignore[arg-type]
         return compact_day(given, self._retrying(storage or self.storage), day, options)
 

@@ -12,6 +12,7 @@ from tests.mutations.catalogue.days import DAYS
 from tests.mutations.catalogue.event_time import EVENT_TIME
 from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.forks import FORKS
+from tests.mutations.catalogue.hours import HOURS
 from tests.mutations.catalogue.night_tasks import NIGHT_TASKS
 from tests.mutations.catalogue.nightly import NIGHTLY
 from tests.mutations.catalogue.once_clean import ONCE_CLEAN
@@ -45,6 +46,7 @@ MUTATIONS: Final = (
     *NIGHT_TASKS,
     *PUBLISHING,
     *DAYS,
+    *HOURS,
     *READING,
     *PLATFORMS,
     *SUPERVISION,

@@ -99,7 +99,7 @@ DAYS: Final = (
     ),
     Mutation(
         "let vacuum take where chains stood",
-        Change(_VACUUM, "inventory_beside(key), ends_beside(key)}", "inventory_beside(key)}"),
+        Change(_VACUUM, "inventory_beside(key), ends_beside(key), tasks", "inventory_beside(key), tasks"),
         tests=(f"{_CLEARED}::test_the_generation_before_goes_with_all_that_is_its",),
     ),
     Mutation(

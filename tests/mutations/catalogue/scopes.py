@@ -31,6 +31,7 @@ _EXPIRE_PLAN: Final = "consumer/expire/plan.py"
 _AUDITED: Final = "tests/unit/compaction/audit/test_scope.py"
 _REQUESTED: Final = "tests/unit/compaction/job/test_request.py"
 _RULES: Final = "tests/unit/compaction/job/test_scope.py"
+_AN_HOUR: Final = "tests/unit/compaction/hours/test_an_hour.py"
 _SO_FAR: Final = "tests/unit/compaction/publish/test_so_far.py"
 _REFUSALS: Final = "tests/unit/consumer/expire/test_refusals.py"
 
@@ -44,7 +45,7 @@ SCOPES: Final = (
         "judge days before the archive began",
         Change(
             _SCOPE,
-            "day_scope(day, begin_ms, now_ms, so_far_ms=until_ms)",
+            "day_scope(day, from_ms, now_ms, so_far_ms=until_ms)",
             "day_scope(day, 0, now_ms, so_far_ms=until_ms)",
         ),
         tests=(
@@ -75,9 +76,14 @@ SCOPES: Final = (
     Mutation(
         "publish a day that has just ended",
         Change(
-            _REWRITE, "if until_ms is None and not is_settled(day, now_ms):", "if until_ms is None and now_ms < 0:"
+            _REWRITE,
+            "if (until_ms is None or hour is not None) and not is_settled(hour or day, now_ms):",
+            "if until_ms is None and now_ms < 0:",
         ),
-        tests=(f"{_SO_FAR}::test_a_day_that_is_not_settled_is_held",),
+        tests=(
+            f"{_SO_FAR}::test_a_day_that_is_not_settled_is_held",
+            f"{_AN_HOUR}::test_an_hour_that_is_not_settled_is_held",
+        ),
     ),
     Mutation(
         "take a day so far for the whole day",

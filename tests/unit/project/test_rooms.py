@@ -52,7 +52,7 @@ FRONT: Final = {
     "consumer.daemon compaction.spark demo",
     "minutebook.command_line": "minutebook.cat",
     "minutebook.cat": "compaction.job compaction.inventory compaction.tasks",
-    "minutebook.reader": "compaction.publish compaction.tasks",
+    "minutebook.reader": "compaction.hours compaction.publish compaction.tasks",
 }
 _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
     "command_line",
@@ -66,7 +66,7 @@ _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its
     "job",
     "iceberg glue events",
     "shards",
-    "rules",
+    "rules hours",
     "tasks publish",
     "typed",
     "inventory",

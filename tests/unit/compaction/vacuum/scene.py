@@ -30,7 +30,7 @@ def vacuum(desk: Desk, *, dry_run: bool = False, storage: Storage | None = None,
     retrying = RetryingStorage(
         storage or desk.storage, lambda: Backoff(desk.clock, random.Random(1), budget_seconds=10)
     )
-    output = Output(context.archive, PREFIX, retrying, OUT)
+    output = Output(context.archive, PREFIX, retrying, desk.out.prefix)
     return vacuum_output(output, desk.after_grace_ms() + later, GRACE_MS, dry_run=dry_run)
 
 

@@ -1,0 +1,65 @@
+"""By which tasks an hour's files were written, so that the night need not read its lines again.
+
+    dt=D/_hours/HH/_manifest/G-W.tasks.json   each task: its first object, its facts, its part
+
+Nothing is believed because it lies there: facts and part are checked when they are taken over
+(`compaction.tasks.finished`), and a list that does not fit the hour's objects is passed over.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from archive.format.document import decode_document, encode_document
+from archive.store.retrying import RetryingStorage
+from compaction.publish.generation import DayFolder, Manifest, tasks_beside
+
+_FORMAT: Final = 1
+
+
+class DoneTask(NamedTuple):
+    """A task that was done: the key of its first object, of its facts (empty: it left none), and of its part."""
+
+    first: str
+    facts: str
+    part: str
+
+
+class KeptTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One task. `facts` empty: its part is not among the published ones, or cannot stand for its objects."""
+
+    first: str
+    facts: str = ""
+
+
+class KeptTasks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All tasks that read an hour's objects, in the order of shard and position."""
+
+    format: int
+    generation: str
+    tasks: tuple[KeptTask, ...]
+
+
+def keep_tasks(out: RetryingStorage, folder: DayFolder, manifest: Manifest, done: Iterable[DoneTask]) -> None:
+    """Store the tasks beside a manifest; those whose part it does not name are named without facts.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    parts = frozenset(file.key for file in manifest.files)
+    tasks = tuple(KeptTask(task.first, task.facts if task.part in parts else "") for task in done)
+    key = tasks_beside(folder.manifest(manifest.generation, manifest.writer))
+    out.put_if_absent(key, encode_document(KeptTasks(_FORMAT, manifest.generation, tasks)))
+
+
+def kept_tasks(out: RetryingStorage, manifest_key: str) -> KeptTasks | None:
+    """Read the tasks beside a manifest; None: there are none.
+
+    Raises:
+        FormatError: it does not parse.
+        StoreUnavailable, StoreRefused: the store.
+    """
+    key = tasks_beside(manifest_key)
+    stored = out.get(key)
+    return None if stored is None else decode_document(stored.body, KeptTasks, key)

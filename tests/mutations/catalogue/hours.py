@@ -1,0 +1,73 @@
+"""Mutations of hours that are published by themselves, and of the night that takes them over."""
+
+from typing import Final
+
+from tests.mutations.mutation import Change, Mutation
+
+_TAKING: Final = "compaction/hours/taking.py"
+_PUBLISHED: Final = "compaction/hours/published.py"
+_FINISHED: Final = "compaction/tasks/finished.py"
+_NAMING: Final = "compaction/naming.py"
+_NEIGHBOURS: Final = "compaction/inventory/neighbours.py"
+_READER: Final = "minutebook/reader/hours.py"
+
+_TAKING_OVER: Final = "tests/unit/compaction/hours/test_taking_over.py"
+_AN_HOUR: Final = "tests/unit/compaction/hours/test_an_hour.py"
+_READERS: Final = "tests/unit/compaction/hours/test_readers.py"
+
+HOURS: Final = (
+    Mutation(
+        "take an hour over whatever its objects are now",
+        Change(
+            _TAKING,
+            "if pointer.generation != source.generation(digest) or manifest.inventory != digest():",
+            "if not pointer.generation:",
+        ),
+        tests=(f"{_TAKING_OVER}::test_other_settings_take_nothing_over",),
+    ),
+    Mutation(
+        "take a part over that was written again",
+        Change(
+            _FINISHED,
+            "if head is None or (head.size, head.etag) != (part.size, part.etag):",
+            "if head is None or head.size != part.size:",
+        ),
+        Change(_FINISHED, "new_key, found.part.etag)", "new_key, (out.head(found.part.key) or found.part).etag)"),
+        tests=(f"{_TAKING_OVER}::test_a_part_that_was_written_again_is_not_taken_over",),
+    ),
+    Mutation(
+        "believe the list of an hour's tasks",
+        Change(_TAKING, "if sorted(set(found)) != found or (", "if not found and ("),
+        tests=(f"{_TAKING_OVER}::test_a_list_of_tasks_that_does_not_fit_is_passed_over",),
+    ),
+    Mutation(
+        "name an hour's generation without the level of compression",
+        Change(_NAMING, '"an hour", f"zstd-{zstd_level}")', '"an hour")'),
+        tests=(f"{_TAKING_OVER}::test_other_settings_take_nothing_over",),
+    ),
+    Mutation(
+        "let the hours of a day so far give way",
+        Change(_PUBLISHED, "if pointer is None or pointer.until is not None else", "if pointer is None else"),
+        tests=(f"{_TAKING_OVER}::test_the_part_of_a_day_so_far_takes_whole_hours_over",),
+    ),
+    Mutation(
+        "leave the pointers of hours beside the day's",
+        Change(_PUBLISHED, "    storage.delete(left)\n", ""),
+        tests=(f"{_TAKING_OVER}::test_the_day_is_that_of_a_night_without_hours",),
+    ),
+    Mutation(
+        "look for an hour's neighbours in other days alone",
+        Change(_NEIGHBOURS, "* sign > 0 or other in own)", "* sign > 0)"),
+        tests=(f"{_AN_HOUR}::test_a_broken_link_into_an_hour_is_its_defect",),
+    ),
+    Mutation(
+        "read a day's pointer once, and then its hours",
+        Change(_READER, "        if again == day:\n", "        if again == day or hours:\n"),
+        tests=(f"{_READERS}::test_a_day_that_is_published_while_its_hours_are_read_is_read_instead",),
+    ),
+    Mutation(
+        "read the hours of a day that is whole",
+        Change(_READER, "        if day is not None and day.until is None:\n            return day\n", ""),
+        tests=(f"{_READERS}::test_a_published_day_is_read_without_its_hours",),
+    ),
+)
