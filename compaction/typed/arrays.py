@@ -89,13 +89,18 @@ def _int64(_: ColumnType, values: Values, found: set[type]) -> pa.Array:
 
 def _float64(_: ColumnType, values: Values, found: set[type]) -> pa.Array:
     numbers = _numbers("d", pa.float64(), values, found)
-    if int in found and any(
-        type(value) is int and abs(value) > _EXACT_DOUBLE and float(value) != value for value in values
-    ):
-        raise DoesNotFitError
     if not pc.all(pc.is_finite(numbers)).as_py():
         raise DoesNotFitError
+    if pc.max(pc.abs(numbers)).as_py() >= _EXACT_DOUBLE and any(map(is_rounded, values)):
+        raise DoesNotFitError
     return numbers
+
+
+def is_rounded(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """Tell whether a value is an integer that a double does not hold exactly. Long ones may be Decimal."""
+    if type(value) is Decimal:
+        return value.as_tuple().exponent == 0 and Decimal(float(value)) != value
+    return type(value) is int and float(value) != value
 
 
 def _decimal(kind: ColumnType, values: Values, found: set[type]) -> pa.Array:

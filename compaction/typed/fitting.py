@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from compaction.typed.arrays import PLAIN_DECIMAL, allowed, build
+from compaction.typed.arrays import PLAIN_DECIMAL, allowed, build, is_rounded
 from compaction.typed.likely import likely
 from compaction.typed.misfits import Ambiguous, Misfit, NotANumber, shown
 from compaction.typed.types import ColumnType
@@ -159,7 +159,7 @@ def _not_json(_: ColumnType, value: object) -> Misfit:
 
 def _not_a_double(_: ColumnType, value: float | Decimal) -> Misfit:
     try:
-        is_lossy = isinstance(value, int) and abs(float(value)) != float("inf")
+        is_lossy = is_rounded(value) and abs(float(value)) != float("inf")
     except OverflowError:
         is_lossy = False
     if is_lossy:

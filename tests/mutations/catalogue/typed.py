@@ -23,8 +23,15 @@ _MISFITS: Final = (f"{_FITTING}::test_what_does_not_fit_is_null_and_says_why",)
 TYPED: Final = (
     Mutation(
         "read integers as doubles whatever they lose",
-        Change(_ARRAYS, "if int in found and any(", "if Decimal in found and any("),
+        Change(_ARRAYS, "and any(map(is_rounded, values))", "and int not in found and any(map(is_rounded, values))"),
         tests=_MISFITS,
+    ),
+    Mutation(
+        "round long integers that are Decimal",
+        Change(
+            _ARRAYS, "    if type(value) is Decimal:\n        return value", "    if False:\n        return value"
+        ),
+        tests=(f"{_HOSTILE}::test_a_long_integer_is_never_rounded",),
     ),
     Mutation(
         "take the infinity that a large number becomes",

@@ -102,6 +102,18 @@ def test_what_is_filled_says_what_the_payload_says(value: object) -> None:
         assert json.loads(row["x"]) == value
 
 
+def test_a_long_integer_is_never_rounded() -> None:
+    """Also where Python reads the row, for another key's sake: what it makes of 81 digits and more is no int."""
+    for digits in (80, 81, 308):
+        whole = "1" * digits
+        for further in ("", ',"y":NaN', ',"y":1,"y":2'):
+            rows, _ = widened({"x": "float64"}, [f'{{"x":{whole}{further}}}'.encode()])
+            assert rows[0]["x"] is None
+            assert "would lose digits as float64" in rows[0]["_unfit"]
+    rows, _ = widened({"x": "float64"}, [f'{{"x":{2**200},"y":NaN}}'.encode(), f'{{"x":{2**300},"y":NaN}}'.encode()])
+    assert [row["x"] for row in rows] == [2.0**200, 2.0**300]
+
+
 def test_a_string_without_an_end_is_passed_over_once() -> None:
     """Not once from each of its quotes: 120 kB took more than a minute, and twice as much four times as long."""
     begin = time.process_time()
