@@ -17,6 +17,7 @@ from typing import Any
 from benchmarks.pipe.child import Child, Memory, Used
 from benchmarks.pipe.inputs import SHAPES, Input, Pace, Shape, make_input
 from benchmarks.pipe.services import Server, s3_server
+from consumer.forks.memory import ENVIRONMENT
 
 _SIDES = ("minutebook", "plain", "floor")
 _BATCH_BYTES = 10_000_000
@@ -35,6 +36,8 @@ class Bench:
         """Start one side on a shard that nobody has archived before."""
         self._runs += 1
         environment = {**self._server.environment, "MINUTEBOOK_PREFIX": f"run{self._runs}/"}
+        if side == "minutebook":  # as the fork server gives it to those that it forks
+            environment |= ENVIRONMENT
         lines = self._folder / "lines"
         if side == "floor" and (not lines.exists() or lines.stat().st_size != len(given.lines)):
             lines.write_bytes(given.lines)

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compaction.typed.misfits import Ambiguous, Misfit, NotANumber
-from compaction.typed.places import blanks_in, is_told_alike, places, places_again
+from compaction.typed.places import CONTAINERS, blanks_in, is_told_alike, keys_of, places, places_again
 from compaction.typed.shapes import Names, NoShapeError, Shape
 
 MAX_DEPTH: Final = 100
@@ -195,7 +195,7 @@ def _perhaps_doubled(texts: Sequence[bytes | None], rows: Sequence[Any]) -> list
     """Return the rows in which the text has more places of keys than were decoded."""
     joined = b"".join(text for text in texts if text is not None)
     blanks = blanks_in(joined)
-    read = [row for text, row in zip(texts, rows, strict=True) if text is not None and type(row) in _CONTAINERS]
+    read = [row for text, row in zip(texts, rows, strict=True) if text is not None and type(row) in CONTAINERS]
     if is_told_alike(joined) and places(joined, blanks) == places_again(read):
         return []
     return [
@@ -207,24 +207,9 @@ def _perhaps_doubled(texts: Sequence[bytes | None], rows: Sequence[Any]) -> list
 
 def _is_perhaps_doubled(text: bytes, row: dict[str, Any], blanks: Sequence[bytes]) -> bool:
     found = places(text, blanks)
-    if len(row) == found or _keys(row) == found:
+    if len(row) == found or keys_of(row) == found:
         return False
     return not is_told_alike(text) or places_again([row]) != found
-
-
-def _keys(value: Any) -> int:  # noqa: ANN401 - any JSON value
-    """Count the keys of all objects; no deeper than the decoder itself went."""
-    waiting, count = [value], 0
-    while waiting:
-        value = waiting.pop()
-        if type(value) is dict:
-            count += len(value)
-            value = value.values()
-        waiting.extend(each for each in value if type(each) in _CONTAINERS)
-    return count
-
-
-_CONTAINERS: Final = frozenset({dict, list})
 
 
 def _too_deep(texts: Sequence[bytes | None], rows: Sequence[Any]) -> list[int]:
@@ -241,13 +226,13 @@ def _too_deep(texts: Sequence[bytes | None], rows: Sequence[Any]) -> list[int]:
 
 
 def _is_deep(value: Any) -> bool:  # noqa: ANN401 - any JSON value
-    level = [value] if type(value) in _CONTAINERS else []
+    level = [value] if type(value) in CONTAINERS else []
     for _ in range(MAX_DEPTH):
         level = [
             inner
             for each in level
             for inner in (each.values() if type(each) is dict else each)
-            if type(inner) in _CONTAINERS
+            if type(inner) in CONTAINERS
         ]
     return bool(level)
 

@@ -17,7 +17,7 @@ from compaction.typed.misfits import Ambiguous, Misfit, NotANumber, shown
 from compaction.typed.types import ColumnType
 
 _REFUSALS: Final = (ValueError, ArithmeticError)
-_TOGETHER: Final = 64
+_TOGETHER: Final = 256
 _INTEGERS: Final = frozenset({"int32", "int64"})
 
 

@@ -14,13 +14,13 @@ import msgspec
 _PLACE: Final = b'":'
 _BLANKS: Final = (b" :", b"\t:", b"\n:", b"\r:")
 _HIDDEN: Final = re.compile(rb"\\u00(22|3[aA])")
+CONTAINERS: Final = frozenset({dict, list})
 _again: Final = msgspec.json.Encoder(decimal_format="number")
 
 
 def blanks_in(joined: bytes) -> tuple[bytes, ...]:
     """Return the blanks that stand before a colon in some texts, which are given as one."""
-    has_blanks = len(joined.translate(None, b" \t\r\n")) < len(joined)  # a fifth of the time of the searches
-    return tuple(blank for blank in _BLANKS if has_blanks and blank in joined)
+    return tuple(blank for blank in _BLANKS if blank[:1] in joined and blank in joined)  # one byte is found at once
 
 
 def places(text: bytes, blanks: Iterable[bytes]) -> int:
@@ -42,3 +42,15 @@ def places_again(values: list[Any]) -> int:
         return _again.encode_lines(values).count(_PLACE)
     except (msgspec.MsgspecError, RecursionError, TypeError, ValueError, OverflowError):
         return -1
+
+
+def keys_of(value: Any) -> int:  # noqa: ANN401 - any JSON value
+    """Count the keys of all objects; no deeper than the decoder itself went."""
+    waiting, count = [value], 0
+    while waiting:
+        value = waiting.pop()
+        if type(value) is dict:
+            count += len(value)
+            value = value.values()
+        waiting.extend(each for each in value if type(each) in CONTAINERS)
+    return count

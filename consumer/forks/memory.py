@@ -13,9 +13,15 @@ from archive.clock import Clock
 from consumer.pipe.messages import Initialize, LeaseLost
 from consumer.processor.protocol import Batch, Processor, ShutdownInput
 
-ENVIRONMENT: Final = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
+ENVIRONMENT: Final = {
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(512 << 10),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 20),
+}
 """For glibc (mallopt(3)). Without the threshold, one large block that is freed makes the next ones part of the heap,
-whose holes stay. One arena: a second one is for threads, of which a processor has none that allocate much."""
+whose holes stay. It is above what a piece of a batch takes at once (`consumer.pipe.messages.PIECE_BYTES`, and its
+lines): were it below, each piece would be mapped and unmapped, a fifth of a processor's time in page faults.
+One arena: a second one is for threads, of which a processor has none that allocate much."""
 _EVERY_SECONDS: Final = 5.0
 _GROWN_BYTES: Final = 2 << 20
 _STATM: Final = Path("/proc/self/statm")

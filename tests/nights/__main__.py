@@ -16,6 +16,8 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from archive.clock import SystemClock
 from demo.embedded import EmbeddedAws
@@ -36,13 +38,21 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="decides the moments (1)")
     options = parser.parse_args(arguments)
     rng = random.Random(options.seed)
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell's background jobs do, and so would the drivers
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt)
     with tempfile.TemporaryDirectory() as name, EmbeddedAws(Path(name) / "aws") as aws:
         for key, value in aws.environment.items():
             os.environ[key] = value
-        _kills(House(aws, Path(name)), rng, options.kills)
+        if options.kills:
+            _kills(House(aws, Path(name)), rng, options.kills)
         _ranges(House(aws, Path(name)), rng)
     _say("every day is whole")
     return 0
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _say(line: str) -> None:

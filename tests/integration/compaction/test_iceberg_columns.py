@@ -137,6 +137,18 @@ def test_a_day_with_wider_columns_widens_the_table(nights: Nights) -> None:
     assert nights.state(NEXT, WIDER) == "already"
 
 
+def test_the_snapshot_before_has_the_old_rows_and_the_old_schema(nights: Nights, lake: Lake) -> None:
+    """Time travel; `python -m benchmarks evolved_table` asks Spark and DuckDB the same."""
+    nights.compact(DAY, FIRST)
+    first = lake.table(lambda table: table.current_snapshot().snapshot_id)
+    nights.compact(NEXT, WIDER)
+    before, after = (
+        lake.table(lambda table, at=snapshot: table.scan(snapshot_id=at).to_arrow()) for snapshot in (first, None)
+    )
+    assert (before.num_rows, str(before.schema.field("n").type), "new" in before.schema.names) == (36, "int32", False)
+    assert (after.num_rows, str(after.schema.field("n").type), "new" in after.schema.names) == (72, "int64", True)
+
+
 def test_a_day_with_narrower_columns_or_none_goes_into_the_wider_table(nights: Nights) -> None:
     """A day that is made again by an older file, and one that was never typed."""
     assert (nights.state(DAY, WIDER), nights.state(NEXT, FIRST)) == ("committed", "committed")

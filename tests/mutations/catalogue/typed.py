@@ -56,12 +56,12 @@ TYPED: Final = (
     ),
     Mutation(
         "take the last of two keys",
-        Change(_DOCUMENTS, "if len(row) == found or _keys(row) == found:", "if len(row) <= found:"),
+        Change(_DOCUMENTS, "if len(row) == found or keys_of(row) == found:", "if len(row) <= found:"),
         tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
     ),
     Mutation(
         "count no keys with a blank before their colon",
-        Change(_PLACES, "if has_blanks and blank in joined)", "if not has_blanks and blank in joined)"),
+        Change(_PLACES, "if blank[:1] in joined and blank in", "if blank[:1] not in joined and blank in"),
         tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),
     ),
     Mutation(

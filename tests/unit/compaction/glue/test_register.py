@@ -13,7 +13,6 @@ from compaction.ddl import ddl_of
 from compaction.glue.catalog import check_output, parse_table
 from compaction.glue.register import GlueTable, TableName
 from compaction.glue.table import Column, columns_of, united
-from compaction.glue.widening import wider
 from tests.corpus.shelf import Shelf
 from tests.fakes.glue import FakeGlue
 
@@ -176,33 +175,6 @@ def test_a_column_of_another_type_is_refused(site: Site) -> None:
     site.glue.tables["events", "raw"]["StorageDescriptor"]["Columns"][2]["Type"] = "string"
     with pytest.raises(SettingsError, match="sub_sequence_number"):
         site.register()
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "both"),
-    [
-        ("int", "bigint", "bigint"),
-        ("decimal(5,2)", "decimal(12,2)", "decimal(12,2)"),
-        ("decimal(5,2)", "decimal(12,4)", None),
-        ("bigint", "double", None),
-        ("string", "binary", None),
-        ("array<int>", "array<bigint>", "array<bigint>"),
-        ("array<int>", "int", None),
-        ("array<int>", "struct<a:int>", None),
-        (
-            "struct<a:int,c:decimal(5,2)>",
-            "struct<b:array<struct<x:string>>,a:bigint,c:decimal(5,2)>",
-            "struct<a:bigint,c:decimal(5,2),b:array<struct<x:string>>>",
-        ),
-        ("struct<a:int>", "struct<a:string>", None),
-    ],
-)
-def test_a_wider_type_holds_both(one: str, other: str, both: str | None) -> None:
-    """Whichever of them comes first."""
-    assert wider(one, other) == both
-    back = wider(other, one)
-    assert (back is None) == (both is None)
-    assert both is None or wider(both, back or "") == both
 
 
 def evolve(site: Site, day: Day, columns: dict[str, pa.Array]) -> None:

@@ -98,7 +98,7 @@ def payload(number: int) -> bytes:
 def test_a_day_counts_its_rows_by_event(tmp_path: Path) -> None:
     """Rows = on time + late + early + without; no row is lost, each without a time that it should have says why."""
     desk = Desk(tmp_path, payload_day(DAY, 2, payload))
-    done = desk.compact(columns=asked("ts", {"n": "int64"}))
+    done = desk.compact(columns=asked("placed", {"n": "int64", "placed": {"path": "ts", "type": "timestamp"}}))
     assert done.manifest is not None
     assert done.result is not None
     typed = done.result.audit.typed
@@ -108,14 +108,18 @@ def test_a_day_counts_its_rows_by_event(tmp_path: Path) -> None:
     assert (typed.rows, typed.balanced, done.result.audit.verdict) == (36, True, "clean")
     assert (events.on_time, events.late, events.early, events.without, events.balanced) == (6, 6, 6, 18, True)
     assert {each.day: each.rows for each in events.days} == {str(DAY.shift(days)): 6 for days in (-1, 0, 1)}
-    assert {each.reason: each.rows for each in typed.misfits} == {"invalid": 6, "far_off": 6}
+    assert {(each.column, each.reason): each.rows for each in typed.misfits} == {
+        ("placed", "invalid"): 6,
+        ("event_time", "invalid"): 6,
+        ("event_time", "far_off"): 6,
+    }
     files = [desk.storage.uri(file.key) for file in done.manifest.files]
     with duckdb.connect() as engine:
         engine.read_parquet(files).create_view("day")
         reasons = engine.execute("select _unfit, count(*) from day group by 1").fetchall()
     assert dict(reasons) == {
         f"event_time: {DAY.number} days before its arrival, more than 30 are not taken": 6,
-        'event_time: "soon" is not timestamp': 6,
+        'placed: "soon" is not timestamp; event_time: "soon" is not timestamp': 6,
         None: 24,
     }
     console = Console(width=200)
