@@ -32,7 +32,8 @@ class DaemonPlan:
     called before every start, when no daemon of this plan lives; what it raises counts as a start that failed.
     `after_end` is called after every run, when the daemon's log has been read; what it raises counts as the run's
     failure. `on_skipped` is called, from another thread, when KCL's log says that it skipped a batch; where the line
-    names no shard, for each that is read. `readers` looks for shards that nobody reads while the daemon runs.
+    names no shard, for each that is read; `on_out_of_memory` when the daemon says that its heap is full. `readers`
+    looks for shards that nobody reads while the daemon runs.
     `log_level` is the lowest level of the processors' lines that are passed on.
     `leaving` gives the leases away where the daemon has stopped as asked. `forks`: processors are forked; None: the
     daemon starts each.
@@ -45,6 +46,7 @@ class DaemonPlan:
     before_start: Sequence[Callable[[], None]] = ()
     after_end: Sequence[Callable[[], None]] = ()
     on_skipped: Callable[[KclEvent], None] | None = None
+    on_out_of_memory: Callable[[], None] | None = None
     readers: ReaderPoll | None = None
     log_level: str = "info"
     leaving: Leaving | None = None
@@ -264,6 +266,8 @@ class Supervisor:
         if event.skipped is Skipped.BATCH and self._run is not None:
             self._run.kill()
         self._watching.skipped(event)
+        if event.skipped is Skipped.NOTHING and self._plan.on_out_of_memory is not None:
+            self._plan.on_out_of_memory()
         if self._plan.on_skipped is not None and event.skipped is Skipped.BATCH:
             for shard in [event.shard] if event.shard else sorted(self._processors.opened()):
                 self._plan.on_skipped(event._replace(shard=shard))
