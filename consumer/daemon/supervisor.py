@@ -16,7 +16,7 @@ from consumer.daemon.kcl_log import NEXT_STEPS, KclError, KclEvent, Skipped, rea
 from consumer.daemon.process import Child, Output, Run
 from consumer.daemon.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
 from consumer.daemon.readers.poll import ReaderPoll
-from consumer.daemon.restart_policy import DaemonExit, RestartLimits, RestartPolicy, Stop
+from consumer.daemon.restart_policy import DaemonExit, Restart, RestartLimits, RestartPolicy, Stop
 from consumer.daemon.run_notes import DENIED, GRANT, RunNotes
 from consumer.daemon.stop_signals import StopSignals, listen
 from consumer.daemon.watching import log_lines
@@ -35,8 +35,8 @@ class DaemonPlan:
     names no shard, for each that is read; `on_out_of_memory` when the daemon says that its heap is full. `readers`
     looks for shards that nobody reads while the daemon runs.
     `log_level` is the lowest level of the processors' lines that are passed on.
-    `leaving` gives the leases away where the daemon has stopped as asked. `forks`: processors are forked; None: the
-    daemon starts each.
+    `leaving` gives the leases away at a stop, if no failure was told. `forks`: processors are forked;
+    None: the daemon starts each.
     """
 
     command: Sequence[str]
@@ -97,22 +97,24 @@ class Supervisor:
         """Return the exit code of the whole."""
         with listen() as signals:
             while True:
-                decision = self._policy.after(self._run_once(signals))
-                if isinstance(decision, Stop):
-                    if decision.exit_code == 0 and self._plan.leaving is not None:
-                        self._plan.leaving.finish()
-                    return self._end(decision)
-                self._log.warning(
-                    "daemon_restarting",
-                    error=decision.reason,
-                    wait_seconds=decision.wait_seconds,
-                    crashes_in_a_row=decision.crashes_in_a_row,
-                    next_step=decision.next_step,
-                )
-                self._watching.restarted()
-                self._wait(signals, decision.wait_seconds)
-                if signals.received:
-                    return self._end(Stop(0, "asked to stop while no daemon ran"))
+                ended = self._run_once(signals)
+                decision = self._policy.after(ended)
+                if isinstance(decision, Restart):
+                    self._log.warning(
+                        "daemon_restarting",
+                        error=decision.reason,
+                        wait_seconds=decision.wait_seconds,
+                        crashes_in_a_row=decision.crashes_in_a_row,
+                        next_step=decision.next_step,
+                    )
+                    self._watching.restarted()
+                    self._wait(signals, decision.wait_seconds)
+                    if not signals.received:
+                        continue
+                    decision = Stop(0, "asked to stop while no daemon ran")
+                if decision.exit_code == 0 and ended.failure is None and self._plan.leaving is not None:
+                    self._plan.leaving.finish()
+                return self._end(decision)
 
     def _run_once(self, signals: StopSignals) -> DaemonExit:
         self._notes = RunNotes(self._clock.monotonic)

@@ -86,7 +86,11 @@ SUPERVISION: Final = (
     ),
     Mutation(
         "leases are given away however the daemon ended",
-        Change(_SUPERVISOR, "if decision.exit_code == 0 and self._plan.leaving", "if self._plan.leaving"),
+        Change(
+            _SUPERVISOR,
+            "if decision.exit_code == 0 and ended.failure is None and self._plan.leaving",
+            "if self._plan.leaving",
+        ),
         tests=("tests/integration/consumer/test_supervisor.py::test_who_does_not_stop_in_order_keeps_its_leases",),
     ),
     Mutation(
