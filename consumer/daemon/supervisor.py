@@ -11,7 +11,7 @@ import structlog
 
 from archive.clock import Clock
 from archive.errors import MinutebookError
-from consumer.daemon.fork_server import ForkPlan, start_fork_server
+from consumer.daemon.fork_server import FORK_SERVER_ENDED, ForkPlan, start_fork_server
 from consumer.daemon.kcl_log import NEXT_STEPS, KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
 from consumer.daemon.process import Child, Output, Run
 from consumer.daemon.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
@@ -53,12 +53,6 @@ class DaemonPlan:
     forks: ForkPlan | None = None
 
 
-_FORK_SERVER_ENDED: Final = ProcessorEvent(
-    event="fork_server_ended",
-    error="the fork server has ended, and every processor with it",
-    next_step="look at its last line, if there is one; else something killed it, mostly for want of memory: the "
-    "host's log names it; nothing is lost",
-)
 _DENIED_SECONDS: Final = 60
 """A permission that is missing has consequences by then: no shard is open. Else KCL can do without it."""
 _LEAVING_POLL_SECONDS: Final = 0.2
@@ -165,7 +159,7 @@ class Supervisor:
             left = POLL_SECONDS
             doom = self._find_doom() if asked_at is None else None
             if run.has_lost_its_processors(is_stopping=bool(signals.received)):
-                doom = _FORK_SERVER_ENDED
+                doom = FORK_SERVER_ENDED
             if doom is not None:
                 self._log.error(doom.event, error=doom.error, next_step=doom.next_step)
                 self._notes.killed_because = doom

@@ -14,6 +14,8 @@ _SUPERVISOR: Final = "consumer/daemon/supervisor.py"
 _TESTS: Final = "tests/integration/consumer/test_forks.py"
 _SUPERVISED: Final = "tests/integration/consumer/test_supervisor_forks.py"
 _REHEARSAL: Final = "tests/integration/consumer/test_rehearsal.py"
+_DEATH_TESTS: Final = "tests/unit/consumer/daemon/test_processor_log.py"
+_DEATHS: Final = "tests/integration/consumer/test_supervisor_deaths.py"
 
 FORKS: Final = (
     Mutation(
@@ -23,10 +25,7 @@ FORKS: Final = (
             "self._gone_before = frozenset(self._died.union(self._silent))",
             "self._gone_before = frozenset(self._died)",
         ),
-        tests=(
-            "tests/unit/consumer/daemon/test_processor_log.py::"
-            "test_a_stop_knows_who_was_gone_before_without_a_fork_server",
-        ),
+        tests=(f"{_DEATH_TESTS}::test_a_stop_knows_who_was_gone_before_without_a_fork_server",),
     ),
     Mutation(
         "a stop waits for processors that the ending daemon has started",
@@ -46,10 +45,7 @@ FORKS: Final = (
             'decision = Stop(0, "asked to stop while no daemon ran")',
             'return self._end(Stop(0, "asked to stop while no daemon ran"))',
         ),
-        tests=(
-            "tests/integration/consumer/test_supervisor_deaths.py::"
-            "test_a_stop_between_two_daemons_gives_the_leases_away",
-        ),
+        tests=(f"{_DEATHS}::test_a_stop_between_two_daemons_gives_the_leases_away",),
     ),
     Mutation(
         "a stop is in order though a processor was killed behind the request",
