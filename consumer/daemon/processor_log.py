@@ -91,7 +91,7 @@ class ProcessorWatch:
         """By the pid of one that is gone, those that lived when that was seen."""
         self._died: set[int] = set()
         self._told: set[int] = set()
-        self._died_before: frozenset[int] = frozenset()
+        self._gone_before: frozenset[int] = frozenset()
 
     def note(self, event: ProcessorEvent) -> None:
         """Take a log line of a processor."""
@@ -161,18 +161,24 @@ class ProcessorWatch:
             return bool(self._ended_well) and self._ended_well.issuperset([*self._alive, *self._silent])
 
     def note_stop(self) -> None:
-        """Take it that everybody is asked to leave now."""
+        """Take it that everybody is asked to leave now. Who is gone by then was not asked."""
         with self._lock:
-            self._died_before = frozenset(self._died)
+            self._look()
+            self._gone_before = frozenset(self._died.union(self._silent))
 
     def have_left_the_dead(self) -> bool:
-        """Tell whether somebody was killed before all were asked to leave, and the others have left in order."""
+        """Tell whether somebody was killed before all were asked to leave, and those beside it have left in order.
+
+        Ask every now and then: where no fork server tells of a death, it is known after some times. Whom the daemon
+        has started behind the death is not waited for: it asks nobody twice.
+        """
         with self._lock:
-            gone = _ended(self._alive.values())
-            if any(descriptor not in gone for descriptor in self._alive.values()):
+            if not self._gone_before:
                 return False
-            left = {*self._alive, *self._silent} - self._ended_well
-            return bool(left) and left <= self._died_before
+            self._look()
+            beside = frozenset[int]().union(*(self._beside[pid] for pid in self._silent))
+            is_over = bool(self._silent) and all(map(self._is_dead, self._silent)) and beside.isdisjoint(self._alive)
+            return is_over and self._silent.keys() <= self._gone_before - self._spoke
 
     def take_killed(self, *, has_ended: bool = False) -> list[Killed]:
         """Return, once each, the processors that are gone without a last word.

@@ -37,10 +37,10 @@ def day_with_hours(storage: RetryingStorage, folder: DayFolder, read: Read) -> P
         try:
             hours = _hours(storage, folder, read)
         except FormatError:
-            again = read(folder)
-            if again == day:
+            later = read(folder)
+            if later == day:
                 raise
-            day = again  # it was published, and they were vacuumed under us
+            day = later  # it was published, and they were vacuumed under us
             continue
         again = read(folder)
         if again == day:

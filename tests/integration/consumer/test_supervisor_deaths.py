@@ -21,3 +21,17 @@ def test_a_stop_right_behind_a_death_is_in_order(tmp_path: Path) -> None:
     assert "processor_killed" in names
     assert not {"daemon_killed", "daemon_deserted"} & set(names)
     assert (names[-1], supervised.starts()) == ("supervisor_stopped", 1)
+
+
+def test_a_stop_between_two_daemons_gives_the_leases_away(tmp_path: Path) -> None:
+    """The daemon crashed, and no other one runs yet: who takes the shards need not wait until the leases expire."""
+    supervised = Supervised(tmp_path, ("exit:1",), TEST_LEASE="1", TEST_WAIT_SECONDS="60")
+    try:
+        for _ in range(2):
+            supervised.wait_for("daemon_restarting")
+        supervised.process.send_signal(signal.SIGTERM)
+        assert supervised.finish() == 0
+    finally:
+        with supervised.process as process:
+            process.kill()
+    assert supervised.names()[-2:] == ["leases_released", "supervisor_stopped"]

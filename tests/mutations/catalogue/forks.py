@@ -14,14 +14,45 @@ _SUPERVISOR: Final = "consumer/daemon/supervisor.py"
 _TESTS: Final = "tests/integration/consumer/test_forks.py"
 _SUPERVISED: Final = "tests/integration/consumer/test_supervisor_forks.py"
 _REHEARSAL: Final = "tests/integration/consumer/test_rehearsal.py"
+_DEATH_TESTS: Final = "tests/unit/consumer/daemon/test_processor_log.py"
+_DEATHS: Final = "tests/integration/consumer/test_supervisor_deaths.py"
 
 FORKS: Final = (
+    Mutation(
+        "a stop knows of a death by the fork server's word alone",
+        Change(
+            "consumer/daemon/processor_log.py",
+            "self._gone_before = frozenset(self._died.union(self._silent))",
+            "self._gone_before = frozenset(self._died)",
+        ),
+        tests=(f"{_DEATH_TESTS}::test_a_stop_knows_who_was_gone_before_without_a_fork_server",),
+    ),
+    Mutation(
+        "a stop waits for processors that the ending daemon has started",
+        Change(
+            "consumer/daemon/processor_log.py",
+            "and beside.isdisjoint(self._alive)",
+            "and not self._alive",
+        ),
+        tests=(
+            "tests/unit/consumer/daemon/test_processor_log.py::test_a_stop_waits_for_nobody_who_began_behind_a_death",
+        ),
+    ),
+    Mutation(
+        "a stop between two daemons keeps the leases",
+        Change(
+            _SUPERVISOR,
+            'decision = Stop(0, "asked to stop while no daemon ran")',
+            'return self._end(Stop(0, "asked to stop while no daemon ran"))',
+        ),
+        tests=(f"{_DEATHS}::test_a_stop_between_two_daemons_gives_the_leases_away",),
+    ),
     Mutation(
         "a stop is in order though a processor was killed behind the request",
         Change(
             "consumer/daemon/processor_log.py",
-            "bool(left) and left <= self._died_before",
-            "bool(left) and left <= self._died",
+            "is_over and self._silent.keys() <= self._gone_before - self._spoke",
+            "is_over and self._silent.keys() <= self._died.union(self._silent) - self._spoke",
         ),
         tests=(
             "tests/unit/consumer/daemon/test_processor_log.py::test_a_stop_waits_for_nobody_who_was_killed_before",

@@ -221,3 +221,27 @@ def test_a_processor_that_failed_is_not_one_that_was_killed(scene: Scene) -> Non
     scene.watch.note_stop()
     assert scene.watch.is_deserted()
     assert not scene.watch.have_left_the_dead()
+
+
+def test_a_stop_knows_who_was_gone_before_without_a_fork_server(scene: Scene) -> None:
+    """Or before it has told: a last word may still come, and then it was no death."""
+    dead, other = scene.begin(), scene.begin()
+    kill(dead)
+    scene.watch.note_stop()
+    scene.leave(other)
+    assert [scene.watch.have_left_the_dead() for _ in range(5)] == [False] * 3 + [True] * 2
+    scene.say(ENDED, dead)
+    assert not scene.watch.have_left_the_dead()
+    assert scene.watch.have_left()
+
+
+def test_a_stop_waits_for_nobody_who_began_behind_a_death(scene: Scene) -> None:
+    """The daemon ends already, has asked everybody to leave, and takes up leases again: it asks nobody twice."""
+    dead, other = scene.begin(), scene.begin()
+    kill(dead)
+    scene.say(REAPED, dead, exit_code=-9)
+    scene.begin()
+    scene.watch.note_stop()
+    assert not scene.watch.have_left_the_dead()
+    scene.leave(other)
+    assert scene.watch.have_left_the_dead()
