@@ -132,9 +132,9 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     left_out = order.dropped.digest
     if order.keeps and (done := take_over(out, order.folder, order.task, order.earlier, left_out)) is not None:
         return _taken_over(order, storage, done, ids)
-    key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
-    if order.taken and (done := copy_over(out, order.folder, order.task, order.taken, key)) is not None:
+    if order.taken and (done := copy_over(out, order.folder, order.task, order.taken, _new_key(order))) is not None:
         return _of(order, done)._replace(is_taken=True)
+    key = _new_key(order)  # not the copy's: one whose answer was lost may still land there
     sink = out.open_write(key, PARQUET_TYPE)
     part = ParquetPart(sink, order.columns, zstd_level=order.zstd_level, is_sorted=order.is_sorted)
     try:
@@ -150,6 +150,10 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
         return result._replace(part=written)
     kept = keep_facts(out, order.folder, order.task, Finished(written, result.facts, left_out))
     return result._replace(part=written, first=order.task.objects[0].key, kept=kept)
+
+
+def _new_key(order: Order) -> str:
+    return f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
 
 
 def _taken_over(order: Order, storage: RetryingStorage, done: Finished, ids: IdCollector | None) -> TaskResult:

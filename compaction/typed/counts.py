@@ -148,7 +148,8 @@ def total(parts: Sequence[TypedCounts]) -> TypedCounts:
     found: dict[tuple[str, Kind], Sample] = {}
     for sample in (sample for part in parts for sample in part.samples):
         known = found.get((sample.column, sample.kind), sample._replace(rows=0, positions=()))
-        places = (*known.positions, *sample.positions)[:SAMPLES]
+        # In the order of shard and position, however the parts were cut: hours' come in another order than a day's.
+        places = tuple(sorted({*known.positions, *sample.positions})[:SAMPLES])
         found[sample.column, sample.kind] = known._replace(rows=known.rows + sample.rows, positions=places)
     return TypedCounts(
         sum(part.rows for part in parts),

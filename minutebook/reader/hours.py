@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Callable
 from typing import NamedTuple
 
-from archive.errors import StoreUnavailable
+from archive.errors import FormatError, StoreUnavailable
 from archive.format.minute import iso_time
 from archive.store.retrying import RetryingStorage
 from compaction.hours.published import hour_folders
@@ -34,7 +34,14 @@ def day_with_hours(storage: RetryingStorage, folder: DayFolder, read: Read) -> P
     for _ in range(_LOOKS):
         if day is not None and day.until is None:
             return day
-        hours = _hours(storage, folder, read)
+        try:
+            hours = _hours(storage, folder, read)
+        except FormatError:
+            later = read(folder)
+            if later == day:
+                raise
+            day = later  # it was published, and they were vacuumed under us
+            continue
         again = read(folder)
         if again == day:
             return _merged(day, hours)

@@ -61,6 +61,15 @@ HOURS: Final = (
         tests=(f"{_AN_HOUR}::test_a_broken_link_into_an_hour_is_its_defect",),
     ),
     Mutation(
+        "tell of misfits in the order of files",
+        Change(
+            "compaction/typed/counts.py",
+            "tuple(sorted({*known.positions, *sample.positions})[:SAMPLES])",
+            "(*known.positions, *sample.positions)[:SAMPLES]",
+        ),
+        tests=(f"{_TAKING_OVER}::test_payloads_that_do_not_fit_are_told_in_the_order_of_a_night_without_hours",),
+    ),
+    Mutation(
         "take the nearest folder's segment for the nearest one",
         Change(_NEIGHBOURS, "    _look_beyond_edges(place, side)\n", ""),
         tests=(f"{_AN_HOUR}::test_times_that_step_back_over_a_full_hour_break_no_chain_of_a_quiet_one",),

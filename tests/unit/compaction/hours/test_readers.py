@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from archive.errors import DayNotPublished
+from archive.errors import DayNotPublished, FormatError
 from compaction.job.context import AuditOptions
 from minutebook.reader import PublishedDays, published, read
 from minutebook.reader.days import DayFolder, PublishedDay
@@ -76,6 +76,28 @@ def test_a_day_that_is_published_while_its_hours_are_read_is_read_instead(desk: 
     assert found is not None
     assert (found.hours, found.rows) == ((), desk.corpus.records)
     assert asked.count(str(DAY)) == 2
+
+
+@pytest.mark.parametrize("is_published", [True, False])
+def test_an_hour_that_is_vacuumed_while_it_is_read_is_no_error(desk: Hours, *, is_published: bool) -> None:
+    """Its pointer was read, its manifest is gone: the day is published by now, and is read. Else it is one."""
+
+    def one(folder: DayFolder) -> PublishedDay | None:
+        if folder.hour is not None and is_published:
+            desk.publish()
+        if folder.hour is not None:
+            raise FormatError("its manifest is missing")
+        found = published(uri(desk), str(DAY), str(DAY), missing="skip").days
+        return found[0] if found else None
+
+    storage, folder = desk.publisher().storage, desk.publisher().folder
+    if is_published:
+        found = day_with_hours(storage, folder, one)
+        assert found is not None
+        assert (found.hours, found.rows) == ((), desk.corpus.records)
+    else:
+        with pytest.raises(FormatError, match="missing"):
+            day_with_hours(storage, folder, one)
 
 
 def test_vacuum_takes_hours_whose_day_is_published_and_no_others(desk: Hours) -> None:

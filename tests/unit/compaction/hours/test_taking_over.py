@@ -14,6 +14,7 @@ from compaction.tasks.parquet import SCHEMA
 from compaction.typed.files.columns_file import read_columns
 from tests.corpus.auditing import shuffle_in_process
 from tests.corpus.desk import DAY
+from tests.corpus.model import Corpus, Shape
 from tests.unit.compaction.hours.scene import HELD, Hours, same_day, small
 from tests.unit.compaction.publish.test_going_on import cut, empty, scribble, stretch
 
@@ -82,6 +83,21 @@ def test_typed_columns_are_taken_over_with_what_does_not_fit(tmp_path: Path) -> 
     desk.publish(0, columns=columns)
     desk.publish()
     assert set(desk.read) == desk.keys_of(0, 1)
+
+
+def test_payloads_that_do_not_fit_are_told_in_the_order_of_a_night_without_hours(tmp_path: Path) -> None:
+    """By shard and position, the first ones of the day: hours come one after the other, and hold all shards."""
+    path = tmp_path / "columns.json"
+    path.write_text('{"columns": {"n": {"path": "name", "type": "int64"}}}')
+    columns = read_columns(path, SCHEMA.names)
+    shape = Shape(shards=2, records=12, minutes=(-700, 59, 60, 1441))
+    desk, night = (Hours(tmp_path / name, Corpus(DAY, shape=shape)) for name in ("hours", "night"))
+    night.archive = desk.archive
+    for hour in (0, 1):
+        desk.publish(hour, columns=columns)
+    expected, done = night.publish(columns=columns), desk.publish(columns=columns)
+    assert desk.read == []
+    same_day(done, expected)
 
 
 def test_event_ids_come_from_lines(desk: Hours) -> None:
