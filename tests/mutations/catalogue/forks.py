@@ -13,9 +13,20 @@ _SUPERVISOR: Final = "consumer/daemon/supervisor.py"
 
 _TESTS: Final = "tests/integration/consumer/test_forks.py"
 _SUPERVISED: Final = "tests/integration/consumer/test_supervisor_forks.py"
+_WATCH: Final = "tests/unit/consumer/daemon/test_processor_log.py"
+_DEATHS: Final = "tests/integration/consumer/test_supervisor_deaths.py"
 _REHEARSAL: Final = "tests/integration/consumer/test_rehearsal.py"
 
 FORKS: Final = (
+    Mutation(
+        "a stop that comes while a doomed daemon is killed is a stop that failed",
+        Change(
+            _SUPERVISOR,
+            "asked=bool(signals.received) and not self._notes.killed_unasked",
+            "asked=bool(signals.received)",
+        ),
+        tests=(f"{_DEATHS}::test_a_stop_while_a_deserted_daemon_is_killed_is_in_order",),
+    ),
     Mutation(
         "a stop knows of a death by the fork server's word alone",
         Change(
@@ -23,10 +34,7 @@ FORKS: Final = (
             "self._gone_before = frozenset(self._died.union(self._silent))",
             "self._gone_before = frozenset(self._died)",
         ),
-        tests=(
-            "tests/unit/consumer/daemon/test_processor_log.py::"
-            "test_a_stop_knows_who_was_gone_before_without_a_fork_server",
-        ),
+        tests=(f"{_WATCH}::test_a_stop_knows_who_was_gone_before_without_a_fork_server",),
     ),
     Mutation(
         "a stop waits for processors that the ending daemon has started",
@@ -35,9 +43,7 @@ FORKS: Final = (
             "and beside.isdisjoint(self._alive)",
             "and not self._alive",
         ),
-        tests=(
-            "tests/unit/consumer/daemon/test_processor_log.py::test_a_stop_waits_for_nobody_who_began_behind_a_death",
-        ),
+        tests=(f"{_WATCH}::test_a_stop_waits_for_nobody_who_began_behind_a_death",),
     ),
     Mutation(
         "a stop between two daemons keeps the leases",
@@ -46,10 +52,7 @@ FORKS: Final = (
             'decision = Stop(0, "asked to stop while no daemon ran")',
             'return self._end(Stop(0, "asked to stop while no daemon ran"))',
         ),
-        tests=(
-            "tests/integration/consumer/test_supervisor_deaths.py::"
-            "test_a_stop_between_two_daemons_gives_the_leases_away",
-        ),
+        tests=(f"{_DEATHS}::test_a_stop_between_two_daemons_gives_the_leases_away",),
     ),
     Mutation(
         "a stop is in order though a processor was killed behind the request",
@@ -58,9 +61,7 @@ FORKS: Final = (
             "is_over and self._silent.keys() <= self._gone_before - self._spoke",
             "is_over and self._silent.keys() <= self._died.union(self._silent) - self._spoke",
         ),
-        tests=(
-            "tests/unit/consumer/daemon/test_processor_log.py::test_a_stop_waits_for_nobody_who_was_killed_before",
-        ),
+        tests=(f"{_WATCH}::test_a_stop_waits_for_nobody_who_was_killed_before",),
     ),
     Mutation(
         "ids are made before the fork",
