@@ -120,7 +120,8 @@ def memory_mib(name: str) -> list[int]:
             fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
         except OSError:
             continue
-        if fields["Name"].startswith(name) and _is_below(int(fields["Pid"]), os.getpid()):
+        pid = int(fields["Pid"])
+        if fields["Name"].startswith(name) and pid != os.getpid() and _is_below(pid, os.getpid()):
             found.append(int(fields.get("VmHWM", "0 kB").split()[0]) // 1024)
     return sorted(found, reverse=True)
 

@@ -49,7 +49,7 @@ def flat_driver(found: Numbers) -> str:
     objects = [row["objects"] / 1000 for row in rows]
     figure = figure_of(3.2)
     axes = figure.add_subplot()
-    names = {"driver": "driver, Python", "jvm": "JVM, driver and executor", "worker": "largest worker, Python"}
+    names = {"driver": "driver, Python", "jvm": "JVM, driver and executor"}
     for (field, name), colour in zip(names.items(), _COLOURS, strict=False):
         axes.plot(objects, [row[field] for row in rows], "o-", color=colour, linewidth=1.2, label=name)
     axes.set_xlabel("thousands of objects of a day, one for each shard and minute")

@@ -52,6 +52,7 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "its manifest; names are listed instead",
     "published_ends_out_of_reach": "the output cannot be read; names are listed instead, which costs requests alone",
     "published_day_not_trusted": "a published day and its files disagree; it is read and published again",
+    "reads_made_smaller": "a daemon ran out of memory: the next one reads fewer records at once, `max_records`",
     "read_mark_written": "a quiet shard was marked as read up to a time, with nothing new in it",
     "rehearsal_failed": "the fork server could not play a shard in advance: each processor takes some 5 MB more",
     "processor_reaped": "a processor has ended, and with which `exit_code`; below 0 by a signal",

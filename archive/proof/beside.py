@@ -1,7 +1,7 @@
 """Where stamps step back over the edge of what was listed: the segments that lie on its other side.
 
 The stamps of one shard step back by a minute at most. So what a segment stands on may carry a later minute than it,
-on the day after; and what follows a segment an earlier one, on the day before.
+on the day after. The other way round, a search that goes back day by day comes to it by itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,22 +32,6 @@ def stood_on(names: SegmentNames, chosen: Sequence[Named], ends: Mapping[str, Ab
         chosen = [name for name in dict.fromkeys(later) if name not in found]
         found |= dict.fromkeys(chosen)
     return list(found)
-
-
-def put_before(
-    names: SegmentNames, nearest: Sequence[Named], wanted: Mapping[str, AbstractSet[Position]]
-) -> list[Named]:
-    """Return what follows segments that end at no wanted position, and lies in earlier minutes than theirs."""
-    lone = (
-        name for name in nearest if not any(link.last in wanted[name.shard_id] for _, link in names.links([name]))
-    )
-    return [
-        found
-        for name in lone
-        for step in _STEPS
-        for found in names.at(name.minute - step, name.shard_id)
-        if found.first > name.first
-    ]
 
 
 def _stands_on_unknown(names: SegmentNames, name: Named, ends: AbstractSet[Position]) -> bool:

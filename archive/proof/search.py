@@ -19,7 +19,7 @@ from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.read_mark import BIRTH, MarkKind, ReadMark
-from archive.proof.beside import put_before, stood_on
+from archive.proof.beside import stood_on
 from archive.proof.gathered import BESIDE_MS, Asked, Gathered
 from archive.proof.last_segments import LastSegments, none_published
 from archive.proof.names import Named, SegmentNames, nearest
@@ -224,7 +224,7 @@ class Search:
                     seen[name.shard_id].append(name)
             while wants:
                 near = [name for shard_id, some in wants.items() for name in nearest(seen[shard_id], some)]
-                self._add([*near, *put_before(self._names, near, wants)])
+                self._add(near)
                 left = self._wants()
                 if left == wants:
                     break

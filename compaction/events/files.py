@@ -88,10 +88,8 @@ class EventFiles:
         if records:
             found = self._read(records[-1].key, manifest)
             rows = {} if found is None else self._addresses(found)
-            if rows and set(rows) == set(held):
-                return rows
             is_young = records[-1].last_modified_ms >= self._work.clock.now_ms() - YOUNG_MS
-            if found is not None and is_young and self._is_whole(found):
+            if found is not None and (is_young or set(rows) == set(held)) and self._is_whole(found):
                 return rows
         number = 1 + max((_number(row.key) for row in records), default=-1)
         made = self._make(manifest, folder, f"{folder}{manifest.writer}.{number:03}{_RECORD}")

@@ -3,10 +3,11 @@
     the table's files of the day                               last commit of the day   change
     exactly the generation's                                   any                      none
     none                                                       any                      add the generation
-    all ours, of another generation                            any                      replace them
-    some not ours (somebody's maintenance rewrote the day)     this generation          none
+    some not ours (maintenance), or rows are gone              this generation          none
+    all ours, as many rows as were committed                   any                      replace them
     some not ours, as many rows as were committed              another generation       replace them
-    some not ours, any other number of rows                    another generation       refused
+    any other number of rows                                   another generation       refused
+    all ours; some not ours                                    none is remembered       replace them; refused
     not wholly of the day, or with rows deleted from them      another generation       refused
 
 Files are told apart by their addresses. A replacement names each file that goes and each that comes, so it cannot
@@ -82,17 +83,23 @@ def plan_replacement(target: Target, live: Sequence[LiveFile], recorded: Recorde
     if spoiled:
         raise _refusal(target, f"{len(spoiled)} of its files hold rows of other days, or had rows deleted")
     rows = sum(file.rows for file in live)
-    if strangers and (recorded is None or rows != recorded.rows):
-        known = "no commit of the day is remembered" if recorded is None else f"{recorded.rows:,} were committed"
-        raise _refusal(target, f"it holds {rows:,} rows in files of others, and {known}")
+    if recorded is None and strangers:
+        raise _refusal(target, f"it holds {rows:,} rows in files of others, and no commit of the day is remembered")
+    if recorded is not None and rows != recorded.rows:
+        raise _refusal(target, f"it holds {rows:,} rows, and {recorded.rows:,} were committed")
     remove = {file.uri for file in live} - set(target.files)
     return Replacement(tuple(sorted(remove)), tuple(sorted(set(target.files) - {file.uri for file in live})))
 
 
 def is_rewritten(target: Target, live: Sequence[LiveFile], recorded: Recorded | None) -> bool:
-    """Tell whether the table was given the generation last, and others put its rows into files of theirs."""
-    is_last = recorded is not None and recorded.generation == target.generation
-    return is_last and any(not file.uri.startswith(target.folder) for file in live)
+    """Tell whether the table was given the generation last, and others rewrote its rows, or deleted some.
+
+    A delete of all rows of one day of events takes whole files of ours out, and leaves no file of theirs.
+    """
+    if recorded is None or recorded.generation != target.generation or not live:
+        return False
+    is_theirs = any(not file.uri.startswith(target.folder) for file in live)
+    return is_theirs or sum(file.rows for file in live) != recorded.rows
 
 
 def _refusal(target: Target, why: str) -> SafetyRefusal:

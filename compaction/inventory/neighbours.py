@@ -13,14 +13,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from archive.errors import SettingsError
-from archive.format.day import Day, Hour
+from archive.coverage.evidence import STEP_BACK_MS
+from archive.format.day import MINUTES_AN_HOUR, Day, Hour
+from archive.format.keys import SegmentKey, minute_prefix
 from archive.format.metadata import SegmentMetadata
+from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.proof.last_segments import LastSegment, LastSegments, none_published
 from archive.store.objects import ListedObject
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
+from compaction.inventory.archive_days import archive_days
 from compaction.inventory.inventory import Row, make_row
 from compaction.inventory.quiet_shards import QuietShards
 from compaction.inventory.segments import decode_if_ours, expected_key
@@ -29,6 +32,8 @@ LOOKBACK_DAYS: Final = 14
 """How many days that hold something are searched on each side."""
 _FOLDERS_AT_ONCE: Final = 4
 """Hours that are listed side by side: each one is held until it is sifted."""
+_STEPS: Final = range(1, STEP_BACK_MS // MINUTE_MS + 2)
+"""How many minutes segments may lie apart against the order of their chain."""
 
 
 class Link(NamedTuple):
@@ -114,6 +119,11 @@ class Side:
         return shard_id in self._nearest or shard_id in self._published
 
     @property
+    def nearest(self) -> dict[str, SegmentKey]:
+        """The nearest segment beyond the day's range of each shard, by its name."""
+        return {shard_id: row.parsed for shard_id, row in self._nearest.items() if row.parsed is not None}
+
+    @property
     def published(self) -> list[Link]:
         """The neighbours that published days have named; where one was found by its name, that counts."""
         return [link for shard_id, link in self._published.items() if shard_id not in self._nearest]
@@ -126,29 +136,6 @@ class Side:
         if row.parsed is None or than.parsed is None:
             return False
         return row.parsed.first > than.parsed.first if self.sign < 0 else row.parsed.first < than.parsed.first
-
-
-def archive_days(storage: RetryingStorage, prefix: str) -> list[Day]:
-    """Return the days that hold something, in order: one request per year and month."""
-    folders = [prefix]
-    for width in (4, 2, 2):
-        levels = in_parallel(storage.list_level, folders)
-        folders = [
-            folder
-            for level in levels
-            for folder in level.folders
-            if _is_number(folder.rstrip("/").rpartition("/")[2], width)
-        ]
-    days = [_day(folder.removeprefix(prefix).strip("/").replace("/", "-")) for folder in folders]
-    return sorted(day for day in days if day is not None)
-
-
-def _day(text: str) -> Day | None:
-    """Return the day; None when the folder only looks like one (`2026/13/01`)."""
-    try:
-        return Day.parse(text)
-    except SettingsError:
-        return None
 
 
 class Place(NamedTuple):
@@ -227,9 +214,24 @@ def _search(place: Place, stored: Iterable[Day], side: Side, quiet: QuietShards)
                 _list(place, _hours(place, other, sign)[some], side)
     quiet.ask_for_the_rest()
     side.take(quiet.found)
+    _look_beyond_edges(place, side)
     if quiet.must_be_searched and side.missing:
         return _search(place, stored, side, QuietShards(none_published, {}, partial(_find, place)))
     return len(outward) <= place.days
+
+
+def _look_beyond_edges(place: Place, side: Side) -> None:
+    """List, for each shard, the minutes behind the edge of the hour in which its nearest segment was found.
+
+    Arrival times step back over the edge: what comes next in the chain may lie in the folder that was not listed.
+    """
+    minutes = [
+        (shard_id, minute)
+        for shard_id, found in side.nearest.items()
+        for minute in (found.minute + side.sign * step for step in _STEPS)
+        if minute // MINUTES_AN_HOUR != found.minute // MINUTES_AN_HOUR
+    ]
+    _list(place, [minute_prefix(place.prefix, *one) for one in minutes], side)
 
 
 def _hours(place: Place, day: Day, sign: int) -> list[str]:
@@ -280,7 +282,3 @@ def _link(storage: RetryingStorage, prefix: str, row: Row) -> Link | None:
     if metadata is None or expected_key(prefix, row, metadata) != row.key:
         return None
     return Link(row.key, metadata)
-
-
-def _is_number(text: str, width: int) -> bool:
-    return len(text) == width and text.isascii() and text.isdecimal()

@@ -25,8 +25,9 @@ from archive.format.metadata import Predecessor, SegmentMetadata
 from archive.format.position import Position
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
+from compaction.inventory.archive_days import archive_days
 from compaction.inventory.inventory import make_inventory
-from compaction.inventory.neighbours import LOOKBACK_DAYS, archive_days, folders_outward
+from compaction.inventory.neighbours import LOOKBACK_DAYS, folders_outward
 from compaction.inventory.segments import decode_if_ours
 from compaction.inventory.tombstones import ExpiredDays
 

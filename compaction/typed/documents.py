@@ -67,8 +67,8 @@ class DocumentReader:
         shape = self._shape_for(texts)
         if shape is None:
             return read_texts(texts, exact=self._exact)
-        rows, others = shape.read(texts, MAX_DEPTH)
-        if len(others) * _FEW > len(texts):
+        rows, others = shape.read(_bounded(texts), MAX_DEPTH)
+        if len(others) * _FEW > len(texts) >= _FEW:  # a long payload that is read alone says nothing
             self._shape = None
             self._attempts -= 1
         rest = read_texts([texts[number] for number in others], exact=self._exact)
@@ -144,10 +144,7 @@ class _Reader:
     def decode_all(self) -> list[Any]:
         """Decode all payloads. `extend` keeps what came before a payload that raises: the loop goes on behind it."""
         rows: list[Any] = []
-        if max((len(text or b"") for text in self._texts), default=0) > MAX_BYTES:
-            texts = [None if text is not None and len(text) > MAX_BYTES else text for text in self._texts]
-        else:
-            texts = list(self._texts)
+        texts = _bounded(self._texts)
         waiting = map(self._decode, texts)  # type: ignore[arg-type]  # None raises TypeError
         while len(rows) < len(texts):
             try:
@@ -189,6 +186,13 @@ def _texts(data: pa.StringArray) -> list[bytes | None]:
         for number in pc.indices_nonzero(pc.is_null(data)).to_pylist():
             texts[number] = None
     return texts
+
+
+def _bounded(texts: Sequence[bytes | None]) -> Sequence[bytes | None]:
+    """Return the payloads without those that are too long."""
+    if max((len(text or b"") for text in texts), default=0) <= MAX_BYTES:
+        return texts
+    return [None if text is not None and len(text) > MAX_BYTES else text for text in texts]
 
 
 def _perhaps_doubled(texts: Sequence[bytes | None], rows: Sequence[Any]) -> list[int]:

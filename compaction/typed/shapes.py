@@ -51,7 +51,7 @@ class Shape:
         self._open: list[Callable[[Any], Any]] = []
         try:
             kind, self._blank = self._struct(payload, (), "")
-        except (TypeError, UnicodeEncodeError) as exc:
+        except (TypeError, ValueError) as exc:  # such keys no struct can have
             raise NoShapeError from exc
         self._decode = msgspec.json.Decoder(kind, float_hook=float_hook).decode
 

@@ -22,7 +22,7 @@ from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.fork_server import ForkPlan, socket_of, stub_command
 from consumer.daemon.prepared.classes import find_classes
 from consumer.daemon.process import allow_descriptors, daemon_command
-from consumer.daemon.properties import effective_properties, processor_command
+from consumer.daemon.properties import ReadSize, effective_properties, processor_command
 from consumer.daemon.readers.first_start import FirstStart
 from consumer.daemon.readers.lock_memory import lock_memory
 from consumer.daemon.readers.poll import ReaderPoll
@@ -132,7 +132,8 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
     starter = processor_command if forks is None else stub_command
     values_from = partial(effective_properties, loaded, worker_id=worker_id, executable=starter(Path(sys.executable)))
     environment = daemon_environment(environ, effective, loaded.settings.access, forks)
-    skipped = _skipped_batches(loaded.settings, clock)
+    skipped, read_size = _skipped_batches(loaded.settings, clock), ReadSize()
+    file = DaemonFile(effective, lambda start: read_size.bound(values_from(start)))
     java = find_java(environ).program
     plan = DaemonPlan(
         command=daemon_command(java, find_classes(java, find_jars()), effective, find_logback(loaded.path)),
@@ -144,13 +145,14 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
         log_level=loaded.settings.log_level,
         leaving=_leaving(loaded, worker_id, clock),
         on_skipped=lambda event: skipped.note(event.shard, event.error),
+        on_out_of_memory=read_size.ran_out,
         after_end=[skipped.store],
         before_start=[
             skipped.store,
             partial(release_own_lock, _lease_table(loaded, clock, budget_seconds=_LEADER_LOCK_SECONDS), worker_id),
             readers.before_start,
             first_start.before_start,
-            StartChooser(record, stream, table, DaemonFile(effective, values_from), clock).prepare,
+            StartChooser(record, stream, table, file, clock).prepare,
         ],
     )
     allow_descriptors()

@@ -14,10 +14,17 @@ from typing import Final, NamedTuple
 
 from archive.errors import SettingsError
 from consumer.daemon.process import Child, Output
+from consumer.daemon.processor_log import ProcessorEvent
 from consumer.daemon.properties import unsplittable
 from consumer.forks import memory, stub
 
 _PROGRAM: Final = "consumer.forks.program"
+FORK_SERVER_ENDED: Final = ProcessorEvent(
+    event="fork_server_ended",
+    error="the fork server has ended, and every processor with it",
+    next_step="look at its last line, if there is one; else something killed it, mostly for want of memory: the "
+    "host's log names it; nothing is lost",
+)
 _NAME_BYTES: Final = 64
 _WAITING: Final = 4096
 """Stubs in the queue; all of a daemon's shards may come at once."""

@@ -3,11 +3,13 @@
 import contextlib
 import io
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import javaproperties
+import structlog
 
 from archive.errors import SettingsError
 from archive.roles import ROLE_SESSION
@@ -38,6 +40,57 @@ PRESETS: Final[Mapping[str, str]] = {
 
 _WHO: Final = "AwsCredentialsProvider"
 _TICK: Final = "callProcessRecordsEvenForEmptyRecordList"
+_RECORDS: Final = "maxRecords"
+_IDLE: Final = "idleTimeBetweenReadsInMillis"
+_KCL_RECORDS: Final = 10_000
+
+
+class _Step(NamedTuple):
+    """Records of a read, and milliseconds between two: a full shard takes in 1,000 records a second."""
+
+    records: int
+    idle_millis: int
+
+
+_STEPS: Final = (_Step(1000, 500), _Step(400, 250))
+"""At most four reads a second: Kinesis allows five of a shard, to all of its readers together."""
+
+
+class ReadSize:
+    """How much the daemon reads at once: less after each one that ran out of memory, until `consume` ends.
+
+    KCL holds several answers of each shard that catches up, and has no bound for all of them together. A daemon that
+    died of a backlog meets the same one when it is started again, and would die of it again. Smaller answers are what
+    bounds it (docs/performance.md). `ran_out` may be called from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._deaths = 0
+
+    def ran_out(self) -> None:
+        """Take that a daemon has ended for want of memory."""
+        with self._lock:
+            self._deaths += 1
+
+    def bound(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Return the values for the next daemon. A pause that they name stays: others may read the shard, too."""
+        with self._lock:
+            deaths = self._deaths
+        if not deaths:
+            return dict(values)
+        step = _STEPS[min(deaths, len(_STEPS)) - 1]
+        if int(values.get(_RECORDS, _KCL_RECORDS)) <= step.records:
+            return dict(values)
+        bounded = {_IDLE: str(step.idle_millis), **values, _RECORDS: str(step.records)}
+        structlog.get_logger().warning(
+            "reads_made_smaller",
+            max_records=step.records,
+            idle_millis=int(bounded[_IDLE]),
+            next_step="nothing, if the backlog shrinks; else give the daemon more heap, or set maxRecords: "
+            "minutebook docs runbook daemon_out_of_memory",
+        )
+        return bounded
 
 
 def effective_properties(

@@ -11,7 +11,7 @@ import structlog
 
 from archive.clock import Clock
 from archive.errors import MinutebookError
-from consumer.daemon.fork_server import ForkPlan, start_fork_server
+from consumer.daemon.fork_server import FORK_SERVER_ENDED, ForkPlan, start_fork_server
 from consumer.daemon.kcl_log import NEXT_STEPS, KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
 from consumer.daemon.process import Child, Output, Run
 from consumer.daemon.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
@@ -32,7 +32,8 @@ class DaemonPlan:
     called before every start, when no daemon of this plan lives; what it raises counts as a start that failed.
     `after_end` is called after every run, when the daemon's log has been read; what it raises counts as the run's
     failure. `on_skipped` is called, from another thread, when KCL's log says that it skipped a batch; where the line
-    names no shard, for each that is read. `readers` looks for shards that nobody reads while the daemon runs.
+    names no shard, for each that is read; `on_out_of_memory` when the daemon says that its heap is full. `readers`
+    looks for shards that nobody reads while the daemon runs.
     `log_level` is the lowest level of the processors' lines that are passed on.
     `leaving` gives the leases away at a stop, if no failure was told. `forks`: processors are forked;
     None: the daemon starts each.
@@ -45,18 +46,13 @@ class DaemonPlan:
     before_start: Sequence[Callable[[], None]] = ()
     after_end: Sequence[Callable[[], None]] = ()
     on_skipped: Callable[[KclEvent], None] | None = None
+    on_out_of_memory: Callable[[], None] | None = None
     readers: ReaderPoll | None = None
     log_level: str = "info"
     leaving: Leaving | None = None
     forks: ForkPlan | None = None
 
 
-_FORK_SERVER_ENDED: Final = ProcessorEvent(
-    event="fork_server_ended",
-    error="the fork server has ended, and every processor with it",
-    next_step="look at its last line, if there is one; else something killed it, mostly for want of memory: the "
-    "host's log names it; nothing is lost",
-)
 _DENIED_SECONDS: Final = 60
 """A permission that is missing has consequences by then: no shard is open. Else KCL can do without it."""
 _LEAVING_POLL_SECONDS: Final = 0.2
@@ -163,7 +159,7 @@ class Supervisor:
             left = POLL_SECONDS
             doom = self._find_doom() if asked_at is None else None
             if run.has_lost_its_processors(is_stopping=bool(signals.received)):
-                doom = _FORK_SERVER_ENDED
+                doom = FORK_SERVER_ENDED
             if doom is not None:
                 self._log.error(doom.event, error=doom.error, next_step=doom.next_step)
                 self._notes.killed_because = doom
@@ -267,6 +263,8 @@ class Supervisor:
         if event.skipped is Skipped.BATCH and self._run is not None:
             self._run.kill()
         self._watching.skipped(event)
+        if event.skipped is Skipped.NOTHING and self._plan.on_out_of_memory is not None:
+            self._plan.on_out_of_memory()
         if self._plan.on_skipped is not None and event.skipped is Skipped.BATCH:
             for shard in [event.shard] if event.shard else sorted(self._processors.opened()):
                 self._plan.on_skipped(event._replace(shard=shard))

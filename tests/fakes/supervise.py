@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> int:
         before_start=[skipped.store, lambda: structlog.get_logger().info("before_start")],
         after_end=[skipped.store],
         on_skipped=lambda event: skipped.note(event.shard, event.error),
+        on_out_of_memory=lambda: structlog.get_logger().info("ran_out_of_memory"),
         leaving=_leaving(clock) if "TEST_LEASE" in os.environ else None,
         forks=_forks() if "TEST_FORKS" in os.environ else None,
         grace_seconds=float(os.environ.get("TEST_GRACE_SECONDS", "30")),

@@ -4,10 +4,11 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from compaction.typed.documents import DocumentReader
+from compaction.typed.documents import MAX_BYTES, DocumentReader
 from compaction.typed.widening import Widening
 from tests.fakes.typed_lines import lines_of, mapping
 
@@ -98,3 +99,30 @@ def test_payloads_of_one_shape_are_read_by_it() -> None:
     read = reader.read(data)
     assert read.shape is not None
     assert list(read.apart) == [15, 16]
+
+
+@pytest.mark.parametrize("key", ['"', "\\", "\n", "\x00", '":', ""])
+@pytest.mark.parametrize("where", ["at the top", "within"])
+def test_keys_that_no_struct_can_have_stop_nothing(key: str, where: str) -> None:
+    """Producers name keys as they like: a whole block of such payloads is read as dicts."""
+    further = {key: 1} if where == "at the top" else {"meta": {key: 1, "at": {"ms": 1}}}
+    block = [json.dumps(GOOD | further).encode()] * 9
+    table, counts = widened(block, shaped=True)
+    judge, counted = widened(block, shaped=False)
+    assert (table.to_pylist(), counts) == (judge.to_pylist(), counted)
+    assert table["n"].to_pylist() == [7] * 9
+
+
+def test_a_payload_that_is_too_long_is_not_read_by_a_shape_either() -> None:
+    """What is bounded must not depend on the neighbours: they taught the shape."""
+    columns = mapping(COLUMNS)
+    widening = Widening(columns)
+    good = json.dumps(GOOD).encode()
+    found = [widening.columns_of(lines_of([good] * 8 + [good + b" " * size])) for size in (0, MAX_BYTES)]
+    assert widening._reader._shape is not None
+    said = [pa.Table.from_arrays(arrays, schema=pa.schema(columns.fields)).to_pylist()[-1] for arrays in found]
+    assert (said[0]["n"], said[0]["_unfit"]) == (7, None)
+    assert (said[1]["n"], said[1]["_unfit"]) == (
+        None,
+        f"payload: {len(good) + MAX_BYTES} bytes, more than {MAX_BYTES} are not read",
+    )

@@ -71,7 +71,7 @@ def test_the_server_is_what_the_job_takes_for_s3(storage: Storage) -> None:
         sink.write(body[at : at + PART_BYTES])
     sink.close()
     assert b"".join(storage.open_read("b/c/2", None).chunks) == body
-    assert storage.read_tail("b/c/2", 10) == (body[-10:], len(body))
+    assert storage.read_tail("b/c/2", 10)[:2] == (body[-10:], len(body))
     assert storage.list_level("") == (("a/", "b/"), ())
     assert [row.key for row in storage.list_objects("")] == ["a/1", "b/c/2"]
     storage.delete(["a/1"])

@@ -213,6 +213,33 @@ def test_an_expired_day_that_is_there_without_the_time_of_events_stays(nights: N
     assert nights.rows() == sorted(expected(NEXT) + [(number, str(DAY), "") for number in range(36)])
 
 
+@pytest.mark.parametrize("deleted", ["event_time is null", f"event_time < '{DAY}T00:00:00+00:00'"])
+def test_deleted_rows_of_a_day_of_events_never_come_back(nights: Nights, lake: Lake, deleted: str) -> None:
+    """They are whole files of ours: a re-run leaves the day alone, a newer generation is refused, others go on."""
+    nights.compact(DAY)
+    lake.table(lambda table: table.delete(deleted))
+    left = nights.rows()
+    assert 0 < len(left) < 36
+    assert (nights.state(DAY), nights.rows()) == ("already", left)
+    nights.desks[DAY].archive_more()
+    with pytest.raises(SafetyRefusal, match=f"it holds {len(left)} rows, and 36 were committed"):
+        nights.compact(DAY)
+    assert nights.state(NEXT) == "committed"
+    assert nights.rows() == sorted(left + expected(NEXT))
+    lake.table(lambda table: table.delete(f"arrival_time < '{NEXT}T00:00:00+00:00'"))
+    assert nights.state(DAY) == "committed"
+    assert len(nights.rows()) == 37 + 36
+
+
+def test_a_file_of_the_table_that_is_gone_is_made_again(nights: Nights) -> None:
+    """Its rows are in the published Parquet: the day is committed anew, whole."""
+    nights.compact(DAY)
+    victim = min(nights.files())
+    Path(victim.removeprefix("file://")).unlink()
+    assert nights.state(DAY) == "committed"
+    assert nights.rows() == expected(DAY)
+
+
 def expire(desk: Desk) -> None:
     """Let the raw objects of the day be expired."""
     store = open_storage(desk.archive)

@@ -226,12 +226,12 @@ def test_the_daemons_log_is_passed_on_in_the_schema_of_all_lines(start: Start, n
     supervised = start(f"log:{name}")
     supervised.wait_for("line_printed")
     supervised.process.terminate()
-
     assert supervised.finish() == (1 if name == "out_of_memory.txt" else 0)
     lines = [json.loads(line) for line in supervised.stdout.splitlines()]
     assert all(line.keys() >= {"timestamp", "level", "event", "message"} for line in lines)
     said = (LINES / name).read_text()
     message = json.loads(said)["message"] if said.startswith("{") else said.strip()
+    assert ("ran_out_of_memory" in [event["event"] for event in supervised.events]) == (name == "out_of_memory.txt")
     assert message.partition("{}")[0] in lines[1]["message"]
     assert len(lines[1]["message"]) >= len(message)
 

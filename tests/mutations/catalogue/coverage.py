@@ -75,11 +75,6 @@ COVERAGE: Final = (
         tests=(f"{_BESIDE}::test_what_the_first_segment_behind_an_outage_stands_on_may_carry_the_next_day",),
     ),
     Mutation(
-        "stop the search where stamps step back before it",
-        Change(_SEARCH, "[*near, *put_before(self._names, near, wants)]", "near"),
-        tests=(f"{_BESIDE}::test_what_a_quiet_day_stands_on_may_carry_the_day_before_its_neighbour",),
-    ),
-    Mutation(
         "look for what a mark stands on only if it proves something",
         Change(_SEARCH, "Interval(piece.from_ms, piece.until_ms).overlaps", "piece.interval.overlaps"),
         tests=(f"{_BESIDE}::test_a_mark_at_a_stale_checkpoint_finds_the_segment_that_was_read_again_from_before_it",),

@@ -68,11 +68,33 @@ EVENT_TIME: Final = (
     ),
     Mutation(
         "believe a record whose files are gone",
-        Change(_FILES, "if found is not None and is_young and self._is_whole(found):", "if found is not None:"),
+        Change(
+            _FILES,
+            "if found is not None and (is_young or set(rows) == set(held)) and self._is_whole(found):",
+            "if found is not None:",
+        ),
         tests=(
             f"{_MADE}::test_a_record_that_is_not_whole_is_not_believed",
             f"{_MADE}::test_an_old_record_counts_while_the_table_holds_its_files",
         ),
+    ),
+    Mutation(
+        "believe that the table's files are there",
+        Change(
+            _FILES,
+            "(is_young or set(rows) == set(held)) and self._is_whole(found)",
+            "(set(rows) == set(held) or (is_young and self._is_whole(found)))",
+        ),
+        tests=(f"{_COMMITTED}::test_a_file_of_the_table_that_is_gone_is_made_again",),
+    ),
+    Mutation(
+        "bring back what somebody deleted with its files",
+        Change(
+            "compaction/iceberg/plan.py",
+            "return is_theirs or sum(file.rows for file in live) != recorded.rows",
+            "return is_theirs",
+        ),
+        tests=(f"{_COMMITTED}::test_deleted_rows_of_a_day_of_events_never_come_back",),
     ),
     Mutation(
         "give the table both runs' files by event",

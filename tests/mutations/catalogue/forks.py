@@ -13,9 +13,9 @@ _SUPERVISOR: Final = "consumer/daemon/supervisor.py"
 
 _TESTS: Final = "tests/integration/consumer/test_forks.py"
 _SUPERVISED: Final = "tests/integration/consumer/test_supervisor_forks.py"
-_WATCH: Final = "tests/unit/consumer/daemon/test_processor_log.py"
-_DEATHS: Final = "tests/integration/consumer/test_supervisor_deaths.py"
 _REHEARSAL: Final = "tests/integration/consumer/test_rehearsal.py"
+_DEATH_TESTS: Final = "tests/unit/consumer/daemon/test_processor_log.py"
+_DEATHS: Final = "tests/integration/consumer/test_supervisor_deaths.py"
 
 FORKS: Final = (
     Mutation(
@@ -34,7 +34,7 @@ FORKS: Final = (
             "self._gone_before = frozenset(self._died.union(self._silent))",
             "self._gone_before = frozenset(self._died)",
         ),
-        tests=(f"{_WATCH}::test_a_stop_knows_who_was_gone_before_without_a_fork_server",),
+        tests=(f"{_DEATH_TESTS}::test_a_stop_knows_who_was_gone_before_without_a_fork_server",),
     ),
     Mutation(
         "a stop waits for processors that the ending daemon has started",
@@ -43,7 +43,7 @@ FORKS: Final = (
             "and beside.isdisjoint(self._alive)",
             "and not self._alive",
         ),
-        tests=(f"{_WATCH}::test_a_stop_waits_for_nobody_who_began_behind_a_death",),
+        tests=(f"{_DEATH_TESTS}::test_a_stop_waits_for_nobody_who_began_behind_a_death",),
     ),
     Mutation(
         "a stop between two daemons keeps the leases",
@@ -61,7 +61,7 @@ FORKS: Final = (
             "is_over and self._silent.keys() <= self._gone_before - self._spoke",
             "is_over and self._silent.keys() <= self._died.union(self._silent) - self._spoke",
         ),
-        tests=(f"{_WATCH}::test_a_stop_waits_for_nobody_who_was_killed_before",),
+        tests=(f"{_DEATH_TESTS}::test_a_stop_waits_for_nobody_who_was_killed_before",),
     ),
     Mutation(
         "ids are made before the fork",

@@ -61,6 +61,11 @@ HOURS: Final = (
         tests=(f"{_AN_HOUR}::test_a_broken_link_into_an_hour_is_its_defect",),
     ),
     Mutation(
+        "take the nearest folder's segment for the nearest one",
+        Change(_NEIGHBOURS, "    _look_beyond_edges(place, side)\n", ""),
+        tests=(f"{_AN_HOUR}::test_times_that_step_back_over_a_full_hour_break_no_chain_of_a_quiet_one",),
+    ),
+    Mutation(
         "read a day's pointer once, and then its hours",
         Change(_READER, "        if again == day:\n", "        if again == day or hours:\n"),
         tests=(f"{_READERS}::test_a_day_that_is_published_while_its_hours_are_read_is_read_instead",),

@@ -177,8 +177,8 @@ PUBLISHING: Final = (
         "replace rows that somebody added to the table",
         Change(
             _ICEBERG_PLAN,
-            "if strangers and (recorded is None or rows != recorded.rows):",
-            "if strangers and recorded is None:",
+            "if recorded is not None and rows != recorded.rows:",
+            "if recorded is not None and rows < 0:",
         ),
         tests=(f"{_PLANS}::test_rows_that_are_not_those_committed_are_refused",),
     ),

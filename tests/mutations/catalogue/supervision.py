@@ -8,6 +8,7 @@ _APPLICATION: Final = "consumer/archived/application.py"
 _START: Final = "consumer/daemon/start.py"
 _RULES: Final = "consumer/daemon/readers/rules.py"
 _SUPERVISOR: Final = "consumer/daemon/supervisor.py"
+_SUPERVISOR_TESTS: Final = "tests/integration/consumer/test_supervisor.py"
 _NOTES: Final = "consumer/daemon/run_notes.py"
 _LOG: Final = "consumer/daemon/processor_log.py"
 _BUFFER: Final = "consumer/processor/buffer.py"
@@ -32,6 +33,16 @@ _HANDED: Final = "tests/unit/consumer/leases/test_hand_over_request.py"
 _LEAVING: Final = "tests/unit/consumer/leases/test_hand_over.py"
 
 SUPERVISION: Final = (
+    Mutation(
+        "a daemon that ran out of memory reads as much again",
+        Change("consumer/daemon/properties.py", "            self._deaths += 1", "            pass"),
+        tests=("tests/unit/consumer/daemon/test_properties.py::test_who_ran_out_of_memory_reads_less_at_once",),
+    ),
+    Mutation(
+        "nobody is told that the daemon ran out of memory",
+        Change(_SUPERVISOR, "            self._plan.on_out_of_memory()", "            pass"),
+        tests=(f"{_SUPERVISOR_TESTS}::test_the_daemons_log_is_passed_on_in_the_schema_of_all_lines",),
+    ),
     Mutation(
         "a lease is handed over whoever owns it by then",
         Change(

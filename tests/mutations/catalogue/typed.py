@@ -55,6 +55,16 @@ TYPED: Final = (
         tests=_MISFITS,
     ),
     Mutation(
+        "let a key that no struct can have stop the night",
+        Change(_SHAPES, "except (TypeError, ValueError) as exc:", "except (TypeError, UnicodeEncodeError) as exc:"),
+        tests=("tests/property/test_shapes.py::test_keys_that_no_struct_can_have_stop_nothing",),
+    ),
+    Mutation(
+        "read payloads of any length by their shape",
+        Change(_DOCUMENTS, "shape.read(_bounded(texts), MAX_DEPTH)", "shape.read(texts, MAX_DEPTH)"),
+        tests=("tests/property/test_shapes.py::test_a_payload_that_is_too_long_is_not_read_by_a_shape_either",),
+    ),
+    Mutation(
         "take the last of two keys",
         Change(_DOCUMENTS, "if len(row) == found or keys_of(row) == found:", "if len(row) <= found:"),
         tests=(f"{_FITTING}::test_a_key_that_is_there_twice_stands_for_nothing",),

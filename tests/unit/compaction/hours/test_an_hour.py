@@ -12,6 +12,7 @@ from compaction.job.scope import SETTLED_MS
 from compaction.tasks.task import Order, TaskResult
 from tests.corpus.auditing import in_process
 from tests.corpus.desk import DAY, expire
+from tests.corpus.model import Corpus, Shape
 from tests.fakes.clock import ManualClock
 from tests.unit.compaction.hours.scene import HELD, Hours
 
@@ -49,6 +50,21 @@ def test_a_broken_link_into_an_hour_is_its_defect(desk: Hours) -> None:
     done = desk.publish(1)
     assert (done.state, done.verdict) == ("held", "defects")
     assert desk.publish(10).verdict == "clean"
+
+
+@pytest.mark.parametrize("hour", [10, 13])
+def test_times_that_step_back_over_a_full_hour_break_no_chain_of_a_quiet_one(tmp_path: Path, hour: int) -> None:
+    """The segment that an hour stands on lies behind the one whose folder is nearer, and so does what comes next."""
+    minutes = (-700, 0, 720, 719, 1439, 1441)
+    desk = Hours(tmp_path, Corpus(DAY, shape=Shape(shards=1, records=2, minutes=minutes)))
+    assert desk.publish(hour).verdict == "clean"
+
+
+def test_times_that_step_back_over_midnight_break_no_chain_of_a_later_day(tmp_path: Path) -> None:
+    """As they do over a full hour: the day before holds the chain's last segment but one."""
+    minutes = (-3000, -1440, -1441, 600, 1441)
+    desk = Hours(tmp_path, Corpus(DAY, shape=Shape(shards=1, records=2, minutes=minutes)))
+    assert desk.publish().verdict == "clean"
 
 
 def test_an_hour_that_is_not_settled_is_held(desk: Hours) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import javaproperties
 import pytest
+from structlog.testing import capture_logs
 
 from archive.access import Access
 from archive.errors import SettingsError
 from consumer.archived.application import KclStart
-from consumer.daemon.properties import effective_properties, processor_command, write_effective
+from consumer.daemon.properties import ReadSize, effective_properties, processor_command, write_effective
 from consumer.settings.settings import LoadedSettings, Settings, load_settings
 
 SETTINGS = Settings(stream_name="s", application_name="a", region="eu-west-1", bucket="archive")
@@ -126,3 +127,27 @@ def test_the_command_must_not_hold_a_blank(tmp_path: Path) -> None:
 
     with pytest.raises(SettingsError, match="splits the command at blanks"):
         processor_command(folder / "python")
+
+
+def test_who_ran_out_of_memory_reads_less_at_once() -> None:
+    """It meets the same backlog when it is started again; and less still the second time, but never below a shard."""
+    size, seen = ReadSize(), []
+    for _ in range(4):
+        values = size.bound({"workerId": "w"})
+        seen.append((values.get("maxRecords"), values.get("idleTimeBetweenReadsInMillis")))
+        size.ran_out()
+    assert seen == [(None, None), ("1000", "500"), ("400", "250"), ("400", "250")]
+    assert all(int(records or 0) / int(idle or 1) > 1 for records, idle in seen[1:])
+
+
+def test_smaller_reads_leave_what_the_file_says_of_pauses_and_of_still_smaller_reads() -> None:
+    """Others may read the shard, too: Kinesis counts the reads of all."""
+    size = ReadSize()
+    size.ran_out()
+    paused = {"maxRecords": "5000", "idleTimeBetweenReadsInMillis": "2000"}
+    with capture_logs() as logs:
+        assert size.bound(paused) == {**paused, "maxRecords": "1000"}
+        assert size.bound({"maxRecords": "700"}) == {"maxRecords": "700"}
+    assert [(line["event"], line["max_records"], line["idle_millis"]) for line in logs] == [
+        ("reads_made_smaller", 1000, 2000)
+    ]
