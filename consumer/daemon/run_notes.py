@@ -54,6 +54,8 @@ class RunNotes:
         self._error: tuple[float, str] | None = None
         self.killed_because: ProcessorEvent | None = None
         """Why the supervisor killed the daemon."""
+        self.killed_unasked = False
+        """And nobody had asked it to stop: a request that comes meanwhile finds no daemon."""
         self.left_in_order = False
         """Everybody left as asked but those that had died before."""
 

@@ -134,7 +134,7 @@ class Supervisor:
         ended = DaemonExit(
             code=code,
             ran_seconds=self._clock.monotonic() - begun,
-            asked=bool(signals.received),
+            asked=bool(signals.received) and not self._notes.killed_unasked,
             failure=_try(self._plan.after_end) or self._notes.told,
             evidence=self._notes.evidence(),
             last_error=self._notes.last_error(),
@@ -163,6 +163,7 @@ class Supervisor:
             if doom is not None:
                 self._log.error(doom.event, error=doom.error, next_step=doom.next_step)
                 self._notes.killed_because = doom
+                self._notes.killed_unasked = asked_at is None
                 run.kill()
                 return
             if signals.received and asked_at is None:

@@ -1,9 +1,17 @@
 """A stop behind a processor's death: nobody waits for the dead."""
 
+import io
+import os
 import signal
+import sys
 from pathlib import Path
+from unittest.mock import Mock
 
-from tests.integration.supervised import Supervised, end
+from archive.clock import SystemClock
+from consumer.daemon.restart_policy import RestartLimits
+from consumer.daemon.supervisor import DaemonPlan, Supervisor
+from consumer.daemon.watching.watch import Watch
+from tests.integration.supervised import ROOT, Supervised, end
 
 
 def test_a_stop_right_behind_a_death_is_in_order(tmp_path: Path) -> None:
@@ -35,3 +43,23 @@ def test_a_stop_between_two_daemons_gives_the_leases_away(tmp_path: Path) -> Non
         with supervised.process as process:
             process.kill()
     assert supervised.names()[-2:] == ["leases_released", "supervisor_stopped"]
+
+
+def test_a_stop_while_a_deserted_daemon_is_killed_is_in_order(tmp_path: Path) -> None:
+    """Nobody of ours lives by then: no daemon is started for it, and the leases are given away."""
+
+    class Stopping(Watch):
+        """Asks to stop when the daemon has been killed, before its run is judged."""
+
+        def daemon_ended(self) -> None:
+            super().daemon_ended()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    clock, leaving = SystemClock(), Mock()
+    command = [sys.executable, str(ROOT / "tests" / "fakes" / "daemon_program.py"), str(tmp_path), "deserted"]
+    plan = DaemonPlan(command=command, environment={**os.environ, "PYTHONPATH": str(ROOT)}, leaving=leaving)
+    supervisor = Supervisor(
+        plan, clock, limits=RestartLimits(), watch=Stopping(clock), stdout=io.BytesIO(), stderr=io.BytesIO()
+    )
+    assert supervisor.run() == 0
+    assert leaving.finish.call_count == len(list(tmp_path.glob("start-*"))) == 1

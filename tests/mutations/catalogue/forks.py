@@ -19,6 +19,15 @@ _DEATHS: Final = "tests/integration/consumer/test_supervisor_deaths.py"
 
 FORKS: Final = (
     Mutation(
+        "a stop that comes while a doomed daemon is killed is a stop that failed",
+        Change(
+            _SUPERVISOR,
+            "asked=bool(signals.received) and not self._notes.killed_unasked",
+            "asked=bool(signals.received)",
+        ),
+        tests=(f"{_DEATHS}::test_a_stop_while_a_deserted_daemon_is_killed_is_in_order",),
+    ),
+    Mutation(
         "a stop knows of a death by the fork server's word alone",
         Change(
             "consumer/daemon/processor_log.py",
@@ -34,9 +43,7 @@ FORKS: Final = (
             "and beside.isdisjoint(self._alive)",
             "and not self._alive",
         ),
-        tests=(
-            "tests/unit/consumer/daemon/test_processor_log.py::test_a_stop_waits_for_nobody_who_began_behind_a_death",
-        ),
+        tests=(f"{_DEATH_TESTS}::test_a_stop_waits_for_nobody_who_began_behind_a_death",),
     ),
     Mutation(
         "a stop between two daemons keeps the leases",
@@ -54,9 +61,7 @@ FORKS: Final = (
             "is_over and self._silent.keys() <= self._gone_before - self._spoke",
             "is_over and self._silent.keys() <= self._died.union(self._silent) - self._spoke",
         ),
-        tests=(
-            "tests/unit/consumer/daemon/test_processor_log.py::test_a_stop_waits_for_nobody_who_was_killed_before",
-        ),
+        tests=(f"{_DEATH_TESTS}::test_a_stop_waits_for_nobody_who_was_killed_before",),
     ),
     Mutation(
         "ids are made before the fork",
