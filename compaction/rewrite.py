@@ -86,7 +86,7 @@ class Compacted(NamedTuple):
 
 
 def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions) -> Compacted:
-    """Rewrite, audit and publish one day, or an hour of it; an hour of a day that is whole is published already.
+    """Rewrite, audit and publish one day, or an hour of it; a part of a day that is whole is published already.
 
     Raises:
         SafetyRefusal: the prefix belongs to another stream; the raw objects of the day were expired; or the day
@@ -98,7 +98,7 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
     hour = options.hour
     until_ms = scope_end(day, options.audit.so_far_ms, now_ms) if hour is None else hour.end_ms
     judged_scope(day, application, now_ms, until_ms, hour)
-    if hour is not None and (whole := whole_day(out, options.out.prefix, day)) is not None:
+    if until_ms is not None and (whole := whole_day(out, options.out.prefix, day)) is not None:
         return Compacted("already", None, None, whole.verdict, reason="its day is, as a whole")
     if (until_ms is None or hour is not None) and not is_settled(hour or day, now_ms):
         return Compacted("held", None, None, "unknown", reason=_NOT_OVER)

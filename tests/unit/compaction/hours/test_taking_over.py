@@ -59,6 +59,14 @@ def test_the_part_of_a_day_so_far_takes_whole_hours_over(desk: Hours) -> None:
     assert desk.hour(10).current().pointer is not None
 
 
+def test_a_part_of_a_day_that_is_whole_is_published_already(desk: Hours) -> None:
+    """Readers would see less than they did, and the hours have given way."""
+    desk.publish()
+    done = desk.publish(audit=AuditOptions(so_far_ms=Hour(DAY, 10).begin_ms + 60_000))
+    assert (done.state, done.verdict) == ("already", "clean")
+    desk.check_whole()
+
+
 def test_other_settings_take_nothing_over(desk: Hours) -> None:
     """Another level of compression: whoever asks for it wants it."""
     desk.publish(zstd_level=3)
