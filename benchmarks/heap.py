@@ -11,20 +11,18 @@ import argparse
 import os
 import sys
 import tempfile
-import threading
 from pathlib import Path
 from typing import Any, Final
 
 from archive.clock import SystemClock
 from benchmarks.figures import Column, publish
-from benchmarks.processes import descendants
+from benchmarks.processes import Sampler, descendants, mib_of, used_of
 from benchmarks.whole_path import consume, stream
 from demo.bootstrap import ensure_java
 from demo.embedded import EmbeddedAws
 from tests.e2e.worker import Worker, is_running
 
 _CLOCK: Final = SystemClock()
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
 _LETTERS: Final = 62
 _COLLECTORS: Final = ("GC Thread", "G1 ", "VM Thread")
 """Threads of the JVM that collect garbage: G1's own; the serial collector works in the VM's thread."""
@@ -43,49 +41,38 @@ _COLUMNS: Final = (
 )
 
 
-class JvmWatch:
+class JvmWatch(Sampler):
     """Samples the daemons below a process until `stop`: the highest memory, and CPU time by kind of thread."""
 
     def __init__(self, root: int) -> None:
-        self._root = root
         self._peak = 0.0
         self._cpu: dict[int, tuple[float, float]] = {}
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
+        super().__init__(root, every_seconds=1.0)
 
     def stop(self) -> dict[str, float]:
         """Return MiB, CPU seconds of all daemons, and those of their collectors."""
-        self._done.set()
-        self._thread.join()
+        self.finish()
         cpu, collector = (sum(each) for each in zip(*self._cpu.values(), strict=True)) if self._cpu else (0.0, 0.0)
         return {"peak_mib": self._peak, "cpu": cpu, "collector": collector}
 
-    def _watch(self) -> None:
-        while not self._done.wait(1.0):
-            for process in descendants(self._root):
-                try:
-                    if Path(f"/proc/{process}/comm").read_text().strip() == "java":
-                        self._cpu[process] = max(cpu_of_jvm(process), self._cpu.get(process, (0.0, 0.0)))
-                        status = Path(f"/proc/{process}/status").read_text()
-                        self._peak = max(self._peak, int(status.partition("VmHWM:")[2].split()[0]) / 1024)
-                except (OSError, IndexError):
-                    continue  # it has just ended
+    def sample(self) -> None:
+        """Take memory and CPU time of what lives."""
+        for process in descendants(self.root):
+            try:
+                if Path(f"/proc/{process}/comm").read_text().strip() == "java":
+                    self._cpu[process] = max(cpu_of_jvm(process), self._cpu.get(process, (0.0, 0.0)))
+                    self._peak = max(self._peak, mib_of(Path(f"/proc/{process}/status").read_text(), "VmHWM:"))
+            except OSError:
+                continue  # it has just ended
 
 
 def cpu_of_jvm(process: int) -> tuple[float, float]:
     """Return the CPU seconds of a JVM, and of those of its threads that collect garbage: they live as long as it."""
     collector = 0.0
     for stat in Path(f"/proc/{process}/task").glob("*/stat"):
-        name, seconds = _of_stat(stat)
+        name, seconds = used_of(stat)
         collector += seconds if name.startswith(_COLLECTORS) else 0.0
-    return _of_stat(Path(f"/proc/{process}/stat"))[1], collector
-
-
-def _of_stat(stat: Path) -> tuple[str, float]:
-    head, _, rest = stat.read_text().rpartition(")")
-    fields = rest.split()
-    return head.partition("(")[2], (int(fields[11]) + int(fields[12])) / _TICKS
+    return used_of(Path(f"/proc/{process}/stat"))[1], collector
 
 
 def run(aws: EmbeddedAws, folder: Path, heap: str, max_records: int, options: argparse.Namespace) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def memory_by_kind(root: int) -> dict[str, float]:
         except OSError:
             continue  # it has just ended
         kind = _kind(process, root)
-        found[kind] = found.get(kind, 0.0) + _mib(pages, "Pss:")
+        found[kind] = found.get(kind, 0.0) + mib_of(pages, "Pss:")
     return found
 
 
@@ -58,77 +58,92 @@ def _kind(process: int, root: int) -> str:
         return "processors"  # it has just ended
 
 
-class Watch:
+class Sampler:
+    """Calls `sample` every so many seconds, from a thread of its own, until `finish`."""
+
+    def __init__(self, root: int, every_seconds: float) -> None:
+        self.root = root
+        self._every = every_seconds
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def sample(self) -> None:
+        """Look at the process and its descendants once."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Return when nothing is sampled any more."""
+        self._done.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._done.wait(self._every):
+            self.sample()
+
+
+class Watch(Sampler):
     """Samples the descendants of a process until `stop`."""
 
     def __init__(self, root: int) -> None:
-        self._root = root
         self._worker = self._together = 0.0
         self._cpu: dict[int, float] = {}
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
+        super().__init__(root, _EVERY_SECONDS)
 
     def stop(self) -> Use:
         """Return what was seen."""
-        self._done.set()
-        self._thread.join()
+        self.finish()
         return Use(self._worker, self._together, sum(self._cpu.values()))
 
-    def _watch(self) -> None:
-        while not self._done.wait(_EVERY_SECONDS):
-            together = 0.0
-            for process in descendants(self._root):
-                folder = Path(f"/proc/{process}")
-                try:
-                    status, command = (folder / "status").read_text(), (folder / "cmdline").read_bytes()
-                except OSError:
-                    continue  # it has just ended
-                self._cpu[process] = max(_cpu(process), self._cpu.get(process, 0.0))
-                together += _mib(status, "RssAnon:")
-                if b"pyspark.daemon" in command:
-                    self._worker = max(self._worker, _mib(status, "VmHWM:"))
-            self._together = max(self._together, together)
+    def sample(self) -> None:
+        """Take the memory of all together, and of the largest worker."""
+        together = 0.0
+        for process in descendants(self.root):
+            folder = Path(f"/proc/{process}")
+            try:
+                status, command = (folder / "status").read_text(), (folder / "cmdline").read_bytes()
+            except OSError:
+                continue  # it has just ended
+            self._cpu[process] = max(_cpu(process), self._cpu.get(process, 0.0))
+            together += mib_of(status, "RssAnon:")
+            if b"pyspark.daemon" in command:
+                self._worker = max(self._worker, mib_of(status, "VmHWM:"))
+        self._together = max(self._together, together)
 
 
-class Curve:
+class Curve(Sampler):
     """Samples what Spark's processes hold, by kind, every second until `stop`; with the CPU time of each."""
 
     def __init__(self, root: int, every_seconds: float = 1.0) -> None:
-        self._root = root
-        self._every = every_seconds
+        self._begin = _CLOCK.monotonic()
         self._samples: list[dict[str, float]] = []
         self._peaks: dict[str, float] = {}
         self._cpu: dict[int, tuple[str, float]] = {}
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
+        super().__init__(root, every_seconds)
 
     def stop(self) -> dict[str, Any]:
         """Return the samples, the peak of the largest process of each kind and of all together, and CPU seconds."""
-        self._done.set()
-        self._thread.join()
+        self.finish()
         cpu: dict[str, float] = {}
         for kind, seconds in self._cpu.values():
             cpu[kind] = cpu.get(kind, 0.0) + seconds
         together = max((sum(sample[kind] for kind in KINDS if kind in sample) for sample in self._samples), default=0)
         return {"samples": self._samples, "peaks": self._peaks, "together": together, "cpu": cpu}
 
-    def _watch(self) -> None:
-        begin = _CLOCK.monotonic()
-        while not self._done.wait(self._every):
-            sample: dict[str, float] = {"seconds": round(_CLOCK.monotonic() - begin, 1)}
-            for process in descendants(self._root):
-                try:
-                    status = Path(f"/proc/{process}/status").read_text()
-                except OSError:
-                    continue  # it has just ended
-                kind = _spark_kind(process, self._root)
-                sample[kind] = sample.get(kind, 0.0) + _mib(status, "VmRSS:")
-                self._peaks[kind] = max(_mib(status, "VmHWM:"), self._peaks.get(kind, 0.0))
-                former = self._cpu.get(process, (kind, 0.0))
-                self._cpu[process] = (kind if former[1] == 0 else former[0], max(_cpu(process), former[1]))
-            self._samples.append(sample)
+    def sample(self) -> None:
+        """Take the memory of each kind, and what each process has used."""
+        sample: dict[str, float] = {"seconds": round(_CLOCK.monotonic() - self._begin, 1)}
+        for process in descendants(self.root):
+            try:
+                status = Path(f"/proc/{process}/status").read_text()
+            except OSError:
+                continue  # it has just ended
+            kind = _spark_kind(process, self.root)
+            sample[kind] = sample.get(kind, 0.0) + mib_of(status, "VmRSS:")
+            self._peaks[kind] = max(mib_of(status, "VmHWM:"), self._peaks.get(kind, 0.0))
+            former = self._cpu.get(process, (kind, 0.0))
+            self._cpu[process] = (kind if former[1] == 0 else former[0], max(_cpu(process), former[1]))
+        self._samples.append(sample)
 
 
 def _spark_kind(process: int, root: int) -> str:
@@ -162,12 +177,19 @@ def descendants(root: int) -> list[int]:
 
 def _cpu(process: int) -> float:
     try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return used_of(Path(f"/proc/{process}/stat"))[1]
     except OSError:
         return 0.0  # it has just ended
-    return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def _mib(status: str, name: str) -> float:
+def used_of(stat: Path) -> tuple[str, float]:
+    """Return the name and the CPU seconds of a process or thread; raises OSError when it has ended."""
+    head, _, rest = stat.read_text().rpartition(")")
+    fields = rest.split()
+    return head.partition("(")[2], (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def mib_of(status: str, name: str) -> float:
+    """Return a row of `status`, or of `smaps_rollup`, in MiB; 0 where there is none."""
     _, _, rest = status.partition(name)
     return int(rest.split()[0]) / 1024 if rest else 0.0

@@ -16,7 +16,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,7 @@ from typing import Any, Final
 from archive.clock import SystemClock
 from benchmarks import bento
 from benchmarks.figures import Column, median, publish
-from benchmarks.processes import cpu_by_kind, memory_by_kind
+from benchmarks.processes import Sampler, cpu_by_kind, memory_by_kind
 from demo.bootstrap import ensure_java, ensure_node
 from demo.embedded import REGION, EmbeddedAws, free_ports
 from tests.e2e.worker import Worker
@@ -91,26 +90,22 @@ def consume(aws: EmbeddedAws, folder: Path, kinesis: str, *, java: str = "", **m
         yield worker
 
 
-class Peak:
+class Peak(Sampler):
     """The memory of each kind at its highest, sampled."""
 
     def __init__(self, pid: int) -> None:
         self.mib: dict[str, float] = {}
-        self._pid = pid
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
+        super().__init__(pid, every_seconds=0.5)
 
     def stop(self) -> dict[str, float]:
         """Return what was seen."""
-        self._done.set()
-        self._thread.join()
+        self.finish()
         return self.mib
 
-    def _watch(self) -> None:
-        while not self._done.wait(0.5):
-            for kind, mib in memory_by_kind(self._pid).items():
-                self.mib[kind] = max(mib, self.mib.get(kind, 0.0))
+    def sample(self) -> None:
+        """Take the memory of each kind."""
+        for kind, mib in memory_by_kind(self.root).items():
+            self.mib[kind] = max(mib, self.mib.get(kind, 0.0))
 
 
 def run(
