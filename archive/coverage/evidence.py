@@ -24,6 +24,8 @@ from archive.format.read_mark import MarkKind, ReadMark
 
 STEP_BACK_MS: Final = MINUTE_MS
 """How far the stamps of one shard may step back, and those of two of Kinesis' hosts differ."""
+STEP_BACK_MINUTES: Final = range(1, STEP_BACK_MS // MINUTE_MS + 2)
+"""How many minutes segments may lie apart against the order of their chain."""
 SURELY_HELD_MS: Final = 24 * 60 * MINUTE_MS - 5 * MINUTE_MS
 """What arrived so lately has not been trimmed, whatever the retention is or was: 24 h is the least, less a margin."""
 _DAY_MS: Final = 24 * 60 * MINUTE_MS

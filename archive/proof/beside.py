@@ -6,15 +6,10 @@ on the day after. The other way round, a search that goes back day by day comes 
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
 
-from archive.coverage.evidence import STEP_BACK_MS
-from archive.format.minute import MINUTE_MS
+from archive.coverage.evidence import STEP_BACK_MINUTES
 from archive.format.position import Position
 from archive.proof.names import Named, SegmentNames
-
-_STEPS: Final = range(1, STEP_BACK_MS // MINUTE_MS + 2)
-"""How many minutes segments may lie apart against the order of their chain."""
 
 
 def stood_on(names: SegmentNames, chosen: Sequence[Named], ends: Mapping[str, AbstractSet[Position]]) -> list[Named]:
@@ -25,7 +20,7 @@ def stood_on(names: SegmentNames, chosen: Sequence[Named], ends: Mapping[str, Ab
             name
             for lone in chosen
             if _stands_on_unknown(names, lone, ends.get(lone.shard_id, frozenset()))
-            for step in _STEPS
+            for step in STEP_BACK_MINUTES
             for name in names.at(lone.minute + step, lone.shard_id)
             if name.first < lone.first
         )

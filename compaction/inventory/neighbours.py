@@ -13,11 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from archive.coverage.evidence import STEP_BACK_MS
+from archive.coverage.evidence import STEP_BACK_MINUTES
 from archive.format.day import MINUTES_AN_HOUR, Day, Hour
 from archive.format.keys import SegmentKey, minute_prefix
 from archive.format.metadata import SegmentMetadata
-from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.proof.last_segments import LastSegment, LastSegments, none_published
 from archive.store.objects import ListedObject
@@ -32,8 +31,6 @@ LOOKBACK_DAYS: Final = 14
 """How many days that hold something are searched on each side."""
 _FOLDERS_AT_ONCE: Final = 4
 """Hours that are listed side by side: each one is held until it is sifted."""
-_STEPS: Final = range(1, STEP_BACK_MS // MINUTE_MS + 2)
-"""How many minutes segments may lie apart against the order of their chain."""
 
 
 class Link(NamedTuple):
@@ -228,7 +225,7 @@ def _look_beyond_edges(place: Place, side: Side) -> None:
     minutes = [
         (shard_id, minute)
         for shard_id, found in side.nearest.items()
-        for minute in (found.minute + side.sign * step for step in _STEPS)
+        for minute in (found.minute + side.sign * step for step in STEP_BACK_MINUTES)
         if minute // MINUTES_AN_HOUR != found.minute // MINUTES_AN_HOUR
     ]
     _list(place, [minute_prefix(place.prefix, *one) for one in minutes], side)
