@@ -64,6 +64,15 @@ class DayLeftovers(NamedTuple):
         return sum(row.size for row in self.objects)
 
 
+def old_uploads(storage: RetryingStorage, folder: DayFolder, before_ms: int) -> tuple[Upload, ...]:
+    """Return what runs began to write before a time, and did not finish."""
+    return tuple(
+        upload
+        for upload in storage.open_uploads(folder.path)
+        if upload.started_ms < before_ms and folder.is_of_a_run(upload.key)
+    )
+
+
 def find_leftovers(
     storage: RetryingStorage, folder: DayFolder, before_ms: int, has_raw: Callable[[Day], bool]
 ) -> DayLeftovers:
@@ -78,11 +87,7 @@ def find_leftovers(
     """
     publisher = Publisher(storage, folder)
     pointer, manifest = publisher.published()
-    uploads = tuple(
-        upload
-        for upload in storage.open_uploads(folder.path)
-        if upload.started_ms < before_ms and folder.is_of_a_run(upload.key)
-    )
+    uploads = old_uploads(storage, folder, before_ms)
     nothing = DayLeftovers(folder, uploads=uploads)
     if pointer is not None and publisher.written_ms(pointer) >= before_ms:
         return nothing

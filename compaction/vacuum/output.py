@@ -13,7 +13,7 @@ from archive.store.retrying import RetryingStorage
 from compaction.hours.published import hour_folders, whole_day
 from compaction.publish.generation import DayFolder, is_manifest
 from compaction.publish.sweep import Retained, leftovers
-from compaction.vacuum.day import DayLeftovers, find_leftovers
+from compaction.vacuum.day import DayLeftovers, find_leftovers, old_uploads
 
 Found = tuple[DayFolder, DayLeftovers | FormatError | SafetyRefusal]
 
@@ -40,15 +40,10 @@ def _of_former_hour(storage: RetryingStorage, folder: DayFolder, before_ms: int)
     """Return what is old of an hour whose day is published: nobody follows its pointer, if that is still there."""
     found = leftovers(storage, folder, Retained((), (), before_ms))
     pointers = [row for row in storage.list_objects(folder.pointer) if row.key == folder.pointer]
-    uploads = tuple(
-        upload
-        for upload in storage.open_uploads(folder.path)
-        if upload.started_ms < before_ms and folder.is_of_a_run(upload.key)
-    )
     return DayLeftovers(
         folder,
         (*pointers, *(row for row in found.beside if is_manifest(row.key))),
         found.files,
         tuple(row for row in found.beside if not is_manifest(row.key)),
-        uploads,
+        old_uploads(storage, folder, before_ms),
     )

@@ -1,11 +1,10 @@
 """The hours of a day that is not published as a whole: what there is of it, beside nothing that holds it twice."""
 
-import datetime as dt
 from collections.abc import Callable
 from typing import NamedTuple
 
 from archive.errors import FormatError, StoreUnavailable
-from archive.format.minute import iso_time
+from archive.format.minute import iso_time, parse_iso_time
 from archive.store.retrying import RetryingStorage
 from compaction.hours.published import hour_folders
 from compaction.publish.generation import DayFolder
@@ -57,7 +56,7 @@ def _hours(storage: RetryingStorage, folder: DayFolder, read: Read) -> list[_Hou
 
 
 def _merged(day: PublishedDay | None, hours: list[_Hour]) -> PublishedDay | None:
-    until_ms = 0 if day is None or day.until is None else int(dt.datetime.fromisoformat(day.until).timestamp() * 1000)
+    until_ms = 0 if day is None or day.until is None else parse_iso_time(day.until)
     later = [one for one in hours if one.folder.hour is not None and one.folder.hour.begin_ms >= until_ms]
     if not later:
         return day
