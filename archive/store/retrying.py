@@ -6,6 +6,7 @@ know whose object that is asks by `writer` or by comparing (`put_or_read`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
@@ -115,6 +116,17 @@ class RetryingStorage(RetryingStore):
     def open_write(self, key: str, content_type: str) -> Sink:
         """Write a new object of any size; each request of the sink has waits of its own."""
         return self.storage.open_write(key, content_type, self.new_backoff)
+
+    @contextmanager
+    def writing(self, key: str, content_type: str) -> Iterator[Sink]:
+        """Write a new object within a block; where the block is left by an exception, nothing of it stays behind."""
+        sink = self._ask("PUT", key, lambda: self.open_write(key, content_type))
+        try:
+            yield sink
+            sink.close()
+        except BaseException:  # whatever ends it
+            sink.abort()
+            raise
 
     def copy(self, source: str, key: str, etag: str) -> bool:
         """Copy an object to a key that is nobody else's: a second copy is the first one. False: it is another one."""

@@ -22,7 +22,7 @@ from archive.store.objects import ListedObject
 from archive.store.parallel import in_parallel
 from archive.store.storage import Address
 from compaction.events.rows import EventFile
-from compaction.events.work import SIZES, EventSizes, SplitOrder, gather, gather_orders, split
+from compaction.events.work import SIZES, EventSizes, SplitOrder, gather, gather_orders, in_order, split
 from compaction.publish.generation import File, Manifest
 from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.tasks.finished import YOUNG_MS
@@ -121,24 +121,25 @@ class EventFiles:
     def _cut(self, manifest: Manifest, folder: str) -> tuple[list[EventFile], list[EventFile]]:
         """Run the tasks; returns files and scraps."""
         work = self._work
-        groups = _grouped([file for file in manifest.files if file.rows], work.sizes.order)
+        files = (file for file in manifest.files if file.rows)
+        groups = in_order(files, lambda file: file.bytes, work.sizes.order)
         orders = [
             SplitOrder(
                 work.out,
                 folder,
-                keys,
+                tuple(file.key for file in group),
                 self._publisher.folder.day.number,
                 self._window_days,
                 is_alone=len(groups) == 1,
                 sizes=work.sizes,
             )
-            for keys in groups
+            for group in groups
         ]
         results = work.spread(split, orders)
         scraps = [scrap for result in results for scrap in result.scraps]
         joined = work.spread(gather, gather_orders(work.out, folder, scraps, work.sizes))
-        files = [file for result in results for file in result.files]
-        return [*files, *(file for found in joined for file in found)], scraps
+        made = [file for result in results for file in result.files]
+        return [*made, *(file for found in joined for file in found)], scraps
 
     def _read(self, key: str, manifest: Manifest) -> EventRecord | None:
         """Return a record that agrees with the manifest and with itself; None where it does not."""
@@ -201,16 +202,3 @@ def files_by_event(publisher: Publisher, columns: Columns | None, work: EventWor
     """Return who cuts a day by its events; None where their time was not asked for."""
     event = None if columns is None else columns.event
     return None if event is None else EventFiles(publisher, work, event.window_days)
-
-
-def _grouped(files: Sequence[File], most: int) -> list[tuple[str, ...]]:
-    """Return the keys of files in their order, so many bytes together."""
-    found: list[tuple[str, ...]] = []
-    size = most
-    for file in files:
-        if size + file.bytes > most:
-            found.append(())
-            size = 0
-        found[-1] = (*found[-1], file.key)
-        size += file.bytes
-    return found

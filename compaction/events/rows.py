@@ -69,14 +69,11 @@ def write_sorted(storage: RetryingStorage, folder: str, day: int | None, tables:
     """
     rows = _sorted(pa.concat_tables(tables))
     key = f"{folder}{'none' if day is None else day}-{new_id()[:16]}.parquet"
-    sink = storage.open_write(key, PARQUET_TYPE)
-    try:
-        with _writer(pa.PythonFile(sink, mode="w"), rows.schema) as writer:
-            writer.write_table(rows, row_group_size=max(1, rows.num_rows * ROW_GROUP_BYTES // max(1, rows.nbytes)))
-        sink.close()
-    except BaseException:  # whatever ends it: nothing of an upload may stay behind
-        sink.abort()
-        raise
+    with (
+        storage.writing(key, PARQUET_TYPE) as sink,
+        _writer(pa.PythonFile(sink, mode="w"), rows.schema) as writer,
+    ):
+        writer.write_table(rows, row_group_size=max(1, rows.num_rows * ROW_GROUP_BYTES // max(1, rows.nbytes)))
     check_footer(storage, Part(key, rows.num_rows, sink.size, 0))
     return EventFile(key, rows.num_rows, sink.size, day, rows.nbytes)
 

@@ -10,8 +10,8 @@ writes files of other names; only those that a returned value names count.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -22,6 +22,8 @@ from archive.store.storage import Address
 from compaction.dealing.opened import open_in_task
 from compaction.events.rows import EventFile, by_event_day, read_batches, write_sorted
 from compaction.typed.events.window import EARLY_DAYS
+
+T = TypeVar("T")
 
 
 class EventSizes(NamedTuple):
@@ -115,7 +117,7 @@ def gather_orders(out: Address, folder: str, scraps: Iterable[EventFile], sizes:
     orders: list[GatherOrder] = []
     size = sizes.file
     for _, found in sorted(by_day.items(), key=lambda each: (each[0] is not None, each[0] or 0)):
-        for joined in _cut(found, sizes.file):
+        for joined in in_order(found, lambda scrap: scrap.held, sizes.file):
             if size >= sizes.file:
                 orders.append(GatherOrder(out, folder, ()))
                 size = 0
@@ -124,15 +126,16 @@ def gather_orders(out: Address, folder: str, scraps: Iterable[EventFile], sizes:
     return orders
 
 
-def _cut(scraps: Sequence[EventFile], most: int) -> list[tuple[EventFile, ...]]:
-    found: list[tuple[EventFile, ...]] = []
+def in_order(items: Iterable[T], size_of: Callable[[T], int], most: int) -> list[tuple[T, ...]]:
+    """Return items in their order, so many bytes together at most; a larger one is alone."""
+    found: list[tuple[T, ...]] = []
     size = most
-    for scrap in scraps:
-        if size + scrap.held > most:
+    for item in items:
+        if size + size_of(item) > most:
             found.append(())
             size = 0
-        found[-1] = (*found[-1], scrap)
-        size += scrap.held
+        found[-1] = (*found[-1], item)
+        size += size_of(item)
     return found
 
 

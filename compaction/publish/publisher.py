@@ -35,7 +35,6 @@ import structlog
 from archive.errors import ForeignObject, FormatError, OutcomeUnknown, StoreUnavailable
 from archive.format.document import decode_document, encode_document
 from archive.format.markers import JSON_TYPE
-from archive.retry import until_known
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.day_objects import PublishedRow
@@ -140,16 +139,9 @@ class Publisher:
     def put_inventory(self, manifest_key: str, chunks: Iterable[bytes]) -> None:
         """Store what a generation was made from beside its manifest: compressed, at a key that is nobody else's."""
         key = inventory_beside(manifest_key)
-        sink = until_known(
-            lambda: self.storage.open_write(key, "application/gzip"), self.storage.new_backoff(), f"PUT {key}"
-        )
-        try:
+        with self.storage.writing(key, "application/gzip") as sink:
             for chunk in chunks:
                 sink.write(chunk)
-            sink.close()
-        except BaseException:  # whatever ends it: nothing of an upload may stay behind
-            sink.abort()
-            raise
 
     def put_beside(self, key: str, body: bytes) -> None:
         """Store what belongs to a manifest, compressed; the key is nobody else's."""
