@@ -57,7 +57,8 @@ def plan_day(context: JobContext, day: Day, asked: CompactOptions) -> DayPlan:
     until = None if until_ms is None else iso_time(until_ms)
     is_same = pointer is not None and (pointer.generation, pointer.until) == (generation, until)
     stands = is_same and pointer is not None and publisher.intact(pointer, inventory.digest())
-    action = "nothing to do" if stands else "would be rewritten"
+    is_whole = until is not None and pointer is not None and pointer.until is None
+    action = "nothing to do" if stands or is_whole else "would be rewritten"
     if until is None and not is_settled(day, now_ms):
         action = "would be held: it is not over"
     return DayPlan(

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from archive.format.day import Hour
+from compaction.dry_run import plan_day
 from compaction.job.context import AuditOptions
 from compaction.publish.generation import tasks_beside
+from compaction.rewrite import CompactOptions
 from compaction.tasks.parquet import SCHEMA
 from compaction.typed.files.columns_file import read_columns
 from tests.corpus.auditing import shuffle_in_process
@@ -62,9 +64,11 @@ def test_the_part_of_a_day_so_far_takes_whole_hours_over(desk: Hours) -> None:
 def test_a_part_of_a_day_that_is_whole_is_published_already(desk: Hours) -> None:
     """Readers would see less than they did, and the hours have given way."""
     desk.publish()
-    done = desk.publish(audit=AuditOptions(so_far_ms=Hour(DAY, 10).begin_ms + 60_000))
+    so_far = AuditOptions(so_far_ms=Hour(DAY, 10).begin_ms + 60_000)
+    done = desk.publish(audit=so_far)
     assert (done.state, done.verdict) == ("already", "clean")
     desk.check_whole()
+    assert plan_day(desk.context(), DAY, CompactOptions(so_far, desk.out)).action == "nothing to do"
 
 
 def test_other_settings_take_nothing_over(desk: Hours) -> None:
