@@ -9,7 +9,7 @@ _REWRITE: Final = "compaction/rewrite.py"
 _REQUEST: Final = "compaction/job/request.py"
 _SCOPE: Final = "compaction/job/scope.py"
 _OWNER: Final = "compaction/inventory/owner.py"
-_INVENTORY: Final = "compaction/inventory/inventory.py"
+_SEEN: Final = "compaction/shards/seen.py"
 _NEIGHBOURS: Final = "compaction/inventory/neighbours.py"
 _CONCLUSION: Final = "compaction/audit/conclusion.py"
 _VERDICT: Final = "archive/coverage/verdict.py"
@@ -65,7 +65,7 @@ SCOPES: Final = (
     ),
     Mutation(
         "judge a day that lies ahead",
-        Change(_VERDICT, "if until_ms <= from_ms or day.begin_ms > now_ms else", "if until_ms <= from_ms else"),
+        Change(_SCOPE, "if period.begin_ms > now_ms:", "if period is None:"),
         tests=(f"{_RULES}::test_a_day_in_the_future_is_refused",),
     ),
     Mutation(
@@ -101,7 +101,7 @@ SCOPES: Final = (
     ),
     Mutation(
         "judge what lies behind the end of the scope",
-        Change(_INVENTORY, "row.parsed is None or row.parsed.minute < end", "row.parsed is None or end"),
+        Change(_SEEN, "row.parsed is not None and row.parsed.minute < end", "row.parsed is not None"),
         tests=(f"{_AUDITED}::test_what_is_wrong_behind_the_end_of_the_scope_is_not_judged",),
     ),
     Mutation(
