@@ -82,6 +82,18 @@ def restored_logging() -> Iterator[None]:
     structlog.configure(**before)
 
 
+def set_credentials(patch: pytest.MonkeyPatch) -> None:
+    """Give clients somebody to be, the same in all tests: the process's one session keeps what it found first."""
+    patch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+
+
+@pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give clients somebody to be, where no server runs."""
+    set_credentials(monkeypatch)
+
+
 @pytest.fixture(scope="session")
 def aws_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Give clients that ask botocore's own chain dummy credentials; take this machine's away.
@@ -91,8 +103,7 @@ def aws_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_CONTAINER_CREDENTIALS_FULL_URI"):
             patch.delenv(name, raising=False)
-        patch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
-        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+        set_credentials(patch)
         patch.setenv("AWS_REGION", REGION)
         patch.setenv("AWS_DEFAULT_REGION", REGION)
         patch.setenv("AWS_EC2_METADATA_DISABLED", "true")

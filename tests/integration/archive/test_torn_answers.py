@@ -95,11 +95,10 @@ def test_a_torn_status_decides_nothing(answer: str) -> None:
     "answer", ["HTTP/1.1 200 OK\r\n", f"{_JSON}Content-Len", f"{_JSON}\r\n", f'{_JSON}\r\n{{"Ta']
 )
 @pytest.mark.parametrize("service", ["dynamodb", "kinesis"])
+@pytest.mark.usefixtures("credentials")
 def test_a_torn_document_is_not_an_empty_one(answer: str, service: str) -> None:
     """A table without a row, a shard without a record: botocore makes an empty answer of what it cannot read."""
-    with _server(answer.encode()) as url, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
-        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    with _server(answer.encode()) as url:
         requests = {
             "dynamodb": lambda: make_dynamodb_client(REGION, url, PLAIN).describe_table(TableName="leases"),
             "kinesis": lambda: make_kinesis_client(REGION, url, PLAIN).list_shards(StreamName="flights"),

@@ -11,14 +11,8 @@ from consumer.preflight.preflight import preflight, settled
 from consumer.settings.settings import LoadedSettings, Settings
 from tests.fakes.lax_s3 import LaxBucket, serve
 
+pytestmark = pytest.mark.usefixtures("credentials")
 _RECORD = {"a/_application.json": (b"{}", {})}
-
-
-@pytest.fixture(autouse=True)
-def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give botocore's chain something to find."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
 
 
 def _loaded(s3_endpoint: str, elsewhere: str = "http://127.0.0.1:9") -> LoadedSettings:

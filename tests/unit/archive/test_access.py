@@ -28,16 +28,10 @@ if TYPE_CHECKING:
 
     from botocore.awsrequest import AWSPreparedRequest
 
+pytestmark = pytest.mark.usefixtures("credentials")
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0d3a7a6e-5a5b-4d5c-9d2e-1f2a3b4c5d6e"
 ROLE = "arn:aws:iam::123456789012:role/stream-reader"
 ALL = Access("123456789012", KEY, "STANDARD_IA", (("team", "data"), ("class", "raw & old")))
-
-
-@pytest.fixture(autouse=True)
-def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the clients somebody to be."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
 
 
 def _sent(client: Any, ask: "Callable[[], object]") -> "AWSPreparedRequest":  # noqa: ANN401 - any client of boto3

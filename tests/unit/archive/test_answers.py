@@ -24,6 +24,7 @@ from archive.store.s3 import S3Store
 from archive.store.s3_storage import S3Storage
 from tests.fakes.clock import ManualClock
 
+pytestmark = pytest.mark.usefixtures("credentials")
 ENDPOINT = "http://127.0.0.1:1"
 PAGE = b"<html><body>Sign in</body></html>"
 DEEP = b'{"a":' + b"[" * 9999 + b"]" * 9999 + b"}"
@@ -53,12 +54,6 @@ class _Body:
 
     def close(self) -> None:
         """Hold nothing."""
-
-
-@pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
 
 
 def answered(client: Any, status: int, body: bytes) -> Any:  # noqa: ANN401 - boto3's types

@@ -119,12 +119,9 @@ def test_every_put_is_conditional() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["https", "http"])
-def test_a_body_is_sent_once_whole_with_a_checksum_that_s3_compares(
-    scheme: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("credentials")
+def test_a_body_is_sent_once_whole_with_a_checksum_that_s3_compares(scheme: str) -> None:
     """By CRC32 in a header; by SHA-256 in the signature as well where no TLS protects it on the way."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
     client = make_s3_client("us-east-1", f"{scheme}://s3.test", PLAIN)
     wire = _Recorded(answer(200, headers={"ETag": '"e"'}))
     client.meta.events.register("before-send.s3", cast("Any", wire))
