@@ -1,5 +1,6 @@
 """What is moved in the fork server's memory works as before, and lies together."""
 
+import gc
 import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType
@@ -13,6 +14,7 @@ _PAGE_BYTES = 4096
 
 def test_functions_that_ran_work_as_before() -> None:
     """Closures, defaults, methods and generators; their code is a copy, and no other's is touched, were it equal."""
+    gc.unfreeze()  # other tests freeze what is there, and frozen functions are not found
     outer, idle = made_functions(2)
     counted = Counter(outer)
     before = {function: function.__code__ for function in (outer, idle, Counter.add, Counter.several)}
