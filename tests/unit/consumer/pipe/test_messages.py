@@ -204,7 +204,7 @@ def test_what_is_still_to_come_can_be_checked_first() -> None:
 
 
 def test_a_line_of_ten_megabytes_is_never_decoded_at_once() -> None:
-    """Each piece is about a quarter of a MiB of the line."""
+    """Each piece is about a fifth of a MiB of the line."""
     line = message([wire(n, data=base64.b64encode(bytes(1000)).decode()) for n in range(3000)])
     delivery = read_message(lent(line))
     assert isinstance(delivery, Delivery)
