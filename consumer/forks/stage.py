@@ -11,6 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from archive.clock import SystemClock
+
+_CLOCK: Final = SystemClock()
 _SHARD: Final = "shardId-000000000000"
 _BEGAN_SECONDS: Final = 1_767_225_600
 """The stream is as old as 2026, and trims nothing for a century."""
@@ -50,9 +53,10 @@ class _Object(NamedTuple):
     metadata: dict[str, str]
 
 
-def play(listener: socket.socket) -> None:
-    """Answer until the process is ended."""
-    server = ThreadingHTTPServer(listener.getsockname(), _Answers, bind_and_activate=False)
+def play(listener: socket.socket, answer_after_seconds: float = 0) -> None:
+    """Answer until the process is ended, at once or as late as somebody who is far away."""
+    answers = type("Late", (_Answers,), {"answer_after_seconds": answer_after_seconds})
+    server = ThreadingHTTPServer(listener.getsockname(), answers, bind_and_activate=False)
     server.socket.close()
     server.socket = listener
     server.serve_forever()
@@ -70,6 +74,7 @@ def _chunks(source: io.BufferedIOBase) -> Iterator[bytes]:
 class _Answers(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # head and body in one packet: in two, each answer would wait for TCP's delayed acknowledgement
+    answer_after_seconds = 0.0
     _stored: Final[dict[str, _Object]] = {}
 
     def do_PUT(self) -> None:
@@ -117,6 +122,8 @@ class _Answers(BaseHTTPRequestHandler):
         return b"".join(_chunks(io.BytesIO(body))) if is_double else body
 
     def _say(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        if self.answer_after_seconds:
+            _CLOCK.sleep(self.answer_after_seconds)
         self.send_response(status)
         more = {"Last-Modified": self.date_time_string(), "Content-Length": str(len(body)), **(headers or {})}
         for name, text in more.items():
