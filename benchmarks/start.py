@@ -1,9 +1,9 @@
 """How soon a processor answers: from the start of what the daemon starts, to the first answer on the pipe.
 
 First messages, each to a process of its own. `leaseLost` is answered without asking anybody: that is the start
-alone. For `initialize` the processor asks S3 and Kinesis, five requests, which here a server on loopback answers
+alone. For `initialize` the processor asks S3 and Kinesis, in four requests, which here a server on loopback answers
 that has nothing else to do, at once or, with --answer-after, as late as a service that is far away. A third message
-is that of a later start, with a checkpoint: other requests. Stubs of a fork server, and programs that are started by
+is that of a later start, with a checkpoint, seven requests. Stubs of a fork server, and programs that are started by
 themselves, in turns.
 
 CPU is that of whole lives, which end behind the answer: what the processors and what the stubs took. The clock is the
@@ -31,7 +31,7 @@ from archive.logs import configure_logging
 from archive.properties_file import FORKS_VARIABLE, SUPERVISED_VARIABLE
 from benchmarks.pipe.child import Child
 from consumer.daemon.fork_server import stub_command
-from consumer.forks.stage import play
+from consumer.forks.stage import KINESIS, play
 from tests.integration.fork_site import PYTHON, Forks
 from tests.integration.process_daemon import PROGRAM
 
@@ -55,12 +55,19 @@ def _first_message(name: str, number: int) -> bytes:
     return json.dumps(begin).encode() + b"\n"
 
 
+def _play(listener: socket.socket, answer_after_seconds: float) -> None:
+    """Answer as a stream that still holds the record at the checkpoint of a later start."""
+    held = {"SequenceNumber": "7", "ApproximateArrivalTimestamp": 1_767_225_700, "PartitionKey": "p", "Data": "eA=="}
+    KINESIS["GetRecords"] = {"Records": [held], "MillisBehindLatest": 0, "NextShardIterator": "bench"}
+    play(listener, answer_after_seconds)
+
+
 @contextmanager
 def _services(answer_after_seconds: float) -> Iterator[str]:
     """Let a small S3 and Kinesis answer in a process of its own; yields its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         arguments = (listener, answer_after_seconds)
-        process = multiprocessing.get_context("fork").Process(target=play, args=arguments)
+        process = multiprocessing.get_context("fork").Process(target=_play, args=arguments)
         process.start()
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -40,7 +40,7 @@ SUITE: Final[dict[str, list[str]]] = {
 QUICK: Final[dict[str, list[str]]] = {
     "processor": ["--megabytes", "4", "--runs", "1"],
     "processor-memory": ["--runs", "1", "--shapes", "1 KB"],
-    "processor-growth": ["--megabytes", "4", "--runs", "1"],
+    "processor-growth": ["--runs", "1", "--sides", "minutebook"],
     "growth": ["--shards", "2", "4", "--minutes", "1", "--turns", "1"],
     "processor-tls": ["--megabytes", "4", "--runs", "1"],
     "whole-path": ["--megabytes", "5", "20", "--runs", "1"],

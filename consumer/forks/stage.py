@@ -17,7 +17,7 @@ _CLOCK: Final = SystemClock()
 _SHARD: Final = "shardId-000000000000"
 _BEGAN_SECONDS: Final = 1_767_225_600
 """The stream is as old as 2026, and trims nothing for a century."""
-_KINESIS: Final = {
+KINESIS: Final = {
     "DescribeStreamSummary": {
         "StreamDescriptionSummary": {
             "StreamARN": "arn:aws:kinesis:us-east-1:000000000000:stream/rehearsal",
@@ -41,6 +41,7 @@ _KINESIS: Final = {
     "GetShardIterator": {"ShardIterator": "rehearsal"},
     "GetRecords": {"Records": [], "MillisBehindLatest": 0, "NextShardIterator": "rehearsal"},
 }
+"""The answers, by operation."""
 _LISTING: Final = b"""<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>rehearsal</Name><KeyCount>0</KeyCount>
 <MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated></ListBucketResult>"""
@@ -102,7 +103,7 @@ class _Answers(BaseHTTPRequestHandler):
         """Answer as Kinesis does."""
         self._body()
         operation = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
-        self._say(200, json.dumps(_KINESIS.get(operation, {})).encode())
+        self._say(200, json.dumps(KINESIS.get(operation, {})).encode())
 
     def handle_expect_100(self) -> bool:
         """Ask for the body at once."""
