@@ -47,7 +47,7 @@ QUICK: Final[dict[str, list[str]]] = {
     "start": ["--runs", "3"],
     "density": ["--idle", "10", "--busy", "4", "--seconds", "5", "--plain", "1"],
     "density-tls": ["--idle", "4", "--seconds", "5", "--plain", "1"],
-    "idle": ["--shards", "1", "2", "--seconds", "10"],
+    "idle": ["--shards", "2", "--seconds", "10"],
     "heap": ["--heaps", "512m", "--shards", "2", "--megabytes", "1"],
     "recovery": ["--runs", "1"],
     "claims": ["--runs", "1"],
