@@ -93,13 +93,31 @@ TYPED: Final = (
     ),
     Mutation(
         "let payloads of a shape nest as deep as they will",
-        Change(_SHAPES, "if sum(max(map(bytes.count, texts", "if 0 * sum(max(map(bytes.count, texts"),
+        Change(_SHAPES, "return _opens_few(part, joined, most_opened) and", "return"),
         tests=("tests/property/test_shapes.py::test_payloads_of_one_shape_are_read_by_it",),
     ),
     Mutation(
         "look for the end of a string from each of its quotes",
         Change(_DOCUMENTS, "(?:\"|\\\\?\\Z)', re.DOTALL)", "(?:\"|\\Z)', re.DOTALL)"),
         tests=(f"{_HOSTILE}::test_a_string_without_an_end_is_passed_over_once",),
+    ),
+    Mutation(
+        "bound the depth of a block's payloads by what they open on the average",
+        Change(
+            _SHAPES,
+            'all(_opened(b"".join(part)) <= most or max(map(_opened, part)) <= most for',
+            'any(_opened(b"".join(part)) <= most for',
+        ),
+        tests=("tests/property/test_shapes.py::test_payloads_of_one_shape_are_read_by_it",),
+    ),
+    Mutation(
+        "count the keys of a block at even places alone",
+        Change(
+            _PLACES,
+            "for begin, pairs in ((0, len(text) // 2), (1, (len(text) - 1) // 2))",
+            "for begin, pairs in ((0, len(text) // 2),)",
+        ),
+        tests=("tests/property/test_shapes.py::test_places_of_long_texts_are_counted_as_those_of_short_ones",),
     ),
     Mutation(
         "bound no depth",
