@@ -18,6 +18,7 @@ _PUBLISHED: Final = "tests/unit/compaction/typed/test_published_columns.py"
 _FOOTER: Final = "tests/unit/compaction/tasks/test_footer.py"
 _EVOLUTION: Final = "tests/unit/compaction/iceberg/test_evolution.py"
 _TABLE: Final = "tests/integration/compaction/test_iceberg_columns.py"
+_CONFLICTS: Final = "tests/integration/compaction/test_iceberg_conflicts.py"
 _MISFITS: Final = (f"{_FITTING}::test_what_does_not_fit_is_null_and_says_why",)
 
 TYPED: Final = (
@@ -168,7 +169,7 @@ TYPED: Final = (
         "keep a held day out of its audit",
         Change(
             "compaction/pointing.py",
-            "        audit = with_conflicts(judged.audit, done)",
+            "        audit = with_conflicts(judged.audit, [done for done in outcomes if done is not None])",
             "        audit = judged.audit",
         ),
         tests=(f"{_TABLE}::test_a_column_of_another_type_holds_the_day_back_from_the_table",),
@@ -186,10 +187,33 @@ TYPED: Final = (
         "tell of a column for ever",
         Change(
             "compaction/audit/table_conflicts.py",
-            "if about.code != Code.TABLE_CONFLICT]",
-            "if about.code != Code.TABLE_CONFLICT or not found]",
+            "if not (_is_told(about) and _kind(about) in asked)]",
+            "if not (found and _is_told(about))]",
         ),
         tests=(f"{_TABLE}::test_a_table_that_takes_the_day_after_all_clears_the_finding",),
+    ),
+    Mutation(
+        "forget what the other catalog's table has",
+        Change("compaction/audit/table_conflicts.py", "_is_told(about) and _kind(about) in asked", "_is_told(about)"),
+        tests=(f"{_CONFLICTS}::test_both_catalogs_tell_and_each_forgets_its_own",),
+    ),
+    Mutation(
+        "pass over a column of every day that somebody took away",
+        Change(
+            "compaction/iceberg/evolution.py",
+            "(there is None or there.field_type != field.field_type)",
+            "there is not None and there.field_type != field.field_type",
+        ),
+        tests=(f"{_CONFLICTS}::test_a_changed_column_of_every_day_holds_the_day",),
+    ),
+    Mutation(
+        "take another column's name for the day of arrival",
+        Change(
+            "compaction/iceberg/table.py",
+            "self._renamed = renamed_sources(table)",
+            "self._renamed = dict[str, str]()",
+        ),
+        tests=(f"{_CONFLICTS}::test_a_changed_column_of_every_day_holds_the_day",),
     ),
     Mutation(
         "describe files by the schema before it took their columns",
