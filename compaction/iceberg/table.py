@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 from botocore.exceptions import BotoCoreError, ClientError
 from pyiceberg.exceptions import (
     BadRequestError,
-    CommitFailedException,
     ForbiddenError,
     NamespaceAlreadyExistsError,
     NoSuchTableError,
@@ -35,6 +34,7 @@ from archive.store.parallel import in_parallel
 from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, ROWS_PROPERTY
 from compaction.iceberg.evolution import envelope_conflicts, plan_evolution
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement
+from compaction.iceberg.refusal import Refused, telling, tidy_up
 from compaction.iceberg.shape import (
     ARRIVAL,
     EVENT_SCHEMA,
@@ -166,6 +166,7 @@ class IcebergDay:
             # In our copy alone: nothing of it is stored.
             ours = {**self._table.metadata.properties, "commit.retry.num-retries": "0"}
             self._table.metadata = self._table.metadata.model_copy(update={"properties": ours})
+            catalog, self._table.catalog = self._table.catalog, telling(self._table.catalog)
             try:
                 with self._table.transaction() as transaction:
                     if self._table.name_mapping() is None:
@@ -182,8 +183,13 @@ class IcebergDay:
                             overwrite.delete_data_file(self._tasks[uri].file)
                         for file in come:
                             overwrite.append_data_file(file)
-            except (CommitFailedException, ValidationException):
+            except Refused as refused:
+                tidy_up(catalog, self._table, refused)
                 return False
+            except ValidationException:
+                return False
+            finally:
+                self._table.catalog = catalog
         return True
 
     def _evolve(self, transaction: "Transaction", columns: Mapping[str, str] | None) -> None:
