@@ -113,7 +113,7 @@ sparks: $(READY) .cache/spark-3.5/.ready .cache/spark-4.0/.ready ## test the nig
 		--build-constraints requirements/build.lock --requirement $<
 	@touch $@
 
-readers: $(READY) .cache/spark-4.0/.ready .cache/duckdb-iceberg/.ready .cache/iceberg-spark/.ready ## let Spark's and DuckDB's readers of Iceberg count tables that evolved, and by event (minutes)
+readers: $(READY) .cache/spark-4.0/.ready .cache/duckdb-iceberg/.ready .cache/iceberg-spark/.ready ## let Spark and DuckDB read Iceberg tables that evolved, and by event (minutes)
 	@for name in evolved_table event_table; do PYTHONPATH=.cache/spark-4.0:.cache/duckdb-iceberg \
 		$(BIN)/python -m benchmarks $$name --jar .cache/iceberg-spark/iceberg-spark-runtime-*.jar $(ARGS) || exit 1; done
 
@@ -130,7 +130,7 @@ readers: $(READY) .cache/spark-4.0/.ready .cache/duckdb-iceberg/.ready .cache/ic
 
 catalogs: $(READY) .cache/iceberg-rest/.ready ## test --iceberg with a REST catalog, too (minutes)
 	@ICEBERG_REST_JARS=.cache/iceberg-rest $(BIN)/python -m pytest tests/integration/compaction/test_iceberg.py \
-		tests/integration/compaction/test_iceberg_{columns,conflicts,doubts,events,rest}.py $(ARGS)
+		$(foreach name,columns conflicts doubts events rest,tests/integration/compaction/test_iceberg_$(name).py) $(ARGS)
 
 .cache/iceberg-rest/.ready: requirements/iceberg-rest/pom.xml
 	@rm -rf $(@D)

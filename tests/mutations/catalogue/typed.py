@@ -18,6 +18,7 @@ _PUBLISHED: Final = "tests/unit/compaction/typed/test_published_columns.py"
 _FOOTER: Final = "tests/unit/compaction/tasks/test_footer.py"
 _EVOLUTION: Final = "tests/unit/compaction/iceberg/test_evolution.py"
 _TABLE: Final = "tests/integration/compaction/test_iceberg_columns.py"
+_DOUBTS: Final = "tests/integration/compaction/test_iceberg_doubts.py"
 _CONFLICTS: Final = "tests/integration/compaction/test_iceberg_conflicts.py"
 _MISFITS: Final = (f"{_FITTING}::test_what_does_not_fit_is_null_and_says_why",)
 
@@ -205,6 +206,25 @@ TYPED: Final = (
             "there is not None and there.field_type != field.field_type",
         ),
         tests=(f"{_CONFLICTS}::test_a_changed_column_of_every_day_holds_the_day",),
+    ),
+    Mutation(
+        "throw away what a refused commit wrote, whatever the table holds",
+        Change(
+            "compaction/iceberg/refusal.py",
+            "now.metadata.snapshot_by_id(snapshot.snapshot_id) is not None or ours & kept",
+            "not ours",
+        ),
+        tests=(f"{_DOUBTS}::test_a_refusal_of_a_commit_that_landed_throws_nothing_away",),
+    ),
+    Mutation(
+        "let pyiceberg tidy up after a refusal",
+        Change("compaction/iceberg/table.py", "telling(self._table.catalog)", "self._table.catalog"),
+        tests=(f"{_DOUBTS}::test_a_refusal_of_a_commit_that_landed_throws_nothing_away",),
+    ),
+    Mutation(
+        "leave what a refused commit wrote",
+        Change("compaction/iceberg/table.py", "                tidy_up(catalog, self._table, refused)\n", ""),
+        tests=(f"{_DOUBTS}::test_a_refused_commit_leaves_no_files_behind",),
     ),
     Mutation(
         "take another column's name for the day of arrival",
