@@ -16,6 +16,7 @@ NAMES = (
     "event_time",
     "evolved_table",
     "flame",
+    "growth",
     "hand_over",
     "hours",
     "heap",
