@@ -12,6 +12,7 @@ NAMES = (
     "compression",
     "density",
     "event_ids",
+    "event_table",
     "event_time",
     "evolved_table",
     "flame",
