@@ -3,7 +3,7 @@
 All but the large day, which takes 20 GB of disk (`python -m benchmarks large_day`).
 
 Each is a process of its own. Its table goes to the terminal, its table and raw numbers into a folder (`--out`).
-`--quick` runs each of them as small as it gets, in some twenty minutes: whether all run, and not what they say.
+`--quick` runs each of them as small as it gets, in half an hour under load: whether all run, and not what they say.
 
     python -m benchmarks suite [--quick] [--out .bench] [--only processor density] [--bento PROGRAM]
 """
