@@ -186,7 +186,7 @@ class FanOutKinesis:
             given = rows[at : at + self.most]
             at += len(given)
             if given:
-                named = given[-1].sequence + (0 if self.names_last else 1)
+                named = given[-1].sequence if self.names_last or at == len(rows) else rows[at].sequence
                 yield self._event(given, named, at)
 
     def _event(self, rows: Sequence[Held], named: int, at: int) -> dict[str, Any]:
@@ -234,6 +234,7 @@ def _broken(kind: str, whole: bytes) -> Iterator[bytes]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     service: FanOutKinesis
 
     def do_POST(self) -> None:
@@ -281,13 +282,17 @@ class FanOutServer:
     """Serves the double on a port of its own until it is closed."""
 
     def __init__(self, service: FanOutKinesis) -> None:
-        handler = type("Handler", (_Handler,), {"service": service})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._handler = type("Handler", (_Handler,), {"service": service})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler)
         self._server.daemon_threads = True
         self._server.handle_error = lambda *_: None  # type: ignore[method-assign] # readers hang up
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
+
+    def serve(self, service: FanOutKinesis) -> None:
+        """Serve another one."""
+        self._handler.service = service  # type: ignore[attr-defined] # made above
 
     def close(self) -> None:
         """Serve no more."""

@@ -11,8 +11,12 @@ from archive.aws import client_config, make_kinesis_client
 from archive.errors import StreamRefused, StreamUnavailable
 from archive.retry import Backoff
 from compaction.stream.consumers import FanOut
+from compaction.stream.kinesis import Reach, ReadLog, StreamReader
 from tests.fakes.clock import ManualClock
-from tests.fakes.fan_out_kinesis import FanOutKinesis, FanOutServer
+from tests.fakes.fan_out_kinesis import SHARD, FanOutKinesis, FanOutServer
+from tests.integration.asking import check
+from tests.witness.policies import Names
+from tests.witness.requests import hearing
 
 pytestmark = pytest.mark.usefixtures("credentials")
 ARN = "arn:aws:kinesis:us-east-1:000000000000:stream/corpus"
@@ -126,3 +130,17 @@ def test_one_that_cannot_be_removed_is_told(service: FanOutKinesis, fan_out: Cal
     with capture_logs() as logs:
         run.close()
     assert [(row["event"], row["log_level"]) for row in logs] == [("fan_out_consumer_left", "error")]
+
+
+def test_the_policy_is_what_is_asked(service: FanOutKinesis) -> None:
+    """Of a consumer's life, and of a reading by it, on top of what level stream has."""
+    server, names = FanOutServer(service), Names(stream="corpus")
+    with hearing(names) as heard:
+        client = make_kinesis_client("us-east-1", server.endpoint, PLAIN, client_config(read_timeout=2))
+        reader = StreamReader(client, "corpus", service.clock, random.Random(1))
+        run = FanOut(client, "audit", reader._new_backoff, reader._new_backoff)
+        with run.lent(ARN) as arn:
+            assert list(reader.read(SHARD, Reach(1, 2), ReadLog(), arn)) == []
+        run.close()
+    server.close()
+    check("fan-out", heard)

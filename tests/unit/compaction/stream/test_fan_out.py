@@ -12,6 +12,7 @@ from archive.aws import client_config, make_kinesis_client
 from archive.errors import StreamRefused, StreamUnavailable
 from archive.format.position import Position
 from compaction.stream.kinesis import Reach, ReadLog, Sent, StreamReader
+from tests.conftest import set_credentials
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.fan_out_kinesis import SHARD, FanOutKinesis, FanOutServer, Fault
 from tests.fakes.held_kinesis import Held
@@ -27,14 +28,11 @@ WHOLE = Reach(BEGIN_MS, END_MS, created_ms=1)
 class World:
     """A stream, its server, and who reads it."""
 
-    def __init__(self, service: FanOutKinesis) -> None:
+    def __init__(self, service: FanOutKinesis, client: "KinesisClient") -> None:
         self.service = service
         self.consumer = service.register("audit").arn
-        self.server = FanOutServer(service)
-        self.client: KinesisClient = make_kinesis_client(
-            "us-east-1", self.server.endpoint, PLAIN, client_config(read_timeout=0.3)
-        )
-        self.reader = StreamReader(self.client, "corpus", service.clock, random.Random(1), share=1.0)
+        self.client = client
+        self.reader = StreamReader(client, "corpus", service.clock, random.Random(1), share=1.0)
 
     def read(self, reach: Reach = WHOLE, *, fan_out: bool = True) -> tuple[list[Sent], ReadLog]:
         """Read a reach."""
@@ -47,18 +45,31 @@ class World:
         return [place.get("SequenceNumber", place["Type"]) for place in asked]
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[FanOutServer]:
+    """Return a server, whose service each test sets."""
+    with closing(FanOutServer(FanOutKinesis(ManualClock(), []))) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def client(server: FanOutServer) -> Iterator["KinesisClient"]:
+    """Return a client of it, which waits for a third of a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        set_credentials(patch)
+        yield make_kinesis_client("us-east-1", server.endpoint, PLAIN, client_config(read_timeout=0.3))
+
+
 @pytest.fixture
-def world() -> Iterator[Callable[..., World]]:
-    """Return what makes a world of records; it is closed behind the test."""
-    made: list[World] = []
+def world(server: FanOutServer, client: "KinesisClient") -> Callable[..., World]:
+    """Return what makes a world of records."""
 
     def make(records: list[Held], **settings: object) -> World:
-        made.append(World(FanOutKinesis(ManualClock(), records, **settings)))  # type: ignore[arg-type] # by name
-        return made[-1]
+        service = FanOutKinesis(ManualClock(), records, **settings)  # type: ignore[arg-type] # by name
+        server.serve(service)
+        return World(service, client)
 
-    yield make
-    for one in made:
-        one.server.close()
+    return make
 
 
 @pytest.mark.parametrize("settings", [{}, {"names_last": False}, {"empty_before": 3}, {"is_closed": True}])
