@@ -5,8 +5,9 @@ A prelude (length of all, length of the headers, their CRC-32), headers of strin
 
 import json
 import struct
+import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 _STRING: Final = 7
@@ -34,3 +35,19 @@ def error_event(name: str, message: str) -> bytes:
     """Return an exception, sent in the place of an event."""
     headers = {":exception-type": name, ":content-type": "application/x-amz-json-1.1", ":message-type": "exception"}
     return frame(headers, json.dumps({"message": message}).encode())
+
+
+def broken(kind: str, whole: bytes) -> Iterator[bytes]:
+    """Yield what arrives of an event in its stead; raises ConnectionError where the connection is cut behind that."""
+    if kind == "cut":
+        yield whole[: len(whole) // 2]
+        raise ConnectionError
+    if kind == "crc":
+        yield whole[:-1] + bytes([whole[-1] ^ 1])
+    elif kind == "silent":
+        threading.Event().wait(0.6)
+        raise ConnectionError
+    elif kind == "misshapen":
+        yield event("SubscribeToShardEvent", {"Records": [{}]})
+    elif kind != "end":
+        yield error_event(kind, "as it was told")

@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple
 
 from tests.fakes.clock import ManualClock
-from tests.fakes.event_frames import error_event, event
+from tests.fakes.event_frames import broken, error_event, event
 from tests.fakes.held_kinesis import Held, HeldKinesis
 
 SHARD: Final = "shardId-000000000000"
@@ -162,7 +162,7 @@ class FanOutKinesis:
                 yield error_event("ResourceNotFoundException", "the consumer is gone")
                 return
             if number == min(fault.after, _LIFE_EVENTS):
-                yield from _broken(fault.kind, whole)
+                yield from broken(fault.kind, whole)
                 return
             yield whole
             if not body["Records"] and self.idle_seconds:
@@ -215,21 +215,6 @@ class FanOutKinesis:
             ):
                 return number
         return len(self.held.records)
-
-
-def _broken(kind: str, whole: bytes) -> Iterator[bytes]:
-    if kind == "cut":
-        yield whole[: len(whole) // 2]
-        raise ConnectionError
-    if kind == "crc":
-        yield whole[:-1] + bytes([whole[-1] ^ 1])
-    elif kind == "silent":
-        threading.Event().wait(0.6)
-        raise ConnectionError
-    elif kind == "misshapen":
-        yield event("SubscribeToShardEvent", {"Records": [{}]})
-    elif kind != "end":
-        yield error_event(kind, "as it was told")
 
 
 class _Handler(BaseHTTPRequestHandler):
