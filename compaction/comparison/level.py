@@ -13,6 +13,7 @@ round of tasks reads the next slice of every shard. The driver sees counts and s
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -76,14 +77,24 @@ def check_stream(
         return _unread("stream_identity", stranger)
     shards = [shard for shard in facts.shards if asked.only in {None, shard}]
     window = Window.of(inventory, asked.sample_minutes)
-    work = _Rounds(context, inventory, segments, markers, facts=facts, ends=ends, window=window)
-    read = work.run(shards, asked.slice_bytes)
+    try:
+        with _consumer(context, facts) as consumer:
+            work = _Rounds(
+                context, inventory, segments, markers, facts=facts, ends=ends, window=window, consumer=consumer
+            )
+            read = work.run(shards, asked.slice_bytes)
+    except (StreamRefused, StreamUnavailable) as exc:
+        return _unread("stream_readable", str(exc))
     whole = {shard: one for shard, one in read.items() if not one.error and not one.log.is_broken}
     findings = tuple(found for one in read.values() for found in one.comparison.findings)
     checks = _checks(read, {segment.metadata.shard_id for segment in segments} - set(facts.shards), window)
     total = sum(one.comparison.compared for one in read.values())
     marked = {} if window.is_sample else {shard: (one.comparison, one.log) for shard, one in whole.items()}
     return StreamResult(findings, tuple(checks), total, marked)
+
+
+def _consumer(context: JobContext, facts: StreamFacts) -> AbstractContextManager[str | None]:
+    return nullcontext() if context.fan_out is None else context.fan_out(facts.arn)
 
 
 def _unread(check: str, message: str) -> StreamResult:
@@ -131,8 +142,10 @@ class _Rounds:
         facts: StreamFacts,
         ends: Mapping[str, Position],
         window: Window,
+        consumer: str | None,
     ) -> None:
         self._context = context
+        self._consumer = consumer
         self._inventory = inventory
         self._markers = markers
         self._facts = facts
@@ -187,6 +200,7 @@ class _Rounds:
             adopted=None if sentinel is None else sentinel.adopted,
             # The slice before has read to the stream's end: what the archive holds behind it, the stream does not.
             read=before is None or before.next_sequence is not None,
+            consumer=self._consumer,
         )
 
 
@@ -205,8 +219,8 @@ def _checks(read: Mapping[str, SliceResult], gone: set[str], window: Window) -> 
     broken = [shard for shard, one in read.items() if one.log.is_broken]
     if broken:
         message = (
-            f"records left the stream faster than its share of reads let them be read again: {', '.join(broken[:5])} "
-            "(--stream-budget takes more, --sample reads less)"
+            f"records left the stream faster than they were read again: {', '.join(broken[:5])} "
+            "(--stream-budget and --stream-fan-out read faster, --sample reads less)"
         )
         checks.append(AuditCheck(id="stream_unbroken", status="unknown", message=message))
     if gone:

@@ -11,6 +11,7 @@ from tests.mutations.catalogue.coverage import COVERAGE
 from tests.mutations.catalogue.days import DAYS
 from tests.mutations.catalogue.event_time import EVENT_TIME
 from tests.mutations.catalogue.evidence import EVIDENCE
+from tests.mutations.catalogue.fan_out import FAN_OUT
 from tests.mutations.catalogue.forks import FORKS
 from tests.mutations.catalogue.hours import HOURS
 from tests.mutations.catalogue.night_tasks import NIGHT_TASKS
@@ -46,6 +47,7 @@ MUTATIONS: Final = (
     *NIGHT_TASKS,
     *PUBLISHING,
     *DAYS,
+    *FAN_OUT,
     *HOURS,
     *READING,
     *PLATFORMS,

@@ -46,8 +46,9 @@ class Failing(HeldStream):
 
     fault: str = ""
 
-    def read(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
+    def read(self, shard_id: str, reach: Reach, log: ReadLog, consumer: str | None = None) -> Iterator[Sent]:
         """Fail in the second shard."""
+        del consumer
         return self._half(shard_id, reach, log)
 
     def _half(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
