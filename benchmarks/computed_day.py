@@ -18,11 +18,15 @@ _NEXT_MINUTES: Final = 3
 
 
 class ComputedStore:
-    """A day that is computed from numbers: only what an audit by inventory asks."""
+    """A day that is computed from numbers: only what an audit by inventory asks.
 
-    def __init__(self, day: Day, shards: int) -> None:
+    A shard has a segment in each so many-th minute. How many records, and how late, looks like chance.
+    """
+
+    def __init__(self, day: Day, shards: int, every: int = 1) -> None:
         self._day = day
         self._shards = shards
+        self._every = every
 
     def uri(self, key: str) -> str:
         """Return an address."""
@@ -43,7 +47,8 @@ class ComputedStore:
                 key = start_marker_key(PREFIX, shard_id(number))
                 yield ListedObject(key, len(self._marker(key)), '"marker"', 0)
             return
-        for minute in range(self._day.first_minute, self._day.first_minute + MINUTES_A_DAY + _NEXT_MINUTES):
+        first = self._day.first_minute
+        for minute in range(first, first + MINUTES_A_DAY + _NEXT_MINUTES, self._every):
             folder = f"{PREFIX}{minute_path(minute)}"
             if folder.startswith(prefix) or prefix.startswith(folder):
                 for number in range(self._shards):
@@ -61,14 +66,14 @@ class ComputedStore:
         first, last = span_of(self._day, number, minute)
         after: Predecessor = ChainStart("TRIM_HORIZON")
         if minute > self._day.first_minute:
-            after = span_of(self._day, number, minute - 1)[1]
+            after = span_of(self._day, number, minute - self._every)[1]
         metadata = SegmentMetadata(
             shard_id=parsed.shard_id,
             minute=minute,
             first=first,
             last=last,
             after=after,
-            records=1000,
+            records=900 + _chance(number, minute) % 200,
             dropped=0,
             payload_bytes=10**6,
             arrival_min_ms=minute * MINUTE_MS,
@@ -92,8 +97,15 @@ class ComputedStore:
 
     def _row(self, key: str, number: int, minute: int) -> ListedObject:
         return ListedObject(
-            key, 1_600_000 + minute % 7, f'"{minute:024x}{number:08x}"', (minute + 1) * MINUTE_MS + 6_000
+            key,
+            1_600_000 + minute % 7,
+            f'"{minute:024x}{number:08x}"',
+            (minute + 1) * MINUTE_MS + 6_000 + _chance(minute, number) % 10_000,
         )
+
+
+def _chance(one: int, other: int) -> int:
+    return (one * 7_919 + other * 104_729) * 2_654_435_761 >> 9 & 0xFFFFF
 
 
 def folder_of(day: Day, hour: int) -> str:

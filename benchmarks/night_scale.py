@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
@@ -148,10 +149,10 @@ def _is_below(pid: int, above: int) -> bool:
     return pid == above
 
 
-def judged(objects: int) -> dict[str, Any]:
+def judged(objects: int, every: int) -> dict[str, Any]:
     """Audit a day of so many objects by inventory; return what it took. Memory is MiB at its highest."""
-    shards = max(1, objects // MINUTES_A_DAY)
-    storage = RetryingStorage(ComputedStore(DAY, shards), waits)  # type: ignore[arg-type] # only what is asked
+    shards = max(1, objects * every // MINUTES_A_DAY)
+    storage = RetryingStorage(ComputedStore(DAY, shards, every), waits)  # type: ignore[arg-type] # only what is asked
     with SparkEngine("local[2]") as engine:
         measured = Measured(engine)
         context = _context(storage, StorePrefix(Address("bench"), PREFIX), engine)
@@ -229,6 +230,7 @@ def main(arguments: list[str]) -> int:
     """Run the benchmark; prints one line per run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks night_scale", description=__doc__)
     parser.add_argument("--objects", type=int, nargs="+", default=[144_000], help="each in a process of its own")
+    parser.add_argument("--every", type=int, default=1, metavar="MINUTES", help="a shard has one object in so many")
     parser.add_argument("--kill", type=Path, metavar="FOLDER", help="an empty folder for a day to kill")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--rewrite", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
@@ -245,6 +247,6 @@ def main(arguments: list[str]) -> int:
     else:
         # The highest memory is a process's, so each size has one.
         with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-            rows = list(pool.map(judged, options.objects))
+            rows = list(pool.map(partial(judged, every=options.every), options.objects))
         publish("Days by names and metadata", _COLUMNS, rows, rows, options.json)
     return 0

@@ -11,7 +11,7 @@ from compaction.hours.kept import DoneTask
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.sight import Sight
 from compaction.rules.evidence import Evidence
-from compaction.shards.look import Minutes
+from compaction.shards.minutes import Minutes
 from compaction.tasks.finished import Part
 from compaction.tasks.merging import Repeat
 from compaction.tasks.task import TaskResult

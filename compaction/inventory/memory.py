@@ -48,7 +48,7 @@ class Turns:
     def turn(self) -> None:
         """Count a turn."""
         self._left -= 1
-        if self._left == 0:
+        if self._left <= 0:  # threads may count at once
             self._left = self._turns
             gc.collect(0)
 

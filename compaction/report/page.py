@@ -72,7 +72,7 @@ def _pictures(result: DayResult, shards: Folded) -> list[tuple[str, str, Markup]
     """Return (title, note, SVG). The SVG is matplotlib's own, which escapes the texts in it."""
     audit, findings = result.audit, result.audit.findings
     day = Day.parse(audit.scope.day)
-    drawn = sketch(result.minutes)
+    drawn = sketch(result.minutes, {shard.shard for shard in shards.shown})
     shown = shown_minutes(day, drawn.minutes, findings)
     rest = " The hours that are not shown hold nothing." if len(shown) < MINUTES_A_DAY else ""
     folded = f" The last row is the average of {len(shards.folded):,} more." if shards.folded else ""

@@ -42,8 +42,7 @@ def heat_map(day: Day, shown: range, drawn: Sketch, findings: Sequence[Finding],
     lines = [drawn.records.get(name, empty) for name in names]
     labels = [_label(name) for name in names]
     if shards.folded:
-        rest = sum((drawn.records.get(shard.shard, empty) for shard in shards.folded), start=empty)
-        lines.append(-(-rest // len(shards.folded)))
+        lines.append(-(-drawn.rest // len(shards.folded)))
         labels.append(f"{len(shards.folded):,} more, on average")
     counts = np.stack(lines) if lines else np.zeros((1, MINUTES_A_DAY), dtype=np.int64)
     figure = figure_of(1.3 + 0.22 * max(4, len(labels)))

@@ -1,9 +1,8 @@
 """A bucket of shards as a task looks at it: its objects sorted out, each shard judged by the rules."""
 
-from array import array
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from archive.compression import Compression
 from archive.coverage.condensed import condense
@@ -11,7 +10,7 @@ from archive.coverage.evidence import Link as Proof
 from archive.coverage.evidence import segment_link
 from archive.coverage.intervals import Interval
 from archive.errors import ObjectVanished
-from archive.format.day import MINUTES_A_DAY, Day
+from archive.format.day import Day
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position, SequenceRange
 from archive.store.retrying import RetryingStorage
@@ -35,12 +34,11 @@ from compaction.rules.dropped import Unsettled, read_dropped
 from compaction.rules.evidence import ChainResult, ShardContext
 from compaction.rules.originals import ArchivedSpan, SpanMap, span_of
 from compaction.shards.bounding import bounded
+from compaction.shards.minutes import Minutes
 from compaction.shards.seen import Seen
 from compaction.tasks.plan import MergeGroup, RestoredLines, group_overlaps, raw_objects, spans_of, with_restored
 from compaction.verdict.audit_document import Shard
 from compaction.verdict.findings import Finding
-
-_LATEST_MS: Final = 2**31 - 1
 
 
 class Scope(NamedTuple):
@@ -86,13 +84,6 @@ class Bucket(NamedTuple):
     reach: Mapping[str, Reach] = {}
     expired: Mapping[str, tuple[SequenceRange, ...]] = {}
     unread: tuple[Day, ...] = ()
-
-
-class Minutes(NamedTuple):
-    """A shard's records by minute of the day, and how long after the minute they were there (-1: no segment)."""
-
-    records: "array[int]"
-    lag_ms: "array[int]"
 
 
 class JudgedShard(NamedTuple):
@@ -153,7 +144,7 @@ class Look:
             whole,
             {one.metadata.first: one.key for one in segments if one.metadata.first in kept},
             max(segments, key=lambda one: (one.metadata.last, one.key)).key if segments else None,
-            _minutes(bucket.scope.day, segments),
+            Minutes.of(bucket.scope.day, segments),
         )
 
     def spans(self, shard: str) -> list[ArchivedSpan]:
@@ -232,17 +223,6 @@ class Look:
         found = condense(proofs, self._bucket.scope.judged, self._bucket.positions.get(shard, frozenset()))
         known = {(proof.first, proof.last) for proof in proofs}
         return tuple(found), tuple(ends for proof in found if (ends := (proof.first, proof.last)) not in known)
-
-
-def _minutes(day: Day, segments: Sequence[Segment]) -> Minutes:
-    records, lag_ms = array("i", [0] * MINUTES_A_DAY), array("i", [-1] * MINUTES_A_DAY)
-    for segment in segments:
-        column = segment.metadata.minute - day.first_minute
-        if 0 <= column < MINUTES_A_DAY:
-            records[column] += segment.metadata.records
-            late_ms = segment.row.last_modified_ms - (segment.metadata.minute + 1) * MINUTE_MS
-            lag_ms[column] = max(lag_ms[column], min(late_ms, _LATEST_MS), 0)
-    return Minutes(records, lag_ms)
 
 
 def all_seen(values: Values) -> list[Seen]:

@@ -32,8 +32,8 @@ Progress = Callable[[str, int, int], None]
 """Called with (what runs, tasks done, tasks in all) while a job runs."""
 
 _POLL_SECONDS = 0.25
-_COLLECT_POLLS = 240
-"""A minute; until then the polls leave about 1 MB."""
+_POLLS = Turns(240)
+"""All jobs' looks at Spark: in a minute they leave about 1 MB. A night of many short jobs has many of those, too."""
 _GROUPS = itertools.count(1)
 
 
@@ -183,11 +183,10 @@ def _watch(context: Any, phase: _Phase, alarm: Alarm) -> Iterator[None]:  # noqa
     context.setJobGroup(group, f"minutebook: {phase.what}")
 
     def poll() -> None:
-        turns = Turns(_COLLECT_POLLS)
         while not done.wait(_POLL_SECONDS):
             alarm.cancel_if_told()
             phase.tell(completed_tasks(tracker, group))
-            turns.turn()
+            _POLLS.turn()
 
     phase.tell(0)
     watcher = threading.Thread(target=poll, name="spark-progress", daemon=True)

@@ -19,7 +19,13 @@ _ENOUGH_JAVA = 17
 _OLD_JAVA = 8
 _STOP_SECONDS = 20
 _LOCAL = re.compile(r"local(?:\[([0-9]+|\*)\])?")
-_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms128m", "-Xmn64m")
+"""The heap begins small and grows by what lives: Java would begin with a 64th of the machine, and fill that first.
+
+What ends it is Spark's `spark.driver.memory`, 1 GB unless told.
+"""
+_RETAINED = {"jobs": 100, "stages": 200, "tasks": 4_000}
+"""What the JVM remembers of work that is done, of a stage's tasks each; for its UI, which we do not show."""
 
 
 class SparkFailed(MinutebookError):  # noqa: N818 - the name says what happened, as in archive.errors
@@ -114,6 +120,8 @@ def start(master: str, *, making: Making | None = None) -> tuple[Any, Path]:
         .config("spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in [*_JVM, *options]))
         .config("spark.sql.warehouse.dir", tempfile.gettempdir())
     )
+    for what, count in _RETAINED.items():
+        builder = builder.config(f"spark.ui.retained{what.title()}", count)
     with _stderr_into(log):
         try:
             return builder.getOrCreate(), log

@@ -58,16 +58,18 @@ def page() -> str:
     """Return the page of 1,000 shards and 10,000 findings, with minutes everywhere and a trend that is hostile."""
     shards = [shard_row(number) for number in range(999)]
     shards.append(msgspec.structs.replace(shard_row(0), shard=HOSTILE, end_proof=HOSTILE))
-    drawn = sketch({})
+    drawn = sketch({}, ())
     counts = {shard.shard: (drawn.total + 1 + number) * (drawn.total + 1) for number, shard in enumerate(shards)}
-    full = Sketch(counts, {name: row > 0 for name, row in counts.items()}, drawn.total + 5.0, drawn.total + 2.0)
+    full = Sketch(
+        counts, {name: row > 0 for name, row in counts.items()}, drawn.rest, drawn.rest + 5.0, drawn.total + 2.0
+    )
     days = tuple(
         TrendDay(str(DAY.shift(number)), "clean" if number % 3 else "unknown", 1000, (0, 1, 2), "gen")
         for number in range(-12, 0)
     )
     trend = Trend(HOSTILE, (*days, TrendDay(str(DAY), None, 0, None, "", HOSTILE)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page_module, "sketch", lambda _minutes: full)
+        patch.setattr(page_module, "sketch", lambda _minutes, _shown: full)
         result = DayResult(_audit(shards, 10_000), Described((), {}, frozenset(), ()))
         return render(result, trend, "0123456789abcdef")
 
