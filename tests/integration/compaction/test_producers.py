@@ -88,20 +88,6 @@ def test_copies_are_left_out_of_the_parquet(bench: Bench) -> None:
     assert bench.compact(drop=True).state == "already"
 
 
-def test_a_large_day_is_dealt_by_spark(bench: Bench) -> None:
-    """Orders, what they show and their copies come to tasks through shuffles: the rows are those of a small day."""
-    copies = sum(wanted.times for wanted in bench.expected)
-    audit = AuditOptions(event_id="n", published=bench.out, drop_producer_duplicates=True)
-    given = bench.context()._replace(dealers=lambda _: bench.engine)
-    done = compact_day(given, given.open(bench.address), DAY, CompactOptions(audit, bench.out))
-    assert done.manifest is not None
-    assert done.result is not None
-    compare(done.result.audit.findings, bench.expected, Seen.KEYS)
-    assert (done.manifest.rows, done.manifest.removed) == (bench.corpus.records - copies, copies)
-    events = [event for event in published_events(open_storage(bench.address), done.manifest) if event is not None]
-    assert len(events) == len(set(events))
-
-
 def test_an_error_of_a_task_keeps_its_kind_through_the_shuffle(bench: Bench) -> None:
     """What a worker raises comes back as the same error of our tree, with its next step."""
     segment = bench.corpus.shards[0].segments[3]
