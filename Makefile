@@ -22,6 +22,9 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; d
 # More than twice what a small machine has of cores: the tests of the real daemon mostly wait.
 WORKERS ?= 5
 
+# The reader of Iceberg tables for the Spark of `make readers`.
+ICEBERG_SPARK := org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1
+
 # Where `make dist` and `make docs` put what they build.
 DIST ?= dist
 SITE ?= site
@@ -37,7 +40,7 @@ export npm_config_cache := $(CURDIR)/.cache/npm
 # A machine that keeps no bytecode compiles every module anew in each of the hundreds of processes that tests start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo aws test test-fast e2e chaos hostloss malformed model simulate nights fuzz sparks catalogs kcl classes docs lint type format bench dist nightly-env lock clean
+.PHONY: help setup demo aws test test-fast e2e chaos hostloss malformed model simulate nights fuzz sparks readers catalogs kcl classes docs lint type format bench dist nightly-env lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,9 +113,24 @@ sparks: $(READY) .cache/spark-3.5/.ready .cache/spark-4.0/.ready ## test the nig
 		--build-constraints requirements/build.lock --requirement $<
 	@touch $@
 
+readers: $(READY) .cache/spark-4.0/.ready .cache/duckdb-iceberg/.ready .cache/iceberg-spark/.ready ## let Spark and DuckDB read Iceberg tables that evolved, and by event (minutes)
+	@for name in evolved_table event_table; do PYTHONPATH=.cache/spark-4.0:.cache/duckdb-iceberg \
+		$(BIN)/python -m benchmarks $$name --jar .cache/iceberg-spark/iceberg-spark-runtime-*.jar $(ARGS) || exit 1; done
+
+.cache/duckdb-iceberg/.ready: requirements/duckdb-iceberg.lock $(UV)
+	@rm -rf $(@D)
+	@$(UV) pip install --quiet --python $(TOOLS)/bin/python --target $(@D) --no-deps --require-hashes --requirement $<
+	@touch $@
+
+.cache/iceberg-spark/.ready:
+	@rm -rf $(@D)
+	@mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \
+		-Dartifact=$(ICEBERG_SPARK) -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
 catalogs: $(READY) .cache/iceberg-rest/.ready ## test --iceberg with a REST catalog, too (minutes)
 	@ICEBERG_REST_JARS=.cache/iceberg-rest $(BIN)/python -m pytest tests/integration/compaction/test_iceberg.py \
-		tests/integration/compaction/test_iceberg_doubts.py $(ARGS)
+		$(foreach name,columns conflicts doubts events rest,tests/integration/compaction/test_iceberg_$(name).py) $(ARGS)
 
 .cache/iceberg-rest/.ready: requirements/iceberg-rest/pom.xml
 	@rm -rf $(@D)
@@ -144,7 +162,7 @@ nightly-env: dist ## pack the nightly job's environment into DIST=dist for EMR, 
 		$(if $(PY),--python $(PY)) $(if $(PLATFORM),--platform $(PLATFORM))
 
 lock: $(UV) ## pin the newest allowed versions in requirements/*.lock
-	cd requirements && for name in tools build ministack node java spark-3.5 spark-4.0; do \
+	cd requirements && for name in tools build ministack node java spark-3.5 spark-4.0 duckdb-iceberg; do \
 		../$(COMPILE) $$name.in --output-file $$name.lock --upgrade || exit 1; done
 	$(COMPILE) pyproject.toml --constraints requirements/constraints.txt --upgrade \
 		--output-file requirements/consumer.lock

@@ -1,25 +1,21 @@
 """A table whose columns evolved, and every reader's answer: before the evolution (time travel) and after it.
 
 Two days go into an Iceberg table: the second one brings a new column, and wider ones with values that the narrow ones
-do not hold. pyiceberg reads both snapshots, DuckDB counts what pyiceberg's scan gives it; with `--jar`, Iceberg's
-runtime for the PySpark that is on the path, Spark reads the files of the table by itself:
-
-    PYTHONPATH=.cache/spark-4.0 python -m benchmarks evolved_table --jar iceberg-spark-runtime-4.0_2.13-1.10.1.jar
+do not hold. pyiceberg reads both snapshots, DuckDB counts what pyiceberg's scan gives it. Where DuckDB's iceberg
+extension is on the path, and with `--jar`, Iceberg's runtime for the PySpark there, both read the table by themselves
+(`make readers`).
 """
 
 import argparse
 import json
-import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import duckdb
-
 from archive.format.day import Day
+from benchmarks.readers import Reader, duckdb_itself, duckdb_of_scan, spark_itself
 from compaction.iceberg.table import IcebergTable
 from tests.corpus.desk import Desk
 from tests.corpus.typed_day import payload_day
@@ -38,9 +34,6 @@ _WIDE: Final = {
 _COUNTS: Final = "select carrier, count(*) from day group by 1 order by 1"
 _SUMS: Final = "select count(*), sum(n), sum(price), sum(who.a) from day"
 _NEW: Final = "select count(new), count(who.b) from day where n > 2147483647"
-
-Ask = Callable[[str, int | None], list[tuple[Any, ...]]]
-"""Asks a reader, of a snapshot (None: the current one)."""
 
 
 class Answers(NamedTuple):
@@ -61,10 +54,11 @@ def main(arguments: list[str]) -> int:
         _commit(lake, Path(folder, "narrow"), DAY, _NARROW, 1)
         first = lake.table(lambda table: table.current_snapshot().snapshot_id)
         _commit(lake, Path(folder, "wide"), NEXT, _WIDE, 1 << 40)
-        found = [_answers("DuckDB, of pyiceberg's scan", _duckdb(lake), first)]
-        if options.jar is not None:
-            with _spark(lake, options.jar, Path(folder)) as (name, ask):
-                found.append(_answers(name, ask, first))
+        with ExitStack() as stack:
+            readers = [duckdb_of_scan(lake), stack.enter_context(duckdb_itself(lake))]
+            if options.jar is not None:
+                readers.append(stack.enter_context(spark_itself(lake, options.jar, Path(folder))))
+            found = [_answers(reader, first) for reader in readers if reader is not None]
     for answers in found:
         sys.stdout.write(f"{answers.reader}\n  before: {answers.before}\n  after:  {answers.after}\n")
     right = all(answers[1:] == _expected() for answers in found)
@@ -92,11 +86,13 @@ def _commit(lake: Lake, folder: Path, day: Day, columns: dict[str, str], times: 
         raise RuntimeError(done)
 
 
-def _answers(reader: str, ask: Ask, first: int) -> Answers:
+def _answers(reader: Reader, first: int) -> Answers:
+    if [("new" in reader.columns(snapshot)) for snapshot in (first, None)] != [False, True]:
+        raise RuntimeError(reader.name)
     return Answers(
-        reader,
-        [ask(query, first) for query in (_COUNTS, _SUMS)],
-        [ask(query, None) for query in (_COUNTS, _SUMS, _NEW)],
+        reader.name,
+        [reader.ask(query, first) for query in (_COUNTS, _SUMS)],
+        [reader.ask(query, None) for query in (_COUNTS, _SUMS, _NEW)],
     )
 
 
@@ -111,61 +107,3 @@ def _expected() -> tuple[list[Any], list[Any]]:
             [(rows - 1, rows - 1)],
         ],
     )
-
-
-def _plain(rows: list[Any]) -> list[tuple[Any, ...]]:
-    """Return rows as they are compared: decimals as text, which shows their scale."""
-    return [tuple(value if isinstance(value, int | str) else str(value) for value in row) for row in rows]
-
-
-def _duckdb(lake: Lake) -> Ask:
-    def ask(query: str, snapshot: int | None) -> list[tuple[Any, ...]]:
-        day = lake.table(lambda table: table.scan(snapshot_id=snapshot).to_arrow())
-        if (snapshot is None) != ("new" in day.schema.names):
-            raise RuntimeError(day.schema)
-        with duckdb.connect() as engine:
-            engine.register("day", day)
-            return _plain(engine.execute(query).fetchall())
-
-    return ask
-
-
-@contextmanager
-def _spark(lake: Lake, jar: Path, folder: Path) -> Iterator[tuple[str, Ask]]:
-    import pyspark  # noqa: PLC0415 - another one than ours
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - same
-
-    place = _as_hadoop_table(lake, folder)
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.jars", str(jar.resolve()))
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .getOrCreate()
-    )
-
-    def ask(query: str, snapshot: int | None) -> list[tuple[Any, ...]]:
-        reader = session.read.format("iceberg")
-        reader = reader if snapshot is None else reader.option("snapshot-id", snapshot)
-        frame = reader.load(place)
-        if (snapshot is None) != ("new" in frame.columns):
-            raise RuntimeError(frame.schema)
-        frame.createOrReplaceTempView("day")
-        return _plain(session.sql(query).collect())
-
-    try:
-        yield f"Spark {pyspark.__version__}, {jar.stem}", ask
-    finally:
-        session.stop()
-
-
-def _as_hadoop_table(lake: Lake, folder: Path) -> str:
-    """Return the address of a table without a catalog that has the same metadata: Spark needs no driver of SQLite."""
-    location = lake.table(lambda table: table.metadata_location).removeprefix("file://")
-    place = folder / "by-path" / "metadata"
-    place.mkdir(parents=True)
-    shutil.copy(location, place / "v1.metadata.json")
-    (place / "version-hint.text").write_text("1")
-    return f"file://{place.parent}"

@@ -16,6 +16,7 @@ from typing import Any, Final
 from matplotlib.axes import Axes
 from matplotlib.ticker import StrMethodFormatter
 
+from benchmarks.growth import cpu_of_a_minute
 from benchmarks.processes import KINDS
 from compaction.report.drawing import figure_of, to_svg
 
@@ -59,7 +60,7 @@ def flat_driver(found: Numbers) -> str:
     return to_svg(figure, "Memory of the nightly job over the objects of a day")
 
 
-def growth(found: Numbers, few: Numbers, many: Numbers) -> str:
+def growth(found: Numbers, fleets: Numbers) -> str:
     """Draw what ten times as much takes: records in a batch, minutes, and shards."""
     cases = {name.replace(" x 10", "\nx 10"): figures for name, figures in found.items()}
     cpu = [
@@ -67,20 +68,19 @@ def growth(found: Numbers, few: Numbers, many: Numbers) -> str:
         for figures in cases.values()
     ]
     peak = [[run["peak_rss_mib"] for run in figures["minutebook"]] for figures in cases.values()]
-    fleets = [few, many]
-    shards = [f"{fleet['busy']['processors']} shards" for fleet in fleets]
+    rows: dict[str, list[Numbers]] = {}
+    for row in fleets["rows"]:
+        if row["rate"] == fleets["rows"][0]["rate"]:
+            rows.setdefault(str(row["shards"]), []).append(row)
+    minutes = [[cpu_of_a_minute(row) for row in some] for some in rows.values()]
+    memory = [[mb for row in some for mb in row["uss_mb"]] for some in rows.values()]
     figure = figure_of(2.6)
     panels = figure.subplots(1, 4)
     _bars(panels[0], list(cases), cpu, "a processor: CPU s for a GB")
     _bars(panels[1], list(cases), peak, "a processor: MiB at the highest")
-    _bars(panels[2], shards, [[cpu_of_a_gigabyte(fleet["busy"])] for fleet in fleets], "all: CPU s for a GB")
-    _bars(panels[3], shards, [fleet["busy"]["uss_mb"] for fleet in fleets], "each shard: MB of its own")
+    _bars(panels[2], list(rows), minutes, "of so many shards each:\nCPU ms of a minute")
+    _bars(panels[3], list(rows), memory, "of so many shards each:\nMB of its own")
     return to_svg(figure, "What ten times as much takes")
-
-
-def cpu_of_a_gigabyte(busy: Numbers) -> float:
-    """Return the CPU seconds that busy processors took for a GB of payload."""
-    return float(busy["cpu_seconds"] / busy["seconds"] / busy["processors"] / busy["kb_a_second_and_shard"] * 1e6)
 
 
 def thinned(samples: Sequence[Mapping[str, float]], kind: str) -> list[tuple[float, float]]:
@@ -111,7 +111,7 @@ def _finish(axes: Axes, title: str) -> None:
 PICTURES: Final[dict[str, tuple[Callable[..., str], tuple[str, ...]]]] = {
     "large-day": (large_day, ("large-day",)),
     "night-scale": (flat_driver, ("night-scale",)),
-    "growth": (growth, ("processor-growth", "growth-shards-8", "growth-shards-80")),
+    "growth": (growth, ("processor-growth", "growth")),
 }
 """By name: who draws it, and the numbers that it is drawn from."""
 

@@ -44,6 +44,7 @@ from compaction.spark.lazy import LazySpark
 from compaction.stream.kinesis import once_in_vain
 
 _STORE_BUDGET_SECONDS: Final = 120
+_HELD: Final = "HELD, the day is not in it: "
 _LISTING_BUDGET_SECONDS: Final = 15
 """The markers name the shards too: a stream that cannot be asked holds no audit up."""
 
@@ -116,7 +117,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     )
     columns = request.read_columns(settings)
     options = CompactOptions(audit_options, out, request.accept_defects, request.zstd_level, columns, hour)
-    held: list[str] = []
+    held: set[tuple[str, str]] = set()
     opened = (
         nullcontext()
         if table is None or request.dry_run
@@ -140,7 +141,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         )
 
         def show(day: Day, done: Compacted, seconds: float) -> DayRow:
-            held.extend([str(day)] if done.table is not None and done.table.state == "held" else [])
+            held.update((table, str(day)) for table in done.conflicts)
             _tell(telling, day, done, seconds, is_day=hour is None)
             _show_outcome(done, DayFolder(out.prefix, day, hour), out, quiet=request.as_json)
             return row_of_compaction(day, done, fail_on)
@@ -148,8 +149,8 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         code = run.run(days, lambda day: compact_day(given, given.open(out.address), day, options), show)
     if held and code == CatalogRefused.exit_code:
         raise CatalogRefused(
-            f"{table} took no rows of {', '.join(sorted(held))}: columns have other types there",
-            next_step="the days are published; minutebook docs iceberg says which types a table takes",
+            "; ".join(f"{name} did not take {day}" for name, day in sorted(held)) + ": columns are others there",
+            next_step="the days are published; minutebook docs iceberg says which columns a table takes",
         )
     return code
 
@@ -253,10 +254,9 @@ def _show_outcome(done: Compacted, folder: DayFolder, out: StorePrefix, *, quiet
     console.print(address, highlight=False, soft_wrap=True)
     if done.table is not None:
         states = {"committed": "committed", "already": "was there before; nothing to do"}
-        state = states.get(
-            done.table.state, f"HELD, the day is not in it: {'; '.join(map(str, done.table.conflicts))}"
-        )
+        state = states.get(done.table.state, f"{_HELD}{done.conflicts.get(done.table.table)}")
         console.print(f"table {done.table.table}: {state}", highlight=False, markup=False, soft_wrap=True)
     if done.registered is not None:
         told = {"created": "registered", "updated": "registered anew", "already": "was registered before"}
-        console.print(f"catalog: {told[done.registered]}", highlight=False)
+        said = told.get(done.registered.state, f"{_HELD}{done.conflicts.get(done.registered.table)}")
+        console.print(f"catalog: {said}", highlight=False, markup=False, soft_wrap=True)

@@ -54,8 +54,8 @@ def ddl_of(storage: RetryingStorage, place: StorePrefix, name: str, today: Day) 
         if found is not None:
             columns, conflicts = unite(columns or (), found)
             notes += [
-                f"-- column {before.name} is {before.kind} here, and {column.kind} on {day}: leave it out there\n"
-                for before, column in conflicts
+                f"-- column {column} is {has} here, and {comes} on {day}: leave it out there\n"
+                for column, has, comes in conflicts
             ]
     location = root_of(Publisher(storage, DayFolder(place.prefix, today)))
     text = ddl(name, location, columns or columns_of(SCHEMA), days[0] if days else today)

@@ -1,5 +1,6 @@
 """The rewrite of a day, or an hour: read, audit, publish. After a crash anywhere, running it again finishes it."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Final, Literal, NamedTuple
 
@@ -17,6 +18,7 @@ from compaction.audit.conclusion import conclude_rewrite
 from compaction.audit.examined import DayResult, Examined
 from compaction.audit.reading import Writing
 from compaction.events.files import EventWork, files_by_event
+from compaction.glue.register import Registration
 from compaction.hours.kept import keep_tasks
 from compaction.hours.published import give_way, whole_day
 from compaction.hours.taking import HourSource, take_hours
@@ -81,8 +83,14 @@ class Compacted(NamedTuple):
     verdict: Verdict
     swept: int = 0
     table: TableCommit | None = None
-    registered: str | None = None
+    registered: Registration | None = None
     reason: str = "its audit forbids it (--accept-defects publishes it without what is wrong)"
+
+    @property
+    def conflicts(self) -> Mapping[str, str]:
+        """Return what keeps the day out of tables: each table's name, and its columns."""
+        asked = (done for done in (self.table, self.registered) if done is not None and done.conflicts)
+        return {done.table: "; ".join(map(str, done.conflicts)) for done in asked}
 
 
 def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions) -> Compacted:
@@ -167,7 +175,7 @@ class _Run:
         self._publisher.write_symlinks()
         self._log.info("day_published", generation=view.generation, rows=manifest.rows, files=len(manifest.files))
         settled = self._settle()
-        audit = self._pointing.tell(manifest, Again(result.audit, examined), settled[1])
+        audit = self._pointing.tell(manifest, Again(result.audit, examined), settled[1:])
         return Compacted("published", manifest, result._replace(audit=audit), manifest.verdict, *settled)
 
     def _as_published(self) -> Compacted:
@@ -215,7 +223,7 @@ class _Run:
                 return None
         self._publisher.write_symlinks()
         settled = self._settle()
-        self._pointing.tell(manifest, again, settled[1])
+        self._pointing.tell(manifest, again, settled[1:])
         return Compacted("already", manifest, None, judged.verdict, *settled)
 
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, Examined] | None:
@@ -269,7 +277,7 @@ class _Run:
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
 
-    def _settle(self) -> tuple[int, TableCommit | None, str | None]:
+    def _settle(self) -> tuple[int, TableCommit | None, Registration | None]:
         """Bring the table into step before anything is swept: it may name the generation that was replaced."""
         context = self._context
         give_way(self._publisher.storage, self._folder.root, self._day)

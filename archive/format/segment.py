@@ -6,6 +6,7 @@ at boundaries that depend on the lines alone (its output depends on where its in
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from archive.compression import Compression, Compressor, decompress, new_compressor
 from archive.errors import FormatError
@@ -33,9 +34,13 @@ class _LineStream:
 
     def write(self, lines: bytes) -> None:
         """Add whole lines."""
-        self._pending += lines
-        if len(self._pending) > _FEED_BYTES:
-            self._feed((len(self._pending) - 1) // _FEED_BYTES * _FEED_BYTES)
+        at = 0
+        with memoryview(lines) as view:
+            while len(view) - at > (free := _FEED_BYTES - len(self._pending)):
+                self._pending += view[at : at + free]
+                self._feed()
+                at += free
+            self._pending += view[at:]
 
     def close(self) -> bytes:
         """Return the compressed bytes."""
@@ -49,12 +54,25 @@ class _LineStream:
         self._compressor = None
         return body
 
-    def _feed(self, size: int) -> None:
+    def _feed(self) -> None:
         self._compressor = self._compressor or new_compressor(self._compression)
-        with memoryview(self._pending) as view:
-            for start in range(0, size, _FEED_BYTES):
-                self._compressed.write(self._compressor.compress(view[start : start + _FEED_BYTES]))
-        del self._pending[:size]
+        with memoryview(self._pending) as block:
+            self._compressed.write(self._compressor.compress(block))
+        self._pending.clear()
+
+
+class Measured(NamedTuple):
+    """What a stretch of records adds to a segment."""
+
+    arrival_min_ms: int
+    arrival_max_ms: int
+    payload_bytes: int
+
+
+def measure(records: Sequence[Record]) -> Measured:
+    """Measure a stretch of records, at least one."""
+    arrivals = [record.arrival_ms for record in records]
+    return Measured(min(arrivals), max(arrivals), sum([len(record.data) for record in records]))
 
 
 class SegmentWriter:
@@ -82,18 +100,19 @@ class SegmentWriter:
         self._body: bytes | None = None
         self._duplicates_body: bytes | None = None
 
-    def extend(self, records: Sequence[Record]) -> None:
-        """Add a stretch of records and their lines; at least one."""
-        self._span_over(records)
+    def extend(self, records: Sequence[Record], measured: Measured | None = None) -> None:
+        """Add a stretch of records and their lines; at least one. `measured` are they, where the caller did."""
+        measured = measured or measure(records)
+        self._span_over(records, measured)
         lines = encode_lines(self.shard_id, records)
         self.records += len(records)
-        self.payload_bytes += sum([len(record.data) for record in records])
+        self.payload_bytes += measured.payload_bytes
         self.raw_bytes += len(lines)
         self._lines.write(lines)
 
     def drop(self, record: Record, duplicate_of: str) -> None:
         """Add a producer duplicate: it counts in the span, and its line goes to the duplicates."""
-        self._span_over([record])
+        self._span_over([record], measure([record]))
         line = encode_dropped_line(self.shard_id, record, duplicate_of)
         self.dropped += 1
         self.raw_bytes += len(line)
@@ -146,15 +165,13 @@ class SegmentWriter:
             watermarks=watermarks,
         )
 
-    def _span_over(self, records: Sequence[Record]) -> None:
-        arrivals = [record.arrival_ms for record in records]
-        low, high = min(arrivals), max(arrivals)
+    def _span_over(self, records: Sequence[Record], measured: Measured) -> None:
         if self._first is None:
             self._first = records[0].position
-            self._arrival_min_ms, self._arrival_max_ms = low, high
+            self._arrival_min_ms, self._arrival_max_ms = measured.arrival_min_ms, measured.arrival_max_ms
         else:
-            self._arrival_min_ms = min(low, self._arrival_min_ms)
-            self._arrival_max_ms = max(high, self._arrival_max_ms)
+            self._arrival_min_ms = min(measured.arrival_min_ms, self._arrival_min_ms)
+            self._arrival_max_ms = max(measured.arrival_max_ms, self._arrival_max_ms)
         self._last = records[-1].position
 
 

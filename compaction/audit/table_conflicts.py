@@ -1,28 +1,42 @@
-"""What an audit says of a day whose typed columns have other types in an Iceberg table.
+"""What an audit says of a day whose columns do not fit an Iceberg table, or a table of Glue's catalog.
 
 The day's Parquet is published, and the table keeps what it had: nothing is wrong with the archive, so each column is
 a warning. It is found by the commit, after the audit was written: that is written again, and the pointer names it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from compaction.iceberg.commit import TableCommit
-from compaction.iceberg.plan import Conflict
-from compaction.verdict.audit_document import Audit, AuditCheck, FirstValue, Typed
+from compaction.publish.conflicts import GLUE, NEXT_STEP, Conflict, Outcome
+from compaction.tasks.parquet import SCHEMA
+from compaction.verdict.audit_document import Audit, AuditCheck, FirstValue
 from compaction.verdict.findings import Code, ColumnConflict, Finding, ordered
 
 
-def with_conflicts(audit: Audit, done: TableCommit) -> Audit:
-    """Return the audit with what a commit has found, in the place of what one found before."""
-    found = [_finding(done.table, conflict, audit.typed) for conflict in done.conflicts]
-    others = [about for about in audit.findings if about.code != Code.TABLE_CONFLICT]
+def with_conflicts(audit: Audit, outcomes: Iterable[Outcome]) -> Audit:
+    """Return the audit with what a run has found, in the place of what one found before in tables of that kind."""
+    asked = {_is_glues(done.table): done for done in outcomes}
+    found = [_finding(done.table, conflict, audit) for done in asked.values() for conflict in done.conflicts]
+    others = [about for about in audit.findings if not (_is_told(about) and _kind(about) in asked)]
     if not found and len(others) == len(audit.findings):
         return audit
     findings = tuple(ordered([*others, *found]))
-    checks = tuple(_check(found) if check.id == Code.TABLE_CONFLICT else check for check in audit.checks)
+    check = _check([about for about in findings if _is_told(about)])
+    checks = tuple(check if was.id == check.id else was for was in audit.checks)
     return msgspec.structs.replace(audit, findings=findings, checks=checks)
+
+
+def _is_glues(table: str) -> bool:
+    return table.startswith(GLUE)
+
+
+def _is_told(about: Finding) -> bool:
+    return about.code == Code.TABLE_CONFLICT
+
+
+def _kind(about: Finding) -> bool:
+    return about.conflict is not None and _is_glues(about.conflict.table)
 
 
 def _check(found: Sequence[Finding]) -> AuditCheck:
@@ -31,15 +45,16 @@ def _check(found: Sequence[Finding]) -> AuditCheck:
     return AuditCheck(id=Code.TABLE_CONFLICT.value, status="warning", message=f"{len(found)} finding(s)")
 
 
-def _finding(table: str, conflict: Conflict, typed: Typed | None) -> Finding:
-    first = _first(conflict, typed)
+def _finding(table: str, conflict: Conflict, audit: Audit) -> Finding:
+    first = _first(conflict, audit)
     where = "no row has a value in it" if first is None else "the first row with a value is named"
     return Finding(
         code=Code.TABLE_CONFLICT.value,
         severity="warning",
-        message=f"{conflict}: the day is published, and not in {table}, which keeps what it had; {where}",
+        message=f"{conflict}: the day is published, and not in {table}, which keeps what it had; {where}. "
+        f"What to do: {NEXT_STEP}",
         shard=None if first is None else first.shard,
-        minute=None if first is None else first.minute,
+        minute=None if first is None else first.minute or None,
         positions=() if first is None else (first.position,),
         conflict=ColumnConflict(
             table=table, column=conflict.column, table_type=conflict.has, day_type=conflict.comes
@@ -47,7 +62,11 @@ def _finding(table: str, conflict: Conflict, typed: Typed | None) -> Finding:
     )
 
 
-def _first(conflict: Conflict, typed: Typed | None) -> FirstValue | None:
-    columns = () if typed is None else typed.columns
+def _first(conflict: Conflict, audit: Audit) -> FirstValue | None:
+    """Return the first row that has a value; of columns that every row has the first one of the first shard."""
     name = conflict.column.partition(".")[0]
+    if name in SCHEMA.names:
+        firsts = ((each.shard, each.first) for each in audit.shards if each.first is not None)
+        return next((FirstValue(shard=shard, position=first, minute="") for shard, first in firsts), None)
+    columns = () if audit.typed is None else audit.typed.columns
     return next((column.first for column in columns if column.name == name), None)

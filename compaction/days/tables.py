@@ -6,7 +6,8 @@ from typing import TypeVar
 
 from archive.format.day import Day
 from compaction.iceberg.commit import DayTable, DayView
-from compaction.iceberg.plan import Conflict, LiveFile, Recorded, Replacement
+from compaction.iceberg.plan import LiveFile, Recorded, Replacement
+from compaction.publish.conflicts import Conflict
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -3,6 +3,7 @@
     GET TABLE       none there ............ CREATE TABLE; AlreadyExists: another run was first: look again
                     another location ...... it is somebody else's table: refused
                     a column is missing ... UPDATE TABLE of the version that was read; changed since: look again
+                    of another type ....... held: nothing is changed, and no partition is made
     BATCH CREATE    created ............... done
     PARTITION       AlreadyExists ......... GET PARTITION: ours: nothing to do; of fewer columns, or moved: UPDATE
 
@@ -19,7 +20,9 @@ from botocore.exceptions import ClientError
 from archive.aws import Service, ask, error_code
 from archive.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
 from compaction.glue.schema import published_columns
-from compaction.glue.table import Column, partition_input, table_input, united
+from compaction.glue.table import Column, United, partition_input, table_input, unite
+from compaction.publish.conflicts import GLUE as GLUE_NAME
+from compaction.publish.conflicts import NEXT_STEP, Conflict
 from compaction.publish.publisher import Publisher
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ _KEPT: Final = (
 )
 """What UpdateTable takes of what GetTable gives: all else of a table is the catalog's own."""
 
-State = Literal["created", "updated", "already"]
+State = Literal["created", "updated", "already", "held"]
 GLUE: Final = Service(
     CatalogRefused,
     "look at the database's name and at the permissions: minutebook docs spark catalogs",
@@ -85,6 +88,14 @@ class TableName(NamedTuple):
         return f"{self.database}.{self.name}"
 
 
+class Registration(NamedTuple):
+    """What became of a day. `held`: the catalog knows what it knew before, and `conflicts` say why."""
+
+    table: str
+    state: State
+    conflicts: tuple[Conflict, ...] = ()
+
+
 class GlueTable:
     """One table of the catalog, over the symlinks of one output. Thread-safe."""
 
@@ -94,12 +105,12 @@ class GlueTable:
         self._new_backoff = new_backoff
         self._log = structlog.get_logger().bind(table=str(table))
 
-    def register(self, publisher: Publisher) -> State | None:
-        """Let the catalog know a day; None when it is not published.
+    def register(self, publisher: Publisher) -> Registration | None:
+        """Let the catalog know a day; None when it is not published. Columns that do not fit change nothing there.
 
         Raises:
             SafetyRefusal: the table lies elsewhere: it is not ours.
-            SettingsError: a column that does not fit.
+            SettingsError: a column of a type that Hive has not.
             CatalogRefused, CatalogUnavailable: the catalog.
             StoreUnavailable, StoreRefused: the output.
         """
@@ -107,26 +118,31 @@ class GlueTable:
         if columns is None:
             return None
         location = root_of(publisher)
-        whole = self._table_with(location, columns)
+        whole, conflicts = self._table_with(location, columns)
+        name, day = f"{GLUE_NAME}{self._table}", str(publisher.folder.day)
+        if conflicts:
+            said = [*map(str, conflicts)]
+            self._log.error("table_held", day=day, table=name, conflicts=said, next_step=NEXT_STEP)
+            return Registration(name, "held", conflicts)
         state = self._partition(publisher.folder, location, whole)
-        self._log.info("day_registered", day=str(publisher.folder.day), state=state)
-        return state
+        self._log.info("day_registered", day=day, state=state)
+        return Registration(name, state)
 
-    def _table_with(self, location: str, wanted: tuple[Column, ...]) -> tuple[Column, ...]:
-        """Return the table's columns once it is there and has the wanted ones."""
+    def _table_with(self, location: str, wanted: tuple[Column, ...]) -> United:
+        """Return the table's columns once it is there and has the wanted ones, or those that do not fit."""
         backoff = self._new_backoff()
         while True:
             found = self._ask("GetTable", self._get_table)
             if found is None:
                 if self._ask("CreateTable", lambda: self._create_table(location, wanted)):
-                    return wanted
+                    return United(wanted, ())
             else:
                 present = _columns(found)
                 self._check_ours(found, location)
-                whole = united(present, wanted)
-                if whole == present:
+                whole = unite(present, wanted)
+                if whole.conflicts or whole.columns == present:
                     return whole
-                if self._ask("UpdateTable", lambda: self._update_table(found, whole)):  # noqa: B023 - called at once
+                if self._ask("UpdateTable", lambda: self._update_table(found, whole.columns)):  # noqa: B023 - at once
                     return whole
             if not backoff.wait():
                 raise CatalogUnavailable(

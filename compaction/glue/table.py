@@ -15,6 +15,7 @@ import pyarrow as pa
 from archive.errors import SettingsError
 from archive.format.day import Day
 from compaction.glue.widening import wider
+from compaction.publish.conflicts import Conflict
 
 DAY_COLUMN: Final = "dt"
 INPUT_FORMAT: Final = "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat"
@@ -68,10 +69,10 @@ def _hive_type(kind: pa.DataType, name: str) -> str:
 
 
 class United(NamedTuple):
-    """The columns of a table with those of a day, and the day's that do not fit the table's: (before, in the day)."""
+    """The columns of a table with those of a day, and those of the day that do not fit the table's."""
 
     columns: tuple[Column, ...]
-    conflicts: tuple[tuple[Column, Column], ...]
+    conflicts: tuple[Conflict, ...]
 
 
 def unite(present: Iterable[Column], wanted: Sequence[Column]) -> United:
@@ -82,24 +83,9 @@ def unite(present: Iterable[Column], wanted: Sequence[Column]) -> United:
         before = found.get(column.name, column)
         kind = wider(before.kind, column.kind)
         if kind is None:
-            conflicts.append((before, column))
+            conflicts.append(Conflict(column.name, before.kind, column.kind))
         found[column.name] = before if kind is None else Column(column.name, kind)
     return United(tuple(found.values()), tuple(conflicts))
-
-
-def united(present: Iterable[Column], wanted: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the columns of a table with those of a day.
-
-    Raises:
-        SettingsError: a column has another type in the table, and no wider one holds both.
-    """
-    columns, conflicts = unite(present, wanted)
-    for before, column in conflicts:
-        raise SettingsError(
-            f"column {column.name} is {before.kind} in the table, and {column.kind} in the day",
-            next_step="register the days since the change under another name",
-        )
-    return columns
 
 
 def storage_descriptor(location: str, columns: Iterable[Column]) -> dict[str, Any]:

@@ -25,7 +25,8 @@ import structlog
 from archive.clock import Clock, IdSource
 from archive.errors import CatalogUnavailable, OutcomeUnknown
 from archive.format.day import Day
-from compaction.iceberg.plan import Conflict, LiveFile, Recorded, Replacement, Target, is_rewritten, plan_replacement
+from compaction.iceberg.plan import LiveFile, Recorded, Replacement, Target, is_rewritten, plan_replacement
+from compaction.publish.conflicts import NEXT_STEP, Conflict
 from compaction.publish.generation import Manifest, Pointer
 from compaction.publish.publisher import GRACE_MS, Publisher
 
@@ -52,7 +53,7 @@ class DayView(Protocol):
         ...
 
     def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
-        """Return what keeps typed columns (name -> type) out of the table."""
+        """Return what keeps a day with typed columns (name -> type) out of the table."""
         ...
 
     def replace(
@@ -167,13 +168,14 @@ class TableCommitter:
         target = Target(str(folder.day), generation, self._publisher.address(folder.path), rows)
         conflicts, live = tuple(view.conflicts(manifest.columns)), {file.uri for file in view.files}
         if self._events is not None and live != set(rows) and not is_rewritten(target, view.files, view.recorded):
-            if conflicts:
-                return self._held(view.recorded, conflicts)  # before files are made in vain
+            if conflicts:  # before files are made in vain
+                is_there = live and view.recorded is not None and view.recorded.generation == generation
+                return self._already(manifest) if is_there else self._held(view.recorded, conflicts)
             rows = dict(self._events.rows(manifest, live))
         change = plan_replacement(target._replace(files=rows), view.files, view.recorded)
         if change is None:
             self._unmark(view.recorded, generation)
-            return TableCommit(self._table.name, "already", generation, manifest.rows)
+            return self._already(manifest)
         if conflicts:
             return self._held(view.recorded, conflicts)
         mark = Mark(format=1, table=self._table.name, generation=generation)
@@ -198,13 +200,15 @@ class TableCommitter:
             return None
         return TableCommit(self._table.name, "committed", generation, manifest.rows)
 
+    def _already(self, manifest: Manifest) -> TableCommit:
+        return TableCommit(self._table.name, "already", manifest.generation, manifest.rows)
+
     def _held(self, recorded: Recorded | None, conflicts: tuple[Conflict, ...]) -> TableCommit:
         """Leave the table as it is: the day's Parquet is published, and the table has the former generation."""
         self._log.error(
             "table_held",
             conflicts=[*map(str, conflicts)],
-            next_step="give the columns their former types or other names in the file of --columns, or name another "
-            "table; then run the command again: the day is published, and the commit is made up for",
+            next_step=NEXT_STEP,
         )
         was = recorded or Recorded("", 0, 0)
         return TableCommit(self._table.name, "held", was.generation, was.rows, conflicts)

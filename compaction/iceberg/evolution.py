@@ -1,4 +1,4 @@
-"""What a day's typed columns change in a table's schema. Pure, but for pyiceberg's types.
+"""What a day's columns change in a table's schema. Pure, but for pyiceberg's types.
 
     the table has            the day has              the schema
     no such column           any type                 gets the column; rows of other days are null in it
@@ -9,10 +9,11 @@
     any other pair           (also decimal(10,4))     conflict: the day does not go into the table
 
 Structs and lists are compared inside. A column whose name differs in case alone is a conflict, too: engines cannot
-tell the two apart.
+tell the two apart. The columns of every day, typed or not, must be there as they were made: one that somebody
+dropped, renamed, retyped or declared required is a conflict.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from pyiceberg.schema import Schema
@@ -32,7 +33,8 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from compaction.iceberg.plan import Conflict
+from compaction.iceberg.shape import TABLE_SCHEMA
+from compaction.publish.conflicts import Conflict
 from compaction.typed.columns import UNFIT
 from compaction.typed.types import ColumnType, parse_type
 
@@ -77,6 +79,19 @@ def plan_evolution(schema: Schema, columns: Mapping[str, str] | None) -> Evoluti
         tuple(step for step in found if isinstance(step, Step)),
         tuple(conflict for conflict in found if isinstance(conflict, Conflict)),
     )
+
+
+def envelope_conflicts(schema: Schema, known: Collection[str] = ()) -> tuple[Conflict, ...]:
+    """Return the columns of every day that a table has not as it was made with, but for those that are `known`."""
+    has = {field.name: field for field in schema.fields}
+    found = []
+    for field in TABLE_SCHEMA.fields:
+        there = has.get(field.name)
+        if field.name not in known and (there is None or there.field_type != field.field_type):
+            said = "no such column" if there is None else str(there.field_type)
+            found.append(Conflict(field.name, said, str(field.field_type)))
+    required = (field for field in schema.fields if field.required)
+    return (*found, *(Conflict(field.name, "it as required", "rows that may lack it") for field in required))
 
 
 def _fields(path: Path, struct: StructType, wanted: Mapping[str, ColumnType]) -> Iterator[Step | Conflict]:

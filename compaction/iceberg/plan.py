@@ -46,17 +46,6 @@ class Replacement(NamedTuple):
     add: tuple[str, ...]
 
 
-class Conflict(NamedTuple):
-    """A typed column that keeps a day out of the table: what the table has, and what the day brings."""
-
-    column: str
-    has: str
-    comes: str
-
-    def __str__(self) -> str:
-        return f"column {self.column}: the table has {self.has}, the day {self.comes}"
-
-
 class Target(NamedTuple):
     """What the table should hold. `folder` is the address that the day's files begin with, whatever generation."""
 

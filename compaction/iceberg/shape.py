@@ -12,6 +12,8 @@ from compaction.tasks.parquet import SCHEMA
 from compaction.typed.columns import EVENT_TIME
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyiceberg.table import Table
 
 ARRIVAL: Final = "arrival_time"
@@ -47,7 +49,21 @@ PROPERTIES: Final = {
 }
 
 
+_SOURCES: Final = {"arrival_day": ARRIVAL, "event_day": EVENT_TIME}
+"""Our names of partitions: these stay when somebody renames the column."""
+
+
 def partitioned_by(table: "Table", spec: PartitionSpec) -> list[str]:
-    """Return the columns by whose days a spec partitions; an empty text for anything else."""
-    names = [(field.transform, table.schema().find_column_name(field.source_id)) for field in spec.fields]
-    return [name if transform == DayTransform() and name is not None else "" for transform, name in names]
+    """Return the columns by whose days a spec partitions, as they were named; an empty text for anything else."""
+    return [was if field.transform == DayTransform() else "" for field, was, _ in _sources(table, spec)]
+
+
+def renamed_sources(table: "Table") -> dict[str, str]:
+    """Return the columns by which the table is partitioned and that somebody renamed: was -> is."""
+    return {was: name for _, was, name in _sources(table, table.spec()) if name not in {"", was}}
+
+
+def _sources(table: "Table", spec: PartitionSpec) -> "Iterator[tuple[PartitionField, str, str]]":
+    for field in spec.fields:
+        name = table.schema().find_column_name(field.source_id) or ""
+        yield field, name if name in _SOURCES.values() or not name else _SOURCES.get(field.name, name), name

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 from botocore.exceptions import BotoCoreError, ClientError
 from pyiceberg.exceptions import (
     BadRequestError,
-    CommitFailedException,
     ForbiddenError,
     NamespaceAlreadyExistsError,
     NoSuchTableError,
@@ -33,8 +32,9 @@ from archive.errors import CatalogRefused, OutcomeUnknown, SafetyRefusal
 from archive.format.day import Day
 from archive.store.parallel import in_parallel
 from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, ROWS_PROPERTY
-from compaction.iceberg.evolution import plan_evolution
-from compaction.iceberg.plan import Conflict, LiveFile, Recorded, Replacement
+from compaction.iceberg.evolution import envelope_conflicts, plan_evolution
+from compaction.iceberg.plan import LiveFile, Recorded, Replacement
+from compaction.iceberg.refusal import Refused, telling, tidy_up
 from compaction.iceberg.shape import (
     ARRIVAL,
     EVENT_SCHEMA,
@@ -44,7 +44,9 @@ from compaction.iceberg.shape import (
     SPEC,
     TABLE_SCHEMA,
     partitioned_by,
+    renamed_sources,
 )
+from compaction.publish.conflicts import Conflict
 from compaction.typed.columns import EVENT_TIME
 
 if TYPE_CHECKING:
@@ -122,8 +124,9 @@ class IcebergDay:
         self._table = table
         self._day = day
         self._by_event = by_event
-        midnight = "T00:00:00+00:00"
-        scan = table.scan(row_filter=f"{ARRIVAL} >= '{day}{midnight}' and {ARRIVAL} < '{day.shift(1)}{midnight}'")
+        self._renamed = renamed_sources(table)
+        name, midnight = self._renamed.get(ARRIVAL, ARRIVAL), "T00:00:00+00:00"
+        scan = table.scan(row_filter=f"{name} >= '{day}{midnight}' and {name} < '{day.shift(1)}{midnight}'")
         self._tasks: dict[str, FileScanTask] = {task.file.file_path: task for task in scan.plan_files()}
         self.files = tuple(
             LiveFile(uri, task.file.record_count, self._is_of_the_day(task.file) and not task.delete_files)
@@ -132,8 +135,13 @@ class IcebergDay:
         self.recorded = _recorded(table, day)
 
     def conflicts(self, columns: Mapping[str, str] | None) -> tuple[Conflict, ...]:
-        """Return what keeps typed columns out of the table; see `DayView`."""
-        found = plan_evolution(self._table.schema(), columns).conflicts
+        """Return what keeps a day out of the table; see `DayView`."""
+        schema, renamed = self._table.schema(), self._renamed
+        found = (
+            *(Conflict(was, f"a partition by the day of {name}", "timestamp") for was, name in renamed.items()),
+            *envelope_conflicts(schema, renamed),
+            *plan_evolution(schema, columns).conflicts,
+        )
         if self._by_event and EVENT_TIME not in (columns or {}):
             return (*found, Conflict(EVENT_TIME, "a partition by its day", "no such column"))
         return found
@@ -158,6 +166,7 @@ class IcebergDay:
             # In our copy alone: nothing of it is stored.
             ours = {**self._table.metadata.properties, "commit.retry.num-retries": "0"}
             self._table.metadata = self._table.metadata.model_copy(update={"properties": ours})
+            catalog, self._table.catalog = self._table.catalog, telling(self._table.catalog)
             try:
                 with self._table.transaction() as transaction:
                     if self._table.name_mapping() is None:
@@ -174,8 +183,13 @@ class IcebergDay:
                             overwrite.delete_data_file(self._tasks[uri].file)
                         for file in come:
                             overwrite.append_data_file(file)
-            except (CommitFailedException, ValidationException):
+            except Refused as refused:
+                tidy_up(catalog, self._table, refused)
                 return False
+            except ValidationException:
+                return False
+            finally:
+                self._table.catalog = catalog
         return True
 
     def _evolve(self, transaction: "Transaction", columns: Mapping[str, str] | None) -> None:

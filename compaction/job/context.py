@@ -10,6 +10,7 @@ from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from compaction.dealing.local import LocalDealer
 from compaction.dealing.port import Dealer
+from compaction.glue.register import Registration
 from compaction.iceberg.commit import DayTable
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.neighbours import LOOKBACK_DAYS
@@ -95,7 +96,7 @@ class JobContext(NamedTuple):
     spread: Spread = in_turn
     sizes: TaskSizes = SIZES
     dealers: Callable[[int], Dealer] | None = None
-    register: Callable[[Publisher], str | None] | None = None
+    register: Callable[[Publisher], Registration | None] | None = None
     """Lets a catalog know a published day; what it did about it."""
 
     def dealer(self, buckets: int) -> Dealer:

@@ -164,7 +164,9 @@ def _check_range(numbers: pa.Array, low: int, high: int) -> None:
 
 
 def _json(_: ColumnType, values: Values, found: set[type]) -> pa.Array:
-    texts = [b"" if value is None else _encode(value) for value in values]
+    texts = (
+        [b"" if value is None else _encode(value) for value in values] if _NONE in found else [*map(_encode, values)]
+    )
     column = bytes_column(texts)
     return _gaps(pa.Array.from_buffers(pa.string(), len(column), column.buffers()), values, found)
 
@@ -191,10 +193,11 @@ def _struct(kind: ColumnType, values: Values, found: set[type]) -> pa.Array:
 
 def _list(kind: ColumnType, values: Values, found: set[type]) -> pa.Array:
     element = kind.fields[0]
-    flat = list(chain.from_iterable(value or () for value in values))
+    lists = [value or () for value in values] if _NONE in found else values
+    flat = list(chain.from_iterable(lists))
     if element.required and None in flat:
         raise DoesNotFitError
-    offsets = array("i", accumulate((len(value or ()) for value in values), initial=0))
+    offsets = array("i", accumulate(map(len, lists), initial=0))
     places = pa.Array.from_buffers(pa.int32(), len(offsets), [None, pa.py_buffer(offsets)])
     return pa.ListArray.from_arrays(places, build(element.type, flat), type=kind.arrow, mask=_mask(values, found))
 

@@ -40,10 +40,9 @@ def long_column(values: Iterable[int]) -> pa.Int64Array:
 def with_gaps(column: pa.Array, is_there: Sequence[bool]) -> pa.Array:
     """Return the column with null wherever `is_there` is False; the values there must be empty."""
     count = len(column)
-    bits = int("".join("1" if there else "0" for there in reversed(is_there)), 2)
-    valid = pa.py_buffer(bits.to_bytes((count + 7) // 8, "little"))
+    there = pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(bytes(is_there))])
     _, *others = column.buffers()
-    return pa.Array.from_buffers(column.type, count, [valid, *others])
+    return pa.Array.from_buffers(column.type, count, [there.cast(pa.bool_()).buffers()[1], *others])
 
 
 def _column_of_bytes(kind: pa.DataType, values: Sequence[bytes]) -> pa.Array:

@@ -60,7 +60,8 @@ class ValuePath:
         else:
             take, further = found
             values = [*map(take, documents.rows)]
-            values = [_followed(further, value) for value in values] if further else values
+            for name in further:  # nothing is `Ambiguous` but what is `apart`
+                values = [value.get(name) if type(value) is dict else None for value in values]
         for row, document in documents.apart.items():
             values[row] = _followed(self._names, document)
         return values, {}

@@ -89,7 +89,7 @@ class Widening:
         fitted = fit(column.type, values)
         misfits |= fitted.misfits
         empty = 0
-        for row in [row for row, value in enumerate(values) if value is None] if None in values else ():
+        for row in [row for row, value in enumerate(values) if value is None] if fitted.array.null_count else ():
             if row in documents.unread or row in misfits:
                 continue
             if column.required:

@@ -119,8 +119,9 @@ def read_end(store: RetryingStore, prefix: str, keys: list[SegmentKey]) -> Chain
     segments = tuple(stored_segment(store, prefix, name) for name in names)
     holes, unread = [], set()
     for before, after in itertools.pairwise(segments):
-        # A doubtful continuity was known and recorded by the writer: nothing that can be mended by going back.
-        if after.after == before.last or after.is_doubtful:
+        # Nothing that going back could mend: a doubt that its writer knew and recorded, and a writer that began at an
+        # older place and was delivered nothing of what lies behind it, because retention had passed it.
+        if after.is_doubtful or (isinstance(after.after, Position) and after.after <= before.last):
             continue
         is_expired, damaged = _is_expired(store, prefix, before, after)
         unread |= damaged

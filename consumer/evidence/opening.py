@@ -10,7 +10,7 @@ from archive.format.coverage_markers import (
     opened_marker_key,
 )
 from archive.format.document import FORMAT
-from archive.format.metadata import Predecessor
+from archive.format.metadata import ChainStart, Predecessor
 from archive.format.minute import iso_time
 from archive.format.position import Position
 from consumer.services import Services
@@ -19,6 +19,8 @@ from consumer.stream.port import ShardInfo
 
 def mark_opened(services: Services, shard_id: str, info: ShardInfo | None, tail: Predecessor) -> None:
     """Store `opened.json` unless it is there; for older archives, too.
+
+    Where KCL has no checkpoint it is hardly ever there, and is put at once; else it is, and is looked for first.
 
     Raises:
         SafetyRefusal: it names other hash keys or other parents: that was another shard.
@@ -35,7 +37,9 @@ def mark_opened(services: Services, shard_id: str, info: ShardInfo | None, tail:
         writer=services.new_id(),
         opened_at=iso_time(services.clock.now_ms()),
     )
-    found = services.store.get(key) or services.store.put_or_read(key, encode_coverage_marker(marker))
+    is_first = isinstance(tail, ChainStart) and tail.adopted is None
+    found = None if is_first else services.store.get(key)
+    found = found or services.store.put_or_read(key, encode_coverage_marker(marker))
     if found is None or info is None:
         return
     stored = decode_coverage_marker(found.body, OpenedMarker, key)

@@ -19,8 +19,9 @@ ENVIRONMENT: Final = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 20),
 }
 """For glibc (mallopt(3)). Without the threshold, one large block that is freed makes the next ones part of the heap,
-whose holes stay. It is above what a piece of a batch takes at once (`consumer.pipe.messages.PIECE_BYTES`, and its
-lines): were it below, each piece would be mapped and unmapped, a fifth of a processor's time in page faults.
+whose holes stay. Both are above what a piece of a batch takes at once (`consumer.pipe.messages.PIECE_BYTES`, its
+records and lines): were they below, memory would be mapped and unmapped with each, a fifth of a processor's time in
+page faults.
 One arena: a second one is for threads, of which a processor has none that allocate much."""
 _EVERY_SECONDS: Final = 5.0
 _GROWN_BYTES: Final = 2 << 20

@@ -14,7 +14,7 @@ import io
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -54,10 +54,12 @@ def rehearse(prepared: Prepared, clock: Clock, level: str) -> None:
     try:
         if "http" in getproxies():
             raise OSError("requests to loopback would go through the proxy of HTTP_PROXY")  # noqa: TRY301 - told below
-        with _stage() as port, _turned(prepared, port):
+        with _stage() as port, turned([prepared.s3, prepared.kinesis()], port):
             move_together(lambda: _play(prepared, clock, _FEW_SEGMENTS))
             # A second time: the application record is there, as at nearly every start.
             _play(prepared, clock, _SEGMENTS)
+            # botocore works out a bucket's address once, by a thousand calls: in each processor, where not here.
+            S3Store(prepared.s3, prepared.settings.bucket).get(_NOBODYS)
     except Exception as exc:  # noqa: BLE001 - whatever it is, it is said, and the processors work without
         configure_logging(level)
         structlog.get_logger().warning(
@@ -93,22 +95,33 @@ def _stage() -> Iterator[int]:
         os.waitpid(pid, 0)
 
 
+class _Turn:
+    """Turns a client's requests to the stage, as long as it has a port.
+
+    It stays registered behind the rehearsal, without a port: with a handler that goes, a client forgets which others
+    it has found for each event (botocore.hooks), and each processor would search for them again.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.port: int | None = port
+
+    def __call__(self, request: "AWSPreparedRequest", **_: object) -> None:
+        if self.port is not None:
+            parts = urlsplit(request.url)
+            request.url = parts._replace(scheme="http", netloc=f"127.0.0.1:{self.port}").geturl()
+
+
 @contextmanager
-def _turned(prepared: Prepared, port: int) -> Iterator[None]:
+def turned(clients: Sequence[Any], port: int) -> Iterator[None]:
     """Turn the clients' requests to the stage while the block runs, and close their connections after it."""
-
-    def turn(request: "AWSPreparedRequest", **_: object) -> None:
-        parts = urlsplit(request.url)
-        request.url = parts._replace(scheme="http", netloc=f"127.0.0.1:{port}").geturl()
-
-    clients: list[Any] = [prepared.s3, prepared.kinesis()]
+    turn = _Turn(port)
     for client in clients:
         client.meta.events.register_last("before-send", turn)
     try:
         yield
     finally:
+        turn.port = None
         for client in clients:
-            client.meta.events.unregister("before-send", turn)
             client.close()
 
 

@@ -14,10 +14,12 @@ from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
 from archive.format.minute import minute_of, minute_text
 from archive.format.position import Position
 from archive.format.record import Record
+from archive.format.segment import Measured
 from archive.store.commit import Committed
 from consumer.dedupe.deduplicator import Deduplicator
 from consumer.evidence.shard_evidence import Claim, ShardEvidence
 from consumer.pipe.messages import Delivery
+from consumer.pipe.pieces import Piece
 from consumer.processor.buffer import Buffer, Reason
 from consumer.processor.chain_tail import ChainTail
 from consumer.processor.cutting import Slice, find_slice, slices_behind
@@ -93,24 +95,24 @@ class Archiver:
         """
         self._fresh_at = received_at
         self._unread = delivery
-        for records in delivery:
-            self._take_piece(records)
+        for piece in delivery:
+            self._take_piece(piece)
         self._unread = None
 
-    def _take_piece(self, records: Sequence[Record]) -> None:
-        start = 0
+    def _take_piece(self, piece: Piece) -> None:
+        records, start = piece.records, 0
         while start < len(records):
             position, minute = records[start].position, minute_of(records[start].arrival_ms)
             self._check_order(position)
             self._commit_before(position, minute, len(records[start].data))
             is_archived = self.chain.holds(position)
-            part = self._find_slice(records, start, minute, is_archived=is_archived)
+            part = self._find_slice(piece, start, minute, is_archived=is_archived)
             if is_archived:
                 # A record of the archived part is still in the stream: nothing behind it has been trimmed.
                 self.chain.continuity = Continuity.PROVEN
                 self._evidence.saw_archived()
             else:
-                self._append(records[start : part.end], minute)
+                self._append(records[start : part.end], minute, part.measured)
             self.delivered = part.last
             start = part.end
             self._on_piece()
@@ -141,7 +143,7 @@ class Archiver:
                     self._doubt_start(stored.last, position)
                 self._adopt_tail(stored)
 
-    def _find_slice(self, records: Sequence[Record], start: int, minute: int, *, is_archived: bool) -> Slice:
+    def _find_slice(self, piece: Piece, start: int, minute: int, *, is_archived: bool) -> Slice:
         """Find how far the records from `start` on go in one piece, up to the next thing that is stored.
 
         That is the end of the archived part, where they lie in it, or the next stored range.
@@ -152,18 +154,18 @@ class Archiver:
             bound = (through.sequence, through.sub + 1)
         room = self._services.settings.max_segment_bytes if self._buffer is None else self._buffer.room
         most = None if self._dedupe is None else _JUDGED_AT_ONCE
-        return find_slice(records, start, minute, bound=bound, room=room, most=most)
+        return find_slice(piece.records, start, minute, ascends=piece.ascends, bound=bound, room=room, most=most)
 
-    def _append(self, records: Sequence[Record], minute: int) -> None:
+    def _append(self, records: Sequence[Record], minute: int, measured: Measured | None) -> None:
         if self._buffer is None:
             oldest_ms, compression = records[0].arrival_ms, self._sequences.compression
             settings = self._services.settings
             self._buffer = Buffer(self.shard_id, minute, settings, self._fresh_at, oldest_ms, compression)
-        self._hold(self._buffer, records)
+        self._hold(self._buffer, records, measured)
 
-    def _hold(self, buffer: Buffer, records: Sequence[Record]) -> None:
+    def _hold(self, buffer: Buffer, records: Sequence[Record], measured: Measured | None = None) -> None:
         """Judge records, and add them to a buffer, the producer duplicates among them beside it."""
-        buffer.hold(records, () if self._dedupe is None else self._dedupe.judge(records))
+        buffer.hold(records, () if self._dedupe is None else self._dedupe.judge(records), measured)
 
     def _doubt_start(self, stored_last: Position, oldest: Position) -> None:
         """Report that a start without a checkpoint came upon the chain's middle, and no record of the archived part.

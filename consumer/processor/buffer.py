@@ -11,7 +11,7 @@ from archive.compression import Compression
 from archive.errors import BufferTooOld
 from archive.format.minute import MINUTE_MS
 from archive.format.record import Record
-from archive.format.segment import SegmentWriter
+from archive.format.segment import Measured, SegmentWriter
 from consumer.settings.settings import Settings
 
 Reason = Literal["minute", "size", "stored_range", "near_retention", "flush", "age", "idle", "shutdown", "shard_end"]
@@ -37,8 +37,13 @@ class Buffer:
         """How many bytes may still be added."""
         return self._settings.max_segment_bytes - self.segment.raw_bytes
 
-    def hold(self, records: Sequence[Record], duplicates: Sequence[str | None]) -> None:
-        """Add records; those that `duplicates` names as copies of something go beside. Without verdicts all stay."""
+    def hold(
+        self, records: Sequence[Record], duplicates: Sequence[str | None], measured: Measured | None = None
+    ) -> None:
+        """Add records; those that `duplicates` names as copies of something go beside. Without verdicts all stay.
+
+        `measured` are they, where the caller did.
+        """
         start = 0
         for index, duplicate_of in enumerate(duplicates):
             if duplicate_of is not None:
@@ -46,7 +51,9 @@ class Buffer:
                     self.segment.extend(records[start:index])
                 self.segment.drop(records[index], duplicate_of)
                 start = index + 1
-        if start < len(records):
+        if start == 0:
+            self.segment.extend(records, measured)
+        elif start < len(records):
             self.segment.extend(records[start:])
 
     def rest(self) -> "Buffer":

@@ -7,13 +7,13 @@ among them. Where it ends for want of room never matters for correctness; the ca
 from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import islice
-from operator import itemgetter, lt
+from operator import itemgetter
 from typing import NamedTuple
 
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record
-from archive.format.segment import SegmentWriter, read_dropped, read_records
+from archive.format.segment import Measured, SegmentWriter, measure, read_dropped, read_records
 
 _SLICE_BYTES = 1 << 20
 """Payload that is encoded in one go: bounds what a large batch adds to the process's memory."""
@@ -22,10 +22,14 @@ _SLICE_RECORDS = 500
 
 
 class Slice(NamedTuple):
-    """Records of a batch that are taken in one piece: the index behind them, and the last one's position."""
+    """Records of a batch that are taken in one piece: the index behind them, and the last one's position.
+
+    `measured` are they where that was needed to find it.
+    """
 
     end: int
     last: Position
+    measured: Measured | None = None
 
 
 def find_slice(
@@ -33,6 +37,7 @@ def find_slice(
     start: int,
     minute: int,
     *,
+    ascends: bool,
     bound: tuple[int, int] | None,
     room: int,
     most: int | None = None,
@@ -40,12 +45,13 @@ def find_slice(
     """Find how far the records from `start` on, the first of `minute`, go in one piece; the first is always in.
 
     They end before the position `bound`, and where their payload would exceed `room` bytes or one MiB, or where they
-    would be more than `most`.
+    would be more than `most`. `ascends`: each is known to lie behind the one before.
     """
     room = min(room, _SLICE_BYTES)
     part = records[start:] if most is None else records[start : start + most]
-    if _go_together(part, minute, bound, room):
-        return Slice(start + len(part), part[-1].position)
+    measured = _measured_together(part, minute, bound, room) if ascends else None
+    if measured is not None:
+        return Slice(start + len(part), part[-1].position, measured)
     opens, closes = minute * MINUTE_MS, (minute + 1) * MINUTE_MS
     last_sequence, last_sub = records[start].position
     end = start + 1
@@ -68,27 +74,22 @@ def find_slice(
     return Slice(end, Position(last_sequence, last_sub))
 
 
-def _go_together(records: Sequence[Record], minute: int, bound: tuple[int, int] | None, room: int) -> bool:
-    """Tell whether all of the records plainly go in one piece, as nearly always; False decides nothing.
+def _measured_together(
+    records: Sequence[Record], minute: int, bound: tuple[int, int] | None, room: int
+) -> Measured | None:
+    """Measure records that ascend, where all of them go in one piece, as nearly always; None decides nothing.
 
-    A few passes in C, a quarter of the time of the loop. Sequence numbers have no leading zeros: where all are of one
-    length, their order is that of their texts.
+    A few passes in C, a fifth of the time of the loop.
     """
-    arrivals = [record.arrival_ms for record in records]
+    measured = measure(records)
     if (
-        min(arrivals) < minute * MINUTE_MS
-        or max(arrivals) >= (minute + 1) * MINUTE_MS
-        or sum([len(record.data) for record in records]) > room
+        measured.arrival_min_ms < minute * MINUTE_MS
+        or measured.arrival_max_ms >= (minute + 1) * MINUTE_MS
+        or measured.payload_bytes > room
         or (bound is not None and records[-1].position >= bound)
     ):
-        return False
-    numbers = [record.sequence_number for record in records]
-    if len(set(map(len, numbers))) > 1:
-        return False
-    if all(map(lt, numbers, islice(numbers, 1, None))):
-        return True
-    places = [(record.sequence_number, record.sub_sequence_number) for record in records]
-    return all(map(lt, places, islice(places, 1, None)))
+        return None
+    return measured
 
 
 def slices_behind(segment: SegmentWriter, position: Position) -> Iterator[list[Record]]:

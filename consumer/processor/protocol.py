@@ -18,7 +18,6 @@ from amazon_kclpy import kcl, messages
 from archive.errors import DeliveryDoubt
 from consumer.pipe.line_reader import LineReader
 from consumer.pipe.messages import (
-    PROTOCOL_STEP,
     Action,
     CheckpointAnswer,
     Delivery,
@@ -28,6 +27,7 @@ from consumer.pipe.messages import (
     ShutdownRequested,
     read_message,
 )
+from consumer.pipe.pieces import PROTOCOL_STEP
 
 _LINE_BREAK: Final = ord("\n")
 MAX_MESSAGE_BYTES: Final = 512 << 20

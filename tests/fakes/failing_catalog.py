@@ -69,6 +69,8 @@ class _Failing(Catalog):
         self.fault = fault
         self.before_load: Callable[[], object] | None = None
         self.before_commit: Callable[[], object] | None = None
+        self.sends_twice = False
+        """Commits are sent again, as clients and load balancers do when an answer is late."""
 
     def __enter__(self) -> Self:
         """Let files fail, too."""
@@ -100,6 +102,8 @@ class _Failing(Catalog):
         hook, self.before_commit = self.before_commit, None
         if hook is not None:
             hook()
+        if self.sends_twice:
+            super().commit_table(*given, **named)
         return self._send(lambda: super(_Failing, self).commit_table(*given, **named))
 
     def _send(self, request: Callable[[], T]) -> T:

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from compaction.typed.documents import MAX_BYTES, DocumentReader
+from compaction.typed.places import places
 from compaction.typed.widening import Widening
 from tests.fakes.typed_lines import lines_of, mapping
 
@@ -99,6 +100,25 @@ def test_payloads_of_one_shape_are_read_by_it() -> None:
     read = reader.read(data)
     assert read.shape is not None
     assert list(read.apart) == [15, 16]
+
+
+@settings(max_examples=25)
+@given(st.lists(st.sampled_from([b'":', b'"', b":", b"a"]), max_size=9), st.integers(0, 3), st.integers(0, 3))
+def test_places_of_long_texts_are_counted_as_those_of_short_ones(few: list[bytes], before: int, behind: int) -> None:
+    """Wherever they begin and end: one byte further, and each `":` is of another pair of bytes."""
+    text = b"x" * before + b"".join(few) * 9_000 + b'":' + b"x" * behind
+    assert places(text, ()) == text.count(b'":')
+
+
+@pytest.mark.parametrize("twice", [b'{"n":1,', b'{"fare":{"price":"2.50"},'])
+def test_one_key_twice_is_found_in_a_whole_block(twice: bytes) -> None:
+    """A block has thousands of rows, of which one is wrong; the others are read by their shape."""
+    block = [json.dumps(GOOD | {"n": number}).encode() for number in range(300)]
+    block[150] = block[150].replace(b"{", twice, 1)
+    table, counts = widened(block, shaped=True)
+    judge, counted = widened(block, shaped=False)
+    assert (table.to_pylist(), counts) == (judge.to_pylist(), counted)
+    assert [row for row, why in enumerate(table["_unfit"].to_pylist()) if why is not None] == [150]
 
 
 @pytest.mark.parametrize("key", ['"', "\\", "\n", "\x00", '":', ""])

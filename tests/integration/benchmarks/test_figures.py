@@ -19,17 +19,11 @@ _NUMBERS: dict[str, dict[str, Any]] = {
         name: {"payload_bytes": 10**9, "minutebook": [{"seconds": 9.0, "peak_rss_mib": 70.0}]}
         for name in ("as it is", "batches x 10")
     },
-    **{
-        f"growth-shards-{shards}": {
-            "busy": {
-                "processors": shards,
-                "cpu_seconds": 1,
-                "seconds": 20,
-                "kb_a_second_and_shard": 95,
-                "uss_mb": [12.0] * shards,
-            }
-        }
-        for shards in (8, 80)
+    "growth": {
+        "rows": [
+            {"shards": n, "rate": 10, "processors": n, "cpu_seconds": 1, "minutes": 2, "uss_mb": [12.0] * n}
+            for n in (8, 80)
+        ]
     },
 }
 

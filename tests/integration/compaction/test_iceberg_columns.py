@@ -55,12 +55,12 @@ class Nights:
         for desk in self.desks.values():
             desk.clock.advance(2 * 86_400)
 
-    def compact(self, day: Day, columns: dict[str, str] | None) -> Compacted:
+    def compact(self, day: Day, columns: dict[str, str] | None, **changes: object) -> Compacted:
         """Publish a day and commit it, by a client of its own."""
         wanted = None if columns is None else mapping(columns)
         with self._lake.catalog() as catalog:
             table = IcebergTable(catalog, self._lake.name)
-            return self.desks[day].compact(day=day, columns=wanted, table=table)
+            return self.desks[day].compact(day=day, columns=wanted, table=table, **changes)
 
     def state(self, day: Day, columns: dict[str, str] | None) -> str:
         """Do the same; return what became of the table."""

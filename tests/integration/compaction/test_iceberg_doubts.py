@@ -114,3 +114,39 @@ def test_a_catalog_that_stays_away_is_exit_5(lake: Lake, tmp_path: Path) -> None
         with pytest.raises(CatalogUnavailable, match="gave up on the commit to default") as caught:
             lake.shelf.commit(IcebergTable(catalog, lake.name), DAY)
     assert caught.value.exit_code == 5
+
+
+def test_a_refusal_of_a_commit_that_landed_throws_nothing_away(lake: Lake) -> None:
+    """A request that was sent twice: the second one is refused, and the first one's manifests are the table's."""
+    old = lake.shelf.publish(NEXT, "one")
+    lake.commit(NEXT)
+    rows = lake.shelf.publish(DAY, "one")
+    with lake.catalog() as catalog:
+        catalog.sends_twice = True
+        done = lake.shelf.commit(IcebergTable(catalog, lake.name), DAY)
+    assert (done and done.state, lake.snapshots()) == ("already", 2)
+    assert keys_of(lake.rows()) == keys_of(old + rows)
+
+
+def test_a_refused_commit_leaves_no_files_behind(lake: Lake) -> None:
+    """Another run was first: what this one wrote for its commit is deleted, and nothing of the other one's."""
+    lake.shelf.publish(DAY, "one")
+    lake.shelf.publish(NEXT, "one")
+    lake.commit()
+
+    def metadata() -> set[str]:
+        folder = Path(lake.table(lambda table: table.location()).removeprefix("file://")) / "metadata"
+        return {path.name for path in folder.glob("*.avro")}
+
+    with lake.catalog() as catalog:
+        catalog.before_commit = lambda: lake.shelf.publish(DAY, "two", (4,)) and lake.commit()
+        assert lake.shelf.commit(IcebergTable(catalog, lake.name), NEXT) is not None
+    manifests = lake.table(
+        lambda table: {
+            path.rpartition("/")[2]
+            for snapshot in table.snapshots()
+            for path in (snapshot.manifest_list, *(each.manifest_path for each in snapshot.manifests(table.io)))
+        }
+    )
+    assert metadata() == manifests
+    assert lake.snapshots() == 3

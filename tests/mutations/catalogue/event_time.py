@@ -16,11 +16,7 @@ _COMMITTED: Final = "tests/integration/compaction/test_iceberg_events.py"
 EVENT_TIME: Final = (
     Mutation(
         "delete by the day of events, not of arrival",
-        Change(
-            _TABLE,
-            "f\"{ARRIVAL} >= '{day}{midnight}' and {ARRIVAL} < '{day.shift(1)}{midnight}'\"",
-            "f\"{EVENT_TIME} >= '{day}{midnight}' and {EVENT_TIME} < '{day.shift(1)}{midnight}'\"",
-        ),
+        Change(_TABLE, "self._renamed.get(ARRIVAL, ARRIVAL)", "EVENT_TIME"),
         tests=(f"{_COMMITTED}::test_a_late_object_replaces_the_day_of_its_arrival_alone",),
     ),
     Mutation(

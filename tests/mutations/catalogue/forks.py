@@ -174,8 +174,13 @@ FORKS: Final = (
         tests=(f"{_TESTS}::test_a_lack_of_descriptors_is_told",),
     ),
     Mutation(
+        "processors turn their requests to the rehearsal's stage",
+        Change("consumer/forks/rehearsal.py", "        turn.port = None\n", "        pass\n"),
+        tests=("tests/unit/consumer/forks/test_turned.py::test_requests_are_turned_while_it_is_rehearsed",),
+    ),
+    Mutation(
         "the rehearsal is played on the archive",
-        Change("consumer/forks/rehearsal.py", "        request.url = parts", "        _ = parts"),
+        Change("consumer/forks/rehearsal.py", "            request.url = parts", "            _ = parts"),
         Change("consumer/forks/rehearsal.py", "        bucket=_NOBODYS, ", "        #"),
         Change("consumer/forks/rehearsal.py", "        stream_name=_NOBODYS,\n", ""),
         tests=(f"{_REHEARSAL}::test_the_rehearsal_touches_no_archive",),

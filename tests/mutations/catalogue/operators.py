@@ -41,6 +41,11 @@ OPERATORS: Final = (
         tests=(f"{_FOUND}::test_an_expired_segment_between_two_of_the_next_day_is_no_hole",),
     ),
     Mutation(
+        "take a segment that names an older place for one behind a hole",
+        Change(_CHAIN_ENDS, "after.after <= before.last)", "after.after == before.last)"),
+        tests=(f"{_CHAIN_ENDS_TESTS}::test_a_segment_that_names_an_older_one_is_no_hole",),
+    ),
+    Mutation(
         "restore takes the newest minute for the tail",
         Change(_CHAIN_ENDS, "return segment.first", "return segment.minute, segment.first"),
         tests=(f"{_CHAIN_ENDS_TESTS}::test_the_tail_is_the_greatest_position_not_the_newest_minute",),

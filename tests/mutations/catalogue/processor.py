@@ -16,6 +16,8 @@ _KEYS: Final = "archive/format/keys.py"
 _MESSAGES: Final = "consumer/pipe/messages.py"
 _LINES: Final = "tests/unit/consumer/processor/test_protocol.py"
 _PIECES: Final = "tests/unit/consumer/pipe/test_messages.py"
+_LOOKED_AT: Final = "consumer/pipe/pieces.py"
+_TOGETHER: Final = "tests/unit/consumer/pipe/test_pieces.py"
 _SLOTS: Final = "tests/unit/consumer/processor/test_slots.py"
 _BUFFER: Final = "tests/unit/consumer/processor/test_buffer.py"
 
@@ -39,8 +41,42 @@ PROCESSOR: Final = (
     ),
     Mutation(
         "take whichever list of records comes last",
-        Change(_MESSAGES, "        if records[: place.decoded] != decoded:\n", "        if False:\n"),
+        Change(
+            _MESSAGES,
+            "        if records[: place.decoded] != self._decode(self._begin, max(place.at - 1, self._begin)):\n",
+            "        if False:\n",
+        ),
         tests=(f"{_PIECES}::test_two_lists_of_records_are_refused_where_the_first_was_read",),
+    ),
+    Mutation(
+        "leave brackets in a line that was read in pieces",
+        Change(_MESSAGES, "line[begin - 1], line[end] = before, behind", "line[end] = behind"),
+        tests=(f"{_PIECES}::test_what_is_still_to_come_can_be_checked_first",),
+    ),
+    Mutation(
+        "believe that every piece ascends",
+        Change(_LOOKED_AT, "    return all(map(lt, places, places[1:]))\n", "    return True\n"),
+        tests=(f"{_TOGETHER}::test_user_records_of_one_aggregate_ascend_by_their_numbers_in_it",),
+    ),
+    Mutation(
+        "take equal numbers for ascending ones",
+        Change(_LOOKED_AT, "all(map(lt, numbers, numbers[1:]))", "sorted(numbers) == numbers"),
+        tests=(f"{_TOGETHER}::test_user_records_of_one_aggregate_ascend_by_their_numbers_in_it",),
+    ),
+    Mutation(
+        "take a comma within a number for one between two",
+        Change(_LOOKED_AT, "        and together[size :: size + 1] == commas\n", ""),
+        tests=(f"{_TOGETHER}::test_commas_and_lengths_that_only_add_up_are_no_usual_numbers",),
+    ),
+    Mutation(
+        "look at the lengths of numbers and not at their digits",
+        Change(_LOOKED_AT, "        and together.encode().translate(None, _DIGITS) == commas.encode()\n", ""),
+        tests=(f"{_TOGETHER}::test_what_is_refused_and_what_ascends_is_what_each_says_by_itself",),
+    ),
+    Mutation(
+        "let numbers begin with zeros",
+        Change(_LOOKED_AT, '        and "0" not in together[:: size + 1]\n', ""),
+        tests=(f"{_TOGETHER}::test_commas_and_lengths_that_only_add_up_are_no_usual_numbers",),
     ),
     Mutation(
         "read lines through Python's buffer",
@@ -61,8 +97,8 @@ PROCESSOR: Final = (
         "sort by arrival time",
         Change(
             _ARCHIVER,
-            "self._take_piece(records)",
-            "self._take_piece(sorted(records, key=lambda record: record.arrival_ms))",
+            "self._take_piece(piece)",
+            "self._take_piece(Piece(sorted(piece.records, key=lambda record: record.arrival_ms), ascends=False))",
         ),
         tests=(f"{_BUFFER}::test_arrival_times_that_step_back_only_make_buffers_shorter",),
         mode="plain",

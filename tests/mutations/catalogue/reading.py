@@ -101,4 +101,10 @@ READING: Final = (
         ),
         tests=(f"{_GLUE}::test_two_runs_that_bring_a_column_each_leave_both",),
     ),
+    Mutation(
+        "register a day whose columns the catalog's table has as others",
+        Change(_REGISTER, "if whole.conflicts or whole.columns == present:", "if whole.columns == present:"),
+        Change(_REGISTER, "        if conflicts:\n", "        if not conflicts and conflicts:\n"),
+        tests=(f"{_GLUE}::test_a_column_of_another_type_holds_the_day_back_from_the_catalog",),
+    ),
 )

@@ -18,6 +18,8 @@ _PUBLISHED: Final = "tests/unit/compaction/typed/test_published_columns.py"
 _FOOTER: Final = "tests/unit/compaction/tasks/test_footer.py"
 _EVOLUTION: Final = "tests/unit/compaction/iceberg/test_evolution.py"
 _TABLE: Final = "tests/integration/compaction/test_iceberg_columns.py"
+_DOUBTS: Final = "tests/integration/compaction/test_iceberg_doubts.py"
+_CONFLICTS: Final = "tests/integration/compaction/test_iceberg_conflicts.py"
 _MISFITS: Final = (f"{_FITTING}::test_what_does_not_fit_is_null_and_says_why",)
 
 TYPED: Final = (
@@ -93,13 +95,31 @@ TYPED: Final = (
     ),
     Mutation(
         "let payloads of a shape nest as deep as they will",
-        Change(_SHAPES, "if sum(max(map(bytes.count, texts", "if 0 * sum(max(map(bytes.count, texts"),
+        Change(_SHAPES, "return _opens_few(part, joined, most_opened) and", "return"),
         tests=("tests/property/test_shapes.py::test_payloads_of_one_shape_are_read_by_it",),
     ),
     Mutation(
         "look for the end of a string from each of its quotes",
         Change(_DOCUMENTS, "(?:\"|\\\\?\\Z)', re.DOTALL)", "(?:\"|\\Z)', re.DOTALL)"),
         tests=(f"{_HOSTILE}::test_a_string_without_an_end_is_passed_over_once",),
+    ),
+    Mutation(
+        "bound the depth of a block's payloads by what they open on the average",
+        Change(
+            _SHAPES,
+            'all(_opened(b"".join(part)) <= most or max(map(_opened, part)) <= most for',
+            'any(_opened(b"".join(part)) <= most for',
+        ),
+        tests=("tests/property/test_shapes.py::test_payloads_of_one_shape_are_read_by_it",),
+    ),
+    Mutation(
+        "count the keys of a block at even places alone",
+        Change(
+            _PLACES,
+            "for begin, pairs in ((0, len(text) // 2), (1, (len(text) - 1) // 2))",
+            "for begin, pairs in ((0, len(text) // 2),)",
+        ),
+        tests=("tests/property/test_shapes.py::test_places_of_long_texts_are_counted_as_those_of_short_ones",),
     ),
     Mutation(
         "bound no depth",
@@ -168,7 +188,7 @@ TYPED: Final = (
         "keep a held day out of its audit",
         Change(
             "compaction/pointing.py",
-            "        audit = with_conflicts(judged.audit, done)",
+            "        audit = with_conflicts(judged.audit, [done for done in outcomes if done is not None])",
             "        audit = judged.audit",
         ),
         tests=(f"{_TABLE}::test_a_column_of_another_type_holds_the_day_back_from_the_table",),
@@ -186,10 +206,52 @@ TYPED: Final = (
         "tell of a column for ever",
         Change(
             "compaction/audit/table_conflicts.py",
-            "if about.code != Code.TABLE_CONFLICT]",
-            "if about.code != Code.TABLE_CONFLICT or not found]",
+            "if not (_is_told(about) and _kind(about) in asked)]",
+            "if not (found and _is_told(about))]",
         ),
         tests=(f"{_TABLE}::test_a_table_that_takes_the_day_after_all_clears_the_finding",),
+    ),
+    Mutation(
+        "forget what the other catalog's table has",
+        Change("compaction/audit/table_conflicts.py", "_is_told(about) and _kind(about) in asked", "_is_told(about)"),
+        tests=(f"{_CONFLICTS}::test_both_catalogs_tell_and_each_forgets_its_own",),
+    ),
+    Mutation(
+        "pass over a column of every day that somebody took away",
+        Change(
+            "compaction/iceberg/evolution.py",
+            "(there is None or there.field_type != field.field_type)",
+            "there is not None and there.field_type != field.field_type",
+        ),
+        tests=(f"{_CONFLICTS}::test_a_changed_column_of_every_day_holds_the_day",),
+    ),
+    Mutation(
+        "throw away what a refused commit wrote, whatever the table holds",
+        Change(
+            "compaction/iceberg/refusal.py",
+            "now.metadata.snapshot_by_id(snapshot.snapshot_id) is not None or ours & kept",
+            "not ours",
+        ),
+        tests=(f"{_DOUBTS}::test_a_refusal_of_a_commit_that_landed_throws_nothing_away",),
+    ),
+    Mutation(
+        "let pyiceberg tidy up after a refusal",
+        Change("compaction/iceberg/table.py", "telling(self._table.catalog)", "self._table.catalog"),
+        tests=(f"{_DOUBTS}::test_a_refusal_of_a_commit_that_landed_throws_nothing_away",),
+    ),
+    Mutation(
+        "leave what a refused commit wrote",
+        Change("compaction/iceberg/table.py", "                tidy_up(catalog, self._table, refused)\n", ""),
+        tests=(f"{_DOUBTS}::test_a_refused_commit_leaves_no_files_behind",),
+    ),
+    Mutation(
+        "take another column's name for the day of arrival",
+        Change(
+            "compaction/iceberg/table.py",
+            "self._renamed = renamed_sources(table)",
+            "self._renamed = dict[str, str]()",
+        ),
+        tests=(f"{_CONFLICTS}::test_a_changed_column_of_every_day_holds_the_day",),
     ),
     Mutation(
         "describe files by the schema before it took their columns",

@@ -128,7 +128,8 @@ class Consumer(DaemonDouble):
             begin = shard.index[self._cursor] + 1 if self._cursor in shard.index else 0
         elif self._begin == "AT_TIMESTAMP":
             since_ms = self._since_ms
-            begin = next((n for n, record in enumerate(everything) if record.arrival_ms >= since_ms), len(everything))
+            # Kinesis begins at a record of its own, be there user records in it or not, and gives all that follow.
+            begin = next((held.first for held in shard.held if held.arrival_ms >= since_ms), len(everything))
         elif self._begin == "LATEST":
             begin = self.latest_from
         else:

@@ -1,5 +1,6 @@
 """Registered days: the catalog learns of each day once, whichever run comes first and whatever answer gets lost."""
 
+import copy
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,10 +10,10 @@ from archive.errors import CatalogRefused, SafetyRefusal, SettingsError
 from archive.format.day import Day
 from archive.store.places import StorePrefix
 from archive.store.storage import Address
-from compaction.ddl import ddl_of
 from compaction.glue.catalog import check_output, parse_table
-from compaction.glue.register import GlueTable, TableName
-from compaction.glue.table import Column, columns_of, united
+from compaction.glue.register import GlueTable, Registration, TableName
+from compaction.glue.table import columns_of
+from compaction.publish.conflicts import Conflict
 from tests.corpus.shelf import Shelf
 from tests.fakes.glue import FakeGlue
 
@@ -40,7 +41,12 @@ class Site:
         self.location = f"{folder}/out/_symlinks/"
 
     def register(self, day: Day = DAY) -> str | None:
-        """Register a day, as a run of its own."""
+        """Register a day, as a run of its own; returns the state."""
+        done = self.whole(day)
+        return None if done is None else done.state
+
+    def whole(self, day: Day = DAY) -> Registration | None:
+        """Register a day; returns all that is told of it."""
         return GlueTable(self.glue, NAME, self.shelf.waits).register(self.shelf.publisher(day))
 
     @property
@@ -165,16 +171,37 @@ def test_a_new_column_comes_last_and_what_others_said_stays(site: Site) -> None:
     assert site.columns == [*COLUMNS, ("tenant", "string")]
 
 
-def test_a_column_of_another_type_is_refused(site: Site) -> None:
-    """Engines would read garbage, or fail on every query."""
-    with pytest.raises(SettingsError, match="bigint in the table, and string in the day"):
-        united([Column("n", "bigint")], [Column("n", "string")])
+def test_a_type_without_a_name_in_hive_is_refused() -> None:
+    """None of ours is."""
     with pytest.raises(SettingsError, match="has no name in Hive"):
         columns_of(pa.schema([("n", pa.time64("us"))]))
+
+
+def test_a_column_of_another_type_holds_the_day_back_from_the_catalog(site: Site) -> None:
+    """Engines would read garbage, or fail on every query. Table and partitions stay as they were, and it is told."""
     site.register()
     site.glue.tables["events", "raw"]["StorageDescriptor"]["Columns"][2]["Type"] = "string"
-    with pytest.raises(SettingsError, match="sub_sequence_number"):
-        site.register()
+    add_column(site, "tenant")
+    add_column(site, "tenant", DAY.shift(1))
+    before = copy.deepcopy((site.glue.tables, site.glue.partitions))
+    held = Registration("glue:events.raw", "held", (Conflict("sub_sequence_number", "string", "bigint"),))
+
+    assert (site.whole(), site.whole(DAY.shift(1))) == (held, held)
+    assert (site.glue.tables, site.glue.partitions) == before
+    site.glue.tables["events", "raw"]["StorageDescriptor"]["Columns"][2]["Type"] = "bigint"
+    assert (site.register(), site.register(DAY.shift(1))) == ("updated", "created")
+    assert site.columns[-1] == ("tenant", "string")
+
+
+def test_a_column_that_somebody_took_away_or_renamed_comes_back(site: Site) -> None:
+    """At the end: Parquet is read by names."""
+    site.register()
+    listed = site.glue.tables["events", "raw"]["StorageDescriptor"]["Columns"]
+    listed[3]["Name"] = "pk"
+    del listed[7]
+    assert site.register() in {"already", "updated"}
+    assert site.columns[3] == ("pk", "string")
+    assert sorted(site.columns[7:]) == [("partition_key", "string"), ("segment", "string")]
 
 
 def evolve(site: Site, day: Day, columns: dict[str, pa.Array]) -> None:
@@ -211,23 +238,6 @@ def test_typed_columns_are_registered_and_get_wider(site: Site) -> None:
     evolve(site, DAY.shift(2), NARROW)
     assert site.register(DAY.shift(2)) == "created"
     assert site.columns[8:] == wide
-
-
-def test_the_ddl_has_the_typed_columns_of_all_days(site: Site) -> None:
-    """The newest day's first, each as wide as any day needs; what no type holds is told."""
-    evolve(site, DAY, NARROW)
-    evolve(site, DAY.shift(1), WIDE)
-    evolve(site, DAY.shift(2), {"price": pa.array(["1.5"]), "n": pa.array([1], pa.int32())})
-    storage = site.shelf.publisher(DAY).storage
-    text = ddl_of(storage, site.shelf.place, "events.raw", DAY.shift(9))
-
-    assert text.startswith(
-        "-- column price is string here, and decimal(12,2) on 2026-11-21: leave it out there\n"
-        "-- column price is string here, and decimal(5,2) on 2026-11-20: leave it out there\n"
-        "CREATE EXTERNAL TABLE"
-    )
-    listed = [line.split()[1].rstrip(",") for line in text.splitlines() if line.startswith("  `")]
-    assert listed[8:] == ["string", "bigint", "date", "string"]
 
 
 def test_somebody_elses_table_is_left_alone(site: Site) -> None:
@@ -269,17 +279,3 @@ def test_a_folder_cannot_be_registered() -> None:
     """The catalog's engines read S3."""
     with pytest.raises(SettingsError, match="cannot name"):
         check_output(StorePrefix(Address(None, "/tmp/x"), ""))  # noqa: S108 - nothing is written
-
-
-def test_the_ddl_says_the_same_and_computes_its_partitions(site: Site) -> None:
-    """From the oldest published day on; the columns are the newest day's."""
-    site.shelf.publish(DAY.shift(2), "b", ())
-    storage = site.shelf.publisher(DAY).storage
-    text = ddl_of(storage, site.shelf.place, "events.raw", DAY.shift(9))
-
-    assert text.startswith("CREATE EXTERNAL TABLE `events`.`raw` (\n  `shard_id`            string,\n")
-    assert "PARTITIONED BY (`dt` string)" in text
-    assert f"LOCATION '{site.location}'" in text
-    assert "'projection.dt.range' = '2026-11-20,NOW'" in text
-    assert f"'storage.location.template' = '{site.location}dt=${{dt}}/'" in text
-    assert "2026-11-29,NOW" in ddl_of(storage, StorePrefix(Address(None), "none/"), "a.b", DAY.shift(9))

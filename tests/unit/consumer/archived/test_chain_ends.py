@@ -100,6 +100,18 @@ def test_a_missing_segment_is_a_hole(scene: MemoryScene) -> None:
     assert (found.holes, found.before_holes.last, found.tail.last) == ((lasts[7],), lasts[7], lasts[9])
 
 
+def test_a_segment_that_names_an_older_one_is_no_hole(scene: MemoryScene) -> None:
+    """A worker that KCL gave an older checkpoint, behind what retention had trimmed: found by the simulation.
+
+    Nothing that it names is missing. `restore` went back before it, and `status` told of a missing segment.
+    """
+    lasts = scene.chain(A, range(NOW - 4, NOW))
+    keys = scene.bucket.keys(PREFIX)
+    scene.bucket.place(keys[-1], b"", {**scene.bucket.metadata(keys[-1]), "after": str(lasts[0])})
+    found = ends(scene, {A: 0})[A]
+    assert (found.holes, found.before_holes.last) == ((), lasts[-1])
+
+
 def test_a_segment_that_contradicts_its_name_is_refused(scene: MemoryScene) -> None:
     """Doubt about a chain's end is not an end."""
     scene.chain(A, [NOW])

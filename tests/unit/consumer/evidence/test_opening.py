@@ -68,6 +68,14 @@ def test_a_shard_is_opened_once(world: World) -> None:
     assert "PUT" not in again.store.requests
 
 
+def test_a_shard_without_a_checkpoint_is_opened_by_one_request(world: World) -> None:
+    """It is hardly ever there then; where it is, because nothing has arrived since, whose it is is asked."""
+    for verbs in (["PUT"], ["PUT", "GET"]):
+        worker = world.worker()
+        worker.daemon.start()
+        assert [verb for verb, key in worker.store.log if key == OPENED_KEY] == verbs
+
+
 def test_an_archive_from_before_is_opened_as_well(world: World) -> None:
     """Where the checkpoint stands."""
     world.archive_all()

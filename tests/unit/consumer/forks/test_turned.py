@@ -1,0 +1,32 @@
+"""Where the requests of clients go, during the rehearsal and behind it."""
+
+import pytest
+from botocore.awsrequest import AWSPreparedRequest
+
+from archive.access import PLAIN
+from archive.aws import make_s3_client
+from consumer.forks.rehearsal import turned
+
+
+def test_requests_are_turned_while_it_is_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not behind it, whatever ends it: a client that all processors have would find nobody there."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "nobody")
+    client = make_s3_client("us-east-1", "https://store.example", PLAIN)
+
+    def address() -> str:
+        request = AWSPreparedRequest("GET", "https://store.example/bucket/key?x=1", {}, None, None)
+        client.meta.events.emit("before-send.s3.GetObject", request=request)
+        return str(request.url)
+
+    rehearsed = []
+
+    def rehearse() -> None:
+        with turned([client], 4711):
+            rehearsed.append(address())
+            raise OSError("the stage is gone")
+
+    with pytest.raises(OSError, match="gone"):
+        rehearse()
+    assert rehearsed == ["http://127.0.0.1:4711/bucket/key?x=1"]
+    assert address() == "https://store.example/bucket/key?x=1"
