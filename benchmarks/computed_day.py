@@ -18,15 +18,17 @@ _NEXT_MINUTES: Final = 3
 
 
 class ComputedStore:
-    """A day that is computed from numbers: only what an audit by inventory asks.
+    """A day that is computed from numbers, with days before it: only what an audit by inventory asks.
 
     A shard has a segment in each so many-th minute. How many records, and how late, looks like chance.
     """
 
-    def __init__(self, day: Day, shards: int, every: int = 1) -> None:
+    def __init__(self, day: Day, shards: int, every: int = 1, days: int = 1) -> None:
         self._day = day
         self._shards = shards
         self._every = every
+        self._days = days
+        self._first_minute = day.shift(1 - days).first_minute
 
     def uri(self, key: str) -> str:
         """Return an address."""
@@ -36,7 +38,8 @@ class ComputedStore:
         """List the hours of the day, and what leads to it."""
         if folder.startswith(f"{PREFIX}_"):
             return Listing((), ())
-        hours = [f"{folder_of(self._day, hour)}" for hour in range(24)] + [folder_of(self._day.shift(1), 0)]
+        days = [self._day.shift(-back) for back in range(self._days)]
+        hours = [folder_of(day, hour) for day in days for hour in range(24)] + [folder_of(self._day.shift(1), 0)]
         parts = sorted({hour[len(folder) :].split("/")[0] for hour in hours if hour.startswith(folder)})
         return Listing(tuple(f"{folder}{part}/" for part in parts if part), ())
 
@@ -47,8 +50,8 @@ class ComputedStore:
                 key = start_marker_key(PREFIX, shard_id(number))
                 yield ListedObject(key, len(self._marker(key)), '"marker"', 0)
             return
-        first = self._day.first_minute
-        for minute in range(first, first + MINUTES_A_DAY + _NEXT_MINUTES, self._every):
+        first = self._first_minute
+        for minute in range(first, self._day.first_minute + MINUTES_A_DAY + _NEXT_MINUTES, self._every):
             folder = f"{PREFIX}{minute_path(minute)}"
             if folder.startswith(prefix) or prefix.startswith(folder):
                 for number in range(self._shards):
@@ -65,7 +68,7 @@ class ComputedStore:
         row = self._row(key, number, minute)
         first, last = span_of(self._day, number, minute)
         after: Predecessor = ChainStart("TRIM_HORIZON")
-        if minute > self._day.first_minute:
+        if minute > self._first_minute:
             after = span_of(self._day, number, minute - self._every)[1]
         metadata = SegmentMetadata(
             shard_id=parsed.shard_id,
@@ -93,7 +96,7 @@ class ComputedStore:
             return encode_marker(APPLICATION)
         name = key.removeprefix(f"{PREFIX}_shards/").partition("/")[0]
         number = int(name.rpartition("-")[2])
-        return encode_marker(start_marker(name, span_of(self._day, number, self._day.first_minute)[0]))
+        return encode_marker(start_marker(name, span_of(self._day, number, self._first_minute)[0]))
 
     def _row(self, key: str, number: int, minute: int) -> ListedObject:
         return ListedObject(

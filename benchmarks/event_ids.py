@@ -15,7 +15,6 @@ import resource
 import subprocess
 import sys
 import time
-from array import array
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -88,10 +87,9 @@ def _measure(day: Day) -> dict[str, float]:
         rdd = context.parallelize(range(day.tasks), day.tasks).flatMap(lambda task: _rows(day, task))
         shuffled = ShuffledIds(engine.jobs, rdd.partitionBy(count, int), [])
         objects = day.tasks * OBJECTS
-        writers = array("i", [number // OBJECTS for number in range(objects)])
         starts = tuple(range(0, objects, -(-objects // _SHARDS)))
-        orders = [Order(Task(number, ()), Address(None)) for number in range(day.tasks)]
-        found = shuffled.find(Layout(0, starts, frozenset(), writers), orders)
+        orders = {number: Order(Task(number, ()), Address(None)) for number in range(day.tasks)}
+        found = shuffled.find(Layout(0, starts, frozenset(), OBJECTS), orders)
         delivered = _delivered(engine.jobs, found)
         if bool(delivered) != any(tally.records for tally in found.shards.values()):
             raise SystemExit("the copies did not come to the tasks that write")

@@ -8,13 +8,11 @@ minutes of the next day. On S3 each LIST of 1,000 names and each HEAD takes its 
 
 import argparse
 import os
-import pickle
 import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -30,9 +28,10 @@ from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from benchmarks.archives import DAY, PREFIX, make_archive
 from benchmarks.computed_day import ComputedStore
+from benchmarks.computed_lines import DAYS, ComputedAddress
 from benchmarks.figures import Column, publish
+from benchmarks.measured_dealer import Measured
 from compaction.audit.audit import audit_day
-from compaction.dealing.port import Dealt, Given, Show, Values
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.owner import StreamOwner
 from compaction.job.context import AuditOptions, JobContext
@@ -63,54 +62,6 @@ _COLUMNS: Final = (
 def waits() -> Backoff:
     """Return short waits: nothing fails here."""
     return Backoff(SystemClock(), new_random(), budget_seconds=5)
-
-
-class Measured:
-    """Spark, and what comes back from it: `back` are bytes to the driver, `tasks` are visits of buckets."""
-
-    is_local = True  # the store is computed, so it goes along with the works
-
-    def __init__(self, engine: SparkEngine) -> None:
-        self._engine = engine
-        self.back = self.largest = self.tasks = 0
-        self.seconds: dict[str, float] = {}
-
-    def spread(self, items: Sequence[Any]) -> "MeasuredDealt":
-        """Return buckets of one item each."""
-        return MeasuredDealt(self, self._engine.spread(items))
-
-
-class MeasuredDealt:
-    """Buckets of Spark's that are measured when they are asked."""
-
-    def __init__(self, measured: Measured, dealt: Dealt) -> None:
-        self._measured = measured
-        self._dealt = dealt
-
-    def deal(
-        self, work: Callable[[Values, Any], Iterable[Given]], arguments: Mapping[int, Any], count: int
-    ) -> "MeasuredDealt":
-        """Pass on."""
-        self._measured.tasks += len(arguments)
-        return MeasuredDealt(self._measured, self._dealt.deal(work, arguments, count))
-
-    def each(self, work: Callable[[Values, Any], Any], arguments: Mapping[int, Any]) -> dict[int, Any]:
-        """Pass on, and weigh what came back."""
-        begin = time.perf_counter()
-        found = self._dealt.each(work, arguments)
-        name = work.__name__
-        self._measured.seconds[name] = self._measured.seconds.get(name, 0.0) + time.perf_counter() - begin
-        size = sum(len(pickle.dumps(one)) for one in found.values())
-        self._measured.back += size
-        self._measured.largest = max(self._measured.largest, size)
-        self._measured.tasks += len(arguments)
-        return found
-
-    def read(
-        self, order: Callable[[Values, Any], Any], show: Show, arguments: Mapping[int, Any], count: int
-    ) -> "MeasuredDealt":
-        """Pass on."""
-        return MeasuredDealt(self._measured, self._dealt.read(order, show, arguments, count))
 
 
 def memory_mib(name: str) -> list[int]:
@@ -149,17 +100,22 @@ def _is_below(pid: int, above: int) -> bool:
     return pid == above
 
 
-def judged(objects: int, every: int) -> dict[str, Any]:
-    """Audit a day of so many objects by inventory; return what it took. Memory is MiB at its highest."""
+def judged(objects: int, every: int, event_id: str | None = None) -> dict[str, Any]:
+    """Audit a day of so many objects by inventory, or by event ids of lines that tasks make; return what it took.
+
+    Memory is MiB at its highest. With event ids there is a day before, as large.
+    """
     shards = max(1, objects * every // MINUTES_A_DAY)
-    storage = RetryingStorage(ComputedStore(DAY, shards, every), waits)  # type: ignore[arg-type] # only what is asked
+    days = 1 if event_id is None else DAYS
+    storage = RetryingStorage(ComputedStore(DAY, shards, every, days), waits)  # type: ignore[arg-type] # only what is asked
     with SparkEngine("local[2]") as engine:
         measured = Measured(engine)
-        context = _context(storage, StorePrefix(Address("bench"), PREFIX), engine)
-        context = context._replace(dealers=lambda _: measured)
+        context = _context(storage, StorePrefix(ComputedAddress("bench"), PREFIX), engine)
+        context = context._replace(dealers=lambda _: measured, shuffle=measured.shuffle)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        asked = AuditOptions(level="inventory" if event_id is None else "keys", event_id=event_id)
         begin = time.perf_counter()
-        audit = audit_day(context, DAY, AuditOptions(level="inventory")).audit
+        audit = audit_day(context, DAY, asked).audit
         seconds = time.perf_counter() - begin
         driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         jvm, workers, cpu = memory_mib("java"), memory_mib("python"), cpu_seconds()
@@ -231,10 +187,13 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks night_scale", description=__doc__)
     parser.add_argument("--objects", type=int, nargs="+", default=[144_000], help="each in a process of its own")
     parser.add_argument("--every", type=int, default=1, metavar="MINUTES", help="a shard has one object in so many")
+    parser.add_argument("--event-id", metavar="PATH", help="with lines, and a day before: `id` is their path")
     parser.add_argument("--kill", type=Path, metavar="FOLDER", help="an empty folder for a day to kill")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--rewrite", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    if options.event_id is not None and options.every != 1:
+        parser.error("lines are made for a segment in each minute: --event-id goes without --every")
     root = str(Path(__file__).parents[1])
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
     if options.rewrite is not None:
@@ -247,6 +206,6 @@ def main(arguments: list[str]) -> int:
     else:
         # The highest memory is a process's, so each size has one.
         with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-            rows = list(pool.map(partial(judged, every=options.every), options.objects))
+            rows = list(pool.map(partial(judged, every=options.every, event_id=options.event_id), options.objects))
         publish("Days by names and metadata", _COLUMNS, rows, rows, options.json)
     return 0

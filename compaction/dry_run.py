@@ -4,6 +4,7 @@ import msgspec
 
 from archive.format.day import Day
 from archive.format.minute import iso_time
+from compaction.dealing.buckets import Buckets
 from compaction.inventory.inventory import list_day
 from compaction.inventory.owner import read_owned
 from compaction.job.context import JobContext
@@ -52,7 +53,7 @@ def plan_day(context: JobContext, day: Day, asked: CompactOptions) -> DayPlan:
     tasks = plan_tasks(single_groups(raw_objects(inventory.rows)), sizes=context.sizes)
     publisher = Publisher(context.open(out.address), DayFolder(out.prefix, day))
     pointer = publisher.current().pointer
-    before = look_back(context, day, options) if options.drop_producer_duplicates else None
+    before = look_back(context, day, options, Buckets()) if options.drop_producer_duplicates else None
     generation = generation_of(inventory, options, before, asked.columns)
     until = None if until_ms is None else iso_time(until_ms)
     is_same = pointer is not None and (pointer.generation, pointer.until) == (generation, until)

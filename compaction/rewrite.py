@@ -200,7 +200,8 @@ class _Run:
         sight = look(self._context, self._day, self._until_ms, hour=hour)
         if hour is not None:
             return _View(seen, sight, self._hour_name(sight.inventory.digest), None)
-        before = None if asked.audit.event_id is None else look_back(self._context, self._day, asked.audit)
+        buckets = sight.inventory.buckets
+        before = None if asked.audit.event_id is None else look_back(self._context, self._day, asked.audit, buckets)
         return _View(seen, sight, generation_of(sight.inventory, asked.audit, before, asked.columns), before)
 
     def _judge_again(

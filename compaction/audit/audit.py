@@ -12,7 +12,7 @@ from compaction.audit.conclusion import conclude, expired, unreadable
 from compaction.audit.coverage import judge_coverage
 from compaction.audit.examined import DayResult, Examined, ProducerDuplicates, WorkDone, of_objects
 from compaction.audit.passes import Passes
-from compaction.audit.reading import DayRead, Writing, going_on, order_of, read_day
+from compaction.audit.reading import DayRead, Writing, order_argument, order_of, read_day
 from compaction.comparison.level import Asked, StreamResult, check_stream
 from compaction.comparison.marks import facts_of, store_marks, stream_mark
 from compaction.inventory.memory import collector_paused
@@ -21,7 +21,8 @@ from compaction.inventory.tombstones import expired_before, is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import judged_scope, scope_end
 from compaction.job.sight import Sight, list_again, look
-from compaction.producers.copies import Copies, check_share, resolve
+from compaction.producers.collecting import CollectedIds
+from compaction.producers.copies import Copies, check_share, leaving_out, resolve
 from compaction.producers.day_before import DayBefore
 from compaction.producers.findings import ids_check, producer_findings
 from compaction.rules.evidence import Evidence
@@ -162,31 +163,44 @@ def _join_lines(
     dropped = passes.dropped(judgement)
     tainted = passes.tainted(dropped.lines) if dropped.lines else judgement.tainted
     tainted |= {result.number for result in read.results if result.part is None}
+    if read.collected is not None and write is not None and options.drop_producer_duplicates:
+        return _leave_copies_out(context, examined, read.collected, options, write)
     groups: list[MergeGroup] = []
     if judgement.has_merges or dropped.lines or (write is not None and tainted):
         groups = passes.groups(dropped.lines, tainted if write is not None else frozenset())
     orders = _orders_again(context, read.results, groups, write)
-    leaves_out = write is not None and options.drop_producer_duplicates
-    if leaves_out:
-        orders = going_on(context, orders, write)
-    copies = None
-    if read.collected is not None:
-        copies = resolve(context, read.collected, passes.groups({}, None), orders if leaves_out else ())
-    if copies is not None and leaves_out:
-        check_share(copies, options)
-        second, removed = copies.found.write(), copies.total
-    else:
-        second, removed = context.engine(orders), 0
+    copies = None if read.collected is None else resolve(context, read.collected, passes.buckets)
+    second = context.engine(orders)
     whole = [result for result in read.results if result.number not in tainted]
-    earlier = sum(result.is_earlier for result in second)
-    work = examined.work if not earlier else WorkDone(len(second), earlier)
     return examined._replace(
-        work=work,
         repeats=tuple(repeat for result in second for repeat in result.repeats),
         parts=tuple(result.part for result in [*whole, *second] if result.part is not None),
         dropped=dropped.findings,
         restored=dropped.restored,
-        producers=_producers(context, copies, options, removed=removed),
+        producers=_producers(context, copies, options, removed=0),
+    )
+
+
+def _leave_copies_out(
+    context: JobContext, examined: Examined, collected: CollectedIds, options: AuditOptions, write: Writing
+) -> Examined:
+    """Write the day without copies: all of it was read, and nothing of it was written. The driver holds no object."""
+    passes = examined.passes
+    dropped = passes.dropped(examined.judgement)
+    count = collected.tasks_before + len(collected.results)
+    groups = passes.deal_groups(dropped.lines, collected.stride, max(1, count))
+    again = leaving_out(collected, groups, order_argument(context, write))
+    copies = resolve(context, collected, passes.buckets, again)
+    check_share(copies, options)
+    written = copies.found.write()
+    earlier = sum(result.is_earlier for result in written)
+    return examined._replace(
+        work=WorkDone(len(written), earlier) if earlier else examined.work,
+        repeats=tuple(repeat for result in written for repeat in result.repeats),
+        parts=tuple(result.part for result in written if result.part is not None),
+        dropped=dropped.findings,
+        restored=dropped.restored,
+        producers=_producers(context, copies, options, removed=copies.total),
     )
 
 

@@ -12,24 +12,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
 from archive.proof.last_segments import LastSegments, none_published
 from archive.proof.stated import StoredMark
-from archive.store.objects import ListedObject
 from compaction.audit.judgement import Judgement
 from compaction.dealing.port import Dealt, of_the_driver
-from compaction.inventory.heads import head_rows
-from compaction.inventory.inventory import Row, make_row
 from compaction.inventory.neighbours import Need, find_neighbours
 from compaction.inventory.segments import (
     Parsed,
     Segment,
-    decode_if_ours,
     describe,
-    find_copies,
-    is_in_place,
-    misplaced,
     parse,
 )
 from compaction.inventory.shard_markers import ShardMarkers
@@ -44,24 +36,22 @@ from compaction.rules.originals import ArchivedSpan, Originals
 from compaction.shards.judging import (
     Wanted,
     judge,
-    mark_writers,
     nearby_spans,
     nearest_later,
     needs,
-    repeated_writers,
     segments_of,
-    suspects,
     tainted_by,
     wanted_groups,
-    writer_digest,
 )
 from compaction.shards.look import Bucket, Scope
-from compaction.shards.seen import Seen
+from compaction.shards.numbers import WrittenAgain, deal_groups
+from compaction.shards.strangers import ask_foreign, copies_by_bucket, find_strangers, home_of
 from compaction.tasks.plan import MergeGroup, RestoredLines
 
 if TYPE_CHECKING:
     from compaction.dealing.buckets import Buckets
     from compaction.inventory.day_objects import DayObjects
+    from compaction.inventory.inventory import Row
 
 T = TypeVar("T")
 
@@ -114,9 +104,8 @@ class Passes:
         Raises:
             StoreUnavailable, StoreRefused: the store.
         """
-        metadata = head_rows(self._context.archive, self._objects.foreign)
-        foreign = [Seen(row, metadata[row.key]) for row in self._objects.foreign]
-        copies, strays = self._copies(foreign)
+        foreign = ask_foreign(self._context.archive, self._objects)
+        copies, strays = find_strangers(self._context.archive, self._objects, self._seen, foreign)
         self._asked = self._arguments(copies, strays)
         wanted = self._needs()
         later: list[Row] = []
@@ -208,56 +197,33 @@ class Passes:
         found = self._seen.each(wanted_groups, asked)
         return [group for _, groups in sorted(found.items()) for group in groups]
 
+    def deal_groups(self, lines: Mapping[str, RestoredLines], stride: int, count: int) -> Dealt:
+        """Give all groups to the buckets of the tasks that have read their first objects, `stride` numbers a task."""
+        asked = {
+            number: WrittenAgain(bucket, self._restored(number, lines), stride)
+            for number, bucket in self._asked.items()
+        }
+        return self._seen.deal(deal_groups, asked, count)
+
+    @property
+    def buckets(self) -> Mapping[int, Bucket]:
+        """What the day's buckets are judged by."""
+        return self._asked
+
     def segments(self) -> list[Segment]:
         """Return all segments: what level stream compares, and the driver then holds."""
         found = self._seen.each(segments_of, self._asked)
         return [segment for _, segments in sorted(found.items()) for segment in segments]
 
     def _restored(self, number: int, lines: Mapping[str, RestoredLines]) -> dict[str, RestoredLines]:
-        return {key: found for key, found in lines.items() if self._home(key) == number}
-
-    def _home(self, key: str) -> int:
-        parsed = make_row(self._prefix, ListedObject(key, 0, "", 0)).parsed
-        return self._buckets.of("" if parsed is None else parsed.shard_id)
-
-    def _copies(self, foreign: Sequence[Seen]) -> tuple[dict[str, str], dict[int, list[Parsed]]]:
-        """Return the copies, by key with their originals, and by bucket the segments that lie under other shards."""
-        count = self._buckets.total
-        marks = self._seen.deal(mark_writers, dict.fromkeys(self._buckets.numbers, count), count)
-        of_the_driver(marks)
-        found = marks.each(repeated_writers, dict.fromkeys(self._buckets.numbers))
-        repeated = frozenset[bytes]().union(*found.values())
-        repeated |= {digest for one in foreign if (digest := writer_digest(one)) is not None}
-        suspected = self._seen.each(suspects, dict.fromkeys(self._buckets.numbers, repeated))
-        near = [one for some in suspected.values() for one in some]
-        chosen = sorted([*near, *foreign], key=lambda one: one.row.key.encode())
-        objects = parse((one.row, one.fields) for one in chosen)
-        copies = find_copies(self._prefix, objects, self._elsewhere(objects), self._objects.compression)
-        strays: dict[int, list[Parsed]] = defaultdict(list)
-        for row, outcome in objects:
-            is_stray = isinstance(outcome, SegmentMetadata) and not is_in_place(row, outcome)
-            if not is_stray or row.parsed is None or row.key in copies or not isinstance(outcome, SegmentMetadata):
-                continue
-            home = self._buckets.of(outcome.shard_id)
-            if home != self._buckets.of(row.parsed.shard_id):
-                strays[home].append((row, outcome))
-        return copies, strays
-
-    def _elsewhere(self, objects: Sequence[Parsed]) -> dict[str, SegmentMetadata]:
-        """Ask for the originals of misplaced objects, where these lie outside of what was listed."""
-        rows = [make_row(self._prefix, ListedObject(key, 0, "", 0)) for key in misplaced(self._prefix, objects)]
-        outside = [row for row in rows if not self._objects.holds(row)]
-        found = head_rows(self._context.archive, outside)
-        return {key: parsed for key, fields in found.items() if (parsed := decode_if_ours(fields)) is not None}
+        return {key: found for key, found in lines.items() if home_of(self._objects, key) == number}
 
     def _arguments(self, copies: Mapping[str, str], strays: Mapping[int, Sequence[Parsed]]) -> dict[int, Bucket]:
         markers = self._evidence.markers
         alive = living(self._objects.day, markers.shards, self._options.lookback_days)
         positions = _positions(markers.statements.marks.values())
         skipped = frozenset(shard for shard, stated in markers.statements.shards.items() if stated.skips)
-        of_bucket: dict[int, dict[str, str]] = defaultdict(dict)
-        for key, original in copies.items():
-            of_bucket[self._home(key)][key] = original
+        of_bucket = copies_by_bucket(self._objects, copies)
         shards: dict[int, dict[str, ShardMarkers]] = defaultdict(dict)
         for shard, found in markers.shards.items():
             shards[self._buckets.of(shard)][shard] = found
@@ -269,7 +235,7 @@ class Passes:
                 number,
                 self._scope,
                 self._objects.marks.get(number, 0),
-                of_bucket[number],
+                of_bucket.get(number, {}),
                 tuple(strays.get(number, ())),
                 shards[number],
                 tuple(alive_in[number]),

@@ -1,7 +1,6 @@
 """Reading a day: which tasks there are, and what the driver is told of them."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from archive.format.day import HOURS_A_DAY
@@ -10,7 +9,7 @@ from compaction.dealing.buckets import Buckets
 from compaction.dealing.port import Dealt, of_the_driver
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions, JobContext
-from compaction.producers.copies import CollectedIds, collect_ids
+from compaction.producers.collecting import CollectedIds, collect_ids
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.shards.seen import (
     CutArgument,
@@ -18,16 +17,14 @@ from compaction.shards.seen import (
     OrderArgument,
     Show,
     ask_heads,
-    cut,
     deal_tasks,
     make_order,
     measure,
     numbered,
-    show_results,
 )
-from compaction.tasks.finished import YOUNG_MS, find_facts, fingerprint
+from compaction.tasks.finished import YOUNG_MS, find_facts
 from compaction.tasks.parquet import ZSTD_LEVEL
-from compaction.tasks.plan import MergeGroup, Task, sorted_groups
+from compaction.tasks.plan import Task
 from compaction.tasks.taken import TakenHour
 from compaction.tasks.task import Order, TaskResult
 from compaction.typed.columns import Columns
@@ -75,15 +72,13 @@ def read_day(
     numbers, count = numbered(objects.rows.each(measure, cuts), context.sizes, day_bytes, len(taken))
     to_deal = {number: argument for number, argument in cuts.items() if argument.hours}
     cuts = {number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}
-    if options.event_id is not None:
-        return _with_ids(context, objects, cuts, options, write, before)
-    argument = OrderArgument(0, context.place.address)
-    if write is not None:
-        left = _left(context, write)
-        argument = argument._replace(
-            out=write.out.address, folder=write.folder, left=left, zstd_level=write.zstd_level, columns=write.columns
-        )
+    # Which copies are left out is known when all lines are read: nothing is written before that.
+    argument = order_argument(context, None if options.drop_producer_duplicates else write)
     asked_of = {number: argument._replace(number=number, taken=taken.get(number)) for number in range(count)}
+    if options.event_id is not None:
+        before = before or look_back(context, objects.day, options, buckets)
+        collected = collect_ids(context, objects, cuts, asked_of, before, options)
+        return DayRead(collected.seen, collected.results, collected)
     dealt = objects.rows.deal(deal_tasks, {**to_deal, **cuts}, max(1, count))
     seen = dealt.read(make_order, Show(buckets), asked_of, buckets.total)
     return DayRead(seen, sorted(of_the_driver(seen), key=lambda result: result.number))
@@ -96,32 +91,6 @@ def _within(hours: Sequence[TakenHour], buckets: Buckets, number: int) -> tuple[
     return tuple(hour for hour in found if hour.firsts)
 
 
-def _with_ids(
-    context: JobContext,
-    objects: DayObjects,
-    cuts: Mapping[int, CutArgument],
-    options: AuditOptions,
-    write: Writing | None,
-    before: DayBefore | None,
-) -> DayRead:
-    """Read a day for its event ids, too: the driver tells which lines are copies, and holds all objects for that."""
-    groups: dict[int, list[MergeGroup]] = defaultdict(list)
-    for tasks in objects.rows.each(cut, cuts).values():
-        for task in tasks:
-            groups[task.number] += task.groups
-    tasks = [Task(number, tuple(sorted_groups(found))) for number, found in sorted(groups.items())]
-    # Which lines are left out is known when all are read: nothing is written before that.
-    writes = None if options.drop_producer_duplicates else write
-    orders = going_on(context, [order_of(context, task, writes) for task in tasks], writes)
-    collected = collect_ids(context, orders, before or look_back(context, objects.day, options), options)
-    pairs = list(zip(orders, collected.results, strict=True))
-    dealer = context.dealer(objects.buckets.total)
-    asked = dict.fromkeys(range(len(pairs)), Show(objects.buckets))
-    return DayRead(
-        dealer.spread(pairs).deal(show_results, asked, objects.buckets.total), collected.results, collected
-    )
-
-
 def order_of(context: JobContext, task: Task, write: Writing | None) -> Order:
     """Return the order of a task."""
     if write is None:
@@ -130,21 +99,16 @@ def order_of(context: JobContext, task: Task, write: Writing | None) -> Order:
     return Order(task, context.place.address, out, write.folder, zstd_level=write.zstd_level, columns=write.columns)
 
 
-def going_on(context: JobContext, orders: Sequence[Order], write: Writing | None) -> list[Order]:
-    """Return orders that leave facts beside their parts, and know those that earlier runs have left.
-
-    Not those that merge: they are few, and hold what is in doubt.
-    """
+def order_argument(context: JobContext, write: Writing | None) -> OrderArgument:
+    """Return where tasks read and write, with what earlier runs have left; their numbers are still to be said."""
+    argument = OrderArgument(0, context.place.address)
     if write is None:
-        return list(orders)
-    left = _left(context, write)
-    return [
-        order
-        if any(group.merge for group in order.task.groups)
-        else order._replace(keeps=True, earlier=left.get(fingerprint(order.task), ()))
-        for order in orders
-    ]
-
-
-def _left(context: JobContext, write: Writing) -> dict[str, tuple[str, ...]]:
-    return find_facts(context.open(write.out.address), write.folder, context.clock.now_ms() - YOUNG_MS)
+        return argument
+    out = context.open(write.out.address)
+    return argument._replace(
+        out=write.out.address,
+        folder=write.folder,
+        left=find_facts(out, write.folder, context.clock.now_ms() - YOUNG_MS),
+        zstd_level=write.zstd_level,
+        columns=write.columns,
+    )

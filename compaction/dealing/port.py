@@ -4,6 +4,7 @@
     deal       visit buckets, and give each value that comes out to another bucket
     each       visit buckets, and bring what comes out to the driver: one small answer a bucket
     read       visit buckets, make an order of each and run it, and give what it shows to other buckets
+    collect    the same, and the ids of what was read wait in partitions, until it is told which of them count
 
 Work is a plain function of a bucket's values and of an argument of its own; it may be done twice, and only what is
 returned counts. Bucket 0 is the driver's: what is dealt to it is small.
@@ -48,6 +49,38 @@ class Dealt(Protocol):
         count: int,
     ) -> "Dealt":
         """Run an order (`compaction.tasks.task`) for each bucket; `show` gives its result to `count` buckets."""
+        ...
+
+    def plus(self, other: Any, count: int) -> "Dealt":  # noqa: ANN401 - of the same dealer
+        """Return `count` buckets with the values of both."""
+        ...
+
+    def collect(
+        self,
+        order: Callable[[Values, Any], Any],
+        show: Show,
+        arguments: Mapping[int, Any],
+        count: int,
+        partitions: int,
+    ) -> "Collected":
+        """Read as `read` does, with orders that ask for ids, which are dealt out in so many partitions."""
+        ...
+
+
+class Collected(Protocol):
+    """What was read, in the buckets that it was shown to; and the ids, of which one attempt of each order counts."""
+
+    @property
+    def seen(self) -> Dealt:
+        """Return what was shown."""
+        ...
+
+    def find(self, layout: Any, again: Any, count: int) -> Any:  # noqa: ANN401 - see `compaction.tasks.ids`
+        """Find the copies of ids, and bring each to the order that leaves it out.
+
+        The orders wait in `count` buckets of `again` (a `Dealt`), one in each at most; None: nothing is left out.
+        What comes out is a `compaction.job.context.Found`.
+        """
         ...
 
 

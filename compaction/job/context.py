@@ -43,7 +43,7 @@ class Found(Protocol):
         ...
 
     def write(self) -> list[TaskResult]:
-        """Run the tasks that leave copies out; returns their results in order."""
+        """Run the tasks that leave copies out; returns their results in order, without facts."""
         ...
 
 
@@ -55,33 +55,9 @@ class Shuffled(Protocol):
         """Return the tasks' results, in order."""
         ...
 
-    def find(self, layout: Layout, orders: Sequence[Order]) -> Found:
-        """Find the copies; those of an object go to the order that `Layout.writers` names."""
+    def find(self, layout: Layout, orders: Mapping[int, Order]) -> Found:
+        """Find the copies; those of an object go to the order that `Layout.writer` names."""
         ...
-
-
-class NothingFound(NamedTuple):
-    """No copies, and nobody to leave them out; implements `Found`."""
-
-    shards: Mapping[int, ShardTally] = {}
-
-    def write(self) -> list[TaskResult]:
-        """Return none."""
-        return []
-
-
-class NothingShuffled:
-    """What no task has given; implements `Shuffled`."""
-
-    @property
-    def results(self) -> list[TaskResult]:
-        """Return none."""
-        return []
-
-    def find(self, layout: Layout, orders: Sequence[Order]) -> Found:
-        """Find none."""
-        del layout, orders
-        return NothingFound()
 
 
 Engine = Callable[[Sequence[Order]], list[TaskResult]]
@@ -128,7 +104,7 @@ class JobContext(NamedTuple):
 
     def dealer(self, buckets: int) -> Dealer:
         """Return who deals a day of so many buckets: this process, unless somebody else was given."""
-        return LocalDealer(self.engine) if self.dealers is None else self.dealers(buckets)
+        return LocalDealer(self.engine, self.shuffle) if self.dealers is None else self.dealers(buckets)
 
     def open(self, address: Address) -> RetryingStorage:
         """Return the storage at another address, with the waits of the archive's."""

@@ -1,55 +1,36 @@
 """Producer duplicates of a day: its ids and those of the day before are brought together, and copies are told.
 
-Two steps, because only whole, ordered objects take part, and which those are is known when all tasks are done.
+Two steps, because only whole, ordered objects take part, and which those are is known when all tasks are done. Tasks
+tell of the buckets of their shards; the driver holds what is said of shards, and the numbers of objects in doubt.
 """
 
-from array import array
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from archive.errors import SafetyRefusal, SettingsError
-from compaction.inventory.heads import head_rows, sort_out
-from compaction.job.context import AuditOptions, Found, JobContext, NothingShuffled, Shuffled, partitions_for
-from compaction.producers.day_before import DayBefore
+from archive.coverage.intervals import Interval
+from archive.errors import SafetyRefusal
+from compaction.dealing.port import Dealt
+from compaction.inventory.day_objects import DayObjects
+from compaction.job.context import AuditOptions, Found, JobContext
+from compaction.producers.collecting import CollectedIds
+from compaction.shards.look import Bucket, Scope
+from compaction.shards.numbers import AgainArgument, TakingPart, named, order_again, taking_part
+from compaction.shards.seen import OrderArgument
+from compaction.shards.strangers import ask_foreign, copies_by_bucket, find_strangers
 from compaction.tasks.ids.copies import Layout, ShardTally
-from compaction.tasks.ids.dropping import Dropped
-from compaction.tasks.ids.rows import IdOrder
-from compaction.tasks.plan import (
-    MergeGroup,
-    RawObject,
-    Task,
-    group_overlaps,
-    plan_tasks,
-    raw_objects,
-    single_groups,
-    spans_of,
-)
-from compaction.tasks.task import Order, TaskResult
-
-
-class CollectedIds(NamedTuple):
-    """A day and the day before, read for their ids.
-
-    `objects` are in the order of their numbers, those of the day before first (None: a Parquet file of it).
-    """
-
-    shuffled: Shuffled
-    objects: tuple[RawObject | None, ...]
-    expression: str
-    first_of_day: int
-    before: DayBefore
-    results: list[TaskResult]
-    earlier: list[TaskResult]
+from compaction.tasks.plan import RawObject
 
 
 class Copies(NamedTuple):
     """The copies of a day.
 
-    `found` can run the tasks that leave them out. `doubt` says why copies of events of the day before may be among
-    what is not reported. `lines` took part, `without_id` of them had no id.
+    `objects` are those that findings name, by number. `found` can run the tasks that leave copies out. `doubt` says
+    why copies of events of the day before may be among what is not reported. `lines` took part, `without_id` of them
+    had no id.
     """
 
-    objects: tuple[RawObject | None, ...]
+    objects: Mapping[int, RawObject]
     shards: Mapping[str, ShardTally]
     found: Found
     doubt: str
@@ -67,67 +48,51 @@ class Copies(NamedTuple):
         return self.total / max(1, self.lines - self.without_id)
 
 
-def collect_ids(
-    context: JobContext, orders: Sequence[Order], before: DayBefore, options: AuditOptions
-) -> CollectedIds:
-    """Run the day's tasks and those of the day before; the ids of their lines are dealt out by digest.
-
-    Raises:
-        StoreError: what a task could not read.
-    """
-    if context.shuffle is None or options.event_id is None:
-        raise SettingsError("event ids cannot be compared here", next_step="leave --event-id out")
-    earlier = _orders_before(context, before, options, first_number=len(orders))
-    partitions = partitions_for(before.size + sum(order.task.size for order in orders))
-    objects: list[RawObject | None] = []
-    asked: list[Order] = []
-    for order in [*earlier, *orders]:
-        asked.append(order._replace(ids=IdOrder(options.event_id, len(objects), partitions)))
-        objects += order.task.objects or [None] * len(order.published)
-    first_of_day = len(objects) - sum(len(order.task.objects) for order in orders)
-    shuffled = context.shuffle(asked) if asked else NothingShuffled()
-    by_number = {result.number: result for result in shuffled.results}
-    return CollectedIds(
-        shuffled,
-        tuple(objects),
-        options.event_id,
-        first_of_day,
-        before,
-        results=[by_number[order.task.number] for order in orders],
-        earlier=[by_number[order.task.number] for order in earlier],
-    )
-
-
 def resolve(
-    context: JobContext, collected: CollectedIds, groups: Sequence[MergeGroup], orders: Sequence[Order] = ()
+    context: JobContext,
+    collected: CollectedIds,
+    buckets: Mapping[int, Bucket],
+    again: Dealt | None = None,
 ) -> Copies:
-    """Tell the copies. Only objects that are alone in one of `groups`, whole and in order, take part.
+    """Tell the copies. Only objects take part that are whole, in order, and overlap no other.
 
-    Lines of the others are in doubt, and kept: a finding of their own says what is wrong with them. `orders` are
-    those that leave copies out, once they are asked to.
+    `buckets` are those that the day was judged by. Lines of other objects are in doubt, and kept: a finding of their
+    own says what is wrong with them. `again` holds the orders that leave copies out, once they are asked to; None:
+    nothing is left out.
     """
-    good = _alone(groups)
-    good_before, doubt = _judge_before(context, collected)
+    taking = collected.seen.each(taking_part, buckets)
+    earlier, doubt = _judge_before(context, collected)
     excluded = frozenset(
-        number
-        for number, raw_object in enumerate(collected.objects)
-        if raw_object is not None
-        and raw_object.key not in (good if number >= collected.first_of_day else good_before)
+        number for some in (taking, earlier) for bucket in some.values() for number in bucket.excluded
     )
-    starts = _shard_starts(collected)
-    numbered, writers = _numbered(collected, orders)
-    layout = Layout(collected.first_of_day, tuple(starts.values()), excluded, writers)
-    found = collected.shuffled.find(layout, numbered)
-    names = list(starts)
-    without_id = sum(count for result in collected.results for key, count in result.without_id.items() if key in good)
+    layout = Layout(
+        collected.first_of_day, collected.shards.starts, excluded, 0 if again is None else collected.stride
+    )
+    found = collected.collected.find(layout, again, collected.tasks_before + len(collected.results))
+    names = collected.shards.names
+    shards = {names[number]: tally for number, tally in sorted(found.shards.items())}
     return Copies(
-        collected.objects,
-        {names[number]: tally for number, tally in sorted(found.shards.items())},
+        _named(collected, shards),
+        shards,
         found,
         doubt=doubt,
-        lines=sum(read.lines for result in collected.results for read in result.facts if read.key in good),
-        without_id=without_id,
+        lines=sum(bucket.lines for bucket in taking.values()),
+        without_id=sum(bucket.without_id for bucket in taking.values()),
     )
+
+
+def leaving_out(collected: CollectedIds, groups: Dealt, order: OrderArgument) -> Dealt:
+    """Return the orders that leave copies out, each in the bucket of the task that has read its objects.
+
+    `groups` are dealt to these buckets; `order` says where they are read and written.
+    """
+    first = collected.tasks_before
+    count = first + len(collected.results)
+    asked = {
+        bucket: AgainArgument(bucket, order._replace(number=bucket - first), collected.expression)
+        for bucket in range(first, count)
+    }
+    return groups.deal(order_again, asked, max(1, count))
 
 
 def check_share(copies: Copies, options: AuditOptions) -> None:
@@ -142,66 +107,50 @@ def check_share(copies: Copies, options: AuditOptions) -> None:
         )
 
 
-def _numbered(collected: CollectedIds, orders: Sequence[Order]) -> tuple[list[Order], Sequence[int]]:
-    """Return orders that know the numbers of their objects, and by number the order that reads an object."""
-    if not orders:
-        return [], array("i")
-    numbers = {
-        raw_object.key: number
-        for number, raw_object in enumerate(collected.objects)
-        if raw_object is not None and number >= collected.first_of_day
-    }
-    writers = array("i", [-1]) * len(collected.objects)
-    numbered = []
-    for index, order in enumerate(orders):
-        held = tuple(numbers[raw_object.key] for raw_object in order.task.objects)
-        for number in held:
-            writers[number] = index
-        numbered.append(order._replace(numbers=held, dropped=Dropped(collected.expression)))
-    return numbered, writers
+def _judge_before(context: JobContext, collected: CollectedIds) -> tuple[Mapping[int, TakingPart], str]:
+    """Return what of the day before takes part, by bucket, and what is in doubt about the rest."""
+    objects = collected.before.inventory
+    if objects is None:
+        return {}, collected.before.doubt
+    taking = collected.seen.each(taking_part, _buckets_before(context, collected, objects))
+    others = sum(bucket.doubtful for bucket in taking.values())
+    return taking, f"{others} object(s) of {objects.day} are not whole and in order" if others else ""
 
 
-def _orders_before(context: JobContext, before: DayBefore, options: AuditOptions, first_number: int) -> list[Order]:
-    if before.inventory is not None:
-        tasks = plan_tasks(
-            single_groups(raw_objects(before.inventory.rows)), sizes=context.sizes, first_number=first_number
+def _buckets_before(context: JobContext, collected: CollectedIds, objects: DayObjects) -> dict[int, Bucket]:
+    """Return what the buckets of the day before are looked at by; nothing is judged there but objects."""
+    foreign = ask_foreign(context.archive, objects)
+    copies, _ = find_strangers(context.archive, objects, collected.seen, foreign, collected.behind)
+    of_bucket = copies_by_bucket(objects, copies)
+    scope = Scope(
+        context.place.address,
+        objects.storage,
+        objects.prefix,
+        objects.day,
+        objects.first_minute,
+        objects.end_ms,
+        Interval(objects.day.begin_ms, objects.end_ms),
+        objects.compression,
+        objects.buckets,
+        writes=False,
+    )
+    return {
+        collected.behind + number: Bucket(
+            number, scope, objects.marks.get(number, 0), of_bucket.get(number, {}), (), {}, (), {}, frozenset()
         )
-        return [Order(task, context.place.address) for task in tasks]
-    if options.published is None:
-        return []
-    address = options.published.address
-    return [
-        Order(Task(number, ()), address, published=(key,))
-        for number, key in enumerate(before.published, start=first_number)
-    ]
+        for number in objects.buckets.numbers
+    }
 
 
-def _alone(groups: Sequence[MergeGroup]) -> frozenset[str]:
-    return frozenset(group.objects[0].key for group in groups if not group.merge)
-
-
-def _judge_before(context: JobContext, collected: CollectedIds) -> tuple[frozenset[str], str]:
-    """Return the keys of the day before that take part, and what is in doubt about the others."""
-    inventory = collected.before.inventory
-    if inventory is None:
-        return frozenset(), collected.before.doubt
-    facts = {read.key: read for result in collected.earlier for read in result.facts}
-    metadata = head_rows(context.archive, inventory.foreign)
-    metadata |= {key: read.metadata for key, read in facts.items()}
-    described = sort_out(context.archive, inventory, metadata)
-    good = _alone(group_overlaps(spans_of(inventory.rows, described, facts)))
-    others = [
-        key
-        for key, read in facts.items()
-        if (read.lines or read.problem) and key not in good and key not in described.copies
-    ]
-    return good, f"{len(others)} object(s) of {inventory.day} are not whole and in order" if others else ""
-
-
-def _shard_starts(collected: CollectedIds) -> dict[str, int]:
-    """Return the number of each shard's first raw_object of the day, ascending."""
-    starts: dict[str, int] = {}
-    for number, raw_object in enumerate(collected.objects):
-        if number >= collected.first_of_day and raw_object is not None:
-            starts.setdefault(raw_object.shard_id, number)
-    return starts
+def _named(collected: CollectedIds, shards: Mapping[str, ShardTally]) -> dict[int, RawObject]:
+    """Ask for the objects that findings name: the first few of each shard, and what the first of them repeats."""
+    wanted: dict[int, set[int]] = defaultdict(set)
+    for tally in shards.values():
+        numbers = {*tally.numbers, *(sample.first.number for sample in tally.samples)}
+        for number in {*numbers, tally.samples[0].original.number}:
+            is_before = number < collected.first_of_day
+            shard = (collected.shards_before if is_before else collected.shards).of_number(number)
+            if shard is not None:
+                wanted[is_before * collected.behind + collected.objects.buckets.of(shard)].add(number)
+    found = collected.seen.each(named, {bucket: frozenset(numbers) for bucket, numbers in wanted.items()})
+    return {number: raw_object for bucket in found.values() for number, raw_object in bucket.items()}

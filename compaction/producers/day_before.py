@@ -3,9 +3,11 @@
 from typing import NamedTuple
 
 from archive.format.day import Day
-from compaction.inventory.inventory import Inventory, list_day
+from compaction.dealing.buckets import Buckets
+from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.tombstones import is_expired
 from compaction.job.context import AuditOptions, JobContext
+from compaction.job.sight import list_again
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 
@@ -13,27 +15,29 @@ from compaction.publish.publisher import Publisher
 class DayBefore(NamedTuple):
     """Where the ids of the day before are read.
 
-    `inventory` are its raw objects; None when they are expired, then `published` are the keys of its Parquet files.
-    `doubt` says why some of its ids are not known; empty when all are. `digest` changes with what is read, `size` is
-    in bytes.
+    `inventory` are its raw objects, in buckets; None when they are expired, then `published` are the keys of its
+    Parquet files. `doubt` says why some of its ids are not known; empty when all are. `digest` changes with what is
+    read, `size` is in bytes.
     """
 
-    inventory: Inventory | None
+    inventory: DayObjects | None
     published: tuple[str, ...] = ()
     doubt: str = ""
     digest: str = ""
     size: int = 0
 
 
-def look_back(context: JobContext, day: Day, options: AuditOptions) -> DayBefore:
-    """Find the day before `day`. A day without an object holds no id; an expired one is read as it was published.
+def look_back(context: JobContext, day: Day, options: AuditOptions, buckets: Buckets) -> DayBefore:
+    """Find the day before `day`, listed into the same buckets.
+
+    A day without an object holds no id; an expired one is read as it was published.
 
     Raises:
         StoreError: the archive, or the place where days are published.
     """
     before = day.shift(-1)
     if not is_expired(context.archive, context.place.prefix, before):
-        inventory = list_day(context.archive, before, context.place.prefix).only(options.shard)
+        inventory = list_again(context, before, None, options.shard, buckets)
         return DayBefore(inventory, digest=inventory.digest(), size=inventory.size)
     if options.published is None:
         return _unknown(f"{before} is expired, and it was not said where it is published")

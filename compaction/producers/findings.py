@@ -41,10 +41,10 @@ def ids_check(copies: Copies, expression: str) -> AuditCheck:
 
 def _of_shard(context: JobContext, copies: Copies, shard: str, expression: str, *, left_out: bool) -> Finding:
     of = copies.shards[shard]
-    objects = [raw_object for number in of.numbers if (raw_object := copies.objects[number]) is not None]
+    objects = [raw_object for number in of.numbers if (raw_object := copies.objects.get(number)) is not None]
     minutes = {raw_object.minute for raw_object in objects}
     original, kept = "a record of the day before", of.samples[0].original
-    first = copies.objects[kept.number]
+    first = copies.objects.get(kept.number)
     if first is not None:
         positions = _positions(context, first, Drops([kept.line]), expression)
         original = f"{first.shard_id}/{positions[0]}" if positions else first.key
@@ -68,7 +68,7 @@ def _sampled(context: JobContext, copies: Copies, of: ShardTally, expression: st
         chunks.setdefault(sample.first.number, []).append(pack_drops(sample))
     found: list[Position] = []
     for number in list(chunks)[:_READ_AGAIN]:
-        raw_object = copies.objects[number]
+        raw_object = copies.objects.get(number)
         if raw_object is not None and len(found) < SAMPLES:
             drops = unpack_drops(chunks[number], {number: raw_object.key})[raw_object.key]
             found += _positions(context, raw_object, drops, expression)

@@ -21,6 +21,7 @@ from compaction.inventory.heads import head_rows
 from compaction.inventory.inventory import Row
 from compaction.inventory.segments import Fields
 from compaction.tasks.finished import fingerprint
+from compaction.tasks.ids.rows import IdOrder
 from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.tasks.plan import (
     MergeGroup,
@@ -40,12 +41,18 @@ NO_TASK = -1
 
 
 class Seen(NamedTuple):
-    """An object, its user metadata (None: it is gone), and what task `task` has read of it; None: nobody read it."""
+    """An object, its user metadata (None: it is gone), and what task `task` has read of it; None: nobody read it.
+
+    Where ids were asked for, `number` is the object's among all that were read, and `without_id` counts its lines
+    that have none.
+    """
 
     row: Row
     fields: Fields
     read: SegmentFacts | None = None
     task: int = NO_TASK
+    number: int = NO_TASK
+    without_id: int = 0
 
 
 class HeadArgument(NamedTuple):
@@ -80,7 +87,7 @@ class TaskSize(NamedTuple):
 class OrderArgument(NamedTuple):
     """Where a task reads and writes (`out` None: only read), and the facts that earlier runs have left, if any.
 
-    `taken` is what an hour's run has left.
+    `taken` is what an hour's run has left. `ids` asks for the ids of lines, `published` of those of Parquet files.
     """
 
     number: int
@@ -91,6 +98,8 @@ class OrderArgument(NamedTuple):
     zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
     taken: TakenPart | None = None
+    ids: IdOrder | None = None
+    published: tuple[str, ...] = ()
 
 
 def rows_of(values: Values, end: int | None) -> list[Row]:
@@ -152,40 +161,51 @@ def make_order(values: Values, argument: OrderArgument) -> Order:
     """Return the order of one task, which one bucket or several have given groups to."""
     groups: Iterable[MergeGroup] = (group for given in values for group in given)
     task = Task(argument.number, tuple(sorted_groups(groups)))
-    order = Order(
-        task,
-        argument.archive,
-        argument.out,
-        argument.folder,
-        zstd_level=argument.zstd_level,
-        columns=argument.columns,
-    )
+    order = order_of(task, argument)
     if argument.left is None:
         return order
     return order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()), taken=argument.taken)
 
 
+def order_of(task: Task, argument: OrderArgument) -> Order:
+    """Return the order of a task, as if nothing of it were done."""
+    return Order(
+        task,
+        argument.archive,
+        argument.out,
+        argument.folder,
+        ids=argument.ids,
+        published=argument.published,
+        zstd_level=argument.zstd_level,
+        columns=argument.columns,
+    )
+
+
 class Show(NamedTuple):
-    """Gives what tasks have read back to the buckets of the shards, and what is small to the driver."""
+    """Gives what tasks have read back to the buckets of the shards, and what is small to the driver.
+
+    What tasks from number `before` on have read is of the day before, and goes to as many buckets behind the others.
+    """
 
     buckets: Buckets
+    before: int | None = None
 
     def __call__(self, order: Order, result: TaskResult) -> Iterator[Given]:
         """Yield one result."""
-        objects = {raw_object.key: raw_object for raw_object in order.task.objects}
+        first = None if order.ids is None else order.ids.first_number
+        places = {raw_object.key: (place, raw_object) for place, raw_object in enumerate(order.task.objects)}
+        behind = 0 if self.before is None or order.task.number < self.before else self.buckets.total
         seen: dict[int, list[Seen]] = defaultdict(list)
+        starts: dict[str, int] = {}
         for read in result.facts:
-            raw_object = objects[read.key]
-            one = Seen(_row(raw_object), read.metadata, read, order.task.number)
-            seen[self.buckets.of(raw_object.shard_id)].append(one)
+            place, raw_object = places[read.key]
+            number = NO_TASK if first is None else first + place
+            without_id = result.without_id.get(read.key, 0)
+            one = Seen(_row(raw_object), read.metadata, read, order.task.number, number, without_id)
+            seen[behind + self.buckets.of(raw_object.shard_id)].append(one)
+            starts.setdefault(raw_object.shard_id, number)
         yield from seen.items()
-        yield DRIVERS, result._replace(facts=())
-
-
-def show_results(values: Values, argument: Show) -> Iterator[Given]:
-    """Give what the driver has of tasks, as pairs of order and result, to the buckets of the shards."""
-    for order, result in values:
-        yield from argument(order, result)
+        yield DRIVERS, result._replace(facts=(), without_id={}, starts=tuple(starts.items()) if order.ids else ())
 
 
 def _row(raw_object: RawObject) -> Row:

@@ -2,6 +2,8 @@
 
     deal     mapPartitionsWithIndex, partitionBy: partition n of what comes out is bucket n
     each     runJob on the buckets that are asked; what it returns is all that the driver gets
+    collect  one shuffle for what tasks show and for their ids: buckets first, then partitions of ids. From there on
+             buckets have a shuffle of their own: whoever deals them on does not pass over the ids each time
 
 Spark takes one attempt of each task into a shuffle. A shuffle file that is lost with its machine is made again: a
 part of the day is then listed again, and an object that came meanwhile would be judged, and not be named by the
@@ -15,27 +17,27 @@ from typing import Any, NamedTuple, TypeVar
 from compaction.dealing.port import DRIVERS, Given, Show, Values
 from compaction.spark.failures import Alarm, Failure, configure_task_logging, guarded
 from compaction.spark.phases import phase_of_work
-from compaction.tasks.task import run
+from compaction.spark.shuffle import FoundCopies, Jobs, ShuffledIds
+from compaction.tasks.ids.copies import Layout
+from compaction.tasks.task import run, run_collecting
 
 T = TypeVar("T")
-Job = Callable[[str, int, Callable[[], list[Any]], Alarm], list[Any]]
-"""Runs an action for something, of so many tasks; shows how far it is, and cancels it when the alarm was told."""
 Tell = Callable[[list[Failure]], None]
 
 
-def spread(context: Any, job: Job, alarm: Alarm, items: Sequence[Any]) -> "SparkDealt":  # noqa: ANN401 - pyspark is untyped here
+def spread(jobs: Jobs, items: Sequence[Any]) -> "SparkDealt":
     """Return buckets of one item each."""
     count = max(1, len(items))
-    rows = context.parallelize(list(enumerate(items)), count).partitionBy(count, int)
-    return SparkDealt(context, job, alarm, rows)
+    rows = jobs.context.parallelize(list(enumerate(items)), count).partitionBy(count, int)
+    return SparkDealt(jobs, jobs.alarm(), rows)
 
 
 class SparkDealt:
     """Implements `compaction.dealing.port.Dealt`. One alarm is for all that is dealt on: where one fails, all do."""
 
-    def __init__(self, context: Any, job: Job, alarm: Alarm, rows: Any, what: str = "deal") -> None:  # noqa: ANN401 - the same
-        self._context = context
-        self._job = job
+    def __init__(self, jobs: Jobs, alarm: Alarm, rows: Any, what: str = "deal") -> None:  # noqa: ANN401 - the same
+        self._jobs = jobs
+        self._context = jobs.context
         self._alarm = alarm
         self._rows = rows
         self._what = what
@@ -46,7 +48,7 @@ class SparkDealt:
         """Give values to other buckets; done when somebody asks for them."""
         dealing = _Dealing(work, self._context.broadcast(dict(arguments)), self._alarm.tell)
         rows = self._rows.mapPartitionsWithIndex(dealing).partitionBy(count, int)
-        return SparkDealt(self._context, self._job, self._alarm, rows, phase_of_work(work))
+        return SparkDealt(self._jobs, self._alarm, rows, phase_of_work(work))
 
     def each(self, work: Callable[[Values, Any], T], arguments: Mapping[int, Any]) -> dict[int, T]:
         """Visit buckets.
@@ -61,8 +63,7 @@ class SparkDealt:
         asked = self._context.broadcast({bucket: arguments[bucket] for bucket in buckets})
         visited = self._rows.mapPartitionsWithIndex(_Visiting(work, asked, self._alarm.tell))
         with self._alarm:
-            action = functools.partial(self._context.runJob, visited, list, buckets)
-            found = self._job(phase_of_work(work, self._what), len(buckets), action, self._alarm)
+            found = self._jobs.partitions(phase_of_work(work, self._what), visited, buckets, list, self._alarm)
         for outcome in found:
             if isinstance(outcome, Failure):
                 raise outcome.error()
@@ -77,6 +78,45 @@ class SparkDealt:
     ) -> "SparkDealt":
         """Run an order of each bucket, in its task."""
         return self.deal(_Reading(order, show), arguments, count)
+
+    def plus(self, other: "SparkDealt", count: int) -> "SparkDealt":
+        """Return the values of both, in a shuffle of their own."""
+        rows = self._rows.union(other._rows).partitionBy(count, int)  # noqa: SLF001 - of this class
+        return SparkDealt(self._jobs, self._alarm, rows, self._what)
+
+    def collect(
+        self,
+        order: Callable[[Values, Any], Any],
+        show: Show,
+        arguments: Mapping[int, Any],
+        count: int,
+        partitions: int,
+    ) -> "SparkCollected":
+        """Run an order of each bucket, in its task; what it shows and its ids go into one shuffle."""
+        collecting = _Collecting(
+            order, show, self._context.broadcast(dict(arguments)), (count, count + partitions), self._alarm.tell
+        )
+        rows = self._rows.mapPartitionsWithIndex(collecting).partitionBy(count + partitions, int)
+        seen = rows.mapPartitionsWithIndex(functools.partial(_below, count)).partitionBy(count, int)
+        return SparkCollected(
+            SparkDealt(self._jobs, self._alarm, seen, "read the day with event ids"),
+            ShuffledIds(self._jobs, rows, [], count),
+        )
+
+    def waiting(self) -> Any:  # noqa: ANN401 - pyspark is untyped here
+        """Return what waits in the buckets, as pairs."""
+        return self._rows
+
+
+class SparkCollected(NamedTuple):
+    """Implements `compaction.dealing.port.Collected`."""
+
+    seen: SparkDealt
+    shuffled: ShuffledIds
+
+    def find(self, layout: Layout, again: SparkDealt | None, count: int) -> FoundCopies:
+        """Find the copies; they come to the orders by a shuffle of their own."""
+        return self.shuffled.find_for(layout, None if again is None else again.waiting(), count)
 
 
 class _Dealing(NamedTuple):
@@ -114,6 +154,43 @@ class _Visiting(NamedTuple):
         if failure is not None:
             return [failure]
         return [guarded(lambda: self.work(values, self.arguments.value[bucket]), self.tell)]
+
+
+class _Collecting(NamedTuple):
+    """The work of a task that reads lines and their ids. `counts`: of buckets, and of them with partitions of ids.
+
+    A failure goes into all of them: Spark makes a shuffle again that was lost, and then nobody asks the driver's.
+    """
+
+    order: Callable[[Values, Any], Any]
+    show: Show
+    arguments: Any
+    counts: tuple[int, int]
+    tell: Tell
+
+    def __call__(self, bucket: int, rows: Iterable[Given]) -> Iterator[Given]:
+        if bucket not in self.arguments.value:
+            return
+        configure_task_logging()
+        count, total = self.counts
+        values, failure = _values(rows)
+        if failure is None:
+            made = self.order(values, self.arguments.value[bucket])
+            done = guarded(functools.partial(run_collecting, made), self.tell)
+            if not isinstance(done, Failure):
+                result, ids = done
+                yield from self.show(made, result)
+                yield from ((count + part, chunk) for part, chunk in (() if ids is None else ids.rows()))
+                return
+            failure = done
+        yield from ((number, failure) for number in range(total))
+
+
+def _below(count: int, index: int, rows: Iterable[Given]) -> Iterator[Given]:
+    """Pass buckets on, and read ids to their end: Spark ends a worker that leaves some of its input unread."""
+    for given in rows:
+        if index < count:
+            yield given
 
 
 class _Reading:

@@ -139,7 +139,7 @@ class SparkEngine:
 
     def spread(self, items: Sequence[Any]) -> SparkDealt:
         """Return buckets of one item each; see `compaction.dealing.port`."""
-        return spread(self._session.sparkContext, self._job, self.alarm(), items)
+        return spread(self.jobs, items)
 
     def alarm(self) -> Alarm:
         """Return what tells of tasks that nothing can mend."""

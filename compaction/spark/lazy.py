@@ -57,7 +57,7 @@ class LazySpark:
     def dealer(self, buckets: int) -> Dealer:
         """Return Spark for a day of many shards, and this process for others: their tasks alone go to Spark then."""
         if buckets < _MANY_BUCKETS or find_java() is None:
-            return LocalDealer(self)
+            return LocalDealer(self, self.shuffle)
         return self._started()
 
     def cancel(self) -> None:

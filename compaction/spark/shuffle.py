@@ -33,41 +33,49 @@ class Jobs(NamedTuple):
 
 
 class ShuffledIds(NamedTuple):
-    """Ids in the files of a shuffle; implements `compaction.job.context.Shuffled`."""
+    """Ids in the files of a shuffle, from partition `first` on; implements `compaction.job.context.Shuffled`."""
 
     jobs: Jobs
     rdd: Any
     results: list[TaskResult]
+    first: int = 1
 
-    def find(self, layout: Layout, orders: Sequence[Order]) -> "FoundCopies":
-        """Find the copies, each partition in a task, and bring them to the tasks of `orders`."""
-        count = _TALLIES + len(orders)
-        found = self.rdd.mapPartitionsWithIndex(functools.partial(_found, layout))
-        if orders:
-            waiting = [(_TALLIES + index, order) for index, order in enumerate(orders)]
-            found = found.union(self.jobs.context.parallelize(waiting, len(waiting)))
-        dealt = found.partitionBy(count, int)
+    def find(self, layout: Layout, orders: Mapping[int, Order]) -> "FoundCopies":
+        """Find the copies, and bring them to the tasks of `orders`, which the driver holds."""
+        waiting = self.jobs.context.parallelize(list(orders.items()), len(orders)) if orders else None
+        return self.find_for(layout, waiting, 1 + max(orders, default=-1))
+
+    def find_for(self, layout: Layout, waiting: Any, count: int) -> "FoundCopies":  # noqa: ANN401 - pyspark is untyped here
+        """Find the copies, each partition in a task, and bring them to orders that wait: pairs of bucket and order.
+
+        There are `count` buckets, and one order in each at most; None: nothing is left out.
+        """
+        found = self.rdd.mapPartitionsWithIndex(functools.partial(_found, layout, self.first))
+        count = 0 if waiting is None else count
+        if waiting is not None:
+            found = found.union(waiting.map(_behind_tallies))
+        dealt = found.partitionBy(_TALLIES + count, int)
         with self.jobs.alarm() as alarm:
             tallies = self.jobs.partitions(_FINDING, dealt, range(_TALLIES), _added, alarm)
-        return FoundCopies(self.jobs, dealt, len(orders), dict(tallies))
+        return FoundCopies(self.jobs, dealt, count, dict(tallies))
 
 
 class FoundCopies(NamedTuple):
-    """Copies beside the tasks that leave them out; implements `compaction.job.context.Found`."""
+    """Copies beside the tasks that leave them out, in `buckets`; implements `compaction.job.context.Found`."""
 
     jobs: Jobs
     rdd: Any
-    orders: int
+    buckets: int
     shards: Mapping[int, ShardTally]
 
     @property
     def numbers(self) -> range:
         """Return the partitions in which the orders lie."""
-        return range(_TALLIES, _TALLIES + self.orders)
+        return range(_TALLIES, _TALLIES + self.buckets)
 
     def write(self) -> list[TaskResult]:
         """Run the tasks that leave copies out."""
-        if not self.orders:
+        if not self.buckets:
             return []
         with self.jobs.alarm() as alarm:
             work = functools.partial(_write, alarm.tell)
@@ -105,17 +113,26 @@ def _sound(rows: Iterable[tuple[int, Any]]) -> Iterator[Any]:
         yield value
 
 
-def _found(layout: Layout, index: int, rows: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-    """Yield the copies of a partition of ids, for the tasks that write their objects, and at last tallies."""
-    if index == 0:
+def _behind_tallies(pair: tuple[int, Any]) -> tuple[int, Any]:
+    return _TALLIES + pair[0], pair[1]
+
+
+def _found(layout: Layout, first: int, index: int, rows: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+    """Yield the copies of a partition of ids, for the tasks that write their objects, and at last tallies.
+
+    What lies before the ids is read to its end: Spark ends a worker that leaves some of its input unread.
+    """
+    if index < first:
+        for _ in rows:
+            pass
         return
     tallies = Tallies(layout)
     drops: dict[int, bytearray] = {}
     held = 0
     for copies in find_copies(_sound(rows), layout):
         tallies.add(copies)
-        writer = layout.writers[copies.first.number] if layout.writers else -1
-        if writer < 0:
+        writer = layout.writer(copies.first.number)
+        if writer is None:
             continue
         packed = pack_drops(copies)
         chunk = drops.setdefault(writer, bytearray())
@@ -149,4 +166,5 @@ def _write(tell: Callable[[list[Failure]], None], rows: Iterable[tuple[int, Any]
             chunks.append(value)
     if order is None:
         return []
-    return [guarded(functools.partial(run, leaving_out(order, chunks)), tell)]
+    done = guarded(functools.partial(run, leaving_out(order, chunks)), tell)
+    return [done if isinstance(done, Failure) else done._replace(facts=())]

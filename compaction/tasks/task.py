@@ -69,7 +69,8 @@ class TaskResult(NamedTuple):
 
     `without_id` counts the lines that have no event id, by the key of their object, where ids were asked for.
     `is_earlier`: an earlier run has made the part, and nothing was written again; `is_taken`: an hour's run.
-    `first` is the key of its first object, and `kept` that of its facts, where it has left any.
+    `first` is the key of its first object, and `kept` that of its facts, where it has left any. `starts` is told the
+    driver instead of facts, where ids were asked for: each shard, and the number of its first object in the task.
     """
 
     number: int
@@ -81,6 +82,7 @@ class TaskResult(NamedTuple):
     is_taken: bool = False
     first: str = ""
     kept: str = ""
+    starts: tuple[tuple[str, int], ...] = ()
 
 
 def run(order: Order) -> TaskResult:

@@ -45,16 +45,16 @@ class InProcess(NamedTuple):
     results: list[TaskResult]
     rows: dict[int, list[bytes]]
 
-    def find(self, layout: Layout, orders: Sequence[Order]) -> "FoundInProcess":
+    def find(self, layout: Layout, orders: Mapping[int, Order]) -> "FoundInProcess":
         """Find the copies."""
         tallies = Tallies(layout)
-        drops: list[list[bytes]] = [[] for _ in orders]
+        drops: dict[int, list[bytes]] = {bucket: [] for bucket in orders}
         for _, chunks in sorted(self.rows.items()):
             for copies in find_copies(chunks, layout):
                 tallies.add(copies)
-                if layout.writers and layout.writers[copies.first.number] >= 0:
-                    drops[layout.writers[copies.first.number]].append(pack_drops(copies))
-        return FoundInProcess(dict(tallies.shards()), list(orders), drops)
+                if (bucket := layout.writer(copies.first.number)) is not None:
+                    drops[bucket].append(pack_drops(copies))
+        return FoundInProcess(dict(tallies.shards()), list(orders.values()), list(drops.values()))
 
 
 class FoundInProcess(NamedTuple):

@@ -30,15 +30,19 @@ class LineRef(NamedTuple):
 class Layout(NamedTuple):
     """What the numbers of objects mean.
 
-    Numbers below `first_of_day` are of the day before. `shards` holds the first number of each shard of the day,
-    ascending. Raw objects in `excluded` take no part: their lines are in doubt. `writers` holds, by number, which of
-    the tasks that leave copies out reads the object, from 0; -1: none; empty: nothing is left out.
+    A number is that of the bucket whose task reads the object, times `stride`, and its place in the task. Numbers
+    below `first_of_day` are of the day before. `shards` holds the first number of each shard of the day, ascending.
+    Raw objects in `excluded` take no part: their lines are in doubt. `stride` 0: nothing is left out.
     """
 
     first_of_day: int
     shards: tuple[int, ...]
     excluded: frozenset[int] = frozenset()
-    writers: Sequence[int] = ()
+    stride: int = 0
+
+    def writer(self, number: int) -> int | None:
+        """Return the bucket of the task that leaves copies out of an object; None: nobody does."""
+        return number // self.stride if self.stride else None
 
 
 class EventCopies(NamedTuple):

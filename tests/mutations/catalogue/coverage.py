@@ -53,7 +53,7 @@ COVERAGE: Final = (
     Mutation(
         "look for copies in each bucket alone",
         Change(
-            "compaction/audit/passes.py",
+            "compaction/shards/strangers.py",
             "repeated = frozenset[bytes]().union(*found.values())",
             "repeated = frozenset[bytes]() if found else frozenset[bytes]()",
         ),
@@ -61,7 +61,7 @@ COVERAGE: Final = (
     ),
     Mutation(
         "leave a segment under another shard's key to that shard",
-        Change("compaction/audit/passes.py", "strays[home].append((row, outcome))", "strays[home] = []"),
+        Change("compaction/shards/strangers.py", "strays[home].append((row, outcome))", "strays[home] = []"),
         tests=(f"{_BUCKETS}::test_buckets_of_one_shard_judge_as_one_bucket_does",),
     ),
     Mutation(

@@ -146,8 +146,22 @@ NIGHTLY: Final = (
         tests=(f"{_LEFT_OUT}::test_an_expired_day_before_that_lacks_copies_is_doubt",),
     ),
     Mutation(
+        "number the objects of a task anew in each",
+        Change(
+            "compaction/producers/collecting.py",
+            "IdOrder(options.event_id, bucket * stride, partitions)",
+            "IdOrder(options.event_id, 0 * stride, partitions)",
+        ),
+        tests=(f"{_LEFT_OUT}::test_the_first_position_of_each_event_stays",),
+    ),
+    Mutation(
+        "let what is damaged on the day before be an original",
+        Change(_COPIES, "for some in (taking, earlier)", "for some in (taking,)"),
+        tests=(f"{_FINDINGS_TESTS}::test_what_is_out_of_order_on_the_day_before_is_nobodys_original",),
+    ),
+    Mutation(
         "pass over damage on the day before",
-        Change(_COPIES, 'if others else ""', 'if not facts else ""'),
+        Change(_COPIES, 'if others else ""', 'if not taking else ""'),
         tests=(f"{_FINDINGS_TESTS}::test_damage_on_the_day_before_is_doubt",),
     ),
     Mutation(

@@ -115,6 +115,15 @@ def test_damage_on_the_day_before_is_doubt(tmp_path: Path) -> None:
     assert "1 object(s) of 2026-11-19 are not whole" in found.findings[0].message
 
 
+def test_what_is_out_of_order_on_the_day_before_is_nobodys_original(tmp_path: Path) -> None:
+    """An event that is there in doubt alone has its first record on the day: only the second one repeats it."""
+    corpus = Corpus(DAY)
+    repeated_after_midnight(corpus, corpus.shards[1], 3)
+    swapped_lines(corpus, corpus.shards[1], 0)
+    found = audit(corpus, tmp_path).findings
+    assert sorted((about.severity, about.count) for about in found) == [("unknown", 1), ("warning", 1)]
+
+
 def test_an_object_in_doubt_is_nobodys_original(tmp_path: Path) -> None:
     """Lines that are out of order have a finding of their own, and decide nothing: doubt keeps."""
     corpus = Corpus(DAY, shape=Shape(shards=4))

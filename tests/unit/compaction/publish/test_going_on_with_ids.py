@@ -2,7 +2,7 @@
 
 import hashlib
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,7 +58,7 @@ class Shuffled(NamedTuple):
         """Return the tasks' results."""
         return self.shuffled.results
 
-    def find(self, layout: Layout, orders: Sequence[Order]) -> Ended:
+    def find(self, layout: Layout, orders: Mapping[int, Order]) -> Ended:
         """Find the copies."""
         return Ended(self.shuffled.find(layout, orders), self.after, self.written)
 

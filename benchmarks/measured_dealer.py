@@ -1,0 +1,104 @@
+"""Spark as a dealer that is measured: what comes back from it to the driver."""
+
+import pickle
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from compaction.dealing.port import Collected, Dealt, Given, Show, Values
+from compaction.spark.engine import SparkEngine
+from compaction.tasks.ids.copies import Layout
+from compaction.tasks.task import Order
+
+if TYPE_CHECKING:
+    from compaction.job.context import Found, Shuffled
+
+
+class Measured:
+    """Spark, and what comes back from it: `back` are bytes to the driver, `tasks` are visits of buckets."""
+
+    is_local = True  # the store is computed, so it goes along with the works
+
+    def __init__(self, engine: SparkEngine) -> None:
+        self._engine = engine
+        self.back = self.largest = self.tasks = 0
+        self.seconds: dict[str, float] = {}
+
+    def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
+        """Weigh the results."""
+        found = self._engine.shuffle(orders)
+        size = len(pickle.dumps(found.results))
+        self.back += size
+        self.largest = max(self.largest, size)
+        return found
+
+    def spread(self, items: Sequence[Any]) -> "MeasuredDealt":
+        """Return buckets of one item each."""
+        return MeasuredDealt(self, self._engine.spread(items))
+
+
+class MeasuredDealt:
+    """Buckets of Spark's that are measured when they are asked."""
+
+    def __init__(self, measured: Measured, dealt: Dealt) -> None:
+        self._measured = measured
+        self._dealt = dealt
+
+    def deal(
+        self, work: Callable[[Values, Any], Iterable[Given]], arguments: Mapping[int, Any], count: int
+    ) -> "MeasuredDealt":
+        """Pass on."""
+        self._measured.tasks += len(arguments)
+        return MeasuredDealt(self._measured, self._dealt.deal(work, arguments, count))
+
+    def each(self, work: Callable[[Values, Any], Any], arguments: Mapping[int, Any]) -> dict[int, Any]:
+        """Pass on, and weigh what came back."""
+        begin = time.perf_counter()
+        found = self._dealt.each(work, arguments)
+        name = work.__name__
+        self._measured.seconds[name] = self._measured.seconds.get(name, 0.0) + time.perf_counter() - begin
+        self.weigh(found)
+        self._measured.tasks += len(arguments)
+        return found
+
+    def weigh(self, found: Mapping[int, Any]) -> None:
+        """Count what came back."""
+        size = sum(len(pickle.dumps(one)) for one in found.values())
+        self._measured.back += size
+        self._measured.largest = max(self._measured.largest, size)
+
+    def read(
+        self, order: Callable[[Values, Any], Any], show: Show, arguments: Mapping[int, Any], count: int
+    ) -> "MeasuredDealt":
+        """Pass on."""
+        return MeasuredDealt(self._measured, self._dealt.read(order, show, arguments, count))
+
+    def plus(self, other: "MeasuredDealt", count: int) -> "MeasuredDealt":
+        """Pass on."""
+        return MeasuredDealt(self._measured, self._dealt.plus(other._dealt, count))  # noqa: SLF001 - of this class
+
+    def collect(
+        self,
+        order: Callable[[Values, Any], Any],
+        show: Show,
+        arguments: Mapping[int, Any],
+        count: int,
+        partitions: int,
+    ) -> "MeasuredCollected":
+        """Pass on."""
+        self._measured.tasks += len(arguments)
+        collected = self._dealt.collect(order, show, arguments, count, partitions)
+        return MeasuredCollected(MeasuredDealt(self._measured, collected.seen), collected)
+
+
+class MeasuredCollected(NamedTuple):
+    """Ids that wait, beside measured buckets."""
+
+    seen: MeasuredDealt
+    collected: Collected
+
+    def find(self, layout: Layout, again: None, count: int) -> "Found":
+        """Pass on, and weigh the tallies."""
+        found: Found = self.collected.find(layout, again, count)
+        self.seen.weigh(found.shards)
+        return found
