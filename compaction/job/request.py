@@ -26,6 +26,15 @@ PARALLEL_DAYS: Final = 2
 """How many days of a range are worked on at once: while one is judged in the driver, Spark reads another."""
 LAST: Final = "last"
 """As an hour: the last one that is settled, of whatever day."""
+_IN_A_TABLE: Final = (
+    "give it to the night: it takes the hour over into the day; minutebook.reader reads it now (intraday=True)"
+)
+_OF_THE_NIGHT: Final = {
+    "--event-id": "give it to the night: it looks for copies over the whole day, whatever hours are published",
+    "--iceberg": _IN_A_TABLE,
+    "--glue": _IN_A_TABLE,
+}
+"""What to do instead, of options that people add to an hour as they have them at night."""
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 
 
@@ -181,7 +190,9 @@ class CompactRequest(NamedTuple):
         if of_days := [option for option, is_given in options.items() if is_given]:
             raise SettingsError(
                 f"--hour is one hour of one day, and {of_days[0]} is about days",
-                next_step="name --date and --hour alone, and the rest when the day is compacted",
+                next_step=_OF_THE_NIGHT.get(
+                    of_days[0], "name --date and --hour alone, and the rest when the day is compacted"
+                ),
             )
         if self.hour == LAST and self.date is None:
             return hour_of_ms(now_ms - SETTLED_MS).before()

@@ -84,4 +84,9 @@ HOURS: Final = (
         Change(_READER, "        if day is not None and day.until is None:\n            return day\n", ""),
         tests=(f"{_READERS}::test_a_published_day_is_read_without_its_hours",),
     ),
+    Mutation(
+        "take hours over though event ids are asked for",
+        Change("compaction/rewrite.py", "is_asked=options.event_id is None)", "is_asked=True)"),
+        tests=(f"{_TAKING_OVER}::test_copies_are_found_over_all_hours_as_without_them",),
+    ),
 )
