@@ -19,7 +19,7 @@ _ENOUGH_JAVA = 17
 _OLD_JAVA = 8
 _STOP_SECONDS = 20
 _LOCAL = re.compile(r"local(?:\[([0-9]+|\*)\])?")
-_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms128m", "-Xmn64m")
+_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms128m")
 """The heap begins small and grows by what lives: Java would begin with a 64th of the machine, and fill that first.
 
 What ends it is Spark's `spark.driver.memory`, 1 GB unless told.
