@@ -38,6 +38,9 @@ def judge_restore(command_run: "CommandRun", table: SimLeaseTable, tails: dict[i
     history.world.happened("restore: went through")
     for site in table.written:
         checkpoint = site.lease.written[-1] if site.lease.written else site.lease.checkpoint
+        if checkpoint == "AT_TIMESTAMP":
+            # A child, too, whose parent is not archived yet: what its stamps place before the start is not read.
+            site.ledger.application = history.sites[0].ledger.application
         moved_since = site.lease.checkpoint != checkpoint
         if moved_since or site.ledger.beyond_promise or checkpoint == SHARD_END:
             continue
