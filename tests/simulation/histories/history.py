@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from archive.errors import SafetyRefusal
-from archive.format.position import Position
 from consumer.settings.settings import Settings
 from tests.fakes.daemon_double import SHARD_END, UnopenableRowError
 from tests.simulation.checks.bucket_view import one_by_one
@@ -165,12 +164,8 @@ class History:
 
     def _read_stale(self, site: Site, host: Host) -> None:
         """Let some find the checkpoint before: KCL reads the row eventually consistent (InitializeTask)."""
-        written = [checkpoint for checkpoint in site.lease.written if isinstance(checkpoint, Position)]
-        begin = site.lease.checkpoint
-        if isinstance(begin, Position) and begin in written[1:] and self.rng.random() < 0.05:
-            before, shard = written[written.index(begin) - 1], site.stream.shard
-            if self.scenario.is_calm and shard.index[before] + 1 < shard.trimmed:
-                return  # a row is behind for seconds: not for so long that retention takes what lies between
+        before = site.checkpoint_before(is_calm=self.scenario.is_calm)
+        if before is not None and self.rng.random() < 0.05:
             site.lease.checkpoint = before
             self.world.happened("KCL: a stale checkpoint is read", host.name)
 

@@ -7,6 +7,7 @@ from archive.compression import Compression
 from archive.format.document import FORMAT
 from archive.format.markers import ApplicationRecord
 from archive.format.metadata import ChainStart
+from archive.format.position import Position
 from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
@@ -89,6 +90,17 @@ class Site:
     def has_consume(self) -> bool:
         """Tell whether `minutebook consume` writes KCL's configuration."""
         return self.start not in {"plain", "latest"}
+
+    def checkpoint_before(self, *, is_calm: bool) -> Position | None:
+        """Return the checkpoint that was written before the one that stands; None where there was none.
+
+        None, too, where nothing happens (`is_calm`) and retention took what lies between: no row is behind so long.
+        """
+        written = [checkpoint for checkpoint in self.lease.written if isinstance(checkpoint, Position)]
+        if not isinstance(self.lease.checkpoint, Position) or self.lease.checkpoint not in written[1:]:
+            return None
+        before, shard = written[written.index(self.lease.checkpoint) - 1], self.stream.shard
+        return None if is_calm and shard.index[before] + 1 < shard.trimmed else before
 
     def settle_start(self) -> None:
         """Give KCL its start, as `minutebook consume` does on each machine; a row that is there stays as it is."""
