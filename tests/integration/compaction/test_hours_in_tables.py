@@ -91,6 +91,6 @@ def test_a_catalog_learns_of_the_day_alone(desk: Hours) -> None:
         assert desk.publish(hour).registered is None
     assert not glue.partitions
     done = desk.publish(register=catalog.register)
-    assert (done.registered, desk.read) == ("created", [])
+    assert (done.registered and done.registered.state, desk.read) == ("created", [])
     assert set(glue.partitions) == {("events", "raw", str(DAY))}
     desk.check_whole()

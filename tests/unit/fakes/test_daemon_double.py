@@ -34,7 +34,7 @@ class Scripted:
 
     def process_records(self, process_records_input: Batch) -> None:
         """Keep the positions, then ask."""
-        self.seen += [record.position for piece in process_records_input.delivery for record in piece]
+        self.seen += [record.position for piece in process_records_input.delivery for record in piece.records]
         self._checkpoint(process_records_input.checkpointer)
 
     def lease_lost(self, lease_lost_input: LeaseLost) -> None:
