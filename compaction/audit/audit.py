@@ -25,6 +25,7 @@ from compaction.producers.collecting import CollectedIds
 from compaction.producers.copies import Copies, check_share, leaving_out, resolve
 from compaction.producers.day_before import DayBefore
 from compaction.producers.findings import ids_check, producer_findings
+from compaction.rules.dropped import DroppedRecords
 from compaction.rules.evidence import Evidence
 from compaction.tasks.plan import MergeGroup, plan_tasks
 from compaction.tasks.task import Order, TaskResult
@@ -161,10 +162,10 @@ def _join_lines(
     """Compare lines with each other and with what was dropped; write again what must be."""
     passes, judgement = examined.passes, examined.judgement
     dropped = passes.dropped(judgement)
+    if read.collected is not None and write is not None and options.drop_producer_duplicates:
+        return _leave_copies_out(context, examined, read.collected, dropped, options, write)
     tainted = passes.tainted(dropped.lines) if dropped.lines else judgement.tainted
     tainted |= {result.number for result in read.results if result.part is None}
-    if read.collected is not None and write is not None and options.drop_producer_duplicates:
-        return _leave_copies_out(context, examined, read.collected, options, write)
     groups: list[MergeGroup] = []
     if judgement.has_merges or dropped.lines or (write is not None and tainted):
         groups = passes.groups(dropped.lines, tainted if write is not None else frozenset())
@@ -182,11 +183,15 @@ def _join_lines(
 
 
 def _leave_copies_out(
-    context: JobContext, examined: Examined, collected: CollectedIds, options: AuditOptions, write: Writing
+    context: JobContext,
+    examined: Examined,
+    collected: CollectedIds,
+    dropped: DroppedRecords,
+    options: AuditOptions,
+    write: Writing,
 ) -> Examined:
     """Write the day without copies: all of it was read, and nothing of it was written. The driver holds no object."""
     passes = examined.passes
-    dropped = passes.dropped(examined.judgement)
     count = collected.tasks_before + len(collected.results)
     groups = passes.deal_groups(dropped.lines, collected.stride, max(1, count))
     again = leaving_out(collected, groups, order_argument(context, write))
