@@ -22,8 +22,9 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
+from archive.clock import SystemClock
 from archive.format.document import FORMAT
 from archive.format.keys import start_marker_key
 from archive.format.markers import StartMarker, encode_marker
@@ -31,13 +32,12 @@ from archive.logs import configure_logging
 from archive.properties_file import FORKS_VARIABLE, SUPERVISED_VARIABLE
 from benchmarks.pipe.child import Child
 from consumer.daemon.fork_server import stub_command
-from consumer.forks.stage import KINESIS, play
+from consumer.forks.stage import Answers, play
 from tests.integration.fork_site import PYTHON, Forks
 from tests.integration.process_daemon import PROGRAM
 
+_CLOCK: Final = SystemClock()
 _KEYS: Final = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"}
-
-
 _LATER: Final = "shardId-000000999999"
 _NAMES: Final = ("leaseLost", "first start", "later start")
 
@@ -55,11 +55,35 @@ def _first_message(name: str, number: int) -> bytes:
     return json.dumps(begin).encode() + b"\n"
 
 
+class _Far(Answers):
+    """Answers as late as somebody who is far away, as a stream that still holds a later start's checkpoint."""
+
+    kinesis: ClassVar[Mapping[str, Any]] = {
+        **Answers.kinesis,
+        "GetRecords": {
+            "Records": [
+                {
+                    "SequenceNumber": "7",
+                    "ApproximateArrivalTimestamp": 1_767_225_700,
+                    "PartitionKey": "p",
+                    "Data": "eA==",
+                }
+            ],
+            "MillisBehindLatest": 0,
+            "NextShardIterator": "bench",
+        },
+    }
+    seconds = 0.0
+
+    def send_response(self, code: int, message: str | None = None) -> None:
+        """Begin an answer, in time."""
+        _CLOCK.sleep(self.seconds)
+        super().send_response(code, message)
+
+
 def _play(listener: socket.socket, answer_after_seconds: float) -> None:
-    """Answer as a stream that still holds the record at the checkpoint of a later start."""
-    held = {"SequenceNumber": "7", "ApproximateArrivalTimestamp": 1_767_225_700, "PartitionKey": "p", "Data": "eA=="}
-    KINESIS["GetRecords"] = {"Records": [held], "MillisBehindLatest": 0, "NextShardIterator": "bench"}
-    play(listener, answer_after_seconds)
+    _Far.seconds = answer_after_seconds  # this process' own
+    play(listener, _Far)
 
 
 @contextmanager

@@ -6,18 +6,15 @@ It lives in a process of its own for as long as the rehearsal; nothing else ever
 import io
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from archive.clock import SystemClock
-
-_CLOCK: Final = SystemClock()
 _SHARD: Final = "shardId-000000000000"
 _BEGAN_SECONDS: Final = 1_767_225_600
 """The stream is as old as 2026, and trims nothing for a century."""
-KINESIS: Final = {
+_KINESIS: Final[Mapping[str, Any]] = {
     "DescribeStreamSummary": {
         "StreamDescriptionSummary": {
             "StreamARN": "arn:aws:kinesis:us-east-1:000000000000:stream/rehearsal",
@@ -41,7 +38,6 @@ KINESIS: Final = {
     "GetShardIterator": {"ShardIterator": "rehearsal"},
     "GetRecords": {"Records": [], "MillisBehindLatest": 0, "NextShardIterator": "rehearsal"},
 }
-"""The answers, by operation."""
 _LISTING: Final = b"""<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>rehearsal</Name><KeyCount>0</KeyCount>
 <MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated></ListBucketResult>"""
@@ -54,15 +50,6 @@ class _Object(NamedTuple):
     metadata: dict[str, str]
 
 
-def play(listener: socket.socket, answer_after_seconds: float = 0) -> None:
-    """Answer until the process is ended, at once or as late as somebody who is far away."""
-    answers = type("Late", (_Answers,), {"answer_after_seconds": answer_after_seconds})
-    server = ThreadingHTTPServer(listener.getsockname(), answers, bind_and_activate=False)
-    server.socket.close()
-    server.socket = listener
-    server.serve_forever()
-
-
 def _chunks(source: io.BufferedIOBase) -> Iterator[bytes]:
     """Yield the chunks of a body (RFC 9112, 7.1), and read over the lines behind them."""
     while size := int(source.readline().split(b";")[0] or b"0", 16):
@@ -72,10 +59,12 @@ def _chunks(source: io.BufferedIOBase) -> Iterator[bytes]:
         pass
 
 
-class _Answers(BaseHTTPRequestHandler):
+class Answers(BaseHTTPRequestHandler):
+    """Answers one connection; `kinesis` are the answers of a stream, by operation."""
+
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # head and body in one packet: in two, each answer would wait for TCP's delayed acknowledgement
-    answer_after_seconds = 0.0
+    kinesis: ClassVar[Mapping[str, Any]] = _KINESIS
     _stored: Final[dict[str, _Object]] = {}
 
     def do_PUT(self) -> None:
@@ -103,7 +92,7 @@ class _Answers(BaseHTTPRequestHandler):
         """Answer as Kinesis does."""
         self._body()
         operation = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
-        self._say(200, json.dumps(KINESIS.get(operation, {})).encode())
+        self._say(200, json.dumps(self.kinesis.get(operation, {})).encode())
 
     def handle_expect_100(self) -> bool:
         """Ask for the body at once."""
@@ -123,8 +112,6 @@ class _Answers(BaseHTTPRequestHandler):
         return b"".join(_chunks(io.BytesIO(body))) if is_double else body
 
     def _say(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        if self.answer_after_seconds:
-            _CLOCK.sleep(self.answer_after_seconds)
         self.send_response(status)
         more = {"Last-Modified": self.date_time_string(), "Content-Length": str(len(body)), **(headers or {})}
         for name, text in more.items():
@@ -132,3 +119,11 @@ class _Answers(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+
+def play(listener: socket.socket, answers: type[Answers] = Answers) -> None:
+    """Answer until the process is ended."""
+    server = ThreadingHTTPServer(listener.getsockname(), answers, bind_and_activate=False)
+    server.socket.close()
+    server.socket = listener
+    server.serve_forever()
