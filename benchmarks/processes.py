@@ -2,6 +2,7 @@
 
 import os
 import threading
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -58,7 +59,7 @@ def _kind(process: int, root: int) -> str:
         return "processors"  # it has just ended
 
 
-class Sampler:
+class Sampler(ABC):
     """Calls `sample` every so many seconds, from a thread of its own, until `finish`."""
 
     def __init__(self, root: int, every_seconds: float) -> None:
@@ -68,9 +69,9 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    @abstractmethod
     def sample(self) -> None:
         """Look at the process and its descendants once."""
-        raise NotImplementedError
 
     def finish(self) -> None:
         """Return when nothing is sampled any more."""
