@@ -39,7 +39,7 @@ def large_day(found: Numbers) -> str:
     reading = [phase[0] / _MINUTE for phase in raw["phases"] if "read" in phase[1]]
     if reading:
         axes.axvspan(reading[0], reading[-1], color="#eeeeee", zorder=0, label="reads and writes lines")
-    axes.set_xlabel("minutes, on a machine that others kept busy")
+    axes.set_xlabel("minutes")
     _finish(axes, "MiB, resident")
     return to_svg(figure, f"Memory of a night over {raw['gigabytes']:.0f} GB of lines")
 
