@@ -26,6 +26,7 @@ from tests.nights.house import DAY, DAYS, House
 
 _MASTER = ("--master", "local[2]")
 _ONE = ("compact", "--date", str(DAY), *_MASTER)
+_MINUTES_A_KILL = 4
 _CLOCK = SystemClock()
 
 
@@ -45,7 +46,7 @@ def main(arguments: list[str]) -> int:
         for key, value in aws.environment.items():
             os.environ[key] = value
         if options.kills:
-            _kills(House(aws, Path(name)), rng, options.kills)
+            _kills(House(aws, Path(name), max(16, _MINUTES_A_KILL * options.kills)), rng, options.kills)
         _ranges(House(aws, Path(name)), rng)
     _say("every day is whole")
     return 0

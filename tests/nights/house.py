@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 DAY = Day.parse("2026-11-20")
 DAYS = (DAY.shift(-2), DAY.shift(-1), DAY)
 OUT = f"{PREFIX}_parquet/"
-_SHAPE = Shape(shards=4, minutes=tuple(range(-2 * 1440, 1440, 90)), records=200, payload_bytes=300)
+_SHARDS = 4
 _DAY_MS = 86_400_000
 _PATIENCE_SECONDS = 900
 _CLOCK = SystemClock()
@@ -44,14 +44,18 @@ class Parts(NamedTuple):
 
 
 class House:
-    """One bucket with the archive, a properties file, and the drivers' log."""
+    """One bucket with the archive, a properties file, and the drivers' log.
 
-    def __init__(self, aws: EmbeddedAws, folder: Path) -> None:
+    Each shard has so many minutes a day: a driver that is killed late leaves little for the next one to be killed at.
+    """
+
+    def __init__(self, aws: EmbeddedAws, folder: Path, minutes: int = 16) -> None:
         self.bucket = f"nights-{new_id()[:10]}"
         aws.s3_client().create_bucket(Bucket=self.bucket)
         waits = lambda: Backoff(_CLOCK, new_random(), budget_seconds=60)  # noqa: E731 - said once
         self.storage = RetryingStorage(open_storage(Address(self.bucket, "", REGION, aws.s3_endpoint)), waits)
-        self.corpus = Corpus(DAY, shape=_SHAPE)
+        every = range(-2 * 1440, 1440, 1440 // minutes)
+        self.corpus = Corpus(DAY, shape=Shape(shards=_SHARDS, minutes=tuple(every), records=200, payload_bytes=300))
         self.corpus.write(open_storage(Address(self.bucket, "", REGION, aws.s3_endpoint)))
         self.file = folder / f"{self.bucket}.properties"
         self.file.write_text(
