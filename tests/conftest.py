@@ -1,7 +1,5 @@
 """Fixtures of every ring: the embedded AWS, started once per session and only when a test asks for it."""
 
-import os
-import shlex
 import shutil
 import signal
 from collections.abc import Iterator
@@ -14,9 +12,9 @@ import structlog
 
 from archive.clock import new_id
 from archive.store.s3 import S3Store
-from demo.bootstrap import ensure_java
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from tests.contract.race_gate import Endpoint, assert_exact, run_races
+from tests.quick_java import quick_java
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -98,7 +96,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 def aws_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Give clients that ask botocore's own chain dummy credentials; take this machine's away.
 
-    Java is the machine's own or, as in the demo, the wheel's, and starts in half the time: see `_quick_java`.
+    Java is the machine's own or, as in the demo, the wheel's, and starts in half the time: see `tests.quick_java`.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_CONTAINER_CREDENTIALS_FULL_URI"):
@@ -107,19 +105,9 @@ def aws_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("AWS_REGION", REGION)
         patch.setenv("AWS_DEFAULT_REGION", REGION)
         patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        home = _quick_java(tmp_path_factory.mktemp("java"))
-        patch.setenv("JAVA_HOME", str(home))
-        patch.setenv("PATH", f"{home / 'bin'}:{os.environ['PATH']}")
+        for name, value in quick_java(tmp_path_factory.mktemp("java")).items():
+            patch.setenv(name, value)
         yield
-
-
-def _quick_java(home: Path) -> Path:
-    """Return a Java home whose program compiles quickly instead of well: no JVM of a test lives for long."""
-    program = home / "bin" / "java"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(str(ensure_java()))} -XX:TieredStopAtLevel=1 "$@"\n')
-    program.chmod(0o755)
-    return home
 
 
 @pytest.fixture(scope="session")

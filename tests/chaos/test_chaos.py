@@ -17,7 +17,7 @@ _SECONDS = 50
 
 
 @pytest.fixture(scope="module")
-def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+def findings(tmp_path_factory: pytest.TempPathFactory, aws_environment: None) -> Findings:  # noqa: ARG001 - for Java
     """Play it; the table is printed for whoever looks at a failure."""
     folder = tmp_path_factory.mktemp("chaos")
     found = Run(folder, seed=_SEED, seconds=_SECONDS, rate=15, is_loud=False).play()

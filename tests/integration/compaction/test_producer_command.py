@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
+from archive.class_archive import use_options
 from archive.format.day import Day
 from archive.store.places import open_storage
+from compaction.spark.session import prepared_folder
 from demo.embedded import EmbeddedAws
 from tests.corpus.event_defects import repeated_after_midnight
 from tests.corpus.model import Corpus
@@ -61,7 +63,17 @@ def test_spark_submit_runs_the_same_job(shell: Shell) -> None:
     shell.environment |= {"MINUTEBOOK_S3_ENDPOINT": str(shell.address.endpoint), "MINUTEBOOK_METRICS": "emf"}
     shell.environment.pop("SPARK_HOME", None)
     job = str(ROOT / "compaction" / "spark_submit.py")
-    program = (submit, "--master", "local[2]", "--conf", "spark.ui.enabled=false", job)
+    prepared = " ".join(["-XX:+UseSerialGC", *use_options(prepared_folder())])
+    program = (
+        submit,
+        "--master",
+        "local[2]",
+        "--conf",
+        "spark.ui.enabled=false",
+        "--driver-java-options",
+        prepared,
+        job,
+    )
     bucket = shell.address.bucket
     words = ["--file", f"s3://{bucket}/code/my.properties", "--date", str(DAY), "--report", f"s3://{bucket}/reports/"]
     words += ["--json", "true", "--event-id", "n", "--JOB_NAME", "nightly", "--enable-metrics", ""]
