@@ -80,21 +80,30 @@ class CheckedParsers(ResponseParserFactory):
         return parser
 
 
-def check_document(http_response: "AWSResponse", model: "OperationModel", **_: object) -> None:
+def check_document(
+    http_response: "AWSResponse", model: "OperationModel", parsed: Mapping[str, Any], **_: object
+) -> None:
     """Refuse an answer without a whole document where the operation promises one: it is asked for again.
 
     A connection that ends within the headers looks to Python like an answer without a body, and botocore makes an
-    empty result of that, and of a body that is no JSON: no row, no record, no table. Events come for minutes, and are
-    judged one by one.
+    empty result of that, and of a body that is no JSON: no row, no record, no table. So is `{}` where the service's
+    model says what is in every answer. Events come for minutes, and are judged one by one.
     """
     if model.has_event_stream_output:
         return
-    if http_response.status_code >= _FIRST_ERROR or model.output_shape is None or not model.output_shape.members:
+    if http_response.status_code >= _FIRST_ERROR:
+        return
+    if model.output_shape is None and http_response.content.rstrip()[-1:] not in {b"", b"}"}:
+        raise MisshapenAnswerError(status=http_response.status_code, error="it has a body, and this one has none")
+    if model.output_shape is None or not model.output_shape.members:
         return
     body = http_response.content
     protocol = getattr(model.service_model, "resolved_protocol", "json")
     if not body or (protocol == "json" and not body[-_BLANKS:].rstrip().endswith(b"}")):
         raise IncompleteReadError(actual_bytes=len(body), expected_bytes=len(body) + 1)
+    for field in model.output_shape.required_members:
+        if field not in parsed:
+            raise MisshapenAnswerError(status=http_response.status_code, error=f"it has no {field}")
 
 
 def _parse(parse: Any, response: Any, shape: Any) -> Any:  # noqa: ANN401 - as above

@@ -210,12 +210,14 @@ class S3Sink:
 
     def _send(self) -> None:
         """Wait for the piece before, then send what is pending."""
-        piece, self._pending = self._pending, bytearray()
+        # bytes: botocore reads them in blocks, of which each has its time. A bytearray goes out in one call that has
+        # as long as connecting has, so 5 s: over a slow line no piece ever arrives.
+        piece, self._pending = bytes(self._pending), bytearray()
         if self._sent is not None:
             self._sent.result()
         self._sent = self._sender.submit(self._upload, piece, len(self._parts) + 1)
 
-    def _upload(self, piece: bytearray, number: int) -> None:
+    def _upload(self, piece: bytes, number: int) -> None:
         if self._upload_id is None:
             self._upload_id = self._ask("CREATE", self._create)
         tag = self._ask(f"PUT part {number} of", lambda: self._upload_part(piece, number))
@@ -233,13 +235,13 @@ class S3Sink:
         check_whole(answer, f"CREATE {self._key}", "UploadId")
         return answer["UploadId"]
 
-    def _upload_part(self, piece: bytearray, number: int) -> str:
+    def _upload_part(self, piece: bytes, number: int) -> str:
         answer = self._client.upload_part(
             Bucket=self._bucket,
             Key=self._key,
             UploadId=self._upload_id or "",
             PartNumber=number,
-            Body=piece,  # type: ignore[arg-type]  # boto3 takes a bytearray as it is; the stubs do not know
+            Body=piece,
         )
         check_whole(answer, f"PUT part {number} of {self._key}", "ETag")
         return answer["ETag"]

@@ -142,13 +142,15 @@ class FanOut:
         Raises:
             StreamRefused: the stream is gone, or the right to register is missing.
         """
+        before, self._in_doubt = self._in_doubt, True  # whatever ends this, the run's end tells what nobody knows
         try:
             answer = self._client.register_stream_consumer(StreamARN=stream_arn, ConsumerName=self._asked)
         except (ClientError, BotoCoreError) as exc:
             if not is_passing(exc):
+                self._in_doubt = before
                 message = f"RegisterStreamConsumer of {self._asked}: {exc}"
                 raise StreamRefused(message, next_step=KINESIS.refused_step) from exc
-            self._in_doubt = self._in_doubt or error_code(exc) not in _NOT_APPLIED
+            self._in_doubt = before or error_code(exc) not in _NOT_APPLIED
             return f"could not be registered: {exc}"
         self._ours, self._in_doubt = answer["Consumer"]["ConsumerARN"], False
         return ""

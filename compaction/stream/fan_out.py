@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.answers import TornEventsError, read_events
-from archive.aws import KINESIS, is_passing
+from archive.aws import KINESIS, error_code, is_passing
 from archive.clock import Clock
 from archive.errors import StreamRefused, StreamUnavailable
 from archive.retry import Backoff
@@ -139,7 +139,7 @@ class Subscriber:
                 if "SubscribeToShardEvent" in event:
                     return self._taken(event["SubscribeToShardEvent"])
         except (ClientError, BotoCoreError) as exc:
-            if not is_passing(exc):
+            if not is_passing(exc) and not _is_unnamed(exc):
                 message = f"{self._shard_id} by enhanced fan-out: {exc}"
                 raise StreamRefused(message, next_step=KINESIS.refused_step) from exc
             self._problem = str(exc)
@@ -177,3 +177,11 @@ class Subscriber:
         if self._date_ms is not None:
             until_ms = self._date_ms + 1000 + int((self._clock.monotonic() - self._sent_at) * 1000) + 1
         return Page(event.records, event.behind_ms, self._date_ms, until_ms)
+
+
+def _is_unnamed(error: Exception) -> bool:
+    """Tell whether the service sent an exception that botocore's model does not know: it loses the code of those.
+
+    The model knows whatever lasts: keys that may not be used, a consumer or stream that is gone. So this may pass.
+    """
+    return isinstance(error, ClientError) and not error_code(error)

@@ -69,10 +69,14 @@ def read_event(line: bytes) -> ProcessorEvent | None:
 
 
 class Killed(NamedTuple):
-    """A processor that is gone without a last word: none of ours ends like that. `shard` is empty if unknown."""
+    """A processor that is gone without a last word: none of ours ends like that. `shard` is empty if unknown.
+
+    `was_asked`: it was asked to leave by then, and so to commit what it held.
+    """
 
     pid: int
     shard: str
+    was_asked: bool = False
 
 
 class ProcessorWatch:
@@ -91,7 +95,8 @@ class ProcessorWatch:
         """By the pid of one that is gone, those that lived when that was seen."""
         self._died: set[int] = set()
         self._told: set[int] = set()
-        self._gone_before: frozenset[int] = frozenset()
+        self._gone_before: frozenset[int] | None = None
+        """Those that were gone when all were asked to leave; None: nobody was."""
 
     def note(self, event: ProcessorEvent) -> None:
         """Take a log line of a processor."""
@@ -173,9 +178,9 @@ class ProcessorWatch:
         has started behind the death is not waited for: it asks nobody twice.
         """
         with self._lock:
+            self._look()  # also for those that are killed from now on, which somebody has to name
             if not self._gone_before:
                 return False
-            self._look()
             beside = frozenset[int]().union(*(self._beside[pid] for pid in self._silent))
             is_over = bool(self._silent) and all(map(self._is_dead, self._silent)) and beside.isdisjoint(self._alive)
             return is_over and self._silent.keys() <= self._gone_before - self._spoke
@@ -184,17 +189,20 @@ class ProcessorWatch:
         """Return, once each, the processors that are gone without a last word.
 
         `has_ended`: the daemon has, so that no word can come any more. Who went with the daemon is not named: its
-        last word had nobody to pass it on.
+        last word had nobody to pass it on. Who was gone before the daemon was asked to stop did not go with it.
         """
         with self._lock:
             patience = 1 if has_ended else _SILENT_POLLS
+            gone_before = self._gone_before or frozenset()
+            certain = self._died | (gone_before if has_ended else frozenset())
             killed = [
                 pid
                 for pid, polls in self._silent.items()
-                if (polls > patience or pid in self._died) and pid not in self._spoke | self._told
+                if (polls > patience or pid in certain) and pid not in self._spoke | self._told | self._ended_well
             ]
             self._told.update(killed)
-            return [Killed(pid, self._shards.get(pid, "")) for pid in killed]
+            was_asked = self._gone_before is not None
+            return [Killed(pid, self._shards.get(pid, ""), was_asked and pid not in gone_before) for pid in killed]
 
     def opened(self) -> frozenset[str]:
         """Return the shards that a living processor has opened."""

@@ -2,7 +2,8 @@
 
     asked to stop, ended as asked ............ stop, 0; also with one that somebody killed before
     asked to stop, a processor failed ........ stop, that processor's code
-    asked to stop, had to be killed .......... stop, 1
+    asked to stop, had to be killed, or a
+      processor was, when it had been asked .. stop, 1
     a processor refused (code 2 or 6) or KCL
       lacks a permission (2) ................. once more, then give up with that code: a person must act
     a shard was left without a reader ........ twice more, then give up: a restart does not help
@@ -46,6 +47,7 @@ class DaemonExit:
 
     `evidence` is why it ended where no child told, see `run_notes`; `last_error` what KCL itself said last.
     `left_in_order`: all processors had left as asked but those that were killed before, for which the daemon waited.
+    `lost` is one that was killed when it had been asked: however the daemon ended, it did not commit.
     """
 
     code: int
@@ -55,6 +57,7 @@ class DaemonExit:
     evidence: ProcessorEvent | None = None
     last_error: str = ""
     left_in_order: bool = False
+    lost: ProcessorEvent | None = None
 
     @property
     def cause(self) -> ProcessorEvent | None:
@@ -119,6 +122,8 @@ class RestartPolicy:
 def _after_request(ended: DaemonExit) -> Stop:
     if ended.failure is not None:
         return _give_up(ended)
+    if ended.lost is not None:
+        return Stop(1, f"{ended.lost.error}, when it had been asked to commit", ended.lost.next_step)
     if ended.code in _STOPPED or ended.left_in_order:
         return Stop(0, "the daemon stopped as asked")
     reason = ended.evidence.error if ended.evidence is not None else f"the daemon ended with {_name_of(ended.code)}"

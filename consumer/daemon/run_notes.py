@@ -56,6 +56,8 @@ class RunNotes:
         """Why the supervisor killed the daemon."""
         self.killed_unasked = False
         """And nobody had asked it to stop: a request that comes meanwhile finds no daemon."""
+        self.lost: ProcessorEvent | None = None
+        """The first processor that was killed when it had been asked to commit and leave."""
         self.left_in_order = False
         """Everybody left as asked but those that had died before."""
 
@@ -102,6 +104,8 @@ class RunNotes:
         )
         with self._lock:
             self._killed = self._killed or event
+            if killed.was_asked:
+                self.lost = self.lost or event
         return event
 
     def denied_seconds(self) -> float | None:

@@ -139,6 +139,7 @@ class Supervisor:
             evidence=self._notes.evidence(),
             last_error=self._notes.last_error(),
             left_in_order=self._notes.left_in_order,
+            lost=self._notes.lost,
         )
         self._log.info("daemon_ended", code=code, ran_seconds=round(ended.ran_seconds, 1), asked=ended.asked)
         return ended

@@ -114,14 +114,15 @@ class _Turn:
 @contextmanager
 def turned(clients: Sequence[Any], port: int) -> Iterator[None]:
     """Turn the clients' requests to the stage while the block runs, and close their connections after it."""
-    turn = _Turn(port)
-    for client in clients:
-        client.meta.events.register_last("before-send", turn)
+    turn, met = _Turn(port), []
     try:
+        for client in clients:
+            client.meta.events.register_last("before-send", turn)
+            met.append(client)
         yield
     finally:
         turn.port = None
-        for client in clients:
+        for client in met:
             client.close()
 
 

@@ -22,7 +22,7 @@ from consumer.status.coverage import CoverageWatch
 from consumer.status.facts import Sources, ask, observe
 from consumer.status.lag import LagReader
 from consumer.status.limit import judge, parse_span
-from consumer.status.report import LeaseWatch, StatusReport, shard_statuses
+from consumer.status.report import LeaseWatch, StatusReport, shard_statuses, unread
 from consumer.status.screen import render
 from consumer.stream.kinesis import KinesisStream
 
@@ -88,15 +88,16 @@ def iter_reports(sources: Sources, failover: float) -> Iterator[StatusReport]:
             # Only the counters are taken: a checkpoint of now may lie beyond the archive of a moment ago.
             again = ask(sources.table.read, problems, "lease table")
             watch.note(again.leases if again else {}, clock.monotonic())
+        shards = shard_statuses(observation, watch, clock.monotonic())
         yield StatusReport(
             at_ms=clock.now_ms(),
             application=settings.application_name,
             stream=settings.stream_name,
             bucket=settings.bucket,
             prefix=settings.prefix,
-            problems=problems,
+            problems=[*problems, *unread(shards)],
             coverage=observation.coverage,
-            shards=shard_statuses(observation, watch, clock.monotonic()),
+            shards=shards,
         )
 
 

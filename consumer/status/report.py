@@ -1,6 +1,6 @@
 """What `minutebook status` says: one value, and the rules that make it from what was observation. No I/O."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -14,6 +14,7 @@ from consumer.status.coverage import Coverage
 from consumer.stream.port import ShardInfo
 
 FORMAT: Final = 1
+_SHOWN: Final = 5
 LeaseState = Literal["held", "expired", "unknown", "free", "done", "missing"]
 
 
@@ -134,6 +135,31 @@ def shard_statuses(observation: Observation, watch: LeaseWatch, now: float) -> l
         | {name for name, shard in observation.archived.items() if shard.end is None}
     )
     return [_status(observation, name, leases.get(name), watch, now) for name in sorted(names)]
+
+
+def unread(statuses: Sequence[ShardStatus]) -> list[Problem]:
+    """Name the shards that nobody reads: their leases are nobody's, or their owners are gone.
+
+    The workers that do not lead stay healthy then (docs/operations.md): only the leader gives leases away, and it may
+    be none of ours. A shard whose parents are not finished waits for them.
+    """
+    leases = {status.shard: status.lease for status in statuses}
+    left = [
+        f"{status.shard} ({'free' if status.lease == 'free' else f'{status.owner} does not renew it'})"
+        for status in statuses
+        if status.lease in {"free", "expired"}
+        and all(leases.get(parent, "done") in {"done", "missing"} for parent in status.parents)
+    ]
+    if not left:
+        return []
+    more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+    return [
+        Problem(
+            sentence=f"lease table: nobody reads {', '.join(left[:_SHOWN])}{more}",
+            next_step="nothing within two minutes of a start or a stop; else minutebook docs runbook "
+            "shard_without_reader, and look at the worker that leads",
+        )
+    ]
 
 
 def _status(observation: Observation, name: str, lease: Lease | None, watch: LeaseWatch, now: float) -> ShardStatus:

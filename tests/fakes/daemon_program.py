@@ -3,8 +3,9 @@
 The n-th start takes the n-th behaviour, the last one is repeated: `exit:N`, `fail:N` (a processor says that it
 failed with N, the daemon exits 1 as the real one does), `run` (until SIGTERM, then 143), `slow` (the same, a second
 later), `stubborn` (ignores SIGTERM), `orphan` (starts a child and dies by SIGKILL), `deserted` (a processor dies by
-SIGKILL, and the daemon waits for ever), `bereft` (one of two does, and SIGTERM ends the other alone), `quiet` (a
-processor ends well, and the daemon goes on), `log:NAME` (prints a line of `tests/data/kcl-log`, then as `run`),
+SIGKILL, and the daemon waits for ever), `bereft` (one of two does, and SIGTERM ends the other alone), `halved`
+(SIGTERM ends one of two in order, the other is killed, and the daemon ends as asked), `quiet` (a processor ends well,
+and the daemon goes on), `log:NAME` (prints a line of `tests/data/kcl-log`, then as `run`),
 `last-words:NAME` (prints one, and exits 0). Each start leaves a file `start-N` with its pid.
 """
 
@@ -13,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import NoReturn
 
@@ -47,6 +49,23 @@ def lose_one_of_two() -> None:
     other.communicate()
 
 
+def lose_one_while_stopping() -> NoReturn:
+    """Let one of two processors be killed behind SIGTERM; the daemon ends as asked, a second later."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    other, dead = (subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) for _ in range(2))
+    for child in (other, dead):
+        say("processor_started", pid=child.pid)
+    say("both_started")
+    signal.sigwait([signal.SIGTERM])
+    signal.setitimer(signal.ITIMER_REAL, 1)
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(143))
+    say("processor_ended", pid=other.pid)
+    other.communicate()
+    threading.Timer(0.3, dead.kill).start()  # not in the instant of the request
+    dead.wait()
+    wait_for_ever()
+
+
 def end_one(*, in_order: bool) -> None:
     """Let the one processor end, or be killed."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -62,7 +81,7 @@ def end_one(*, in_order: bool) -> None:
     say("child_gone")
 
 
-def main(folder: Path, behaviours: list[str]) -> None:
+def main(folder: Path, behaviours: list[str]) -> None:  # noqa: C901 - a case for each behaviour
     """Act out one start."""
     number = len(list(folder.glob("start-*")))
     (folder / f"start-{number}").write_text(str(os.getpid()))
@@ -99,6 +118,8 @@ def main(folder: Path, behaviours: list[str]) -> None:
         case "deserted" | "quiet":
             end_one(in_order=behaviour == "quiet")
             wait_for_ever()
+        case "halved":
+            lose_one_while_stopping()
         case "bereft":
             lose_one_of_two()
             wait_for_ever()

@@ -31,6 +31,20 @@ def test_a_stop_right_behind_a_death_is_in_order(tmp_path: Path) -> None:
     assert (names[-1], supervised.starts()) == ("supervisor_stopped", 1)
 
 
+def test_a_death_behind_the_request_is_told_however_the_daemon_ends(tmp_path: Path) -> None:
+    """It was to commit; the daemon has lost it, ends as asked, and says nothing of it."""
+    supervised = Supervised(tmp_path, ("halved",))
+    try:
+        supervised.wait_for("both_started")
+        supervised.process.send_signal(signal.SIGTERM)
+        assert supervised.finish() == 1
+    finally:
+        with supervised.process as process:
+            process.kill()
+        end(supervised.pid("start-0"))
+    assert supervised.names()[-3:] == ["processor_killed", "daemon_ended", "gave_up"]
+
+
 def test_a_stop_between_two_daemons_gives_the_leases_away(tmp_path: Path) -> None:
     """The daemon crashed, and no other one runs yet: who takes the shards need not wait until the leases expire."""
     supervised = Supervised(tmp_path, ("exit:1",), TEST_LEASE="1", TEST_WAIT_SECONDS="60")

@@ -30,6 +30,11 @@ FAN_OUT: Final = (
         tests=(f"{_READ}::test_it_is_what_polling_reads",),
     ),
     Mutation(
+        "give a shard up at an exception whose name botocore does not know",
+        Change(_FAN_OUT, " and not _is_unnamed(exc):", ":"),
+        tests=(f"{_READ}::test_it_goes_on_where_the_last_whole_event_ended",),
+    ),
+    Mutation(
         "leave the consumer that the run registered",
         Change(_CONSUMERS, "        self._ours, self._in_doubt = ", "        _, self._in_doubt = "),
         tests=(f"{_RUN}::test_what_a_run_registered_it_removes",),

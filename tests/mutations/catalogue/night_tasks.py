@@ -25,6 +25,13 @@ _LEFT_OUT: Final = "tests/unit/compaction/publish/test_left_out.py"
 
 NIGHT_TASKS: Final = (
     Mutation(
+        "send a piece in one call, which has no longer than connecting may take",
+        Change(_STORAGE, "= bytes(self._pending), bytearray()", "= self._pending, bytearray()"),
+        tests=(
+            "tests/integration/archive/test_slow_line.py::test_a_piece_arrives_that_takes_longer_than_connecting_may",
+        ),
+    ),
+    Mutation(
         "take a torn listing of a folder for an empty one",
         Change(_STORAGE, '                check_whole(page, what, "IsTruncated")\n', ""),
         tests=(f"{_TORN}::test_a_torn_answer_to_the_night_is_not_believed",),

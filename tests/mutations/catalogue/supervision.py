@@ -9,6 +9,7 @@ _START: Final = "consumer/daemon/start.py"
 _RULES: Final = "consumer/daemon/readers/rules.py"
 _SUPERVISOR: Final = "consumer/daemon/supervisor.py"
 _SUPERVISOR_TESTS: Final = "tests/integration/consumer/test_supervisor.py"
+_DEATHS: Final = "tests/integration/consumer/test_supervisor_deaths.py"
 _NOTES: Final = "consumer/daemon/run_notes.py"
 _LOG: Final = "consumer/daemon/processor_log.py"
 _BUFFER: Final = "consumer/processor/buffer.py"
@@ -33,6 +34,23 @@ _HANDED: Final = "tests/unit/consumer/leases/test_hand_over_request.py"
 _LEAVING: Final = "tests/unit/consumer/leases/test_hand_over.py"
 
 SUPERVISION: Final = (
+    Mutation(
+        "who dies behind the request to stop is looked at no more",
+        Change(
+            _LOG,
+            "            self._look()  # also for",
+            "            if self._gone_before:\n                self._look()  # also for",
+        ),
+        tests=(f"{_WATCH}::test_who_dies_behind_the_request_is_named",),
+    ),
+    Mutation(
+        "a stop that lost a processor is one in order",
+        Change("consumer/daemon/restart_policy.py", "    if ended.lost is not None:", "    if False:"),
+        tests=(
+            "tests/unit/consumer/daemon/test_restart_policy.py::test_a_stop_that_lost_a_processor_is_a_failure",
+            f"{_DEATHS}::test_a_death_behind_the_request_is_told_however_the_daemon_ends",
+        ),
+    ),
     Mutation(
         "a daemon that ran out of memory reads as much again",
         Change("consumer/daemon/properties.py", "            self._deaths += 1", "            pass"),

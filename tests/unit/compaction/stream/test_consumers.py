@@ -101,6 +101,22 @@ def test_a_registration_without_an_answer_is_nobodys(
     assert not service.consumers["audit"].is_deleting
 
 
+def test_a_registration_that_is_cut_off_is_told(service: FanOutKinesis, fan_out: Callable[[str], FanOut]) -> None:
+    """Nobody knows whether it was made, whatever ended the run in its middle."""
+    run = fan_out("audit")
+
+    def cut_off(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    run._client.meta.events.register("after-call.kinesis.RegisterStreamConsumer", cut_off)
+    with pytest.raises(KeyboardInterrupt), run.lent(ARN):
+        pass
+    with capture_logs() as logs:
+        run.close()
+    assert "audit" in service.consumers
+    assert [row["event"] for row in logs] == ["fan_out_consumer_in_doubt"]
+
+
 def test_the_limit_of_consumers_is_told(service: FanOutKinesis, fan_out: Callable[[str], FanOut]) -> None:
     """After a while: the service says the same of requests that come too fast."""
     for number in range(20):

@@ -91,7 +91,7 @@ def test_it_is_what_polling_reads(world: Callable[..., World], settings: dict[st
 @pytest.mark.parametrize("names_last", [True, False])
 @pytest.mark.parametrize(
     "kind",
-    ["cut", "crc", "silent", "misshapen", "ResourceInUseException", "InternalFailureException"],
+    ["cut", "crc", "silent", "misshapen", "ResourceInUseException", "InternalFailureException", "Throttling"],
 )
 def test_it_goes_on_where_the_last_whole_event_ended(
     world: Callable[..., World], kind: str, *, names_last: bool

@@ -14,6 +14,7 @@ from consumer.daemon.processor_log import (
     OPENED,
     REAPED,
     STARTED,
+    Killed,
     ProcessorEvent,
     ProcessorWatch,
     read_event,
@@ -245,3 +246,26 @@ def test_a_stop_waits_for_nobody_who_began_behind_a_death(scene: Scene) -> None:
     assert not scene.watch.have_left_the_dead()
     scene.leave(other)
     assert scene.watch.have_left_the_dead()
+
+
+@pytest.mark.parametrize("is_forked", [True, False])
+def test_who_dies_in_the_instant_of_the_request_is_named(scene: Scene, *, is_forked: bool) -> None:
+    """Even where the daemon ends before it is looked at again: it was gone when the daemon lived."""
+    dead = scene.begin()
+    kill(dead)
+    if is_forked:
+        scene.say(REAPED, dead, exit_code=-9)
+    scene.watch.note_stop()
+    assert scene.watch.take_killed(has_ended=True) == [Killed(dead.pid, "", was_asked=False)]
+
+
+def test_who_dies_behind_the_request_is_named(scene: Scene) -> None:
+    """It had been asked to commit. Who goes with the daemon has nobody to pass its last word on."""
+    scene.watch.note_stop()
+    dead, other, last = scene.begin(), scene.begin(), scene.begin()
+    kill(dead)
+    scene.leave(other)
+    assert [scene.watch.have_left_the_dead() for _ in range(3)] == [False] * 3
+    kill(last)
+    assert not scene.watch.have_left_the_dead()
+    assert scene.watch.take_killed(has_ended=True) == [Killed(dead.pid, "", was_asked=True)]

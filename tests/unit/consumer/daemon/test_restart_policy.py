@@ -43,6 +43,15 @@ def test_a_stop_that_leaves_the_dead_behind_is_in_order() -> None:
     assert decision.exit_code == 0
 
 
+@pytest.mark.parametrize("code", [0, 143, -9])
+def test_a_stop_that_lost_a_processor_is_a_failure(code: int) -> None:
+    """It was killed when it had been asked to commit, and the daemon knows nothing of that."""
+    lost = ProcessorEvent(event="processor_killed", error="somebody killed it", next_step="look who")
+    decision = RestartPolicy(LIMITS).after(DaemonExit(code=code, ran_seconds=1, asked=True, lost=lost))
+
+    assert decision == Stop(1, "somebody killed it, when it had been asked to commit", "look who")
+
+
 def test_a_stop_by_force_is_a_failure() -> None:
     """A daemon that had to be killed did not stop in order."""
     decision = RestartPolicy(LIMITS).after(DaemonExit(code=-9, ran_seconds=1, asked=True))

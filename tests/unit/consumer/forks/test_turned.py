@@ -30,3 +30,13 @@ def test_requests_are_turned_while_it_is_rehearsed(monkeypatch: pytest.MonkeyPat
         rehearse()
     assert rehearsed == ["http://127.0.0.1:4711/bucket/key?x=1"]
     assert address() == "https://store.example/bucket/key?x=1"
+
+
+def test_no_client_stays_turned_where_turning_the_next_one_fails() -> None:
+    """A rehearsal that fails leaves the processors clients that reach the services."""
+    client = make_s3_client("us-east-1", "https://store.example", PLAIN)
+    request = AWSPreparedRequest("GET", "https://store.example/bucket/key?x=1", {}, None, None)
+    with pytest.raises(AttributeError), turned([client, object()], 4711):
+        raise AssertionError("it was never turned whole")
+    client.meta.events.emit("before-send.s3.GetObject", request=request)
+    assert request.url == "https://store.example/bucket/key?x=1"

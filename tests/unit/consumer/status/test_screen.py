@@ -8,7 +8,7 @@ from rich.console import Console
 from archive.errors import SettingsError
 from consumer.status.coverage import Coverage
 from consumer.status.limit import judge, parse_span
-from consumer.status.report import ShardStatus, StatusReport
+from consumer.status.report import ShardStatus, StatusReport, unread
 from consumer.status.screen import render
 
 _POSITION = "49680458451850689392835739103872079364584924912174497810:0"
@@ -111,3 +111,16 @@ def test_what_is_not_known_is_4() -> None:
     """A shard whose lag was not told, or no shard at all: nobody may take that for well."""
     assert judge(_report(_shard(0), _shard(2, behind_seconds=None)), "5m").exit_code == 4
     assert judge(_report(), "5m").exit_code == 4
+
+
+def test_shards_that_nobody_reads_are_named() -> None:
+    """No worker is unhealthy where another one leads; a child waits for its parents, and the finished need nobody."""
+    parent, child = _shard(0, lease="held"), _shard(1, lease="free", owner=None, parents=["shardId-000000000000"])
+    assert unread([parent, child, _shard(2), _shard(3, lease="unknown"), _shard(4, lease="done")]) == []
+    [problem] = unread([_shard(0, lease="done"), child, _shard(2, lease="expired"), _shard(3)])
+    assert problem.sentence == (
+        f"lease table: nobody reads shardId-000000000001 (free), shardId-000000000002 ({_OWNER} does not renew it)"
+    )
+    assert ("shard_without_reader" in problem.next_step, problem.exit_code) == (True, 0)
+    [problem] = unread([_shard(number, lease="free") for number in range(9)])
+    assert problem.sentence.endswith("shardId-000000000004 (free) and 4 more")
