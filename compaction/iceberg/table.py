@@ -5,34 +5,29 @@ conflict is seen then depends on the table's isolation level. Each attempt is on
 A day is one snapshot: the files that go and those that come in one `overwrite`, not a delete and an append.
 """
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
-from botocore.exceptions import BotoCoreError, ClientError
 from pyiceberg.exceptions import (
-    BadRequestError,
-    ForbiddenError,
     NamespaceAlreadyExistsError,
+    NoSuchIcebergTableError,
     NoSuchTableError,
-    OAuthError,
-    RESTError,
     TableAlreadyExistsError,
-    UnauthorizedError,
     ValidationException,
 )
+from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.transforms import DayTransform
-from requests.exceptions import RequestException
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError
 
 from archive.errors import CatalogRefused, OutcomeUnknown, SafetyRefusal
 from archive.format.day import Day
 from archive.store.parallel import in_parallel
 from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, ROWS_PROPERTY
 from compaction.iceberg.evolution import envelope_conflicts, plan_evolution
+from compaction.iceberg.failures import translated
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement
 from compaction.iceberg.refusal import Refused, telling, tidy_up
 from compaction.iceberg.shape import (
@@ -56,9 +51,6 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
 _VECTORS: Final = "read.parquet.vectorization.enabled"
-_REFUSED = (BadRequestError, UnauthorizedError, ForbiddenError, OAuthError)
-_REFUSED_CODES: Final = frozenset({"AccessDeniedException", "AccessDenied", "InvalidInputException"})
-_OUTSIDE = (RESTError, RequestException, SQLAlchemyError, BotoCoreError, ClientError, OSError)
 
 
 class IcebergTable:
@@ -84,6 +76,8 @@ class IcebergTable:
         with translated(f"loading {self.name}"):
             try:
                 table = self._catalog.load_table(self._identifier)
+            except NoSuchIcebergTableError:  # one of another kind has the name
+                raise
             except NoSuchTableError:
                 table = self._create()
             self._check_partitions(table)
@@ -125,8 +119,10 @@ class IcebergDay:
         self._day = day
         self._by_event = by_event
         self._renamed = renamed_sources(table)
+        # No text: somebody may have given the column a name that the parser of filters does not take.
         name, midnight = self._renamed.get(ARRIVAL, ARRIVAL), "T00:00:00+00:00"
-        scan = table.scan(row_filter=f"{name} >= '{day}{midnight}' and {name} < '{day.shift(1)}{midnight}'")
+        begin = GreaterThanOrEqual(name, f"{day}{midnight}")
+        scan = table.scan(row_filter=And(begin, LessThan(name, f"{day.shift(1)}{midnight}")))
         self._tasks: dict[str, FileScanTask] = {task.file.file_path: task for task in scan.plan_files()}
         self.files = tuple(
             LiveFile(uri, task.file.record_count, self._is_of_the_day(task.file) and not task.delete_files)
@@ -277,22 +273,3 @@ def _recorded(table: "Table", day: Day) -> Recorded | None:
                 said.get(GENERATION_PROPERTY, ""), int(rows) if rows.isdecimal() else -1, snapshot.timestamp_ms
             )
     return None
-
-
-@contextlib.contextmanager
-def translated(what: str) -> Iterator[None]:
-    """Turn errors of the catalog, and of the files beside it, into ours: refused for good, or unknown.
-
-    Raises:
-        CatalogRefused, OutcomeUnknown: in the place of theirs.
-    """
-    try:
-        yield
-    except _OUTSIDE as exc:
-        code = exc.response.get("Error", {}).get("Code", "") if isinstance(exc, ClientError) else ""
-        if isinstance(exc, (*_REFUSED, PermissionError)) or code in _REFUSED_CODES:
-            raise CatalogRefused(
-                f"{what}: {exc}",
-                next_step="look at the catalog's settings and its role: minutebook docs iceberg",
-            ) from exc
-        raise OutcomeUnknown(f"{what}: {exc}") from exc
