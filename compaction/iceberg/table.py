@@ -51,6 +51,12 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
 _VECTORS: Final = "read.parquet.vectorization.enabled"
+_OURS: Final = {
+    "commit.retry.num-retries": "0",
+    # A file's partition is read off the bounds of these: without bounds it would be that of rows without a value.
+    **dict.fromkeys((f"write.metadata.metrics.column.{name}" for name in (ARRIVAL, EVENT_TIME)), "full"),
+}
+"""Properties of the table for one commit, whatever its own say."""
 
 
 class IcebergTable:
@@ -160,7 +166,7 @@ class IcebergDay:
                 in_parallel(self._is_delta, change.add)
             )
             # In our copy alone: nothing of it is stored.
-            ours = {**self._table.metadata.properties, "commit.retry.num-retries": "0"}
+            ours = {**self._table.metadata.properties, **_OURS}
             self._table.metadata = self._table.metadata.model_copy(update={"properties": ours})
             catalog, self._table.catalog = self._table.catalog, telling(self._table.catalog)
             try:
