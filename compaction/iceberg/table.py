@@ -28,6 +28,7 @@ from archive.store.parallel import in_parallel
 from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, ROWS_PROPERTY
 from compaction.iceberg.evolution import envelope_conflicts, plan_evolution
 from compaction.iceberg.failures import translated
+from compaction.iceberg.names import FormerNames
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement
 from compaction.iceberg.refusal import Refused, telling, tidy_up
 from compaction.iceberg.shape import (
@@ -135,6 +136,7 @@ class IcebergDay:
             for uri, task in self._tasks.items()
         )
         self.recorded = _recorded(table, day)
+        self._names = FormerNames(table.name_mapping(), table.schema(), table.metadata.schemas)
 
     def conflicts(self, columns: Mapping[str, str] | None) -> tuple[Conflict, ...]:
         """Return what keeps a day out of the table; see `DayView`."""
@@ -142,7 +144,7 @@ class IcebergDay:
         found = (
             *(Conflict(was, f"a partition by the day of {name}", "timestamp") for was, name in renamed.items()),
             *envelope_conflicts(schema, renamed),
-            *plan_evolution(schema, columns).conflicts,
+            *plan_evolution(schema, columns, self._names).conflicts,
         )
         if self._by_event and EVENT_TIME not in (columns or {}):
             return (*found, Conflict(EVENT_TIME, "a partition by its day", "no such column"))
@@ -196,7 +198,7 @@ class IcebergDay:
 
     def _evolve(self, transaction: "Transaction", columns: Mapping[str, str] | None) -> None:
         """Let the schema take the columns, in the same commit as the files that bring them."""
-        steps = plan_evolution(self._table.schema(), columns).steps
+        steps = plan_evolution(self._table.schema(), columns, self._names).steps
         if not steps:
             return
         with transaction.update_schema() as update:
