@@ -25,7 +25,7 @@ from sqlalchemy.exc import IntegrityError
 from archive.errors import CatalogRefused, OutcomeUnknown, SafetyRefusal
 from archive.format.day import Day
 from archive.store.parallel import in_parallel
-from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, ROWS_PROPERTY
+from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, MANIFEST_PROPERTY, ROWS_PROPERTY
 from compaction.iceberg.evolution import envelope_conflicts, plan_evolution
 from compaction.iceberg.failures import translated
 from compaction.iceberg.names import FormerNames
@@ -278,6 +278,9 @@ def _recorded(table: "Table", day: Day) -> Recorded | None:
         if said.get(DAY_PROPERTY) == str(day):
             rows = said.get(ROWS_PROPERTY, "")
             return Recorded(
-                said.get(GENERATION_PROPERTY, ""), int(rows) if rows.isdecimal() else -1, snapshot.timestamp_ms
+                said.get(GENERATION_PROPERTY, ""),
+                int(rows) if rows.isdecimal() else -1,
+                snapshot.timestamp_ms,
+                said.get(MANIFEST_PROPERTY, ""),
             )
     return None
