@@ -16,7 +16,8 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     ValidationException,
 )
-from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan
+from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan, Reference
+from pyiceberg.expressions.literals import literal
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.transforms import DayTransform
@@ -127,9 +128,11 @@ class IcebergDay:
         self._by_event = by_event
         self._renamed = renamed_sources(table)
         # No text: somebody may have given the column a name that the parser of filters does not take.
-        name, midnight = self._renamed.get(ARRIVAL, ARRIVAL), "T00:00:00+00:00"
-        begin = GreaterThanOrEqual(name, f"{day}{midnight}")
-        scan = table.scan(row_filter=And(begin, LessThan(name, f"{day.shift(1)}{midnight}")))
+        arrival = Reference(self._renamed.get(ARRIVAL, ARRIVAL))
+        begin, end = (literal(f"{each}T00:00:00+00:00") for each in (day, day.shift(1)))
+        scan = table.scan(
+            row_filter=And(GreaterThanOrEqual(term=arrival, value=begin), LessThan(term=arrival, value=end))
+        )
         self._tasks: dict[str, FileScanTask] = {task.file.file_path: task for task in scan.plan_files()}
         self.files = tuple(
             LiveFile(uri, task.file.record_count, self._is_of_the_day(task.file) and not task.delete_files)
