@@ -254,13 +254,17 @@ def test_names_that_differ_in_case_alone_are_one_column(site: Site) -> None:
 
 
 def test_somebody_elses_table_is_left_alone(site: Site) -> None:
-    """It lies elsewhere."""
+    """It lies elsewhere, or has other partitions."""
     site.register()
     site.glue.tables["events", "raw"]["StorageDescriptor"]["Location"] = "s3://theirs/"
 
     with pytest.raises(SafetyRefusal, match="s3://theirs/"):
         site.register(DAY)
     assert site.glue.tables["events", "raw"]["StorageDescriptor"]["Location"] == "s3://theirs/"
+    site.glue.tables["events", "raw"]["StorageDescriptor"]["Location"] = site.location
+    site.glue.tables["events", "raw"]["PartitionKeys"] = []
+    with pytest.raises(SafetyRefusal, match="is partitioned by nothing, not dt"):
+        site.register(DAY)
 
 
 def test_a_partition_that_lies_elsewhere_is_put_right(site: Site) -> None:
