@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 import structlog
 
-from archive.errors import SafetyRefusal
+from archive.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
 from archive.format.day import Day, Hour
 from archive.format.minute import iso_time
 from archive.store.places import StorePrefix
@@ -286,6 +286,13 @@ class _Run:
             work = EventWork(self._options.out.address, context.spread, context.clock)
             events = files_by_event(self._publisher, self._options.columns, work)
             committer = TableCommitter(context.table, self._publisher, context.clock, context.new_id, events)
-        done = None if committer is None else committer.commit()
-        registered = None if context.register is None else context.register(self._publisher)
+        try:
+            done = None if committer is None else committer.commit()
+        except (CatalogRefused, CatalogUnavailable, SafetyRefusal):
+            self._register()  # one catalog's trouble keeps the day out of no other
+            raise
+        registered = self._register()
         return len(self._publisher.sweep(context.clock.now_ms())), done, registered
+
+    def _register(self) -> Registration | None:
+        return None if self._context.register is None else self._context.register(self._publisher)

@@ -1,7 +1,7 @@
 """Registers published days in Glue's catalog. Every step may be repeated, by us or by another run.
 
     GET TABLE       none there ............ CREATE TABLE; AlreadyExists: another run was first: look again
-                    another location ...... it is somebody else's table: refused
+                    another location ...... it is somebody else's table: refused; also one of other partitions
                     a column is missing ... UPDATE TABLE of the version that was read; changed since: look again
                     of another type ....... held: nothing is changed, and no partition is made
     BATCH CREATE    created ............... done
@@ -20,7 +20,7 @@ from botocore.exceptions import ClientError
 from archive.aws import Service, ask, error_code
 from archive.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
 from compaction.glue.schema import published_columns
-from compaction.glue.table import Column, United, partition_input, table_input, unite
+from compaction.glue.table import DAY_COLUMN, Column, United, partition_input, table_input, unite
 from compaction.publish.conflicts import GLUE as GLUE_NAME
 from compaction.publish.conflicts import NEXT_STEP, Conflict
 from compaction.publish.publisher import Publisher
@@ -109,7 +109,7 @@ class GlueTable:
         """Let the catalog know a day; None when it is not published. Columns that do not fit change nothing there.
 
         Raises:
-            SafetyRefusal: the table lies elsewhere: it is not ours.
+            SafetyRefusal: the table lies elsewhere, or has other partitions: it is not ours.
             SettingsError: a column of a type that Hive has not.
             CatalogRefused, CatalogUnavailable: the catalog.
             StoreUnavailable, StoreRefused: the output.
@@ -155,6 +155,13 @@ class GlueTable:
             raise SafetyRefusal(
                 f"table {self._table} of the catalog lies at {found or 'no place'}, not at {location}",
                 next_step="name another table with --glue, or drop this one if nobody needs it",
+            )
+        keys = [key["Name"] for key in table.get("PartitionKeys", [])]
+        if keys != [DAY_COLUMN]:
+            raise SafetyRefusal(
+                f"table {self._table} of the catalog is partitioned by {', '.join(keys) or 'nothing'}, "
+                f"not {DAY_COLUMN}",
+                next_step="name another table with --glue, or drop this one: the next run makes it as it must be",
             )
 
     def _partition(self, folder: "DayFolder", location: str, columns: tuple[Column, ...]) -> State:

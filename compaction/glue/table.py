@@ -76,15 +76,18 @@ class United(NamedTuple):
 
 
 def unite(present: Iterable[Column], wanted: Sequence[Column]) -> United:
-    """Return the columns of both: what is there stays where it is, and gets wider; new ones come last."""
-    found = {column.name: column for column in present}
+    """Return the columns of both: what is there stays where it is, and gets wider; new ones come last.
+
+    Names that differ in case alone are one column, as Hive and Athena read them: a table with both cannot be read.
+    """
+    found = {column.name.lower(): column for column in present}
     conflicts = []
     for column in wanted:
-        before = found.get(column.name, column)
+        before = found.get(column.name.lower(), column)
         kind = wider(before.kind, column.kind)
         if kind is None:
             conflicts.append(Conflict(column.name, before.kind, column.kind))
-        found[column.name] = before if kind is None else Column(column.name, kind)
+        found[column.name.lower()] = before if kind is None else Column(before.name, kind)
     return United(tuple(found.values()), tuple(conflicts))
 
 

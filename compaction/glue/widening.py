@@ -4,9 +4,10 @@
     decimal(5,2), decimal(12,2)          decimal(12,2)
     struct<a:int>, struct<b:string>      struct<a:int,b:string>: what is there stays where it is, new fields come last
     array<int>, array<bigint>            array<bigint>
+    struct<a:int>, struct<A:int>         struct<a:int>: engines do not tell the two apart, in files neither
     any other two                        none: engines would fail on the files of one of them
 
-These are the rules of an Iceberg table, too (`iceberg.evolution`).
+These are the rules of an Iceberg table, too (`iceberg.evolution`), but for names: there `a` and `A` are a conflict.
 """
 
 import re
@@ -37,13 +38,14 @@ def wider(one: str, other: str) -> str | None:
 
 
 def _struct(one: str, other: str) -> str | None:
-    fields = dict(_fields(one))
+    fields = {name.lower(): (name, kind) for name, kind in _fields(one)}
     for name, kind in _fields(other):
-        found = wider(fields.get(name, kind), kind)
+        was, before = fields.get(name.lower(), (name, kind))
+        found = wider(before, kind)
         if found is None:
             return None
-        fields[name] = found
-    return "struct<" + ",".join(f"{name}:{kind}" for name, kind in fields.items()) + ">"
+        fields[name.lower()] = (was, found)
+    return "struct<" + ",".join(f"{name}:{kind}" for name, kind in fields.values()) + ">"
 
 
 def _fields(text: str) -> Iterator[tuple[str, str]]:

@@ -50,7 +50,8 @@ def opened_table(
             f"--iceberg needs pyiceberg, and {exc.name} is not installed",
             next_step="pip install 'minutebook[spark,iceberg]'",
         ) from exc
-    from compaction.iceberg.table import IcebergTable, translated  # noqa: PLC0415 - an optional dependency
+    from compaction.iceberg.failures import translated  # noqa: PLC0415 - an optional dependency
+    from compaction.iceberg.table import IcebergTable  # noqa: PLC0415 - same
 
     # Its warnings are of columns without statistics; what matters is raised.
     logging.getLogger("pyiceberg").setLevel(logging.ERROR)

@@ -169,8 +169,11 @@ class TableCommitter:
         conflicts, live = tuple(view.conflicts(manifest.columns)), {file.uri for file in view.files}
         if self._events is not None and live != set(rows) and not is_rewritten(target, view.files, view.recorded):
             if conflicts:  # before files are made in vain
-                is_there = live and view.recorded is not None and view.recorded.generation == generation
-                return self._already(manifest) if is_there else self._held(view.recorded, conflicts)
+                return (
+                    self._already(manifest)
+                    if self._is_there(view, manifest)
+                    else self._held(view.recorded, conflicts)
+                )
             rows = dict(self._events.rows(manifest, live))
         change = plan_replacement(target._replace(files=rows), view.files, view.recorded)
         if change is None:
@@ -199,6 +202,17 @@ class TableCommitter:
         if now is None or now.manifest != pointer.manifest:
             return None
         return TableCommit(self._table.name, "committed", generation, manifest.rows)
+
+    def _is_there(self, view: DayView, manifest: Manifest) -> bool:
+        """Tell whether the table has the generation, in files by event whose names are not known yet.
+
+        Where its snapshot was expired, files of the generation's folder tell, with all its rows.
+        """
+        if view.recorded is not None:
+            return bool(view.files) and view.recorded.generation == manifest.generation
+        home = self._publisher.address(self._publisher.folder.generation(manifest.generation))
+        is_ours = all(file.uri.startswith(home) for file in view.files)
+        return is_ours and sum(file.rows for file in view.files) == manifest.rows
 
     def _already(self, manifest: Manifest) -> TableCommit:
         return TableCommit(self._table.name, "already", manifest.generation, manifest.rows)

@@ -6,6 +6,7 @@
     decimal(10,2)            decimal(12,2)            the same
     int64                    int32                    stays: the day's files are read as the wider type
     a column                 none of the name         stays; the day's rows are null in it
+    no such column any more  the name                 it depends on what files have under it: `iceberg.names`
     any other pair           (also decimal(10,4))     conflict: the day does not go into the table
 
 Structs and lists are compared inside. A column whose name differs in case alone is a conflict, too: engines cannot
@@ -33,6 +34,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from compaction.iceberg.names import FormerNames, Path, is_wider
 from compaction.iceberg.shape import TABLE_SCHEMA
 from compaction.publish.conflicts import Conflict
 from compaction.typed.columns import UNFIT
@@ -51,8 +53,6 @@ _SIMPLE: Final[dict[str, IcebergType]] = {
 }
 _ELEMENT: Final = "element"
 
-Path = tuple[str, ...]
-
 
 class Step(NamedTuple):
     """One change of a schema: a column that comes, or one that gets a wider type."""
@@ -69,12 +69,15 @@ class Evolution(NamedTuple):
     conflicts: tuple[Conflict, ...] = ()
 
 
-def plan_evolution(schema: Schema, columns: Mapping[str, str] | None) -> Evolution:
-    """Compare a table's schema with the columns of a manifest (name -> type); None: the envelope is all."""
+def plan_evolution(schema: Schema, columns: Mapping[str, str] | None, names: FormerNames | None = None) -> Evolution:
+    """Compare a table's schema with the columns of a manifest (name -> type); None: the envelope is all.
+
+    `names` are those that files have had; None: no others than the schema has.
+    """
     if columns is None:
         return Evolution()
     wanted = {name: parse_type(text) for name, text in columns.items()} | {UNFIT: ColumnType("string")}
-    found = list(_fields((), schema.as_struct(), wanted))
+    found = list(_fields((), schema.as_struct(), wanted, names or FormerNames(None, schema, ())))
     return Evolution(
         tuple(step for step in found if isinstance(step, Step)),
         tuple(conflict for conflict in found if isinstance(conflict, Conflict)),
@@ -94,35 +97,33 @@ def envelope_conflicts(schema: Schema, known: Collection[str] = ()) -> tuple[Con
     return (*found, *(Conflict(field.name, "it as required", "rows that may lack it") for field in required))
 
 
-def _fields(path: Path, struct: StructType, wanted: Mapping[str, ColumnType]) -> Iterator[Step | Conflict]:
+def _fields(
+    path: Path, struct: StructType, wanted: Mapping[str, ColumnType], names: FormerNames
+) -> Iterator[Step | Conflict]:
     known = {field.name: field.field_type for field in struct.fields}
     lower = {name.lower(): name for name in known}
     for name, kind in wanted.items():
         if name in known:
-            yield from _compare((*path, name), known[name], kind)
+            yield from _compare((*path, name), known[name], kind, names)
         elif name.lower() in lower:
             yield Conflict(_text((*path, name)), f"a column {lower[name.lower()]}", kind.text)
+        elif taken := names.taken((*path, name), _type(kind)):
+            yield Conflict(_text((*path, name)), taken, kind.text)
         else:
             yield Step((*path, name), _type(kind), is_new=True)
 
 
-def _compare(path: Path, has: IcebergType, wanted: ColumnType) -> Iterator[Step | Conflict]:
+def _compare(path: Path, has: IcebergType, wanted: ColumnType, names: FormerNames) -> Iterator[Step | Conflict]:
     if wanted.name == "struct" and isinstance(has, StructType):
-        yield from _fields(path, has, {field.name: field.type for field in wanted.fields})
+        yield from _fields(path, has, {field.name: field.type for field in wanted.fields}, names)
     elif wanted.name == "list" and isinstance(has, ListType):
-        yield from _compare((*path, _ELEMENT), has.element_type, wanted.fields[0].type)
+        yield from _compare((*path, _ELEMENT), has.element_type, wanted.fields[0].type, names)
     else:
         comes = _type(wanted)
-        if _is_wider(comes, has):
+        if is_wider(comes, has):
             yield Step(path, comes, is_new=False)
-        elif comes != has and not _is_wider(has, comes):
+        elif comes != has and not is_wider(has, comes):
             yield Conflict(_text(path), str(has), wanted.text)
-
-
-def _is_wider(wide: IcebergType, narrow: IcebergType) -> bool:
-    if isinstance(wide, DecimalType) and isinstance(narrow, DecimalType):
-        return wide.scale == narrow.scale and wide.precision > narrow.precision
-    return isinstance(wide, LongType) and isinstance(narrow, IntegerType)
 
 
 def _type(kind: ColumnType) -> IcebergType:

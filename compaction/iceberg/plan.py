@@ -9,6 +9,7 @@
     any other number of rows                                   another generation       refused
     all ours; some not ours                                    none is remembered       replace them; refused
     not wholly of the day, or with rows deleted from them      another generation       refused
+    any                                                        of another output        refused
 
 Files are told apart by their addresses. A replacement names each file that goes and each that comes, so it cannot
 take rows of another day along, and what others put into or took out of the table is never thrown away by guess.
@@ -32,11 +33,15 @@ class LiveFile(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """The newest commit of the day that the table remembers. `rows` is what the day held then."""
+    """The newest commit of the day that the table remembers. `rows` is what the day held then.
+
+    `manifest` is the address of the manifest that it was made from; empty: it does not say.
+    """
 
     generation: str
     rows: int
     committed_ms: int
+    manifest: str = ""
 
 
 class Replacement(NamedTuple):
@@ -67,6 +72,8 @@ def plan_replacement(target: Target, live: Sequence[LiveFile], recorded: Recorde
         return Replacement((), tuple(sorted(target.files)))
     if is_rewritten(target, live, recorded):
         return None
+    if recorded is not None and recorded.manifest and not recorded.manifest.startswith(target.folder):
+        raise _elsewhere(target, recorded)
     strangers = [file for file in live if not file.uri.startswith(target.folder)]
     spoiled = [file for file in live if not file.is_intact]
     if spoiled:
@@ -89,6 +96,15 @@ def is_rewritten(target: Target, live: Sequence[LiveFile], recorded: Recorded | 
         return False
     is_theirs = any(not file.uri.startswith(target.folder) for file in live)
     return is_theirs or sum(file.rows for file in live) != recorded.rows
+
+
+def _elsewhere(target: Target, recorded: Recorded) -> SafetyRefusal:
+    return SafetyRefusal(
+        f"the table's rows of {target.day} were published at another output, and would be replaced: "
+        f"{recorded.manifest}",
+        next_step="name a table of its own for each stream and output; where the output was moved, a table that does "
+        "not exist yet takes all its days again",
+    )
 
 
 def _refusal(target: Target, why: str) -> SafetyRefusal:

@@ -5,34 +5,31 @@ conflict is seen then depends on the table's isolation level. Each attempt is on
 A day is one snapshot: the files that go and those that come in one `overwrite`, not a delete and an append.
 """
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
-from botocore.exceptions import BotoCoreError, ClientError
 from pyiceberg.exceptions import (
-    BadRequestError,
-    ForbiddenError,
     NamespaceAlreadyExistsError,
+    NoSuchIcebergTableError,
     NoSuchTableError,
-    OAuthError,
-    RESTError,
     TableAlreadyExistsError,
-    UnauthorizedError,
     ValidationException,
 )
+from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan, Reference
+from pyiceberg.expressions.literals import literal
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.transforms import DayTransform
-from requests.exceptions import RequestException
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError
 
 from archive.errors import CatalogRefused, OutcomeUnknown, SafetyRefusal
 from archive.format.day import Day
 from archive.store.parallel import in_parallel
-from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, ROWS_PROPERTY
+from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, MANIFEST_PROPERTY, ROWS_PROPERTY
 from compaction.iceberg.evolution import envelope_conflicts, plan_evolution
+from compaction.iceberg.failures import translated
+from compaction.iceberg.names import FormerNames
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement
 from compaction.iceberg.refusal import Refused, telling, tidy_up
 from compaction.iceberg.shape import (
@@ -56,9 +53,12 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
 _VECTORS: Final = "read.parquet.vectorization.enabled"
-_REFUSED = (BadRequestError, UnauthorizedError, ForbiddenError, OAuthError)
-_REFUSED_CODES: Final = frozenset({"AccessDeniedException", "AccessDenied", "InvalidInputException"})
-_OUTSIDE = (RESTError, RequestException, SQLAlchemyError, BotoCoreError, ClientError, OSError)
+_OURS: Final = {
+    "commit.retry.num-retries": "0",
+    # A file's partition is read off the bounds of these: without bounds it would be that of rows without a value.
+    **dict.fromkeys((f"write.metadata.metrics.column.{name}" for name in (ARRIVAL, EVENT_TIME)), "full"),
+}
+"""Properties of the table for one commit, whatever its own say."""
 
 
 class IcebergTable:
@@ -84,6 +84,8 @@ class IcebergTable:
         with translated(f"loading {self.name}"):
             try:
                 table = self._catalog.load_table(self._identifier)
+            except NoSuchIcebergTableError:  # one of another kind has the name
+                raise
             except NoSuchTableError:
                 table = self._create()
             self._check_partitions(table)
@@ -125,14 +127,19 @@ class IcebergDay:
         self._day = day
         self._by_event = by_event
         self._renamed = renamed_sources(table)
-        name, midnight = self._renamed.get(ARRIVAL, ARRIVAL), "T00:00:00+00:00"
-        scan = table.scan(row_filter=f"{name} >= '{day}{midnight}' and {name} < '{day.shift(1)}{midnight}'")
+        # No text: somebody may have given the column a name that the parser of filters does not take.
+        arrival = Reference(self._renamed.get(ARRIVAL, ARRIVAL))
+        begin, end = (literal(f"{each}T00:00:00+00:00") for each in (day, day.shift(1)))
+        scan = table.scan(
+            row_filter=And(GreaterThanOrEqual(term=arrival, value=begin), LessThan(term=arrival, value=end))
+        )
         self._tasks: dict[str, FileScanTask] = {task.file.file_path: task for task in scan.plan_files()}
         self.files = tuple(
             LiveFile(uri, task.file.record_count, self._is_of_the_day(task.file) and not task.delete_files)
             for uri, task in self._tasks.items()
         )
         self.recorded = _recorded(table, day)
+        self._names = FormerNames(table.name_mapping(), table.schema(), table.metadata.schemas)
 
     def conflicts(self, columns: Mapping[str, str] | None) -> tuple[Conflict, ...]:
         """Return what keeps a day out of the table; see `DayView`."""
@@ -140,7 +147,7 @@ class IcebergDay:
         found = (
             *(Conflict(was, f"a partition by the day of {name}", "timestamp") for was, name in renamed.items()),
             *envelope_conflicts(schema, renamed),
-            *plan_evolution(schema, columns).conflicts,
+            *plan_evolution(schema, columns, self._names).conflicts,
         )
         if self._by_event and EVENT_TIME not in (columns or {}):
             return (*found, Conflict(EVENT_TIME, "a partition by its day", "no such column"))
@@ -164,7 +171,7 @@ class IcebergDay:
                 in_parallel(self._is_delta, change.add)
             )
             # In our copy alone: nothing of it is stored.
-            ours = {**self._table.metadata.properties, "commit.retry.num-retries": "0"}
+            ours = {**self._table.metadata.properties, **_OURS}
             self._table.metadata = self._table.metadata.model_copy(update={"properties": ours})
             catalog, self._table.catalog = self._table.catalog, telling(self._table.catalog)
             try:
@@ -194,7 +201,7 @@ class IcebergDay:
 
     def _evolve(self, transaction: "Transaction", columns: Mapping[str, str] | None) -> None:
         """Let the schema take the columns, in the same commit as the files that bring them."""
-        steps = plan_evolution(self._table.schema(), columns).steps
+        steps = plan_evolution(self._table.schema(), columns, self._names).steps
         if not steps:
             return
         with transaction.update_schema() as update:
@@ -274,25 +281,9 @@ def _recorded(table: "Table", day: Day) -> Recorded | None:
         if said.get(DAY_PROPERTY) == str(day):
             rows = said.get(ROWS_PROPERTY, "")
             return Recorded(
-                said.get(GENERATION_PROPERTY, ""), int(rows) if rows.isdecimal() else -1, snapshot.timestamp_ms
+                said.get(GENERATION_PROPERTY, ""),
+                int(rows) if rows.isdecimal() else -1,
+                snapshot.timestamp_ms,
+                said.get(MANIFEST_PROPERTY, ""),
             )
     return None
-
-
-@contextlib.contextmanager
-def translated(what: str) -> Iterator[None]:
-    """Turn errors of the catalog, and of the files beside it, into ours: refused for good, or unknown.
-
-    Raises:
-        CatalogRefused, OutcomeUnknown: in the place of theirs.
-    """
-    try:
-        yield
-    except _OUTSIDE as exc:
-        code = exc.response.get("Error", {}).get("Code", "") if isinstance(exc, ClientError) else ""
-        if isinstance(exc, (*_REFUSED, PermissionError)) or code in _REFUSED_CODES:
-            raise CatalogRefused(
-                f"{what}: {exc}",
-                next_step="look at the catalog's settings and its role: minutebook docs iceberg",
-            ) from exc
-        raise OutcomeUnknown(f"{what}: {exc}") from exc

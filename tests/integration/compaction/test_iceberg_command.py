@@ -92,6 +92,30 @@ def test_a_folder_needs_no_configuration(shell: Shell) -> None:
     catalog.close()
 
 
+def test_a_table_that_somebody_changed_holds_the_day_until_it_is_mended(shell: Shell) -> None:
+    """Exit 2, and the day is published; what is missing is made up for without Spark."""
+    out = shell.folder / "out"
+    words = ("compact", "--date", str(DAY), "--out", str(out), "--iceberg", "events.raw")
+    assert shell.run(*words, "--master", "local[2]").returncode == 0
+    catalog = SqlCatalog("default", uri=f"sqlite:///{out / '_iceberg' / 'catalog.sqlite'}")
+    catalog.load_table("events.raw").update_schema().rename_column("partition_key", "pk").commit()
+    before = catalog.load_table("events.raw").scan().to_arrow()
+    (shell.folder / "columns.json").write_text('{"columns": {"n": {"type": "int64"}}}')
+    words += ("--columns", str(shell.folder / "columns.json"))
+
+    held = shell.run(*words, "--master", "local[2]")
+
+    assert (held.returncode, f"{DAY} published" in held.stdout) == (2, True), held
+    assert "HELD, the day is not in it: column partition_key: the table has no such column" in held.stdout
+    assert catalog.load_table("events.raw").scan().to_arrow().equals(before)
+    catalog.load_table("events.raw").update_schema().rename_column("pk", "partition_key").commit()
+    mended = shell.run(*words, path="/nonexistent")
+    assert (mended.returncode, "table default.events.raw: committed" in mended.stdout) == (0, True), mended
+    rows = catalog.load_table("events.raw").scan().to_arrow()
+    assert (len(rows), rows["n"].null_count, rows["partition_key"].null_count) == (len(before), 9, 0)
+    catalog.close()
+
+
 def test_an_unknown_catalog_is_exit_2_before_any_work(shell: Shell) -> None:
     """The message names it, and says where it is configured."""
     done = shell.run("compact", "--date", str(DAY), "--iceberg", "events.raw", path="/nonexistent")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pyiceberg.types import StringType
 
+from archive.errors import CatalogRefused
 from compaction.days.outcome import row_of_compaction
 from compaction.glue.register import GlueTable, TableName
 from compaction.iceberg.table import IcebergTable
@@ -36,6 +37,11 @@ def retype(table: Any) -> None:  # noqa: ANN401 - pyiceberg's
 def rename_arrival(table: Any) -> None:  # noqa: ANN401 - pyiceberg's
     """Give the column another name by whose days the table is partitioned."""
     table.update_schema().rename_column("arrival_time", "at").commit()
+
+
+def rename_awkwardly(table: Any) -> None:  # noqa: ANN401 - pyiceberg's
+    """Give it one that pyiceberg's parser of filters does not take."""
+    table.update_schema().rename_column("arrival_time", "arrived at").commit()
 
 
 class Night:
@@ -71,6 +77,7 @@ def night(lake: Lake, tmp_path: Path) -> Night:
         (rename, ("partition_key", "no such column", "string")),
         (retype, ("sub_sequence_number", "string", "long")),
         (rename_arrival, ("arrival_time", "a partition by the day of at", "timestamp")),
+        (rename_awkwardly, ("arrival_time", "a partition by the day of arrived at", "timestamp")),
     ],
 )
 def test_a_changed_column_of_every_day_holds_the_day(
@@ -114,6 +121,34 @@ def test_a_required_column_holds_the_day(night: Night) -> None:
     )
     done = night.compact()
     assert [*done.conflicts.values()] == ["column data: the table has it as required, the day rows that may lack it"]
+
+
+def test_a_day_that_is_there_is_not_held_when_its_snapshot_is_expired(night: Night) -> None:
+    """The files of its generation tell: the other day is held, and this one has no finding."""
+    night.compact()
+
+    def expire(table: Any) -> None:  # noqa: ANN401 - pyiceberg's
+        first = table.snapshots()[0].snapshot_id
+        table.maintenance.expire_snapshots().by_ids([first]).commit()
+
+    night.lake.table(expire)
+    night.lake.table(rename)
+    assert night.compact(DAY).conflicts == {}
+    night.desks[NEXT].archive_more()
+    assert night.compact(NEXT).conflicts
+
+
+def test_a_refusal_of_one_catalog_keeps_the_day_out_of_no_other(night: Night) -> None:
+    """Somebody has put a table of another kind in its place; the engines of Glue's catalog have the day."""
+    glue = FakeGlue("events")
+    desk = night.desks[DAY]
+    register = GlueTable(glue, TableName("events", "raw"), Shelf(desk.out).waits).register
+    night.lake.table(lambda table: table.catalog.drop_table(night.lake.name))
+    with night.lake.catalog() as catalog:
+        catalog.create_table(night.lake.name, SCHEMA)
+    with pytest.raises(CatalogRefused, match="is not partitioned by day"):
+        night.compact(DAY, register=register)
+    assert list(glue.partitions) == [("events", "raw", str(DAY))]
 
 
 def test_both_catalogs_tell_and_each_forgets_its_own(night: Night) -> None:

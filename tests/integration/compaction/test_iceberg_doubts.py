@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
 from archive.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
-from archive.store.places import open_storage
+from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.iceberg.table import IcebergTable
 from compaction.job.context import AuditOptions
@@ -16,7 +16,7 @@ from compaction.rewrite import CompactOptions, compact_day
 from compaction.tasks.parquet import SCHEMA
 from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX
-from tests.corpus.shelf import keys_of
+from tests.corpus.shelf import Shelf, keys_of
 from tests.integration.lake import DAY, NEXT, REST_JARS, Lake
 
 
@@ -93,6 +93,20 @@ def test_a_table_of_another_kind_is_refused(lake: Lake) -> None:
         catalog.create_table(lake.name, SCHEMA)
     with pytest.raises(CatalogRefused, match="not partitioned by day"):
         lake.commit()
+
+
+def test_a_table_that_took_the_day_from_another_output_is_refused(lake: Lake, tmp_path: Path) -> None:
+    """Two streams in one table would replace each other's rows, night by night."""
+    rows = lake.shelf.publish(DAY, "one")
+    lake.commit()
+    theirs = Shelf(StorePrefix(Address(None, str(tmp_path / "theirs")), "tables/"))
+    theirs.publish(DAY, "two", (4,))
+    with lake.catalog() as catalog, pytest.raises(SafetyRefusal, match="were published at another output") as caught:
+        theirs.commit(IcebergTable(catalog, lake.name), DAY)
+    assert "a table of its own" in caught.value.next_step
+    assert keys_of(lake.rows()) == keys_of(rows)
+    lake.shelf.publish(DAY, "three", (1,))
+    assert lake.commit() == "committed"
 
 
 def test_a_published_file_that_is_gone_is_named(lake: Lake) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -238,6 +238,25 @@ def test_a_file_of_the_table_that_is_gone_is_made_again(nights: Nights) -> None:
     Path(victim.removeprefix("file://")).unlink()
     assert nights.state(DAY) == "committed"
     assert nights.rows() == expected(DAY)
+
+
+@pytest.mark.parametrize("mode", ["counts", "none"])
+@pytest.mark.parametrize("which", ["default", "column.event_time"])
+def test_rows_lie_in_their_partition_whatever_bounds_the_table_keeps(
+    nights: Nights, lake: Lake, which: str, mode: str
+) -> None:
+    """A file's partition is read off its bounds; without any its rows would lie among those without a time."""
+    nights.compact(DAY)
+
+    def set_metrics(table: Any) -> None:  # noqa: ANN401 - pyiceberg's
+        with table.transaction() as transaction:
+            transaction.set_properties({f"write.metadata.metrics.{which}": mode})
+
+    lake.table(set_metrics)
+    assert nights.state(NEXT) == "committed"
+    condition = f"event_time >= '{EVENTS[0]}T00:00:00+00:00' and event_time < '{DAY}T00:00:00+00:00'"
+    both = [row for arrival in (DAY, NEXT) for row in expected(arrival) if row[2] == str(EVENTS[0])]
+    assert nights.rows(condition) == sorted(both)
 
 
 def expire(desk: Desk) -> None:

@@ -26,6 +26,7 @@ from tests.mutations.catalogue.scopes import SCOPES
 from tests.mutations.catalogue.settings import SETTINGS
 from tests.mutations.catalogue.shards import SHARDS
 from tests.mutations.catalogue.supervision import SUPERVISION
+from tests.mutations.catalogue.tables import TABLES
 from tests.mutations.catalogue.typed import TYPED
 from tests.mutations.catalogue.watching import WATCHING
 from tests.mutations.catalogue.watermarks import WATERMARKS
@@ -57,5 +58,6 @@ MUTATIONS: Final = (
     *SCOPES,
     *ONCE_CLEAN,
     *TYPED,
+    *TABLES,
     *EVENT_TIME,
 )

@@ -167,14 +167,14 @@ TYPED: Final = (
         "commit columns of other types to the table",
         Change(
             "compaction/iceberg/evolution.py",
-            "        elif comes != has and not _is_wider(has, comes):",
-            "        elif comes == has and _is_wider(has, comes):",
+            "        elif comes != has and not is_wider(has, comes):",
+            "        elif comes == has and is_wider(has, comes):",
         ),
         tests=(f"{_EVOLUTION}::test_any_other_type_is_a_conflict_that_names_its_column",),
     ),
     Mutation(
         "widen a decimal by its digits behind the point",
-        Change("compaction/iceberg/evolution.py", "wide.scale == narrow.scale and wide", "wide"),
+        Change("compaction/iceberg/names.py", "wide.scale == narrow.scale and wide", "wide"),
         tests=(f"{_EVOLUTION}::test_any_other_type_is_a_conflict_that_names_its_column",),
     ),
     Mutation(

@@ -240,14 +240,31 @@ def test_typed_columns_are_registered_and_get_wider(site: Site) -> None:
     assert site.columns[8:] == wide
 
 
+def test_names_that_differ_in_case_alone_are_one_column(site: Site) -> None:
+    """Hive and Athena refuse a table with both, and every query on it with that."""
+    evolve(site, DAY, {"price": pa.array([1], pa.int32())})
+    site.register()
+    evolve(site, DAY.shift(1), {"Price": pa.array([1], pa.int64())})
+    assert site.register(DAY.shift(1)) == "created"
+    assert site.columns[8:] == [("price", "bigint")]
+    evolve(site, DAY.shift(2), {"PRICE": pa.array(["x"])})
+    done = site.whole(DAY.shift(2))
+    assert done is not None
+    assert (done.state, done.conflicts) == ("held", (Conflict("PRICE", "bigint", "string"),))
+
+
 def test_somebody_elses_table_is_left_alone(site: Site) -> None:
-    """It lies elsewhere."""
+    """It lies elsewhere, or has other partitions."""
     site.register()
     site.glue.tables["events", "raw"]["StorageDescriptor"]["Location"] = "s3://theirs/"
 
     with pytest.raises(SafetyRefusal, match="s3://theirs/"):
         site.register(DAY)
     assert site.glue.tables["events", "raw"]["StorageDescriptor"]["Location"] == "s3://theirs/"
+    site.glue.tables["events", "raw"]["StorageDescriptor"]["Location"] = site.location
+    site.glue.tables["events", "raw"]["PartitionKeys"] = []
+    with pytest.raises(SafetyRefusal, match="is partitioned by nothing, not dt"):
+        site.register(DAY)
 
 
 def test_a_partition_that_lies_elsewhere_is_put_right(site: Site) -> None:

@@ -22,6 +22,7 @@ from compaction.glue.widening import wider
             "struct<a:bigint,c:decimal(5,2),b:array<struct<x:string>>>",
         ),
         ("struct<a:int>", "struct<a:string>", None),
+        ("struct<a:int>", "struct<A:string>", None),
     ],
 )
 def test_a_wider_type_holds_both(one: str, other: str, both: str | None) -> None:
@@ -30,3 +31,8 @@ def test_a_wider_type_holds_both(one: str, other: str, both: str | None) -> None
     back = wider(other, one)
     assert (back is None) == (both is None)
     assert both is None or wider(both, back or "") == both
+
+
+def test_names_of_fields_that_differ_in_case_alone_are_one() -> None:
+    """Hive refuses a struct with both."""
+    assert wider("struct<a:int,b:int>", "struct<A:bigint,c:int>") == "struct<a:bigint,b:int,c:int>"

@@ -67,6 +67,18 @@ def test_a_generation_whose_rows_were_deleted_with_their_files_is_left_alone() -
     assert plan_replacement(TARGET, live(NEW[0], *OLD), recorded("two", 15)) == Replacement(OLD, NEW[1:])
 
 
+def test_a_commit_of_another_output_is_never_replaced() -> None:
+    """Whoever publishes there has other rows of the day. An emptied day is filled; one that moved away stays."""
+    elsewhere = recorded("one")._replace(manifest="s3://c/dt=2026-11-20/_manifest/one-w.json")
+    for files in (live(*OLD), live(THEIRS, rows=10)):
+        with pytest.raises(SafetyRefusal, match="published at another output") as caught:
+            plan_replacement(TARGET, files, elsewhere)
+        assert "s3://c/" in str(caught.value)
+    assert plan_replacement(TARGET, [], elsewhere) == Replacement((), NEW)
+    here = elsewhere._replace(manifest=f"{FOLDER}_manifest/one-w.json")
+    assert plan_replacement(TARGET, live(*OLD), here) == Replacement(OLD, NEW)
+
+
 def test_a_rewritten_former_generation_is_replaced_when_its_rows_are_all_there() -> None:
     """Their number is the one that was committed."""
     assert plan_replacement(TARGET, live(THEIRS, rows=10), recorded("one")) == Replacement((THEIRS,), NEW)

@@ -1,0 +1,74 @@
+"""Tables that are gone, damaged, or of another kind: the day is published, the message says what is there."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pyiceberg.catalog.glue import GlueCatalog
+
+from archive.errors import CatalogRefused
+from compaction.glue.register import GlueTable, TableName
+from compaction.iceberg.table import IcebergTable
+from tests.corpus.shelf import keys_of
+from tests.fakes.glue import FakeGlue
+from tests.integration.lake import DAY, NEXT, REST_JARS, Lake
+
+
+def test_a_table_that_is_dropped_during_a_commit_is_made_again(lake: Lake) -> None:
+    """As one that was dropped before: the day that is committed is in it, others come with their own next run."""
+    other = lake.shelf.publish(NEXT, "one")
+    lake.commit(NEXT)
+    rows = lake.shelf.publish(DAY, "one")
+    with lake.catalog() as catalog:
+        catalog.before_commit = lambda: lake.table(lambda table: table.catalog.drop_table(lake.name))
+        done = lake.shelf.commit(IcebergTable(catalog, lake.name), DAY)
+    assert (done and done.state, keys_of(lake.rows())) == ("committed", keys_of(rows))
+    assert lake.commit(NEXT) == "committed"
+    assert keys_of(lake.rows()) == keys_of(rows + other)
+
+
+@pytest.mark.skipif(REST_JARS is not None, reason="the server reads its metadata itself")
+@pytest.mark.parametrize("what", ["metadata.json", "manifest list", "manifest"])
+@pytest.mark.parametrize("damage", [b"", b"Obj\x01 no Avro", b"{"])
+def test_a_damaged_table_is_refused_and_ends_no_other_day(lake: Lake, what: str, damage: bytes) -> None:
+    """No reader can open it: it is not this day's fault, and repeating would not mend it."""
+    lake.shelf.publish(DAY, "one")
+    lake.commit()
+    lake.shelf.publish(DAY, "two", (4,))
+
+    def file_of(table: Any) -> str:  # noqa: ANN401 - pyiceberg's
+        snapshot = table.current_snapshot()
+        manifest = snapshot.manifests(table.io)[0].manifest_path
+        return {"metadata.json": table.metadata_location, "manifest": manifest}.get(what, snapshot.manifest_list)
+
+    Path(lake.table(file_of).removeprefix("file://")).write_bytes(damage)
+    with pytest.raises(CatalogRefused, match="pyiceberg cannot work with what is there") as caught:
+        lake.commit()
+    assert "damaged" in caught.value.next_step
+
+
+def test_a_name_that_glue_gave_to_another_kind_of_table_is_refused(lake: Lake) -> None:
+    """`--glue events.raw` and then `--iceberg events.raw` in one catalog: at once, not when the waits are over."""
+    glue = FakeGlue("events")
+    lake.shelf.publish(DAY, "one")
+    GlueTable(glue, TableName("events", "raw"), lake.shelf.waits).register(lake.shelf.publisher(DAY))
+    catalog = GlueCatalog("glue", client=cast("Any", _Exceptional(glue)), warehouse="s3://tables")
+    with pytest.raises(CatalogRefused, match=r"pyiceberg cannot work with what is there.*table_type") as caught:
+        lake.shelf.commit(IcebergTable(catalog, "events.raw"), DAY)
+    assert "name another table" in caught.value.next_step
+    glue.tables["events", "raw"]["Parameters"]["table_type"] = "HUDI"
+    with pytest.raises(CatalogRefused, match="HUDI"):
+        lake.shelf.commit(IcebergTable(catalog, "events.raw"), DAY)
+
+
+class _Exceptional:
+    """A client with the classes of errors that boto3's has."""
+
+    def __init__(self, glue: FakeGlue) -> None:
+        self.get_table = glue.get_table
+
+    class exceptions:  # noqa: N801 - boto3's
+        """None of them is raised."""
+
+        class EntityNotFoundException(Exception):  # noqa: N818 - boto3's
+            """There is no such table."""
