@@ -192,8 +192,7 @@ def _leave_copies_out(
 ) -> Examined:
     """Write the day without copies: all of it was read, and nothing of it was written. The driver holds no object."""
     passes = examined.passes
-    count = collected.tasks_before + len(collected.results)
-    groups = passes.deal_groups(dropped.lines, collected.stride, max(1, count))
+    groups = passes.deal_groups(dropped.lines, max(1, len(collected.results)))
     again = leaving_out(collected, groups, order_argument(context, write))
     copies = resolve(context, collected, passes.buckets, again)
     check_share(copies, options)

@@ -69,17 +69,20 @@ def read_day(
         number: CutArgument(end, context.sizes, day_bytes, hours=_within(hours, buckets, number))
         for number in buckets.numbers
     }
-    numbers, count = numbered(objects.rows.each(measure, cuts), context.sizes, day_bytes, len(taken))
-    to_deal = {number: argument for number, argument in cuts.items() if argument.hours}
-    cuts = {number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}
+    measured = objects.rows.each(measure, cuts)
+    sizes = {number: one.tasks for number, one in measured.items()}
+    numbers, count = numbered(sizes, context.sizes, day_bytes, len(taken))
+    of_hours = {number: argument for number, argument in cuts.items() if argument.hours}
+    cuts = of_hours | {number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}
     # Which copies are left out is known when all lines are read: nothing is written before that.
     argument = order_argument(context, None if options.drop_producer_duplicates else write)
     asked_of = {number: argument._replace(number=number, taken=taken.get(number)) for number in range(count)}
     if options.event_id is not None:
         before = before or look_back(context, objects.day, options, buckets)
-        collected = collect_ids(context, objects, cuts, asked_of, before, options)
+        counts = {number: one.objects for number, one in measured.items()}
+        collected = collect_ids(context, objects, cuts, counts, asked_of, before, options)
         return DayRead(collected.seen, collected.results, collected)
-    dealt = objects.rows.deal(deal_tasks, {**to_deal, **cuts}, max(1, count))
+    dealt = objects.rows.deal(deal_tasks, cuts, max(1, count))
     seen = dealt.read(make_order, Show(buckets), asked_of, buckets.total)
     return DayRead(seen, sorted(of_the_driver(seen), key=lambda result: result.number))
 

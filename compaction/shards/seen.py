@@ -5,6 +5,7 @@
 Tasks are cut inside a bucket, in the order of shard and position; the last one may be shared with the next bucket.
 """
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from compaction.tasks.plan import (
     RawObject,
     Task,
     TaskSizes,
+    order_of_objects,
     plan_tasks,
     raw_objects,
     single_groups,
@@ -67,7 +69,8 @@ class HeadArgument(NamedTuple):
 class CutArgument(NamedTuple):
     """How a bucket's rows before minute `end` are cut into tasks, of a day of so many bytes.
 
-    What the tasks of `hours` have read is cut as it was there.
+    What the tasks of `hours` have read is cut as it was there. `first_object` is the number of the bucket's first
+    object in the order of shard and position, where ids are asked for.
     """
 
     end: int | None
@@ -75,6 +78,7 @@ class CutArgument(NamedTuple):
     day_bytes: int
     first_number: int = 0
     hours: tuple[TakenHour, ...] = ()
+    first_object: int | None = None
 
 
 class TaskSize(NamedTuple):
@@ -82,6 +86,20 @@ class TaskSize(NamedTuple):
 
     size: int
     objects: int
+
+
+class Measured(NamedTuple):
+    """How large a bucket's tasks are, but for those that hours have done; and how many objects it has in all."""
+
+    tasks: list[TaskSize]
+    objects: int
+
+
+class CutGroups(NamedTuple):
+    """What a bucket gives to a task: groups of one object each, and the numbers of these where ids are asked for."""
+
+    groups: Sequence[MergeGroup]
+    numbers: Sequence[int] = ()
 
 
 class OrderArgument(NamedTuple):
@@ -123,18 +141,30 @@ def cut(values: Values, argument: CutArgument) -> list[Task]:
     return plan_tasks(groups, sizes=argument.sizes, first_number=argument.first_number, day_bytes=argument.day_bytes)
 
 
-def measure(values: Values, argument: CutArgument) -> list[TaskSize]:
+def measure(values: Values, argument: CutArgument) -> Measured:
     """Return how large a bucket's tasks are."""
-    return [TaskSize(task.size, len(task.groups)) for task in cut(values, argument)]
+    tasks = [TaskSize(task.size, len(task.groups)) for task in cut(values, argument)]
+    return Measured(tasks, len(raw_objects(rows_of(values, argument.end))))
 
 
 def deal_tasks(values: Values, argument: CutArgument) -> Iterator[Given]:
-    """Give each task's groups to the bucket of its number. The work of a task."""
-    taken, _ = split(raw_objects(rows_of(values, argument.end)), argument.hours)
-    for number, objects in taken.items():
-        yield number, single_groups(objects)
+    """Give each task's groups to the bucket of its number. The work of a task.
+
+    Objects are numbered here, where all objects of their shards are: a task of an hour holds a piece of many shards.
+    """
+    objects = raw_objects(rows_of(values, argument.end))
+    first = argument.first_object
+    ordered = () if first is None else sorted(objects, key=order_of_objects)
+    numbers = {raw_object.key: number for number, raw_object in enumerate(ordered, start=first or 0)}
+
+    def given(groups: Sequence[MergeGroup]) -> CutGroups:
+        return CutGroups(groups, array("Q", (numbers[group.objects[0].key] for group in groups)) if numbers else ())
+
+    taken, _ = split(objects, argument.hours)
+    for number, found in taken.items():
+        yield number, given(single_groups(found))
     for task in cut(values, argument):
-        yield task.number, task.groups
+        yield task.number, given(task.groups)
 
 
 def numbered(
@@ -157,11 +187,27 @@ def numbered(
     return numbers, following
 
 
+def first_objects(buckets: Mapping[int, int], first: int = 0) -> tuple[dict[int, int], int]:
+    """Return the number of each bucket's first object, counted from `first`, and the number behind the last one.
+
+    `buckets` says how many each has. They lie in the order of shards, and so do the numbers.
+    """
+    numbers, following = dict[int, int](), first
+    for bucket, count in sorted(buckets.items()):
+        numbers[bucket] = following
+        following += count
+    return numbers, following
+
+
 def make_order(values: Values, argument: OrderArgument) -> Order:
     """Return the order of one task, which one bucket or several have given groups to."""
-    groups: Iterable[MergeGroup] = (group for given in values for group in given)
+    groups: Iterable[MergeGroup] = (group for given in values for group in given.groups)
     task = Task(argument.number, tuple(sorted_groups(groups)))
     order = order_of(task, argument)
+    if argument.ids is not None:
+        # In the order of groups: numbers are given in the order of shard and position.
+        numbers = sorted(number for given in values for number in given.numbers)
+        order = order._replace(ids=argument.ids.of(numbers))
     if argument.left is None:
         return order
     return order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()), taken=argument.taken)
@@ -192,20 +238,28 @@ class Show(NamedTuple):
 
     def __call__(self, order: Order, result: TaskResult) -> Iterator[Given]:
         """Yield one result."""
-        first = None if order.ids is None else order.ids.first_number
+        ids = order.ids
         places = {raw_object.key: (place, raw_object) for place, raw_object in enumerate(order.task.objects)}
         behind = 0 if self.before is None or order.task.number < self.before else self.buckets.total
         seen: dict[int, list[Seen]] = defaultdict(list)
-        starts: dict[str, int] = {}
         for read in result.facts:
             place, raw_object = places[read.key]
-            number = NO_TASK if first is None else first + place
+            number = NO_TASK if ids is None else ids.number_at(place)
             without_id = result.without_id.get(read.key, 0)
             one = Seen(_row(raw_object), read.metadata, read, order.task.number, number, without_id)
             seen[behind + self.buckets.of(raw_object.shard_id)].append(one)
-            starts.setdefault(raw_object.shard_id, number)
         yield from seen.items()
-        yield DRIVERS, result._replace(facts=(), without_id={}, starts=tuple(starts.items()) if order.ids else ())
+        yield DRIVERS, result._replace(facts=(), without_id={}, starts=tuple(_starts(order)))
+
+
+def _starts(order: Order) -> Iterator[tuple[str, int]]:
+    """Yield where a run of numbers begins that follow each other: its shard, and its first number."""
+    last: tuple[str, int] | None = None
+    for place, raw_object in enumerate(() if order.ids is None else order.task.objects):
+        number = place if order.ids is None else order.ids.number_at(place)
+        if last != (raw_object.shard_id, number - 1):
+            yield raw_object.shard_id, number
+        last = raw_object.shard_id, number
 
 
 def _row(raw_object: RawObject) -> Row:

@@ -15,6 +15,7 @@ have makes as many rows as there are objects:
 
 import struct
 import tempfile
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -30,6 +31,8 @@ DIGEST_BYTES: Final = 16
 """At a billion ids, the chance that any two are mistaken for one another is below 1 in 10^20."""
 ROW: Final = struct.Struct(">16sIIQ")
 ROW_BYTES: Final = ROW.size
+MOST_NUMBERS: Final = 1 << 32
+"""Objects have numbers of 4 bytes."""
 COUNTED: Final = 1 << 63
 """Marks a second row: its last field is a count of lines."""
 RUN_BYTES: Final = 16 << 20
@@ -39,11 +42,26 @@ _PREFIX_BYTES: Final = _PREFIX_BITS // 8
 
 
 class IdOrder(NamedTuple):
-    """What a task is asked: the path, its first object's number, and in how many partitions ids are dealt out."""
+    """What a task is asked: the path, its first object's number, and in how many partitions ids are dealt out.
+
+    `numbers` are those of all its objects, where they do not just follow the first one.
+    """
 
     expression: str
     first_number: int
     partitions: int
+    numbers: Sequence[int] = ()
+
+    def of(self, numbers: Sequence[int]) -> "IdOrder":
+        """Return the same with the numbers of the task's objects, which ascend; none: they stay."""
+        if not numbers:
+            return self
+        is_run = numbers[-1] - numbers[0] + 1 == len(numbers)
+        return self._replace(first_number=numbers[0], numbers=() if is_run else array("Q", numbers))
+
+    def number_at(self, place: int) -> int:
+        """Return the number of the object at a place in the task."""
+        return self.numbers[place] if self.numbers else self.first_number + place
 
 
 class IdCollector:
@@ -51,7 +69,7 @@ class IdCollector:
 
     def __init__(self, order: IdOrder, keys: Sequence[str], run_bytes: int = RUN_BYTES) -> None:
         self._path = PayloadPath(order.expression)
-        self._numbers = {key: order.first_number + index for index, key in enumerate(keys)}
+        self._numbers = {key: order.number_at(place) for place, key in enumerate(keys)}
         self._run_bytes = run_bytes
         self._runs = _Runs(order.partitions)
         self._rows = bytearray()

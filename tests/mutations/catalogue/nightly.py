@@ -146,11 +146,11 @@ NIGHTLY: Final = (
         tests=(f"{_LEFT_OUT}::test_an_expired_day_before_that_lacks_copies_is_doubt",),
     ),
     Mutation(
-        "number the objects of a task anew in each",
+        "number the objects of a bucket anew in each",
         Change(
             "compaction/producers/collecting.py",
-            "IdOrder(options.event_id, bucket * stride, partitions)",
-            "IdOrder(options.event_id, 0 * stride, partitions)",
+            "first_object=firsts[number]) for",
+            "first_object=0) for",
         ),
         tests=(f"{_LEFT_OUT}::test_the_first_position_of_each_event_stays",),
     ),
