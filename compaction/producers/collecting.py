@@ -132,7 +132,10 @@ def _cut_before(context: JobContext, before: DayBefore) -> _Before:
     if before.inventory is None:
         return _Before({}, len(before.published), before.published)
     objects = before.inventory
-    cuts = {number: CutArgument(None, context.sizes, objects.size) for number in objects.buckets.numbers}
+    cuts = {
+        number: CutArgument(None, context.sizes, objects.size, objects.marks.get(number, 0))
+        for number in objects.buckets.numbers
+    }
     numbers, count = numbered(objects.rows.each(measure, cuts), context.sizes, objects.size)
     return _Before({number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}, count)
 

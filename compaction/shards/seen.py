@@ -16,6 +16,7 @@ from archive.store.storage import Address
 from compaction.dealing.buckets import Buckets
 from compaction.dealing.opened import open_in_task
 from compaction.dealing.port import DRIVERS, Given, Values
+from compaction.inventory.day_objects import check_mark
 from compaction.inventory.facts import SegmentFacts
 from compaction.inventory.heads import head_rows
 from compaction.inventory.inventory import Row
@@ -67,12 +68,13 @@ class HeadArgument(NamedTuple):
 class CutArgument(NamedTuple):
     """How a bucket's rows before minute `end` are cut into tasks, of a day of so many bytes.
 
-    What the tasks of `hours` have read is cut as it was there.
+    `mark` is that of the rows which were listed first. What the tasks of `hours` have read is cut as it was there.
     """
 
     end: int | None
     sizes: TaskSizes
     day_bytes: int
+    mark: int
     first_number: int = 0
     hours: tuple[TakenHour, ...] = ()
 
@@ -116,24 +118,32 @@ def ask_heads(values: Values, argument: HeadArgument) -> Iterator[Given]:
     yield argument.bucket, [Seen(row, metadata[row.key]) for row in rows]
 
 
-def cut(values: Values, argument: CutArgument) -> list[Task]:
-    """Return a bucket's tasks, but for those that hours have done."""
-    _, left = split(raw_objects(rows_of(values, argument.end)), argument.hours)
-    groups = single_groups(left)
-    return plan_tasks(groups, sizes=argument.sizes, first_number=argument.first_number, day_bytes=argument.day_bytes)
+def cut(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[RawObject]], list[Task]]:
+    """Return what hours have done of a bucket, by the task that takes it over, and the tasks of the rest.
+
+    Objects are numbered by where they come in these: of other rows than were listed, ids would name other objects.
+
+    Raises:
+        ObjectVanished: the bucket was listed again, and is another one.
+    """
+    rows = rows_of(values, argument.end)
+    check_mark(rows, argument.mark)
+    taken, left = split(raw_objects(rows), argument.hours)
+    sizes, number = argument.sizes, argument.first_number
+    return taken, plan_tasks(single_groups(left), sizes=sizes, first_number=number, day_bytes=argument.day_bytes)
 
 
 def measure(values: Values, argument: CutArgument) -> list[TaskSize]:
     """Return how large a bucket's tasks are."""
-    return [TaskSize(task.size, len(task.groups)) for task in cut(values, argument)]
+    return [TaskSize(task.size, len(task.groups)) for task in cut(values, argument)[1]]
 
 
 def deal_tasks(values: Values, argument: CutArgument) -> Iterator[Given]:
     """Give each task's groups to the bucket of its number. The work of a task."""
-    taken, _ = split(raw_objects(rows_of(values, argument.end)), argument.hours)
+    taken, tasks = cut(values, argument)
     for number, objects in taken.items():
         yield number, single_groups(objects)
-    for task in cut(values, argument):
+    for task in tasks:
         yield task.number, task.groups
 
 
