@@ -66,8 +66,8 @@ def read_day(
     day_bytes = objects.size * (1 if objects.hour is None else HOURS_A_DAY)
     taken = {number: part for hour in hours for number, part in hour.parts().items()}
     cuts = {
-        number: CutArgument(end, context.sizes, day_bytes, hours=_within(hours, buckets, number))
-        for number in buckets.numbers
+        number: CutArgument(end, context.sizes, day_bytes, mark, hours=_within(hours, buckets, number))
+        for number, mark in ((number, objects.marks.get(number, 0)) for number in buckets.numbers)
     }
     measured = objects.rows.each(measure, cuts)
     sizes = {number: one.tasks for number, one in measured.items()}

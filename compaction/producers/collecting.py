@@ -145,7 +145,10 @@ def _cut_before(context: JobContext, before: DayBefore, first_task: int) -> _Bef
     if before.inventory is None:
         return _Before({}, len(before.published), len(before.published), before.published)
     objects = before.inventory
-    cuts = {number: CutArgument(None, context.sizes, objects.size) for number in objects.buckets.numbers}
+    cuts = {
+        number: CutArgument(None, context.sizes, objects.size, objects.marks.get(number, 0))
+        for number in objects.buckets.numbers
+    }
     measured = objects.rows.each(measure, cuts)
     sizes = {number: one.tasks for number, one in measured.items()}
     numbers, behind = numbered(sizes, context.sizes, objects.size, first_task)

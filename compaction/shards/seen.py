@@ -17,6 +17,7 @@ from archive.store.storage import Address
 from compaction.dealing.buckets import Buckets
 from compaction.dealing.opened import open_in_task
 from compaction.dealing.port import DRIVERS, Given, Values
+from compaction.inventory.day_objects import check_mark
 from compaction.inventory.facts import SegmentFacts
 from compaction.inventory.heads import head_rows
 from compaction.inventory.inventory import Row
@@ -29,7 +30,6 @@ from compaction.tasks.plan import (
     RawObject,
     Task,
     TaskSizes,
-    order_of_objects,
     plan_tasks,
     raw_objects,
     single_groups,
@@ -69,13 +69,15 @@ class HeadArgument(NamedTuple):
 class CutArgument(NamedTuple):
     """How a bucket's rows before minute `end` are cut into tasks, of a day of so many bytes.
 
-    What the tasks of `hours` have read is cut as it was there. `first_object` is the number of the bucket's first
-    object in the order of shard and position, where ids are asked for.
+    `mark` is that of the rows which were listed first. What the tasks of `hours` have read is cut as it was there.
+    `first_object` is the number of the bucket's first object in the order of shard and position, where ids are asked
+    for.
     """
 
     end: int | None
     sizes: TaskSizes
     day_bytes: int
+    mark: int
     first_number: int = 0
     hours: tuple[TakenHour, ...] = ()
     first_object: int | None = None
@@ -134,17 +136,26 @@ def ask_heads(values: Values, argument: HeadArgument) -> Iterator[Given]:
     yield argument.bucket, [Seen(row, metadata[row.key]) for row in rows]
 
 
-def cut(values: Values, argument: CutArgument) -> list[Task]:
-    """Return a bucket's tasks, but for those that hours have done."""
-    _, left = split(raw_objects(rows_of(values, argument.end)), argument.hours)
-    groups = single_groups(left)
-    return plan_tasks(groups, sizes=argument.sizes, first_number=argument.first_number, day_bytes=argument.day_bytes)
+def cut(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[RawObject]], list[Task]]:
+    """Return what hours have done of a bucket, by the task that takes it over, and the tasks of the rest.
+
+    Objects are numbered by where they come among these: of other rows than were listed, ids would name others.
+
+    Raises:
+        ObjectVanished: the bucket was listed again, and is another one.
+    """
+    rows = rows_of(values, argument.end)
+    check_mark(rows, argument.mark)
+    taken, left = split(raw_objects(rows), argument.hours)
+    sizes, number = argument.sizes, argument.first_number
+    return taken, plan_tasks(single_groups(left), sizes=sizes, first_number=number, day_bytes=argument.day_bytes)
 
 
 def measure(values: Values, argument: CutArgument) -> Measured:
     """Return how large a bucket's tasks are."""
-    tasks = [TaskSize(task.size, len(task.groups)) for task in cut(values, argument)]
-    return Measured(tasks, len(raw_objects(rows_of(values, argument.end))))
+    taken, tasks = cut(values, argument)
+    sizes = [TaskSize(task.size, len(task.groups)) for task in tasks]
+    return Measured(sizes, sum(map(len, taken.values())) + sum(size.objects for size in sizes))
 
 
 def deal_tasks(values: Values, argument: CutArgument) -> Iterator[Given]:
@@ -152,19 +163,20 @@ def deal_tasks(values: Values, argument: CutArgument) -> Iterator[Given]:
 
     Objects are numbered here, where all objects of their shards are: a task of an hour holds a piece of many shards.
     """
-    objects = raw_objects(rows_of(values, argument.end))
-    first = argument.first_object
-    ordered = () if first is None else sorted(objects, key=order_of_objects)
-    numbers = {raw_object.key: number for number, raw_object in enumerate(ordered, start=first or 0)}
+    taken, tasks = cut(values, argument)
+    groups = {number: single_groups(objects) for number, objects in taken.items()}
+    groups |= {task.number: list(task.groups) for task in tasks}
+    numbers = _numbers(groups.values(), argument.first_object)
+    for number, given in groups.items():
+        yield number, CutGroups(given, array("Q", (numbers[group.objects[0].key] for group in given if numbers)))
 
-    def given(groups: Sequence[MergeGroup]) -> CutGroups:
-        return CutGroups(groups, array("Q", (numbers[group.objects[0].key] for group in groups)) if numbers else ())
 
-    taken, _ = split(objects, argument.hours)
-    for number, found in taken.items():
-        yield number, given(single_groups(found))
-    for task in cut(values, argument):
-        yield task.number, given(task.groups)
+def _numbers(groups: Iterable[Sequence[MergeGroup]], first: int | None) -> dict[str, int]:
+    """Number all objects of a bucket from `first` on, in the order of shard and position; None: nobody asks."""
+    if first is None:
+        return {}
+    ordered = sorted_groups(group for given in groups for group in given)
+    return {group.objects[0].key: number for number, group in enumerate(ordered, start=first)}
 
 
 def numbered(

@@ -7,7 +7,8 @@
 
 Spark takes one attempt of each task into a shuffle. A shuffle file that is lost with its machine is made again: a
 part of the day is then listed again, and an object that came meanwhile would be judged, and not be named by the
-generation. So each bucket that is judged is compared with what was listed first (`inventory.day_objects.mark_of`).
+generation, and the objects behind it would have other numbers than those that wait elsewhere. So each bucket that is
+cut into tasks or judged is compared with what was listed first (`inventory.day_objects.check_mark`).
 """
 
 import functools

@@ -155,6 +155,11 @@ NIGHTLY: Final = (
         tests=(f"{_LEFT_OUT}::test_the_first_position_of_each_event_stays",),
     ),
     Mutation(
+        "number the objects of a bucket that was listed again",
+        Change("compaction/shards/seen.py", "    check_mark(rows, argument.mark)\n", ""),
+        tests=("tests/unit/compaction/publish/test_listed_again.py::test_ids_of_another_listing_leave_nothing_out",),
+    ),
+    Mutation(
         "let what is damaged on the day before be an original",
         Change(_COPIES, "for some in (taking, earlier)", "for some in (taking,)"),
         tests=(f"{_FINDINGS_TESTS}::test_what_is_out_of_order_on_the_day_before_is_nobodys_original",),
