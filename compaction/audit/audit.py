@@ -197,9 +197,9 @@ def _leave_copies_out(
     copies = resolve(context, collected, passes.buckets, again)
     check_share(copies, options)
     written = copies.found.write()
-    earlier = sum(result.is_earlier for result in written)
+    earlier, taken = (sum(getattr(result, what) for result in written) for what in ("is_earlier", "is_taken"))
     return examined._replace(
-        work=WorkDone(len(written), earlier) if earlier else examined.work,
+        work=WorkDone(len(written), earlier, taken, read=examined.work.read + sum(one.read for one in written)),
         repeats=tuple(repeat for result in written for repeat in result.repeats),
         parts=tuple(result.part for result in written if result.part is not None),
         dropped=dropped.findings,

@@ -33,7 +33,7 @@ from compaction.typed.columns import Columns
 class Writing(NamedTuple):
     """Where a rewrite writes: keys of its files begin with `folder`, `columns` come beside the envelope.
 
-    `hours` are taken over where no event ids are asked for: these come from lines.
+    `hours` are taken over; an hour keeps the ids under the path `keeps_ids` for the night.
     """
 
     out: StorePrefix
@@ -41,6 +41,7 @@ class Writing(NamedTuple):
     zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
     hours: tuple[TakenHour, ...] = ()
+    keeps_ids: str = ""
 
 
 class DayRead(NamedTuple):
@@ -62,9 +63,11 @@ def read_day(
         }
         return DayRead(objects.rows.deal(ask_heads, asked, buckets.total))
     hours = () if write is None else write.hours
+    taken = (
+        {} if write is None else {at: part for hour in hours for at, part in hour.parts(write.out.address).items()}
+    )
     # An hour is cut as its part of the day: a day of hours has as many files as any other one.
     day_bytes = objects.size * (1 if objects.hour is None else HOURS_A_DAY)
-    taken = {number: part for hour in hours for number, part in hour.parts().items()}
     cuts = {
         number: CutArgument(end, context.sizes, day_bytes, mark, hours=_within(hours, buckets, number))
         for number, mark in ((number, objects.marks.get(number, 0)) for number in buckets.numbers)
@@ -77,7 +80,7 @@ def read_day(
     # Which copies are left out is known when all lines are read: nothing is written before that.
     argument = order_argument(context, None if options.drop_producer_duplicates else write)
     asked_of = {number: argument._replace(number=number, taken=taken.get(number)) for number in range(count)}
-    if options.event_id is not None:
+    if options.event_id is not None and objects.hour is None:
         before = before or look_back(context, objects.day, options, buckets)
         counts = {number: one.objects for number, one in measured.items()}
         collected = collect_ids(context, objects, cuts, counts, asked_of, before, options)
@@ -114,4 +117,5 @@ def order_argument(context: JobContext, write: Writing | None) -> OrderArgument:
         left=find_facts(out, write.folder, context.clock.now_ms() - YOUNG_MS),
         zstd_level=write.zstd_level,
         columns=write.columns,
+        keeps_ids=write.keeps_ids,
     )

@@ -27,6 +27,7 @@ from compaction.shards.seen import (
     numbered,
 )
 from compaction.tasks.ids.rows import MOST_NUMBERS, IdOrder
+from compaction.tasks.taken import TakenPart
 from compaction.tasks.task import TaskResult
 
 
@@ -57,7 +58,7 @@ class CollectedIds(NamedTuple):
 
     `objects` are the day's; those of the day before are seen in as many buckets behind them, and have the numbers
     below `first_of_day`. `results` are the day's, without facts; `runs` says which task reads
-    the numbers from one on.
+    the numbers from one on, and `taken` what hours have left of tasks.
     """
 
     collected: Collected
@@ -67,6 +68,7 @@ class CollectedIds(NamedTuple):
     first_of_day: int
     results: list[TaskResult]
     runs: Mapping[int, int]
+    taken: Mapping[int, TakenPart]
     shards: Shards
     shards_before: Shards
 
@@ -136,6 +138,7 @@ def collect_ids(
         earlier.objects,
         of_day,
         dict(sorted((number, result.number) for result in of_day for _, number in result.starts)),
+        {number: argument.taken for number, argument in orders.items() if argument.taken is not None},
         Shards.of(of_day),
         Shards.of(of_before),
     )

@@ -87,7 +87,10 @@ def leaving_out(collected: CollectedIds, groups: Dealt, order: OrderArgument) ->
     `groups` are dealt to these buckets; `order` says where they are read and written.
     """
     count = len(collected.results)
-    asked = {number: AgainArgument(order._replace(number=number), collected.expression) for number in range(count)}
+    asked = {
+        number: AgainArgument(order._replace(number=number, taken=collected.taken.get(number)), collected.expression)
+        for number in range(count)
+    }
     return groups.deal(order_again, asked, max(1, count))
 
 

@@ -94,5 +94,7 @@ def order_again(values: Values, argument: AgainArgument) -> Iterator[Given]:
         numbers=tuple(number for one in found for number in one.numbers), dropped=Dropped(argument.expression)
     )
     if argument.order.left is not None and not any(group.merge for group in task.groups):
-        order = order._replace(keeps=True, earlier=argument.order.left.get(fingerprint(task), ()))
+        order = order._replace(
+            keeps=True, earlier=argument.order.left.get(fingerprint(task), ()), taken=argument.order.taken
+        )
     yield task.number, order

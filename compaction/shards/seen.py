@@ -107,7 +107,8 @@ class CutGroups(NamedTuple):
 class OrderArgument(NamedTuple):
     """Where a task reads and writes (`out` None: only read), and the facts that earlier runs have left, if any.
 
-    `taken` is what an hour's run has left. `ids` asks for the ids of lines, `published` of those of Parquet files.
+    `taken` is what an hour's run has left. `ids` asks for the ids of lines, `published` of those of Parquet files,
+    and `keeps_ids` for those that an hour's run keeps.
     """
 
     number: int
@@ -120,6 +121,7 @@ class OrderArgument(NamedTuple):
     taken: TakenPart | None = None
     ids: IdOrder | None = None
     published: tuple[str, ...] = ()
+    keeps_ids: str = ""
 
 
 def rows_of(values: Values, end: int | None) -> list[Row]:
@@ -215,14 +217,14 @@ def make_order(values: Values, argument: OrderArgument) -> Order:
     """Return the order of one task, which one bucket or several have given groups to."""
     groups: Iterable[MergeGroup] = (group for given in values for group in given.groups)
     task = Task(argument.number, tuple(sorted_groups(groups)))
-    order = order_of(task, argument)
+    order = order_of(task, argument)._replace(taken=argument.taken)
     if argument.ids is not None:
         # In the order of groups: numbers are given in the order of shard and position.
         numbers = sorted(number for given in values for number in given.numbers)
         order = order._replace(ids=argument.ids.of(numbers))
     if argument.left is None:
         return order
-    return order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()), taken=argument.taken)
+    return order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()))
 
 
 def order_of(task: Task, argument: OrderArgument) -> Order:
@@ -236,6 +238,7 @@ def order_of(task: Task, argument: OrderArgument) -> Order:
         published=argument.published,
         zstd_level=argument.zstd_level,
         columns=argument.columns,
+        keeps_ids=argument.keeps_ids,
     )
 
 
