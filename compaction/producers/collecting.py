@@ -10,13 +10,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from archive.errors import SettingsError
+from archive.errors import SafetyRefusal, SettingsError
 from compaction.dealing.port import Collected, Dealt, of_the_driver
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions, JobContext, partitions_for
 from compaction.producers.day_before import DayBefore
 from compaction.shards.seen import CutArgument, OrderArgument, Show, deal_tasks, make_order, measure, numbered
-from compaction.tasks.ids.rows import IdOrder
+from compaction.tasks.ids.rows import NUMBERS, IdOrder
 from compaction.tasks.task import TaskResult
 
 
@@ -94,12 +94,18 @@ def collect_ids(
     """Run the day's tasks, as `orders` ask them, and those of the day before; their ids are dealt out by digest.
 
     Raises:
+        SafetyRefusal: there are more tasks than numbers.
+        SettingsError: ids cannot be compared here, or not of what an hour's run has left.
         StoreError: what a task could not read.
     """
     if context.shuffle is None or options.event_id is None:
         raise SettingsError("event ids cannot be compared here", next_step="leave --event-id out")
+    if any(order.taken for order in orders.values()):
+        # Their tasks come first, whatever their shards: numbers would not be in the order of shard and position.
+        raise SettingsError("ids come from lines, and published hours are not read again", next_step="report this")
     earlier, stride = _cut_before(context, before), context.sizes.segments
     count, behind = earlier.tasks + len(orders), objects.buckets.total
+    _check_room(count, stride)
     shifted = {
         number: argument._replace(first_number=argument.first_number + earlier.tasks)
         for number, argument in cuts.items()
@@ -109,7 +115,7 @@ def collect_ids(
         dealt = dealt.plus(before.inventory.rows.deal(deal_tasks, earlier.cuts, max(1, count)), max(1, count))
     partitions = partitions_for(before.size + objects.size)
     asked = {
-        bucket: argument._replace(ids=IdOrder(options.event_id, bucket * stride, partitions))
+        bucket: argument._replace(ids=IdOrder(options.event_id, bucket * stride, partitions, stride))
         for bucket, argument in enumerate([*_orders_before(context, earlier, options, len(orders)), *orders.values()])
     }
     collected = dealt.collect(make_order, Show(objects.buckets, len(orders)), asked, 2 * behind, partitions)
@@ -126,6 +132,14 @@ def collect_ids(
         Shards.of(of_day),
         Shards.of(of_before),
     )
+
+
+def _check_room(tasks: int, stride: int) -> None:
+    if tasks * stride > NUMBERS:
+        raise SafetyRefusal(
+            f"the day and the day before take {tasks:,} tasks, and event ids are compared of {NUMBERS // stride:,}",
+            next_step="run the command without --event-id: nothing of the day was read",
+        )
 
 
 def _cut_before(context: JobContext, before: DayBefore) -> _Before:

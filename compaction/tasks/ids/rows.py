@@ -24,6 +24,7 @@ from typing import IO, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from archive.errors import SafetyRefusal
 from archive.format.payload import PayloadPath
 
 DIGEST_BYTES: Final = 16
@@ -32,6 +33,8 @@ ROW: Final = struct.Struct(">16sIIQ")
 ROW_BYTES: Final = ROW.size
 COUNTED: Final = 1 << 63
 """Marks a second row: its last field is a count of lines."""
+NUMBERS: Final = 1 << 32
+"""Numbers that objects can have: four bytes of a row."""
 RUN_BYTES: Final = 16 << 20
 """Bytes of rows that a task holds; of more, sorted runs go into a file without a name."""
 _PREFIX_BITS: Final = 32
@@ -39,17 +42,30 @@ _PREFIX_BYTES: Final = _PREFIX_BITS // 8
 
 
 class IdOrder(NamedTuple):
-    """What a task is asked: the path, its first object's number, and in how many partitions ids are dealt out."""
+    """What a task is asked: the path, its first object's number, and in how many partitions ids are dealt out.
+
+    `room` are the numbers that are the task's: those behind them are the next one's.
+    """
 
     expression: str
     first_number: int
     partitions: int
+    room: int = NUMBERS
 
 
 class IdCollector:
-    """Takes the lines of a task's objects, one object after the other, block by block, and collects their ids."""
+    """Takes the lines of a task's objects, one object after the other, block by block, and collects their ids.
+
+    Raises SafetyRefusal where the objects have no numbers of their own.
+    """
 
     def __init__(self, order: IdOrder, keys: Sequence[str], run_bytes: int = RUN_BYTES) -> None:
+        if len(keys) > order.room or order.first_number + len(keys) > NUMBERS:
+            raise SafetyRefusal(
+                f"a task has {len(keys):,} objects, and numbers for {order.room:,} from {order.first_number:,} on: "
+                "copies would be taken out of other objects",
+                next_step="run the command without --event-id, and report this",
+            )
         self._path = PayloadPath(order.expression)
         self._numbers = {key: order.first_number + index for index, key in enumerate(keys)}
         self._run_bytes = run_bytes

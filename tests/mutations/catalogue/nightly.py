@@ -22,6 +22,7 @@ _FINISHED: Final = "compaction/tasks/finished.py"
 _PUBLISHABLE: Final = "compaction/verdict/publishable.py"
 
 _FUZZ: Final = "tests/fuzz/test_fuzz_compaction.py"
+_NUMBERS: Final = "tests/unit/compaction/audit/test_numbers_of_objects.py"
 _LEFT_OUT: Final = "tests/unit/compaction/publish/test_left_out.py"
 _BROUGHT_BACK: Final = "tests/unit/compaction/publish/test_brought_back.py"
 _COPIES_HISTORIES: Final = "tests/property/test_producer_copies.py"
@@ -149,10 +150,25 @@ NIGHTLY: Final = (
         "number the objects of a task anew in each",
         Change(
             "compaction/producers/collecting.py",
-            "IdOrder(options.event_id, bucket * stride, partitions)",
-            "IdOrder(options.event_id, 0 * stride, partitions)",
+            "IdOrder(options.event_id, bucket * stride, partitions, stride)",
+            "IdOrder(options.event_id, 0 * stride, partitions, stride)",
         ),
         tests=(f"{_LEFT_OUT}::test_the_first_position_of_each_event_stays",),
+    ),
+    Mutation(
+        "number more tasks than there is room for",
+        Change("compaction/producers/collecting.py", "    _check_room(count, stride)\n", ""),
+        tests=(f"{_NUMBERS}::test_a_day_of_more_tasks_than_numbers_is_refused",),
+    ),
+    Mutation(
+        "let a task's objects take the next one's numbers",
+        Change(_ID_ROWS, "if len(keys) > order.room or", "if"),
+        tests=(f"{_NUMBERS}::test_a_task_with_more_objects_than_numbers_is_refused",),
+    ),
+    Mutation(
+        "compare ids of what hours have left",
+        Change("compaction/producers/collecting.py", "if any(order.taken for", "if any(not order.archive for"),
+        tests=(f"{_NUMBERS}::test_what_hours_have_left_has_no_ids",),
     ),
     Mutation(
         "number the objects of a bucket that was listed again",
