@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from archive.errors import SettingsError
+from archive.errors import SafetyRefusal, SettingsError
 from compaction.dealing.port import Collected, Dealt, of_the_driver
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions, JobContext, partitions_for
@@ -26,7 +26,7 @@ from compaction.shards.seen import (
     measure,
     numbered,
 )
-from compaction.tasks.ids.rows import MOST_NUMBERS, IdOrder
+from compaction.tasks.ids.rows import NUMBERS, IdOrder
 from compaction.tasks.taken import TakenPart
 from compaction.tasks.task import TaskResult
 
@@ -109,7 +109,8 @@ def collect_ids(
     `counts` says how many objects each bucket has.
 
     Raises:
-        SettingsError: there are more objects than numbers.
+        SafetyRefusal: there are more objects than numbers.
+        SettingsError: ids cannot be compared here.
         StoreError: what a task could not read.
     """
     if context.shuffle is None or options.event_id is None:
@@ -117,8 +118,7 @@ def collect_ids(
     earlier, behind = _cut_before(context, before, len(orders)), objects.buckets.total
     count = len(orders) + earlier.tasks
     firsts, end = first_objects(counts, earlier.objects)
-    if end > MOST_NUMBERS:
-        raise SettingsError(f"two days of {end:,} objects", next_step="leave --event-id out: these are too many")
+    check_room(end)
     cuts = {number: argument._replace(first_object=firsts[number]) for number, argument in cuts.items()}
     dealt = objects.rows.deal(deal_tasks, cuts, max(1, count))
     if before.inventory is not None and earlier.tasks:
@@ -142,6 +142,15 @@ def collect_ids(
         Shards.of(of_day),
         Shards.of(of_before),
     )
+
+
+def check_room(objects: int) -> None:
+    """Raise SafetyRefusal where there are more objects than numbers."""
+    if objects > NUMBERS:
+        raise SafetyRefusal(
+            f"the day and the day before hold {objects:,} objects, and event ids are compared of {NUMBERS:,}",
+            next_step="run the command without --event-id: nothing of the day was read",
+        )
 
 
 def _cut_before(context: JobContext, before: DayBefore, first_task: int) -> _Before:

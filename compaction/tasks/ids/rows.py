@@ -25,16 +25,17 @@ from typing import IO, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from archive.errors import SafetyRefusal
 from archive.format.payload import PayloadPath
 
 DIGEST_BYTES: Final = 16
 """At a billion ids, the chance that any two are mistaken for one another is below 1 in 10^20."""
 ROW: Final = struct.Struct(">16sIIQ")
 ROW_BYTES: Final = ROW.size
-MOST_NUMBERS: Final = 1 << 32
-"""Objects have numbers of 4 bytes."""
 COUNTED: Final = 1 << 63
 """Marks a second row: its last field is a count of lines."""
+NUMBERS: Final = 1 << 32
+"""Numbers that objects can have: four bytes of a row."""
 RUN_BYTES: Final = 16 << 20
 """Bytes of rows that a task holds; of more, sorted runs go into a file without a name."""
 _NUMBER_BYTES: Final = 4
@@ -48,12 +49,14 @@ Rows = bytes | bytearray | memoryview
 class IdOrder(NamedTuple):
     """What a task is asked: the path, its first object's number, and in how many partitions ids are dealt out.
 
-    `numbers` are those of all its objects, where they do not just follow the first one.
+    `room` are the numbers that are the task's: those behind them are another one's. `numbers` are those of all its
+    objects, where they do not just follow the first one.
     """
 
     expression: str
     first_number: int
     partitions: int
+    room: int = NUMBERS
     numbers: Sequence[int] = ()
 
     def of(self, numbers: Sequence[int]) -> "IdOrder":
@@ -61,7 +64,8 @@ class IdOrder(NamedTuple):
         if not numbers:
             return self
         is_run = numbers[-1] - numbers[0] + 1 == len(numbers)
-        return self._replace(first_number=numbers[0], numbers=() if is_run else array("Q", numbers))
+        own = () if is_run else array("Q", numbers)
+        return self._replace(first_number=numbers[0], room=len(numbers), numbers=own)
 
     def number_at(self, place: int) -> int:
         """Return the number of the object at a place in the task."""
@@ -72,6 +76,9 @@ class IdCollector:
     """Takes the lines of a task's objects, one object after the other, block by block, and collects their ids.
 
     With `keep` rows go there instead, object by object.
+
+    Raises:
+        SafetyRefusal: objects have no numbers of their own.
     """
 
     def __init__(
@@ -81,6 +88,12 @@ class IdCollector:
         run_bytes: int = RUN_BYTES,
         keep: Callable[[Rows], None] | None = None,
     ) -> None:
+        if len(keys) > order.room or (keys and order.number_at(len(keys) - 1) >= NUMBERS):
+            raise SafetyRefusal(
+                f"a task has {len(keys):,} objects, and numbers for {order.room:,} from {order.first_number:,} on: "
+                "copies would be taken out of other objects",
+                next_step="run the command without --event-id, and report this",
+            )
         self._path = PayloadPath(order.expression)
         self._numbers = {key: order.number_at(place) for place, key in enumerate(keys)}
         self._run_bytes = run_bytes

@@ -22,6 +22,7 @@ _FINISHED: Final = "compaction/tasks/finished.py"
 _PUBLISHABLE: Final = "compaction/verdict/publishable.py"
 
 _FUZZ: Final = "tests/fuzz/test_fuzz_compaction.py"
+_NUMBERS: Final = "tests/unit/compaction/audit/test_numbers_of_objects.py"
 _LEFT_OUT: Final = "tests/unit/compaction/publish/test_left_out.py"
 _BROUGHT_BACK: Final = "tests/unit/compaction/publish/test_brought_back.py"
 _COPIES_HISTORIES: Final = "tests/property/test_producer_copies.py"
@@ -149,10 +150,20 @@ NIGHTLY: Final = (
         "number the objects of a bucket anew in each",
         Change(
             "compaction/producers/collecting.py",
-            "first_object=firsts[number]) for",
-            "first_object=0) for",
+            "_replace(first_object=firsts[number])",
+            "_replace(first_object=0)",
         ),
         tests=(f"{_LEFT_OUT}::test_the_first_position_of_each_event_stays",),
+    ),
+    Mutation(
+        "number more objects than there are numbers",
+        Change("compaction/producers/collecting.py", "    if objects > NUMBERS:\n", "    if not objects:\n"),
+        tests=(f"{_NUMBERS}::test_days_of_more_objects_than_numbers_are_refused",),
+    ),
+    Mutation(
+        "let a task's objects take the next one's numbers",
+        Change(_ID_ROWS, "if len(keys) > order.room or", "if"),
+        tests=(f"{_NUMBERS}::test_a_task_with_more_objects_than_numbers_is_refused",),
     ),
     Mutation(
         "number the objects of a bucket that was listed again",

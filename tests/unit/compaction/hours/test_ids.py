@@ -4,6 +4,7 @@ import hashlib
 import io
 import itertools
 import random
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -182,10 +183,14 @@ def test_an_hour_whose_object_was_written_again_is_read(tmp_path: Path, *, drop:
 @pytest.mark.parametrize("drop", [False, True])
 def test_a_crash_at_any_request_of_the_night_is_made_up_for(tmp_path: Path, *, drop: bool) -> None:
     """The night that follows finds the same copies, and reads no line that it need not."""
-    made = hours_with_ids(tmp_path / "made")
-    whole = compare(made, tmp_path, drop=drop)
+    hours_with_ids(tmp_path / "made")
+    whole, rows = None, list[tuple[str, str, int]]()
     for at in itertools.count(1, 3):
-        desk = hours_with_ids(tmp_path / str(at))
+        shutil.copytree(tmp_path / "made", tmp_path / str(at))
+        desk = copied(tmp_path / str(at))
+        if whole is None:
+            whole, rows = compare(desk, tmp_path, drop=drop), sorted(desk.published_rows())
+            continue
         failing = FailingStorage(desk.storage, at, applied=at % 2 == 0)
         try:
             desk.publish(None, failing, audit=asked(desk, drop=drop))
@@ -195,7 +200,7 @@ def test_a_crash_at_any_request_of_the_night_is_made_up_for(tmp_path: Path, *, d
             return
         if done.result is not None:
             same_day(done, whole)
-        assert sorted(desk.published_rows()) == sorted(made.published_rows())
+        assert sorted(desk.published_rows()) == rows
         assert drop or of_day(desk) == set()
 
 
