@@ -34,7 +34,8 @@ _VERSION: Final = "ids-1"
 _SCHEMA: Final = pa.schema(
     [("object", pa.int32()), ("digest", pa.binary(DIGEST_BYTES)), ("line", pa.uint32()), ("last", pa.int64())]
 )
-_GROUP_BYTES: Final = 8 << 20
+GROUP_BYTES: Final = 8 << 20
+"""Bytes of rows of a row group."""
 _CHUNK_BYTES: Final = 1 << 20
 _WORDS: Final = ROW_BYTES // 4
 _NUMBER, _LINE, _LAST = 4, 5, 3
@@ -64,13 +65,15 @@ class Keeper(NamedTuple):
 
 
 @contextmanager
-def keeping_ids(out: RetryingStorage, folder: str, task: Task, expression: str) -> Iterator[Keeper | None]:
+def keeping_ids(
+    out: RetryingStorage, folder: str, task: Task, expression: str, group_bytes: int = GROUP_BYTES
+) -> Iterator[Keeper | None]:
     """Keep the ids of a task within a block; None: nobody asks for ids. A block that fails leaves no file."""
     if not expression:
         yield None
         return
     key = f"{folder}{IDS_FOLDER}{task.number:05d}-{new_id()[:12]}.parquet"
-    file = IdsFile(out.open_write(key, PARQUET_TYPE), key, expression)
+    file = IdsFile(out.open_write(key, PARQUET_TYPE), key, expression, group_bytes)
     keys = [raw_object.key for raw_object in task.objects]
     try:
         yield Keeper(IdCollector(IdOrder(expression, 0, 1), keys, keep=file.add), file)
@@ -82,10 +85,11 @@ def keeping_ids(out: RetryingStorage, folder: str, task: Task, expression: str) 
 class IdsFile:
     """A file of ids that grows by the rows of one object after the other; memory is one row group."""
 
-    def __init__(self, sink: Sink, key: str, expression: str) -> None:
+    def __init__(self, sink: Sink, key: str, expression: str, group_bytes: int) -> None:
         self._sink = sink
         self._key = key
         self._expression = expression
+        self._group_bytes = group_bytes
         self._digest = hashlib.sha256()
         self._rows = bytearray()
         self._count = 0
@@ -100,7 +104,7 @@ class IdsFile:
     def add(self, rows: Rows) -> None:
         """Append rows, whose numbers are places of objects."""
         self._rows += rows
-        if len(self._rows) >= _GROUP_BYTES:
+        if len(self._rows) >= self._group_bytes:
             self._write()
 
     def close(self, without: Sequence[int]) -> KeptIds:
