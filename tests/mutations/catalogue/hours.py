@@ -23,8 +23,8 @@ HOURS: Final = (
         "take an hour over whatever its objects are now",
         Change(
             _TAKING,
-            "if pointer.generation != source.generation(digest, manifest.event_id) or manifest.inventory != digest():",
-            "if not pointer.generation:",
+            "if pointer.generation != source.generation(digest, manifest.event_id) or manifest.inventory != digest",
+            "if not pointer.generation or not digest",
         ),
         tests=(f"{_TAKING_OVER}::test_other_settings_take_nothing_over",),
     ),
