@@ -22,6 +22,7 @@ _FINISHED: Final = "compaction/tasks/finished.py"
 _PUBLISHABLE: Final = "compaction/verdict/publishable.py"
 
 _FUZZ: Final = "tests/fuzz/test_fuzz_compaction.py"
+_GONE: Final = "tests/unit/compaction/publish/test_gone_meanwhile.py"
 _NUMBERS: Final = "tests/unit/compaction/audit/test_numbers_of_objects.py"
 _LEFT_OUT: Final = "tests/unit/compaction/publish/test_left_out.py"
 _BROUGHT_BACK: Final = "tests/unit/compaction/publish/test_brought_back.py"
@@ -154,6 +155,11 @@ NIGHTLY: Final = (
             "IdOrder(options.event_id, 0 * stride, partitions, stride)",
         ),
         tests=(f"{_LEFT_OUT}::test_the_first_position_of_each_event_stays",),
+    ),
+    Mutation(
+        "write a day without the rows of an object that has gone since it was read",
+        Change("compaction/tasks/task.py", "if body is None and order.is_again:", "if False:"),
+        tests=(f"{_GONE}::test_an_object_that_goes_before_it_is_written_again_ends_the_run",),
     ),
     Mutation(
         "number more tasks than there is room for",
