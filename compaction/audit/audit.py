@@ -214,7 +214,7 @@ def _orders_again(
     """Order what the first tasks have not written right: groups to merge, or without some lines."""
     first_number = max((result.number for result in results), default=-1) + 1
     tasks = plan_tasks(groups, sizes=context.sizes, first_number=first_number)
-    return [order_of(context, task, write) for task in tasks]
+    return [order_of(context, task, write)._replace(is_again=True) for task in tasks]
 
 
 def _producers(

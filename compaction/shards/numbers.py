@@ -91,7 +91,9 @@ def order_again(values: Values, argument: AgainArgument) -> Iterator[Given]:
         return
     task = Task(argument.order.number, tuple(one.group for one in found))
     order = order_of(task, argument.order)._replace(
-        numbers=tuple(number for one in found for number in one.numbers), dropped=Dropped(argument.expression)
+        numbers=tuple(number for one in found for number in one.numbers),
+        dropped=Dropped(argument.expression),
+        is_again=True,
     )
     if argument.order.left is not None and not any(group.merge for group in task.groups):
         order = order._replace(

@@ -44,6 +44,7 @@ class Order(NamedTuple):
     `keeps` asks for its facts beside its part (`compaction.tasks.finished`), and `earlier` are the keys of those that
     earlier runs have left of the same task; `taken` is what an hour's run has left of it. An hour's run is asked for
     the ids under the path `keeps_ids`, for the night.
+    `is_again`: its objects were read and judged before, so that one which is another by now is an error.
     """
 
     task: Task
@@ -61,6 +62,7 @@ class Order(NamedTuple):
     earlier: tuple[str, ...] = ()
     taken: TakenPart | None = None
     keeps_ids: str = ""
+    is_again: bool = False
 
 
 class _ReadsOtherwiseError(Exception):
@@ -223,7 +225,10 @@ def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | Lin
         fetched = fetch_ahead(pool, storage, [group.objects[0] for group in order.task.groups if not group.merge])
         for group in order.task.groups:
             if not group.merge:
-                facts.append(_read(group.objects[0], next(fetched).body, part))
+                raw_object, body = next(fetched)
+                if body is None and order.is_again:
+                    raise _changed(raw_object)
+                facts.append(_read(raw_object, body, part))
                 continue
             merge = Merge([*_sources(order, storage, group), *read_restored(storage, group)])
             for run in merge.runs():
@@ -243,6 +248,13 @@ def _read(raw_object: RawObject, stored: FetchedBody | None, part: ParquetPart |
     return reader.facts(dict(stored.metadata))
 
 
+def _changed(raw_object: RawObject) -> ObjectVanished:
+    return ObjectVanished(
+        f"{raw_object.key} changed while the day was rewritten",
+        next_step="find out who writes below the prefix; then run the command again",
+    )
+
+
 def _sources(order: Order, storage: RetryingStorage, group: MergeGroup) -> list[Source]:
     """Return the objects of a group as a merge takes them: those out of order are sorted when they are opened."""
 
@@ -259,10 +271,7 @@ def _lines_again(storage: RetryingStorage, raw_object: RawObject, dropped: Dropp
     """Yield the lines of an object that was read before, less those that are dropped."""
     body = fetch(storage, raw_object)
     if body is None:
-        raise ObjectVanished(
-            f"{raw_object.key} changed while the day was rewritten",
-            next_step="find out who writes below the prefix; then run the command again",
-        )
+        raise _changed(raw_object)
     reader, begin = SegmentReader(raw_object), 0
     for table in reader.tables(body.drain()):
         yield dropped.kept(table, begin, raw_object.key)

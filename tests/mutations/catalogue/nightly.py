@@ -22,6 +22,7 @@ _FINISHED: Final = "compaction/tasks/finished.py"
 _PUBLISHABLE: Final = "compaction/verdict/publishable.py"
 
 _FUZZ: Final = "tests/fuzz/test_fuzz_compaction.py"
+_GONE: Final = "tests/unit/compaction/publish/test_gone_meanwhile.py"
 _NUMBERS: Final = "tests/unit/compaction/audit/test_numbers_of_objects.py"
 _LEFT_OUT: Final = "tests/unit/compaction/publish/test_left_out.py"
 _BROUGHT_BACK: Final = "tests/unit/compaction/publish/test_brought_back.py"
@@ -159,6 +160,11 @@ NIGHTLY: Final = (
         "number more objects than there are numbers",
         Change("compaction/producers/collecting.py", "    if objects > NUMBERS:\n", "    if not objects:\n"),
         tests=(f"{_NUMBERS}::test_days_of_more_objects_than_numbers_are_refused",),
+    ),
+    Mutation(
+        "write a day without the rows of an object that has gone since it was read",
+        Change("compaction/tasks/task.py", "if body is None and order.is_again:", "if False:"),
+        tests=(f"{_GONE}::test_an_object_that_goes_before_it_is_written_again_ends_the_run",),
     ),
     Mutation(
         "let a task's objects take the next one's numbers",
