@@ -137,11 +137,18 @@ class _Dealing(NamedTuple):
         configure_task_logging()
         values, failure = _values(rows)
         if failure is None:
-            found = guarded(lambda: list(self.work(values, self.arguments.value[bucket])), self.tell)
+            work = functools.partial(self.work, values, self.arguments.value[bucket])
+            found = guarded(lambda: [self._checked(one) for one in work()], self.tell)
             if not isinstance(found, Failure):
                 return found
             failure = found
         return [(number, failure) for number in range(self.buckets)]
+
+    def _checked(self, given: Given) -> Given:
+        """Return what has a bucket; Spark would give the rest to any: it divides."""
+        if not 0 <= given[0] < self.buckets:
+            raise ValueError(f"nobody has bucket {given[0]} of {self.buckets}")
+        return given
 
 
 class _Visiting(NamedTuple):

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
+import pytest
+
 from archive.errors import ObjectVanished
 from compaction.dealing.port import Given, Values
 from compaction.spark.dealt import SparkDealt
@@ -52,6 +54,20 @@ class Context:
 def never(what: str, rows: object, numbers: Sequence[int], work: object, alarm: Alarm) -> list[object]:
     """Run no job."""
     raise AssertionError((what, rows, numbers, work, alarm))
+
+
+def test_values_for_nobodys_bucket_are_an_error() -> None:
+    """As they are where buckets lie in one process; by a division they would be others' values."""
+    context, rows = Context(), Rows()
+
+    def behind(values: Values, argument: int) -> list[Given]:
+        return [(argument, value) for value in values]
+
+    alarm = Alarm(context, "tag")
+    SparkDealt(Jobs(context, lambda: alarm, never), alarm, rows).deal(behind, {0: 3, 1: 4}, 4)
+    assert list(rows.work(0, [(0, "value")])) == [(3, "value")]
+    with pytest.raises(ValueError, match="nobody has bucket 4 of 4"):
+        rows.work(1, [(1, "value")])
 
 
 def test_a_failure_goes_wherever_values_were_to_go() -> None:
