@@ -89,7 +89,9 @@ def _measure(day: Day) -> dict[str, float]:
         objects = day.tasks * OBJECTS
         starts = tuple(range(0, objects, -(-objects // _SHARDS)))
         orders = {number: Order(Task(number, ()), Address(None)) for number in range(day.tasks)}
-        found = shuffled.find(Layout(0, starts, frozenset(), OBJECTS), orders)
+        found = shuffled.find(
+            Layout(0, starts, frozenset(), tuple(range(0, objects, OBJECTS)), tuple(orders)), orders
+        )
         delivered = _delivered(engine.jobs, found)
         if bool(delivered) != any(tally.records for tally in found.shards.values()):
             raise SystemExit("the copies did not come to the tasks that write")

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from archive.format.day import HOURS_A_DAY
+from compaction.job.context import AuditOptions
 from compaction.tasks.task import Order, TaskResult, run
+from tests.corpus.auditing import InProcess, shuffle_in_process
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.model import Corpus, Shape
 
@@ -21,7 +23,10 @@ _MINUTES_A_DAY: Final = 1440
 
 
 class Measured(NamedTuple):
-    """One run: its CPU seconds, the segments whose lines it read, the files that it published."""
+    """One run: its CPU seconds, the segments whose lines it read, the files that it published.
+
+    With event ids a night reads those of the day before, too.
+    """
 
     seconds: float
     segments: int
@@ -35,15 +40,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--every", type=int, default=5, help="minutes between two segments of a shard")
     parser.add_argument("--records", type=int, default=400, help="of a segment")
     parser.add_argument("--payload", type=int, default=500, help="bytes")
+    parser.add_argument("--event-id", help="look for repeated events by this path: n is the payloads'")
     asked = parser.parse_args(arguments)
     minutes = (-700, *range(0, _MINUTES_A_DAY, asked.every), _MINUTES_A_DAY + 1)
     shape = Shape(asked.shards, minutes, asked.records, asked.payload)
     with tempfile.TemporaryDirectory(prefix="hours-") as folder:
         desk = Desk(Path(folder, "hours"), Corpus(DAY, shape=shape))
         night = Desk(Path(folder, "night"), desk.corpus)
-        whole = _measured(night, None)
-        hours = [_measured(desk, hour) for hour in range(HOURS_A_DAY)]
-        taken = _measured(desk, None)
+        whole = _measured(night, None, asked.event_id)
+        hours = [_measured(desk, hour, asked.event_id) for hour in range(HOURS_A_DAY)]
+        taken = _measured(desk, None, asked.event_id)
         is_same = sorted(desk.published_rows()) == sorted(night.published_rows())
     lines = [
         ("the night without hours", whole),
@@ -58,18 +64,23 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if is_same else 1
 
 
-def _measured(desk: Desk, hour: int | None) -> Measured:
+def _measured(desk: Desk, hour: int | None, event_id: str | None) -> Measured:
     read = 0
 
     def engine(orders: Sequence[Order]) -> list[TaskResult]:
         nonlocal read
         results = [run(order) for order in orders]
-        pairs = zip(orders, results, strict=True)
-        read += sum(len(order.task.objects) for order, result in pairs if not result.is_taken)
+        read += sum(result.read for result in results)
         return results
 
+    def shuffle(orders: Sequence[Order]) -> InProcess:
+        nonlocal read
+        shuffled = shuffle_in_process(orders)
+        read += sum(result.read for result in shuffled.results)
+        return shuffled
+
     begin = time.process_time()
-    done = desk.compact(hour=hour, engine=engine)
+    done = desk.compact(hour=hour, engine=engine, shuffle=shuffle, audit=AuditOptions(event_id=event_id))
     if done.manifest is None:
         raise SystemExit(f"{hour}: {done.reason}")
     return Measured(time.process_time() - begin, read, len(done.manifest.files))

@@ -26,10 +26,14 @@ def generation_of(
     return inventory.digest(*salt)[:16]
 
 
-def hour_generation_of(digest: Callable[..., str], columns: Columns | None, zstd_level: int) -> str:
+def hour_generation_of(
+    digest: Callable[..., str], event_id: str | None, columns: Columns | None, zstd_level: int
+) -> str:
     """Return the name of the generation that an hour's objects make; `digest` is their hash with some salt.
 
-    The level of compression is in it: whoever asks for another one does not want the hour's files.
+    The level of compression is in it: whoever asks for another one does not want the hour's files. And the path of
+    the ids that are kept: an hour that was published without them is published anew when they are asked for.
     """
     salt = () if columns is None else (columns.digest,)
-    return digest(*FORMATS, *salt, "an hour", f"zstd-{zstd_level}")[:16]
+    kept = () if event_id is None else (f"ids under {event_id}",)
+    return digest(*FORMATS, *salt, "an hour", f"zstd-{zstd_level}", *kept)[:16]

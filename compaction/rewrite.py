@@ -199,7 +199,7 @@ class _Run:
         asked, hour = self._options, self._options.hour
         sight = look(self._context, self._day, self._until_ms, hour=hour)
         if hour is not None:
-            return _View(seen, sight, self._hour_name(sight.inventory.digest), None)
+            return _View(seen, sight, self._hour_name(sight.inventory.digest, asked.audit.event_id), None)
         buckets = sight.inventory.buckets
         before = None if asked.audit.event_id is None else look_back(self._context, self._day, asked.audit, buckets)
         return _View(seen, sight, generation_of(sight.inventory, asked.audit, before, asked.columns), before)
@@ -230,13 +230,15 @@ class _Run:
         folder = self._folder.generation(view.generation)
         options, columns = self._options.audit, self._options.columns
         source = HourSource(self._publisher.storage, self._folder, self._hour_name)
-        hours = take_hours(source, view.inventory, is_asked=options.event_id is None)
-        writing = Writing(self._options.out, folder, self._options.zstd_level, columns, hours)
+        hours = take_hours(source, view.inventory)
+        keeps_ids = "" if self._options.hour is None or options.event_id is None else options.event_id
+        writing = Writing(self._options.out, folder, self._options.zstd_level, columns, hours, keeps_ids)
         examined = examine(self._context, view.sight, options, writing, view.before)
         if examined.work.earlier:
             self._log.info("day_goes_on", tasks=examined.work.tasks, done_before=examined.work.earlier)
         if hours:
-            self._log.info("hours_taken_over", hours=len(hours), tasks=examined.work.tasks, taken=examined.work.taken)
+            work = examined.work
+            self._log.info("hours_taken_over", hours=len(hours), tasks=work.tasks, taken=work.taken, read=work.read)
         if is_in_motion(self._context, examined, options):
             if not is_last:
                 return None

@@ -192,15 +192,14 @@ def _leave_copies_out(
 ) -> Examined:
     """Write the day without copies: all of it was read, and nothing of it was written. The driver holds no object."""
     passes = examined.passes
-    count = collected.tasks_before + len(collected.results)
-    groups = passes.deal_groups(dropped.lines, collected.stride, max(1, count))
+    groups = passes.deal_groups(dropped.lines, max(1, len(collected.results)))
     again = leaving_out(collected, groups, order_argument(context, write))
     copies = resolve(context, collected, passes.buckets, again)
     check_share(copies, options)
     written = copies.found.write()
-    earlier = sum(result.is_earlier for result in written)
+    earlier, taken = (sum(getattr(result, what) for result in written) for what in ("is_earlier", "is_taken"))
     return examined._replace(
-        work=WorkDone(len(written), earlier) if earlier else examined.work,
+        work=WorkDone(len(written), earlier, taken, read=examined.work.read + sum(one.read for one in written)),
         repeats=tuple(repeat for result in written for repeat in result.repeats),
         parts=tuple(result.part for result in written if result.part is not None),
         dropped=dropped.findings,
@@ -215,7 +214,7 @@ def _orders_again(
     """Order what the first tasks have not written right: groups to merge, or without some lines."""
     first_number = max((result.number for result in results), default=-1) + 1
     tasks = plan_tasks(groups, sizes=context.sizes, first_number=first_number)
-    return [order_of(context, task, write) for task in tasks]
+    return [order_of(context, task, write)._replace(is_again=True) for task in tasks]
 
 
 def _producers(

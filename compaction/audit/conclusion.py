@@ -54,7 +54,7 @@ def conclude(
     now_ms = context.clock.now_ms()
     checks = _checks(options, examined, found, equation, further_checks)
     checks += [*examined.producers.checks, *further_checks]
-    checks += _unfinished(inventory, now_ms)
+    checks += _unfinished(inventory, now_ms, options.event_id)
     findings = tuple(_reproducible(about, inventory.day, options) for about in ordered(found))
     return Audit(
         schema=SCHEMA,
@@ -159,10 +159,15 @@ class _Scoped(NamedTuple):
         return cls(objects.day, objects.end_ms, objects.digest(), objects.objects, objects.size)
 
 
-def _unfinished(inventory: DayObjects, now_ms: int) -> list[AuditCheck]:
+def _unfinished(inventory: DayObjects, now_ms: int, event_id: str | None) -> list[AuditCheck]:
     """Say what a verdict leaves out, or that there can be none yet."""
     if inventory.hour is not None:
-        return [AuditCheck(id="day_is_over", status="warning", message=f"the verdict is about hour {inventory.hour}")]
+        of_hour = AuditCheck(
+            id="day_is_over", status="warning", message=f"the verdict is about hour {inventory.hour}"
+        )
+        kept = f"ids under {event_id!r} are kept: copies are looked for when the day is compacted with the same path"
+        asked = [] if event_id is None else [AuditCheck(id="event_ids", status="not_asked", message=kept)]
+        return [of_hour, *asked]
     if inventory.until_ms is not None:
         message = f"the verdict is about what arrived before {iso_time(inventory.until_ms)}"
         return [AuditCheck(id="day_is_over", status="warning", message=message)]

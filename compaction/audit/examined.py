@@ -37,20 +37,23 @@ class ProducerDuplicates(NamedTuple):
 class WorkDone(NamedTuple):
     """How many tasks read the day's lines, and how many of them an earlier run had done, or runs of hours.
 
-    `done` names those that left facts, or could have.
+    `done` names those that left facts, or could have; `read` counts the objects whose lines they read.
     """
 
     tasks: int = 0
     earlier: int = 0
     taken: int = 0
     done: tuple[DoneTask, ...] = ()
+    read: int = 0
 
     @classmethod
     def of(cls, results: Sequence[TaskResult]) -> Self:
         """Return what the results of tasks say."""
         done = (DoneTask(one.first, one.kept, one.part.key) for one in results if one.part is not None and one.first)
         earlier = sum(one.is_earlier for one in results)
-        return cls(len(results), earlier, sum(one.is_taken for one in results), tuple(done))
+        return cls(
+            len(results), earlier, sum(one.is_taken for one in results), tuple(done), sum(one.read for one in results)
+        )
 
 
 class Examined(NamedTuple):

@@ -197,11 +197,10 @@ class Passes:
         found = self._seen.each(wanted_groups, asked)
         return [group for _, groups in sorted(found.items()) for group in groups]
 
-    def deal_groups(self, lines: Mapping[str, RestoredLines], stride: int, count: int) -> Dealt:
-        """Give all groups to the buckets of the tasks that have read their first objects, `stride` numbers a task."""
+    def deal_groups(self, lines: Mapping[str, RestoredLines], count: int) -> Dealt:
+        """Give all groups to the buckets of the tasks that have read their first objects."""
         asked = {
-            number: WrittenAgain(bucket, self._restored(number, lines), stride)
-            for number, bucket in self._asked.items()
+            number: WrittenAgain(bucket, self._restored(number, lines)) for number, bucket in self._asked.items()
         }
         return self._seen.deal(deal_groups, asked, count)
 

@@ -33,7 +33,7 @@ from compaction.typed.columns import Columns
 class Writing(NamedTuple):
     """Where a rewrite writes: keys of its files begin with `folder`, `columns` come beside the envelope.
 
-    `hours` are taken over where no event ids are asked for: these come from lines.
+    `hours` are taken over; an hour keeps the ids under the path `keeps_ids` for the night.
     """
 
     out: StorePrefix
@@ -41,6 +41,7 @@ class Writing(NamedTuple):
     zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
     hours: tuple[TakenHour, ...] = ()
+    keeps_ids: str = ""
 
 
 class DayRead(NamedTuple):
@@ -62,24 +63,29 @@ def read_day(
         }
         return DayRead(objects.rows.deal(ask_heads, asked, buckets.total))
     hours = () if write is None else write.hours
+    taken = (
+        {} if write is None else {at: part for hour in hours for at, part in hour.parts(write.out.address).items()}
+    )
     # An hour is cut as its part of the day: a day of hours has as many files as any other one.
     day_bytes = objects.size * (1 if objects.hour is None else HOURS_A_DAY)
-    taken = {number: part for hour in hours for number, part in hour.parts().items()}
     cuts = {
-        number: CutArgument(end, context.sizes, day_bytes, hours=_within(hours, buckets, number))
-        for number in buckets.numbers
+        number: CutArgument(end, context.sizes, day_bytes, mark, hours=_within(hours, buckets, number))
+        for number, mark in ((number, objects.marks.get(number, 0)) for number in buckets.numbers)
     }
-    numbers, count = numbered(objects.rows.each(measure, cuts), context.sizes, day_bytes, len(taken))
-    to_deal = {number: argument for number, argument in cuts.items() if argument.hours}
-    cuts = {number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}
+    measured = objects.rows.each(measure, cuts)
+    sizes = {number: one.tasks for number, one in measured.items()}
+    numbers, count = numbered(sizes, context.sizes, day_bytes, len(taken))
+    of_hours = {number: argument for number, argument in cuts.items() if argument.hours}
+    cuts = of_hours | {number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}
     # Which copies are left out is known when all lines are read: nothing is written before that.
     argument = order_argument(context, None if options.drop_producer_duplicates else write)
     asked_of = {number: argument._replace(number=number, taken=taken.get(number)) for number in range(count)}
-    if options.event_id is not None:
+    if options.event_id is not None and objects.hour is None:
         before = before or look_back(context, objects.day, options, buckets)
-        collected = collect_ids(context, objects, cuts, asked_of, before, options)
+        counts = {number: one.objects for number, one in measured.items()}
+        collected = collect_ids(context, objects, cuts, counts, asked_of, before, options)
         return DayRead(collected.seen, collected.results, collected)
-    dealt = objects.rows.deal(deal_tasks, {**to_deal, **cuts}, max(1, count))
+    dealt = objects.rows.deal(deal_tasks, cuts, max(1, count))
     seen = dealt.read(make_order, Show(buckets), asked_of, buckets.total)
     return DayRead(seen, sorted(of_the_driver(seen), key=lambda result: result.number))
 
@@ -111,4 +117,5 @@ def order_argument(context: JobContext, write: Writing | None) -> OrderArgument:
         left=find_facts(out, write.folder, context.clock.now_ms() - YOUNG_MS),
         zstd_level=write.zstd_level,
         columns=write.columns,
+        keeps_ids=write.keeps_ids,
     )

@@ -4,7 +4,7 @@ All of this must hold of an hour, or its objects are read as if it had not been 
 
     its pointer and its manifest agree
     its generation's name is the one that its objects have now, with the settings of now: each key, ETag and size,
-    the formats, the payloads' columns, the level of compression
+    the formats, the payloads' columns, the level of compression (its ids may be of any path, or none)
     its list of tasks fits these objects
 
 Then each task is taken over by itself, if its facts and its part are whole (`compaction.tasks.finished`).
@@ -33,20 +33,23 @@ _CHANGED: Final = "its objects, or the settings, are not those that it was publi
 
 
 class HourSource(NamedTuple):
-    """Where hours of a day may be published, and how the generation of one is called: by the hash of its rows."""
+    """Where hours of a day may be published, and how the generation of one is called.
+
+    By the hash of its rows, and the path of the ids that it keeps.
+    """
 
     storage: RetryingStorage
     folder: DayFolder
-    generation: Callable[[Callable[..., str]], str]
+    generation: Callable[[Callable[..., str], str | None], str]
 
 
-def take_hours(source: HourSource, objects: DayObjects, *, is_asked: bool) -> tuple[TakenHour, ...]:
-    """Return the hours of the day that can be taken over, if that is asked for; their tasks are numbered from 0.
+def take_hours(source: HourSource, objects: DayObjects) -> tuple[TakenHour, ...]:
+    """Return the hours of the day that can be taken over; their tasks are numbered from 0.
 
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
-    if source.folder.hour is not None or not is_asked:
+    if source.folder.hour is not None:
         return ()
     folders = hour_folders(source.storage, source.folder.root, objects.day)
     taken: list[TakenHour] = []
@@ -98,7 +101,7 @@ def _take(
     def digest(*salt: str) -> str:
         return digest_of((row[:3] for row in rows), *salt)
 
-    if pointer.generation != source.generation(digest) or manifest.inventory != digest():
+    if pointer.generation != source.generation(digest, manifest.event_id) or manifest.inventory != digest():
         return _CHANGED
     kept = kept_tasks(source.storage, pointer.manifest)
     if kept is None or kept.generation != pointer.generation:

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from archive.compression import Compression
+from archive.errors import ObjectVanished
 from archive.format.day import Day, Hour
 from archive.format.minute import MINUTE_MS
 from archive.store.objects import ListedObject
@@ -259,6 +260,15 @@ def list_piece(values: Values, argument: ListArgument) -> Iterator[Given]:
 def mark_of(row: Row) -> int:
     """Return a number of a row: the sum of them tells rows from other rows, in whatever order."""
     return int.from_bytes(blake2b(f"{row.key}\t{row.etag}\t{row.size}".encode(), digest_size=8).digest())
+
+
+def check_mark(rows: Iterable[Row], mark: int) -> None:
+    """Raise ObjectVanished where rows are not those whose marks add up to this one."""
+    if sum(map(mark_of, rows)) != mark:
+        raise ObjectVanished(
+            "some of the day's objects were listed again on another machine, and are not the same",
+            next_step="run the command again",
+        )
 
 
 def _lines(rows: Iterable[Row]) -> bytes:

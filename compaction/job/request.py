@@ -30,7 +30,8 @@ _IN_A_TABLE: Final = (
     "give it to the night: it takes the hour over into the day; minutebook.reader reads it now (intraday=True)"
 )
 _OF_THE_NIGHT: Final = {
-    "--event-id": "give it to the night: it looks for copies over the whole day, whatever hours are published",
+    "--drop-producer-duplicates": "give it to the night: copies are found over the whole day; an hour with "
+    "--event-id keeps its ids for it, and holds all records",
     "--iceberg": _IN_A_TABLE,
     "--glue": _IN_A_TABLE,
 }
@@ -180,7 +181,7 @@ class CompactRequest(NamedTuple):
         options = {
             "--from and --to": self.first is not None or self.last is not None,
             "--recheck": self.recheck is not None,
-            "--event-id": self.event_id is not None,
+            "--drop-producer-duplicates": self.drop_producer_duplicates,
             "--iceberg": self.iceberg is not None,
             "--glue": self.glue is not None,
             "--so-far": self.so_far is not None,

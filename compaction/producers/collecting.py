@@ -1,22 +1,33 @@
 """A day and the day before, read for their ids: an object's number says where it is, and nobody lists the numbers.
 
-    number = bucket x stride + place        the bucket's task reads the object, as that place among its objects
+    number = first number of the bucket of its shard + place        the place among the bucket's objects
 
-Buckets of the day before come first, and tasks are cut in the order of shard and position: so numbers are in the
-order of day, shard and position, as the rules of copies want them. The driver holds the first number of each shard.
+Objects of the day before come first, buckets in the order of shards, and a bucket's objects in that of shard and
+position: so numbers are in the order of day, shard and position, as the rules of copies want them, whichever task
+reads an object. The driver holds the first number of each run of them that a task reads.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from archive.errors import SettingsError
+from archive.errors import SafetyRefusal, SettingsError
 from compaction.dealing.port import Collected, Dealt, of_the_driver
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions, JobContext, partitions_for
 from compaction.producers.day_before import DayBefore
-from compaction.shards.seen import CutArgument, OrderArgument, Show, deal_tasks, make_order, measure, numbered
-from compaction.tasks.ids.rows import IdOrder
+from compaction.shards.seen import (
+    CutArgument,
+    OrderArgument,
+    Show,
+    deal_tasks,
+    first_objects,
+    make_order,
+    measure,
+    numbered,
+)
+from compaction.tasks.ids.rows import NUMBERS, IdOrder
+from compaction.tasks.taken import TakenPart
 from compaction.tasks.task import TaskResult
 
 
@@ -45,17 +56,19 @@ class Shards(NamedTuple):
 class CollectedIds(NamedTuple):
     """A day and the day before, read for their ids.
 
-    `objects` are the day's; those of the day before are seen in as many buckets behind them. Each task has `stride`
-    numbers, and the first `tasks_before` are of the day before. `results` are the day's, without facts.
+    `objects` are the day's; those of the day before are seen in as many buckets behind them, and have the numbers
+    below `first_of_day`. `results` are the day's, without facts; `runs` says which task reads
+    the numbers from one on, and `taken` what hours have left of tasks.
     """
 
     collected: Collected
     objects: DayObjects
     before: DayBefore
     expression: str
-    stride: int
-    tasks_before: int
+    first_of_day: int
     results: list[TaskResult]
+    runs: Mapping[int, int]
+    taken: Mapping[int, TakenPart]
     shards: Shards
     shards_before: Shards
 
@@ -69,17 +82,16 @@ class CollectedIds(NamedTuple):
         """Return how many buckets lie before those of the day before."""
         return self.objects.buckets.total
 
-    @property
-    def first_of_day(self) -> int:
-        """Return the day's first number."""
-        return self.tasks_before * self.stride
-
 
 class _Before(NamedTuple):
-    """The tasks of the day before: how its rows are cut, or the files that are read instead, each by a task."""
+    """The tasks of the day before: how its rows are cut, or the files that are read instead, each by a task.
+
+    `objects` counts what has a number: objects, or files.
+    """
 
     cuts: Mapping[int, CutArgument]
     tasks: int
+    objects: int
     files: tuple[str, ...] = ()
 
 
@@ -87,31 +99,34 @@ def collect_ids(
     context: JobContext,
     objects: DayObjects,
     cuts: Mapping[int, CutArgument],
+    counts: Mapping[int, int],
     orders: Mapping[int, OrderArgument],
     before: DayBefore,
     options: AuditOptions,
 ) -> CollectedIds:
     """Run the day's tasks, as `orders` ask them, and those of the day before; their ids are dealt out by digest.
 
+    `counts` says how many objects each bucket has.
+
     Raises:
+        SafetyRefusal: there are more objects than numbers.
+        SettingsError: ids cannot be compared here.
         StoreError: what a task could not read.
     """
     if context.shuffle is None or options.event_id is None:
         raise SettingsError("event ids cannot be compared here", next_step="leave --event-id out")
-    earlier, stride = _cut_before(context, before), context.sizes.segments
-    count, behind = earlier.tasks + len(orders), objects.buckets.total
-    shifted = {
-        number: argument._replace(first_number=argument.first_number + earlier.tasks)
-        for number, argument in cuts.items()
-    }
-    dealt = objects.rows.deal(deal_tasks, shifted, max(1, count))
+    earlier, behind = _cut_before(context, before, len(orders)), objects.buckets.total
+    count = len(orders) + earlier.tasks
+    firsts, end = first_objects(counts, earlier.objects)
+    check_room(end)
+    cuts = {number: argument._replace(first_object=firsts[number]) for number, argument in cuts.items()}
+    dealt = objects.rows.deal(deal_tasks, cuts, max(1, count))
     if before.inventory is not None and earlier.tasks:
         dealt = dealt.plus(before.inventory.rows.deal(deal_tasks, earlier.cuts, max(1, count)), max(1, count))
     partitions = partitions_for(before.size + objects.size)
-    asked = {
-        bucket: argument._replace(ids=IdOrder(options.event_id, bucket * stride, partitions))
-        for bucket, argument in enumerate([*_orders_before(context, earlier, options, len(orders)), *orders.values()])
-    }
+    ids = IdOrder(options.event_id, 0, partitions)
+    asked = {number: argument._replace(ids=ids) for number, argument in orders.items()}
+    asked |= {argument.number: argument for argument in _orders_before(context, earlier, options, ids, len(orders))}
     collected = dealt.collect(make_order, Show(objects.buckets, len(orders)), asked, 2 * behind, partitions)
     results = sorted(of_the_driver(collected.seen), key=lambda result: result.number)
     of_day, of_before = results[: len(orders)], results[len(orders) :]
@@ -120,30 +135,50 @@ def collect_ids(
         objects,
         before,
         options.event_id,
-        stride,
-        earlier.tasks,
+        earlier.objects,
         of_day,
+        dict(sorted((number, result.number) for result in of_day for _, number in result.starts)),
+        {number: argument.taken for number, argument in orders.items() if argument.taken is not None},
         Shards.of(of_day),
         Shards.of(of_before),
     )
 
 
-def _cut_before(context: JobContext, before: DayBefore) -> _Before:
+def check_room(objects: int) -> None:
+    """Raise SafetyRefusal where there are more objects than numbers."""
+    if objects > NUMBERS:
+        raise SafetyRefusal(
+            f"the day and the day before hold {objects:,} objects, and event ids are compared of {NUMBERS:,}",
+            next_step="run the command without --event-id: nothing of the day was read",
+        )
+
+
+def _cut_before(context: JobContext, before: DayBefore, first_task: int) -> _Before:
     if before.inventory is None:
-        return _Before({}, len(before.published), before.published)
+        return _Before({}, len(before.published), len(before.published), before.published)
     objects = before.inventory
-    cuts = {number: CutArgument(None, context.sizes, objects.size) for number in objects.buckets.numbers}
-    numbers, count = numbered(objects.rows.each(measure, cuts), context.sizes, objects.size)
-    return _Before({number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}, count)
+    cuts = {
+        number: CutArgument(None, context.sizes, objects.size, objects.marks.get(number, 0))
+        for number in objects.buckets.numbers
+    }
+    measured = objects.rows.each(measure, cuts)
+    sizes = {number: one.tasks for number, one in measured.items()}
+    numbers, behind = numbered(sizes, context.sizes, objects.size, first_task)
+    firsts, count = first_objects({number: one.objects for number, one in measured.items()})
+    numbered_cuts = {
+        number: cuts[number]._replace(first_number=first, first_object=firsts[number])
+        for number, first in numbers.items()
+    }
+    return _Before(numbered_cuts, behind - first_task, count)
 
 
 def _orders_before(
-    context: JobContext, earlier: _Before, options: AuditOptions, first_number: int
+    context: JobContext, earlier: _Before, options: AuditOptions, ids: IdOrder, first_number: int
 ) -> list[OrderArgument]:
     if earlier.files and options.published is not None:
         address = options.published.address
         return [
-            OrderArgument(number, address, published=(key,))
-            for number, key in enumerate(earlier.files, start=first_number)
+            OrderArgument(first_number + number, address, published=(key,), ids=ids.of([number]))
+            for number, key in enumerate(earlier.files)
         ]
-    return [OrderArgument(first_number + number, context.place.address) for number in range(earlier.tasks)]
+    return [OrderArgument(first_number + number, context.place.address, ids=ids) for number in range(earlier.tasks)]

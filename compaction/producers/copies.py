@@ -65,10 +65,10 @@ def resolve(
     excluded = frozenset(
         number for some in (taking, earlier) for bucket in some.values() for number in bucket.excluded
     )
-    layout = Layout(
-        collected.first_of_day, collected.shards.starts, excluded, 0 if again is None else collected.stride
-    )
-    found = collected.collected.find(layout, again, collected.tasks_before + len(collected.results))
+    layout = Layout(collected.first_of_day, collected.shards.starts, excluded)
+    if again is not None:
+        layout = layout._replace(runs=tuple(collected.runs), tasks=tuple(collected.runs.values()))
+    found = collected.collected.find(layout, again, len(collected.results))
     names = collected.shards.names
     shards = {names[number]: tally for number, tally in sorted(found.shards.items())}
     return Copies(
@@ -86,11 +86,10 @@ def leaving_out(collected: CollectedIds, groups: Dealt, order: OrderArgument) ->
 
     `groups` are dealt to these buckets; `order` says where they are read and written.
     """
-    first = collected.tasks_before
-    count = first + len(collected.results)
+    count = len(collected.results)
     asked = {
-        bucket: AgainArgument(bucket, order._replace(number=bucket - first), collected.expression)
-        for bucket in range(first, count)
+        number: AgainArgument(order._replace(number=number, taken=collected.taken.get(number)), collected.expression)
+        for number in range(count)
     }
     return groups.deal(order_again, asked, max(1, count))
 

@@ -9,7 +9,6 @@ from archive.coverage.condensed import condense
 from archive.coverage.evidence import Link as Proof
 from archive.coverage.evidence import segment_link
 from archive.coverage.intervals import Interval
-from archive.errors import ObjectVanished
 from archive.format.day import Day
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position, SequenceRange
@@ -18,7 +17,7 @@ from archive.store.storage import Address
 from compaction.dealing.buckets import Buckets
 from compaction.dealing.opened import open_in_task
 from compaction.dealing.port import Values
-from compaction.inventory.day_objects import mark_of
+from compaction.inventory.day_objects import check_mark
 from compaction.inventory.neighbours import Link, Reach
 from compaction.inventory.segments import (
     Described,
@@ -106,11 +105,7 @@ class Look:
         scope = bucket.scope
         seen = sorted(all_seen(values), key=lambda one: one.row.key.encode())
         self.rows = [one.row for one in seen]
-        if sum(map(mark_of, self.rows)) != bucket.mark:
-            raise ObjectVanished(
-                "some of the day's objects were listed again on another machine, and are not the same",
-                next_step="run the command again",
-            )
+        check_mark(self.rows, bucket.mark)
         self.facts = {one.row.key: one.read for one in seen if one.read is not None}
         self.tasks = {one.row.key: one.task for one in seen}
         self.has_lines = bool(self.facts)

@@ -26,11 +26,10 @@ class TakingPart(NamedTuple):
 
 
 class WrittenAgain(NamedTuple):
-    """What is written without copies: a bucket's groups, with lines that come back; `stride` numbers are a task's."""
+    """What is written without copies: a bucket's groups, with lines that come back."""
 
     bucket: Bucket
     restored: Mapping[str, RestoredLines]
-    stride: int
 
 
 class Numbered(NamedTuple):
@@ -71,14 +70,13 @@ def deal_groups(values: Values, argument: WrittenAgain) -> Iterator[Given]:
     by_task: dict[int, list[Numbered]] = defaultdict(list)
     for group in look.groups(argument.restored):
         held = tuple(numbers[raw_object.key] for raw_object in group.objects)
-        by_task[held[0] // argument.stride].append(Numbered(group, held))
+        by_task[look.tasks[group.objects[0].key]].append(Numbered(group, held))
     yield from by_task.items()
 
 
 class AgainArgument(NamedTuple):
-    """The bucket of a task that leaves copies out, and its order, of ids under a path."""
+    """The order of a task that leaves copies out, of ids under a path; its bucket has its number."""
 
-    bucket: int
     order: OrderArgument
     expression: str
 
@@ -93,8 +91,12 @@ def order_again(values: Values, argument: AgainArgument) -> Iterator[Given]:
         return
     task = Task(argument.order.number, tuple(one.group for one in found))
     order = order_of(task, argument.order)._replace(
-        numbers=tuple(number for one in found for number in one.numbers), dropped=Dropped(argument.expression)
+        numbers=tuple(number for one in found for number in one.numbers),
+        dropped=Dropped(argument.expression),
+        is_again=True,
     )
     if argument.order.left is not None and not any(group.merge for group in task.groups):
-        order = order._replace(keeps=True, earlier=argument.order.left.get(fingerprint(task), ()))
-    yield argument.bucket, order
+        order = order._replace(
+            keeps=True, earlier=argument.order.left.get(fingerprint(task), ()), taken=argument.order.taken
+        )
+    yield task.number, order

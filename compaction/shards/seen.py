@@ -5,6 +5,7 @@
 Tasks are cut inside a bucket, in the order of shard and position; the last one may be shared with the next bucket.
 """
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from archive.store.storage import Address
 from compaction.dealing.buckets import Buckets
 from compaction.dealing.opened import open_in_task
 from compaction.dealing.port import DRIVERS, Given, Values
+from compaction.inventory.day_objects import check_mark
 from compaction.inventory.facts import SegmentFacts
 from compaction.inventory.heads import head_rows
 from compaction.inventory.inventory import Row
@@ -67,14 +69,18 @@ class HeadArgument(NamedTuple):
 class CutArgument(NamedTuple):
     """How a bucket's rows before minute `end` are cut into tasks, of a day of so many bytes.
 
-    What the tasks of `hours` have read is cut as it was there.
+    `mark` is that of the rows which were listed first. What the tasks of `hours` have read is cut as it was there.
+    `first_object` is the number of the bucket's first object in the order of shard and position, where ids are asked
+    for.
     """
 
     end: int | None
     sizes: TaskSizes
     day_bytes: int
+    mark: int
     first_number: int = 0
     hours: tuple[TakenHour, ...] = ()
+    first_object: int | None = None
 
 
 class TaskSize(NamedTuple):
@@ -84,10 +90,25 @@ class TaskSize(NamedTuple):
     objects: int
 
 
+class Measured(NamedTuple):
+    """How large a bucket's tasks are, but for those that hours have done; and how many objects it has in all."""
+
+    tasks: list[TaskSize]
+    objects: int
+
+
+class CutGroups(NamedTuple):
+    """What a bucket gives to a task: groups of one object each, and the numbers of these where ids are asked for."""
+
+    groups: Sequence[MergeGroup]
+    numbers: Sequence[int] = ()
+
+
 class OrderArgument(NamedTuple):
     """Where a task reads and writes (`out` None: only read), and the facts that earlier runs have left, if any.
 
-    `taken` is what an hour's run has left. `ids` asks for the ids of lines, `published` of those of Parquet files.
+    `taken` is what an hour's run has left. `ids` asks for the ids of lines, `published` of those of Parquet files,
+    and `keeps_ids` for those that an hour's run keeps.
     """
 
     number: int
@@ -100,6 +121,7 @@ class OrderArgument(NamedTuple):
     taken: TakenPart | None = None
     ids: IdOrder | None = None
     published: tuple[str, ...] = ()
+    keeps_ids: str = ""
 
 
 def rows_of(values: Values, end: int | None) -> list[Row]:
@@ -116,25 +138,47 @@ def ask_heads(values: Values, argument: HeadArgument) -> Iterator[Given]:
     yield argument.bucket, [Seen(row, metadata[row.key]) for row in rows]
 
 
-def cut(values: Values, argument: CutArgument) -> list[Task]:
-    """Return a bucket's tasks, but for those that hours have done."""
-    _, left = split(raw_objects(rows_of(values, argument.end)), argument.hours)
-    groups = single_groups(left)
-    return plan_tasks(groups, sizes=argument.sizes, first_number=argument.first_number, day_bytes=argument.day_bytes)
+def cut(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[RawObject]], list[Task]]:
+    """Return what hours have done of a bucket, by the task that takes it over, and the tasks of the rest.
+
+    Objects are numbered by where they come among these: of other rows than were listed, ids would name others.
+
+    Raises:
+        ObjectVanished: the bucket was listed again, and is another one.
+    """
+    rows = rows_of(values, argument.end)
+    check_mark(rows, argument.mark)
+    taken, left = split(raw_objects(rows), argument.hours)
+    sizes, number = argument.sizes, argument.first_number
+    return taken, plan_tasks(single_groups(left), sizes=sizes, first_number=number, day_bytes=argument.day_bytes)
 
 
-def measure(values: Values, argument: CutArgument) -> list[TaskSize]:
+def measure(values: Values, argument: CutArgument) -> Measured:
     """Return how large a bucket's tasks are."""
-    return [TaskSize(task.size, len(task.groups)) for task in cut(values, argument)]
+    taken, tasks = cut(values, argument)
+    sizes = [TaskSize(task.size, len(task.groups)) for task in tasks]
+    return Measured(sizes, sum(map(len, taken.values())) + sum(size.objects for size in sizes))
 
 
 def deal_tasks(values: Values, argument: CutArgument) -> Iterator[Given]:
-    """Give each task's groups to the bucket of its number. The work of a task."""
-    taken, _ = split(raw_objects(rows_of(values, argument.end)), argument.hours)
-    for number, objects in taken.items():
-        yield number, single_groups(objects)
-    for task in cut(values, argument):
-        yield task.number, task.groups
+    """Give each task's groups to the bucket of its number. The work of a task.
+
+    Objects are numbered here, where all objects of their shards are: a task of an hour holds a piece of many shards.
+    """
+    taken, tasks = cut(values, argument)
+    groups = {number: single_groups(objects) for number, objects in taken.items()}
+    groups |= {task.number: list(task.groups) for task in tasks}
+    numbers = _numbers(groups.values(), argument.first_object)
+    for number, given in groups.items():
+        yield number, CutGroups(given, array("Q", (numbers[group.objects[0].key] for group in given if numbers)))
+
+
+def _numbers(groups: Iterable[Sequence[MergeGroup]], first: int | None) -> dict[str, int]:
+    """Number all objects of a bucket from `first` on, in the order of shard and position; None: nobody asks."""
+    if first is None:
+        return {}
+    ordered = sorted_groups(group for given in groups for group in given)
+    return {group.objects[0].key: number for number, group in enumerate(ordered, start=first)}
 
 
 def numbered(
@@ -157,14 +201,30 @@ def numbered(
     return numbers, following
 
 
+def first_objects(buckets: Mapping[int, int], first: int = 0) -> tuple[dict[int, int], int]:
+    """Return the number of each bucket's first object, counted from `first`, and the number behind the last one.
+
+    `buckets` says how many each has. They lie in the order of shards, and so do the numbers.
+    """
+    numbers, following = dict[int, int](), first
+    for bucket, count in sorted(buckets.items()):
+        numbers[bucket] = following
+        following += count
+    return numbers, following
+
+
 def make_order(values: Values, argument: OrderArgument) -> Order:
     """Return the order of one task, which one bucket or several have given groups to."""
-    groups: Iterable[MergeGroup] = (group for given in values for group in given)
+    groups: Iterable[MergeGroup] = (group for given in values for group in given.groups)
     task = Task(argument.number, tuple(sorted_groups(groups)))
-    order = order_of(task, argument)
+    order = order_of(task, argument)._replace(taken=argument.taken)
+    if argument.ids is not None:
+        # In the order of groups: numbers are given in the order of shard and position.
+        numbers = sorted(number for given in values for number in given.numbers)
+        order = order._replace(ids=argument.ids.of(numbers))
     if argument.left is None:
         return order
-    return order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()), taken=argument.taken)
+    return order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()))
 
 
 def order_of(task: Task, argument: OrderArgument) -> Order:
@@ -178,6 +238,7 @@ def order_of(task: Task, argument: OrderArgument) -> Order:
         published=argument.published,
         zstd_level=argument.zstd_level,
         columns=argument.columns,
+        keeps_ids=argument.keeps_ids,
     )
 
 
@@ -192,20 +253,28 @@ class Show(NamedTuple):
 
     def __call__(self, order: Order, result: TaskResult) -> Iterator[Given]:
         """Yield one result."""
-        first = None if order.ids is None else order.ids.first_number
+        ids = order.ids
         places = {raw_object.key: (place, raw_object) for place, raw_object in enumerate(order.task.objects)}
         behind = 0 if self.before is None or order.task.number < self.before else self.buckets.total
         seen: dict[int, list[Seen]] = defaultdict(list)
-        starts: dict[str, int] = {}
         for read in result.facts:
             place, raw_object = places[read.key]
-            number = NO_TASK if first is None else first + place
+            number = NO_TASK if ids is None else ids.number_at(place)
             without_id = result.without_id.get(read.key, 0)
             one = Seen(_row(raw_object), read.metadata, read, order.task.number, number, without_id)
             seen[behind + self.buckets.of(raw_object.shard_id)].append(one)
-            starts.setdefault(raw_object.shard_id, number)
         yield from seen.items()
-        yield DRIVERS, result._replace(facts=(), without_id={}, starts=tuple(starts.items()) if order.ids else ())
+        yield DRIVERS, result._replace(facts=(), without_id={}, starts=tuple(_starts(order)))
+
+
+def _starts(order: Order) -> Iterator[tuple[str, int]]:
+    """Yield where a run of numbers begins that follow each other: its shard, and its first number."""
+    last: tuple[str, int] | None = None
+    for place, raw_object in enumerate(() if order.ids is None else order.task.objects):
+        number = place if order.ids is None else order.ids.number_at(place)
+        if last != (raw_object.shard_id, number - 1):
+            yield raw_object.shard_id, number
+        last = raw_object.shard_id, number
 
 
 def _row(raw_object: RawObject) -> Row:

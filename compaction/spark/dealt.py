@@ -7,14 +7,15 @@
 
 Spark takes one attempt of each task into a shuffle. A shuffle file that is lost with its machine is made again: a
 part of the day is then listed again, and an object that came meanwhile would be judged, and not be named by the
-generation. So each bucket that is judged is compared with what was listed first (`inventory.day_objects.mark_of`).
+generation, and the objects behind it would have other numbers than those that wait elsewhere. So each bucket that is
+cut into tasks or judged is compared with what was listed first (`inventory.day_objects.check_mark`).
 """
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from compaction.dealing.port import DRIVERS, Given, Show, Values
+from compaction.dealing.port import Given, Show, Values
 from compaction.spark.failures import Alarm, Failure, configure_task_logging, guarded
 from compaction.spark.phases import phase_of_work
 from compaction.spark.shuffle import FoundCopies, Jobs, ShuffledIds
@@ -46,7 +47,7 @@ class SparkDealt:
         self, work: Callable[[Values, Any], Iterable[Given]], arguments: Mapping[int, Any], count: int
     ) -> "SparkDealt":
         """Give values to other buckets; done when somebody asks for them."""
-        dealing = _Dealing(work, self._context.broadcast(dict(arguments)), self._alarm.tell)
+        dealing = _Dealing(work, self._context.broadcast(dict(arguments)), count, self._alarm.tell)
         rows = self._rows.mapPartitionsWithIndex(dealing).partitionBy(count, int)
         return SparkDealt(self._jobs, self._alarm, rows, phase_of_work(work))
 
@@ -120,10 +121,14 @@ class SparkCollected(NamedTuple):
 
 
 class _Dealing(NamedTuple):
-    """A work on one partition, whose values go on to others. A failure goes to the driver's bucket."""
+    """A work on one partition, whose values go on to others. A failure goes to all `buckets`.
+
+    Where a shuffle was lost and is made again nobody asks the driver's bucket, and another one would lack values.
+    """
 
     work: Callable[[Values, Any], Iterable[Given]]
     arguments: Any
+    buckets: int
     tell: Tell
 
     def __call__(self, bucket: int, rows: Iterable[Given]) -> Iterable[Given]:
@@ -132,11 +137,18 @@ class _Dealing(NamedTuple):
         configure_task_logging()
         values, failure = _values(rows)
         if failure is None:
-            found = guarded(lambda: list(self.work(values, self.arguments.value[bucket])), self.tell)
+            work = functools.partial(self.work, values, self.arguments.value[bucket])
+            found = guarded(lambda: [self._checked(one) for one in work()], self.tell)
             if not isinstance(found, Failure):
                 return found
             failure = found
-        return [(DRIVERS, failure)]
+        return [(number, failure) for number in range(self.buckets)]
+
+    def _checked(self, given: Given) -> Given:
+        """Return what has a bucket; Spark would give the rest to any: it divides."""
+        if not 0 <= given[0] < self.buckets:
+            raise ValueError(f"nobody has bucket {given[0]} of {self.buckets}")
+        return given
 
 
 class _Visiting(NamedTuple):

@@ -32,6 +32,7 @@ from archive.format.position import Position
 from archive.store.published import digest_of
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.facts import Disorder, SegmentFacts
+from compaction.tasks.ids.kept import PARQUET_TYPE, KeptIds
 from compaction.tasks.parquet import SCHEMA_VERSION, read_footer
 from compaction.tasks.plan import RawObject, Task
 from compaction.tasks.taken import TakenPart
@@ -39,7 +40,6 @@ from compaction.typed.arrow_columns import long_column, text_column, with_gaps
 from compaction.typed.counts import StatedCounts, TypedCounts
 
 FACTS_FOLDER: Final = "_facts/"
-PARQUET_TYPE: Final = "application/vnd.apache.parquet"
 MOST_COPIED: Final = 5 << 30
 """What S3 copies in one request."""
 YOUNG_MS: Final = 24 * 3_600_000
@@ -78,19 +78,20 @@ class Part(NamedTuple):
 class Finished(NamedTuple):
     """What a task has shown, and its part. `left_out` names the lines that the part lacks; empty: none.
 
-    `key` is that of its facts, where they are stored.
+    `key` is that of its facts, where they are stored; `ids` names the file of event ids that an hour has kept.
     """
 
     part: Part
     facts: tuple[SegmentFacts, ...]
     left_out: str = ""
     key: str = ""
+    ids: KeptIds | None = None
 
 
 class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The footer's word: whose facts these are, and which part goes with them.
 
-    Earlier versions know no `left_out`, and take over what says nothing of it.
+    Earlier versions know neither `left_out` nor `ids`, and take over what says nothing of them.
     """
 
     format: str
@@ -101,6 +102,7 @@ class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     etag: str
     typed: StatedCounts | None
     left_out: str = ""
+    ids: KeptIds | None = None
 
 
 def fingerprint(task: Task) -> str:
@@ -182,7 +184,7 @@ def copy_over(out: RetryingStorage, folder: str, task: Task, taken: TakenPart, n
         etag = check_footer(out, found.part._replace(key=new_key))
     except FormatError:
         return None
-    copied = Finished(found.part._replace(key=new_key, etag=etag), found.facts)
+    copied = found._replace(part=found.part._replace(key=new_key, etag=etag))
     return copied._replace(key=keep_facts(out, folder, task, copied))
 
 
@@ -236,7 +238,7 @@ def encode_facts(name: str, objects: Sequence[RawObject], finished: Finished) ->
     """Return the file: a row per object, in the task's order."""
     part, facts, left_out = finished.part, finished.facts, finished.left_out
     typed = None if part.typed is None else StatedCounts.of(part.typed)
-    stated = _Stated(_FORMAT, name, part.key, part.rows, part.size, part.etag, typed, left_out)
+    stated = _Stated(_FORMAT, name, part.key, part.rows, part.size, part.etag, typed, left_out, finished.ids)
     rows = [_row(raw_object, read) for raw_object, read in zip(objects, facts, strict=True)]
     columns = [_texts([row[field] for row in rows]) for field in _TEXTS]
     columns += [long_column(row[field] for row in rows) for field in _NUMBERS]
@@ -259,7 +261,7 @@ def _decoded(body: bytes, name: str, objects: Sequence[RawObject]) -> Finished |
             return None
         typed = None if stated.typed is None else stated.typed.counts()
         part = Part(stated.part, stated.rows, stated.size, len(rows), typed, stated.etag)
-        return Finished(part, tuple(_facts(row) for row in rows), stated.left_out)
+        return Finished(part, tuple(_facts(row) for row in rows), stated.left_out, ids=stated.ids)
     except (pa.ArrowException, OSError, msgspec.MsgspecError, FormatError):
         return None
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from archive.format.day import MINUTES_AN_HOUR
 from archive.format.position import Position
+from archive.store.storage import Address
 from compaction.tasks.plan import RawObject, order_of_objects
 
 NOT_TAKEN: Final = -1
@@ -19,10 +20,11 @@ Place = tuple[str, Position, int, str]
 
 
 class TakenPart(NamedTuple):
-    """What an hour's task has left: its facts, and the folder that its part lies in."""
+    """What an hour's task has left at `out`: its facts, and the folder that its part lies in."""
 
     folder: str
     facts: str
+    out: Address
 
 
 class TakenHour(NamedTuple):
@@ -43,10 +45,10 @@ class TakenHour(NamedTuple):
         at = bisect_right(self.firsts, order_of_objects(raw_object)) - 1
         return NOT_TAKEN if at < 0 else self.numbers[at]
 
-    def parts(self) -> dict[int, TakenPart]:
-        """Return what the day's tasks take over, by their numbers."""
+    def parts(self, out: Address) -> dict[int, TakenPart]:
+        """Return what the day's tasks take over at `out`, by their numbers."""
         pairs = zip(self.numbers, self.facts, strict=True)
-        return {number: TakenPart(self.folder, facts) for number, facts in pairs if number != NOT_TAKEN}
+        return {number: TakenPart(self.folder, facts, out) for number, facts in pairs if number != NOT_TAKEN}
 
     def within(self, low: str | None, high: str | None) -> "TakenHour":
         """Return the tasks that may hold objects of shards from `low` to before `high` (None: no bound)."""

@@ -18,8 +18,9 @@ from archive.store.storage import Address
 from compaction.dealing.opened import open_in_task
 from compaction.inventory.facts import SegmentFacts
 from compaction.tasks.fetching import FETCHES, FetchedBody, fetch, fetch_ahead
-from compaction.tasks.finished import PARQUET_TYPE, Finished, Part, check_footer, copy_over, keep_facts, take_over
+from compaction.tasks.finished import Finished, Part, check_footer, copy_over, keep_facts, take_over
 from compaction.tasks.ids.dropping import Dropped, unpack_drops
+from compaction.tasks.ids.kept import PARQUET_TYPE, keeping_ids, take_ids
 from compaction.tasks.ids.line_filter import LineFilter
 from compaction.tasks.ids.published import read_published
 from compaction.tasks.ids.rows import IdCollector, IdOrder
@@ -41,7 +42,9 @@ class Order(NamedTuple):
     below `archive` that are read for their ids instead.
     `is_sorted` False: the file does not say that its rows are sorted. `columns` are written beside the envelope.
     `keeps` asks for its facts beside its part (`compaction.tasks.finished`), and `earlier` are the keys of those that
-    earlier runs have left of the same task; `taken` is what an hour's run has left of it.
+    earlier runs have left of the same task; `taken` is what an hour's run has left of it. An hour's run is asked for
+    the ids under the path `keeps_ids`, for the night.
+    `is_again`: its objects were read and judged before, so that one which is another by now is an error.
     """
 
     task: Task
@@ -58,6 +61,8 @@ class Order(NamedTuple):
     keeps: bool = False
     earlier: tuple[str, ...] = ()
     taken: TakenPart | None = None
+    keeps_ids: str = ""
+    is_again: bool = False
 
 
 class _ReadsOtherwiseError(Exception):
@@ -71,6 +76,7 @@ class TaskResult(NamedTuple):
     `is_earlier`: an earlier run has made the part, and nothing was written again; `is_taken`: an hour's run.
     `first` is the key of its first object, and `kept` that of its facts, where it has left any. `starts` is told the
     driver instead of facts, where ids were asked for: each shard, and the number of its first object in the task.
+    `read` counts the objects whose lines were read.
     """
 
     number: int
@@ -83,6 +89,7 @@ class TaskResult(NamedTuple):
     first: str = ""
     kept: str = ""
     starts: tuple[tuple[str, int], ...] = ()
+    read: int = 0
 
 
 def run(order: Order) -> TaskResult:
@@ -112,7 +119,7 @@ def run_collecting(order: Order) -> tuple[TaskResult, IdCollector | None]:
     except NotSorted:
         return _run_once(order._replace(is_sorted=False))
     except _ReadsOtherwiseError:
-        return run_collecting(order._replace(earlier=()))
+        return run_collecting(order._replace(earlier=(), taken=None))
 
 
 def _run_once(order: Order) -> tuple[TaskResult, IdCollector | None]:
@@ -129,28 +136,40 @@ def _run_once(order: Order) -> tuple[TaskResult, IdCollector | None]:
 def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     storage = open_in_task(order.archive)
     if order.out is None:
-        return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, Dropped()))
+        return _shown(order, ids) or _read_for_ids(order, storage, ids)
     out = open_in_task(order.out)
     left_out = order.dropped.digest
-    if order.keeps and (done := take_over(out, order.folder, order.task, order.earlier, left_out)) is not None:
-        return _taken_over(order, storage, done, ids)
-    if order.taken and (done := copy_over(out, order.folder, order.task, order.taken, _new_key(order))) is not None:
-        return _of(order, done)._replace(is_taken=True)
+    done = take_over(out, order.folder, order.task, order.earlier, left_out) if order.keeps else None
+    if done is not None and (done.ids is not None or not order.keeps_ids):
+        return _taken_over(order, storage, done, ids)._replace(is_earlier=True)
+    if order.taken and not left_out:
+        copied = copy_over(out, order.folder, order.task, order.taken, _new_key(order))
+        if copied is not None:
+            return _taken_over(order, storage, copied, ids)._replace(is_taken=True)
+    return _write(order, storage, out, ids)
+
+
+def _write(order: Order, storage: RetryingStorage, out: RetryingStorage, ids: IdCollector | None) -> TaskResult:
+    """Read the lines, and write the part; and the ids, where they are kept for the night."""
     key = _new_key(order)  # not the copy's: one whose answer was lost may still land there
     sink = out.open_write(key, PARQUET_TYPE)
     part = ParquetPart(sink, order.columns, zstd_level=order.zstd_level, is_sorted=order.is_sorted)
-    try:
-        filtered = LineFilter(part, ids, order.dropped) if ids or order.dropped.objects else part
-        result = _read_groups(order, storage, filtered)
-        part.close()
-    except BaseException:  # whatever ends the task: nothing of an upload may stay behind
-        part.abort()
-        raise
+    with keeping_ids(out, order.folder, order.task, order.keeps_ids) as keeper:
+        collector = ids if keeper is None else keeper.collector
+        try:
+            filtered = LineFilter(part, collector, order.dropped) if collector or order.dropped.objects else part
+            result = _read_groups(order, storage, filtered)
+            part.close()
+        except BaseException:  # whatever ends the task: nothing of an upload may stay behind
+            part.abort()
+            raise
+        kept_ids = None if keeper is None else keeper.close()
     written = Part(key, part.rows, part.size, len(order.task.objects), part.typed)
     written = written._replace(etag=check_footer(out, written))
     if not order.keeps:
         return result._replace(part=written)
-    kept = keep_facts(out, order.folder, order.task, Finished(written, result.facts, left_out))
+    finished = Finished(written, result.facts, order.dropped.digest, ids=kept_ids)
+    kept = keep_facts(out, order.folder, order.task, finished)
     return result._replace(part=written, first=order.task.objects[0].key, kept=kept)
 
 
@@ -158,13 +177,40 @@ def _new_key(order: Order) -> str:
     return f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
 
 
+def _shown(order: Order, ids: IdCollector | None) -> TaskResult | None:
+    """Return what an hour's run has shown of a task that only reads, if it has kept its ids; None: read the lines."""
+    if order.taken is None or ids is None:
+        return None
+    out = open_in_task(order.taken.out)
+    done = take_over(out, order.taken.folder, order.task, [order.taken.facts])
+    if done is None or not _has_kept_ids(order, out, done, ids):
+        return None
+    return _of(order, done)._replace(part=None, is_taken=True)
+
+
 def _taken_over(order: Order, storage: RetryingStorage, done: Finished, ids: IdCollector | None) -> TaskResult:
-    """Return what an earlier run has done. Ids come from lines: these are read again then, and nothing is written."""
-    if ids is not None:
-        again = _read_groups(order, storage, LineFilter(None, ids, Dropped()))
+    """Return what another run has done. Ids that it has not kept come from lines; nothing is written."""
+    if ids is not None and order.out is not None and not _has_kept_ids(order, open_in_task(order.out), done, ids):
+        again = _read_for_ids(order, storage, ids)
         if again.facts != done.facts:
             raise _ReadsOtherwiseError
-    return _of(order, done)._replace(is_earlier=True)
+        return _of(order, done)._replace(read=again.read)
+    return _of(order, done)
+
+
+def _has_kept_ids(order: Order, out: RetryingStorage, done: Finished, ids: IdCollector) -> bool:
+    """Collect the ids that an hour's run has kept of a task; False: there are none to be had."""
+    if done.ids is None or order.ids is None:
+        return False
+    keys = [raw_object.key for raw_object in order.task.objects]
+    try:
+        return take_ids(out, done.ids, ids, keys, order.ids.expression)
+    except FormatError as exc:
+        raise _ReadsOtherwiseError from exc
+
+
+def _read_for_ids(order: Order, storage: RetryingStorage, ids: IdCollector | None) -> TaskResult:
+    return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, Dropped()))
 
 
 def _of(order: Order, done: Finished) -> TaskResult:
@@ -179,14 +225,17 @@ def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | Lin
         fetched = fetch_ahead(pool, storage, [group.objects[0] for group in order.task.groups if not group.merge])
         for group in order.task.groups:
             if not group.merge:
-                facts.append(_read(group.objects[0], next(fetched).body, part))
+                raw_object, body = next(fetched)
+                if body is None and order.is_again:
+                    raise _changed(raw_object)
+                facts.append(_read(raw_object, body, part))
                 continue
             merge = Merge([*_sources(order, storage, group), *read_restored(storage, group)])
             for run in merge.runs():
                 if part is not None:
                     part.add(run.lines, run.keys)
             repeats += merge.repeats()
-    return TaskResult(order.task.number, tuple(facts), tuple(repeats), None)
+    return TaskResult(order.task.number, tuple(facts), tuple(repeats), None, read=len(order.task.objects))
 
 
 def _read(raw_object: RawObject, stored: FetchedBody | None, part: ParquetPart | LineFilter | None) -> SegmentFacts:
@@ -197,6 +246,13 @@ def _read(raw_object: RawObject, stored: FetchedBody | None, part: ParquetPart |
         if part is not None:
             part.add(table, raw_object.key)
     return reader.facts(dict(stored.metadata))
+
+
+def _changed(raw_object: RawObject) -> ObjectVanished:
+    return ObjectVanished(
+        f"{raw_object.key} changed while the day was rewritten",
+        next_step="find out who writes below the prefix; then run the command again",
+    )
 
 
 def _sources(order: Order, storage: RetryingStorage, group: MergeGroup) -> list[Source]:
@@ -215,10 +271,7 @@ def _lines_again(storage: RetryingStorage, raw_object: RawObject, dropped: Dropp
     """Yield the lines of an object that was read before, less those that are dropped."""
     body = fetch(storage, raw_object)
     if body is None:
-        raise ObjectVanished(
-            f"{raw_object.key} changed while the day was rewritten",
-            next_step="find out who writes below the prefix; then run the command again",
-        )
+        raise _changed(raw_object)
     reader, begin = SegmentReader(raw_object), 0
     for table in reader.tables(body.drain()):
         yield dropped.kept(table, begin, raw_object.key)

@@ -30,19 +30,21 @@ class LineRef(NamedTuple):
 class Layout(NamedTuple):
     """What the numbers of objects mean.
 
-    A number is that of the bucket whose task reads the object, times `stride`, and its place in the task. Numbers
-    below `first_of_day` are of the day before. `shards` holds the first number of each shard of the day, ascending.
-    Raw objects in `excluded` take no part: their lines are in doubt. `stride` 0: nothing is left out.
+    Numbers are in the order of day, shard and position. Those below `first_of_day` are of the day before. `shards`
+    holds the first number of each shard of the day, ascending. Raw objects in `excluded` take no part: their lines
+    are in doubt. `runs` holds the first numbers of what a task has read in one piece, ascending, and `tasks` which
+    one it is; none: nothing is left out.
     """
 
     first_of_day: int
     shards: tuple[int, ...]
     excluded: frozenset[int] = frozenset()
-    stride: int = 0
+    runs: tuple[int, ...] = ()
+    tasks: tuple[int, ...] = ()
 
     def writer(self, number: int) -> int | None:
         """Return the bucket of the task that leaves copies out of an object; None: nobody does."""
-        return number // self.stride if self.stride else None
+        return self.tasks[bisect_right(self.runs, number) - 1] if self.runs else None
 
 
 class EventCopies(NamedTuple):

@@ -15,8 +15,9 @@ have makes as many rows as there are objects:
 
 import struct
 import tempfile
+from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from hashlib import blake2b
 from typing import IO, Final, NamedTuple
@@ -24,6 +25,7 @@ from typing import IO, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from archive.errors import SafetyRefusal
 from archive.format.payload import PayloadPath
 
 DIGEST_BYTES: Final = 16
@@ -32,27 +34,70 @@ ROW: Final = struct.Struct(">16sIIQ")
 ROW_BYTES: Final = ROW.size
 COUNTED: Final = 1 << 63
 """Marks a second row: its last field is a count of lines."""
+NUMBERS: Final = 1 << 32
+"""Numbers that objects can have: four bytes of a row."""
 RUN_BYTES: Final = 16 << 20
 """Bytes of rows that a task holds; of more, sorted runs go into a file without a name."""
+_NUMBER_BYTES: Final = 4
 _PREFIX_BITS: Final = 32
 _PREFIX_BYTES: Final = _PREFIX_BITS // 8
 
 
+Rows = bytes | bytearray | memoryview
+
+
 class IdOrder(NamedTuple):
-    """What a task is asked: the path, its first object's number, and in how many partitions ids are dealt out."""
+    """What a task is asked: the path, its first object's number, and in how many partitions ids are dealt out.
+
+    `room` are the numbers that are the task's: those behind them are another one's. `numbers` are those of all its
+    objects, where they do not just follow the first one.
+    """
 
     expression: str
     first_number: int
     partitions: int
+    room: int = NUMBERS
+    numbers: Sequence[int] = ()
+
+    def of(self, numbers: Sequence[int]) -> "IdOrder":
+        """Return the same with the numbers of the task's objects, which ascend; none: they stay."""
+        if not numbers:
+            return self
+        is_run = numbers[-1] - numbers[0] + 1 == len(numbers)
+        own = () if is_run else array("Q", numbers)
+        return self._replace(first_number=numbers[0], room=len(numbers), numbers=own)
+
+    def number_at(self, place: int) -> int:
+        """Return the number of the object at a place in the task."""
+        return self.numbers[place] if self.numbers else self.first_number + place
 
 
 class IdCollector:
-    """Takes the lines of a task's objects, one object after the other, block by block, and collects their ids."""
+    """Takes the lines of a task's objects, one object after the other, block by block, and collects their ids.
 
-    def __init__(self, order: IdOrder, keys: Sequence[str], run_bytes: int = RUN_BYTES) -> None:
+    With `keep` rows go there instead, object by object.
+
+    Raises:
+        SafetyRefusal: objects have no numbers of their own.
+    """
+
+    def __init__(
+        self,
+        order: IdOrder,
+        keys: Sequence[str],
+        run_bytes: int = RUN_BYTES,
+        keep: Callable[[Rows], None] | None = None,
+    ) -> None:
+        if len(keys) > order.room or (keys and order.number_at(len(keys) - 1) >= NUMBERS):
+            raise SafetyRefusal(
+                f"a task has {len(keys):,} objects, and numbers for {order.room:,} from {order.first_number:,} on: "
+                "copies would be taken out of other objects",
+                next_step="run the command without --event-id, and report this",
+            )
         self._path = PayloadPath(order.expression)
-        self._numbers = {key: order.first_number + index for index, key in enumerate(keys)}
+        self._numbers = {key: order.number_at(place) for place, key in enumerate(keys)}
         self._run_bytes = run_bytes
+        self._keep = keep
         self._runs = _Runs(order.partitions)
         self._rows = bytearray()
         self._key = ""
@@ -75,8 +120,24 @@ class IdCollector:
                 missing += 1
                 continue
             rows += ROW.pack(digest_of(event_id), number, line, max(0, arrival_ms))
+        self.pass_over(key, missing)
+
+    def take(self, key: str, rows: bytearray) -> None:
+        """Take all rows of the object at `key`, as another collector has kept them."""
+        count = len(rows) // ROW_BYTES
+        for place, byte in enumerate(self._numbers[key].to_bytes(_NUMBER_BYTES, "big"), start=DIGEST_BYTES):
+            rows[place::ROW_BYTES] = bytes([byte]) * count
+        self._hold(rows)
+
+    def pass_over(self, key: str, missing: int) -> None:
+        """Count lines of the object at `key` that have no id."""
         if missing:
             self._missing[key] = self._missing.get(key, 0) + missing
+
+    def finish(self) -> list[int]:
+        """Keep the rows of the last object; returns how many lines of each object have no id."""
+        self._end_object()
+        return [self._missing.get(key, 0) for key in self._numbers]
 
     def missing(self) -> dict[str, int]:
         """Return how many lines have no id, by the key of their object."""
@@ -88,8 +149,14 @@ class IdCollector:
         yield from self._runs.drain(self._rows)
 
     def _end_object(self) -> None:
-        self._rows += first_two(self._of_object)
+        self._hold(first_two(self._of_object))
         self._of_object.clear()
+
+    def _hold(self, rows: Rows) -> None:
+        if self._keep is not None:
+            self._keep(rows)
+            return
+        self._rows += rows
         if len(self._rows) >= self._run_bytes:
             self._runs.spill(self._rows)
             self._rows.clear()
@@ -162,7 +229,7 @@ def stretches(ordered: pa.Buffer, key_bytes: int = DIGEST_BYTES) -> list[tuple[i
     return groups
 
 
-def first_two(rows: bytearray) -> bytes | bytearray | memoryview:
+def first_two(rows: bytearray) -> Rows:
     """Return the rows of one object with two rows at most for an event, the second of which counts its lines."""
     ordered = sorted_rows(rows)
     groups = stretches(ordered)

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
+from structlog.testing import capture_logs
 
 from archive.clock import SystemClock
 from archive.errors import ObjectVanished
-from archive.format.day import Day
+from archive.format.day import Day, Hour
 from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
@@ -52,11 +53,12 @@ class Bench:
         given = job_context(self.address, self.corpus.checkpoints, clock=SystemClock(), engine=self.engine)
         return given._replace(shuffle=self.engine.shuffle)
 
-    def compact(self, *, drop: bool) -> Compacted:
-        """Compact the corpus' day."""
+    def compact(self, *, drop: bool, hour: int | None = None) -> Compacted:
+        """Compact the corpus' day, or an hour of it."""
         audit = AuditOptions(event_id="n", published=self.out, drop_producer_duplicates=drop)
         given = self.context()
-        return compact_day(given, given.open(self.address), DAY, CompactOptions(audit, self.out))
+        only = None if hour is None else Hour(DAY, hour)
+        return compact_day(given, given.open(self.address), DAY, CompactOptions(audit, self.out, hour=only))
 
 
 @pytest.fixture
@@ -86,6 +88,28 @@ def test_copies_are_left_out_of_the_parquet(bench: Bench) -> None:
     events = [event for event in published_events(open_storage(bench.address), done.manifest) if event is not None]
     assert len(events) == len(set(events))
     assert bench.compact(drop=True).state == "already"
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_copies_are_found_in_the_ids_that_hours_have_kept(bench: Bench, *, drop: bool) -> None:
+    """Through the same shuffles. Of the day no line is read but those of parts that are written without copies."""
+    for hour in (0, 10, 23):
+        assert bench.compact(drop=False, hour=hour).verdict == "clean"
+    with capture_logs() as logs:
+        done = bench.compact(drop=drop)
+    copies = sum(wanted.times for wanted in bench.expected)
+    assert done.result is not None
+    assert done.manifest is not None
+    compare(done.result.audit.findings, bench.expected, Seen.KEYS)
+    removed = copies if drop else 0
+    assert (done.verdict, done.manifest.rows) == ("clean", bench.corpus.records - removed)
+    assert done.manifest.removed == removed
+    [told] = [log for log in logs if log["event"] == "hours_taken_over"]
+    assert (told["hours"], told["taken"] > 0) == (3, True)
+    assert (told["read"] > 0) == drop
+    if drop:
+        events = [one for one in published_events(open_storage(bench.address), done.manifest) if one is not None]
+        assert len(events) == len(set(events))
 
 
 def test_an_error_of_a_task_keeps_its_kind_through_the_shuffle(bench: Bench) -> None:

@@ -7,12 +7,15 @@ from tests.mutations.mutation import Change, Mutation
 _TAKING: Final = "compaction/hours/taking.py"
 _PUBLISHED: Final = "compaction/hours/published.py"
 _FINISHED: Final = "compaction/tasks/finished.py"
+_KEPT_IDS: Final = "compaction/tasks/ids/kept.py"
 _NAMING: Final = "compaction/naming.py"
 _NEIGHBOURS: Final = "compaction/inventory/neighbours.py"
 _READER: Final = "minutebook/reader/hours.py"
 
 _TAKING_OVER: Final = "tests/unit/compaction/hours/test_taking_over.py"
 _AN_HOUR: Final = "tests/unit/compaction/hours/test_an_hour.py"
+_IDS: Final = "tests/unit/compaction/hours/test_ids.py"
+_KEPT: Final = "tests/unit/compaction/tasks/test_kept_ids.py"
 _READERS: Final = "tests/unit/compaction/hours/test_readers.py"
 
 HOURS: Final = (
@@ -20,8 +23,8 @@ HOURS: Final = (
         "take an hour over whatever its objects are now",
         Change(
             _TAKING,
-            "if pointer.generation != source.generation(digest) or manifest.inventory != digest():",
-            "if not pointer.generation:",
+            "if pointer.generation != source.generation(digest, manifest.event_id) or manifest.inventory != digest",
+            "if not pointer.generation or not digest",
         ),
         tests=(f"{_TAKING_OVER}::test_other_settings_take_nothing_over",),
     ),
@@ -42,7 +45,7 @@ HOURS: Final = (
     ),
     Mutation(
         "name an hour's generation without the level of compression",
-        Change(_NAMING, '"an hour", f"zstd-{zstd_level}")', '"an hour")'),
+        Change(_NAMING, '"an hour", f"zstd-{zstd_level}",', '"an hour",'),
         tests=(f"{_TAKING_OVER}::test_other_settings_take_nothing_over",),
     ),
     Mutation(
@@ -85,8 +88,32 @@ HOURS: Final = (
         tests=(f"{_READERS}::test_a_published_day_is_read_without_its_hours",),
     ),
     Mutation(
-        "take hours over though event ids are asked for",
-        Change("compaction/rewrite.py", "is_asked=options.event_id is None)", "is_asked=True)"),
-        tests=(f"{_TAKING_OVER}::test_copies_are_found_over_all_hours_as_without_them",),
+        "believe kept ids whatever their bytes are",
+        Change(_KEPT_IDS, "if _digest_of(file) != kept.sha256:", "if not kept.sha256:"),
+        tests=(f"{_KEPT}::test_ids_of_other_bytes_are_not_looked_at",),
+    ),
+    Mutation(
+        "take the ids of another path",
+        Change(_KEPT_IDS, "kept.expression, len(kept.without)) !=", "expression, len(kept.without)) !="),
+        tests=(f"{_IDS}::test_an_hour_that_kept_no_ids_has_its_lines_read_and_its_files_copied",),
+    ),
+    Mutation(
+        "copy an hour's part with the copies in it",
+        Change("compaction/tasks/task.py", "if order.taken and not left_out:", "if order.taken:"),
+        tests=(f"{_IDS}::test_only_parts_that_hold_copies_are_written_again",),
+    ),
+    Mutation(
+        "name an hour's generation without the path of its ids",
+        Change(_NAMING, 'f"zstd-{zstd_level}", *kept)', 'f"zstd-{zstd_level}")'),
+        tests=(f"{_IDS}::test_an_hour_is_published_anew_when_its_ids_are_asked_for",),
+    ),
+    Mutation(
+        "number objects in the order of hours",
+        Change(
+            "compaction/shards/seen.py",
+            "ordered = sorted_groups(group for given in groups for group in given)",
+            "ordered = [group for given in groups for group in given]",
+        ),
+        tests=(f"{_IDS}::test_the_same_copies_are_found_as_by_a_night_without_hours",),
     ),
 )

@@ -65,6 +65,11 @@ NIGHT_TASKS: Final = (
         tests=(f"{_FAILURE_TESTS}::test_what_may_have_passed_is_left_to_sparks_next_try",),
     ),
     Mutation(
+        "tell the driver's bucket alone of values that are not there",
+        Change("compaction/spark/dealt.py", "for number in range(self.buckets)]", "for number in [0]]"),
+        tests=("tests/unit/compaction/spark/test_dealt.py::test_a_failure_goes_wherever_values_were_to_go",),
+    ),
+    Mutation(
         "let the other tasks run when one is denied",
         Change(_FAILURES, "        tell([failure])\n", ""),
         tests=(f"{_FAILURE_TESTS}::test_what_cannot_pass_is_told_at_once",),

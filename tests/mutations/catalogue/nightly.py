@@ -22,6 +22,8 @@ _FINISHED: Final = "compaction/tasks/finished.py"
 _PUBLISHABLE: Final = "compaction/verdict/publishable.py"
 
 _FUZZ: Final = "tests/fuzz/test_fuzz_compaction.py"
+_GONE: Final = "tests/unit/compaction/publish/test_gone_meanwhile.py"
+_NUMBERS: Final = "tests/unit/compaction/audit/test_numbers_of_objects.py"
 _LEFT_OUT: Final = "tests/unit/compaction/publish/test_left_out.py"
 _BROUGHT_BACK: Final = "tests/unit/compaction/publish/test_brought_back.py"
 _COPIES_HISTORIES: Final = "tests/property/test_producer_copies.py"
@@ -146,13 +148,33 @@ NIGHTLY: Final = (
         tests=(f"{_LEFT_OUT}::test_an_expired_day_before_that_lacks_copies_is_doubt",),
     ),
     Mutation(
-        "number the objects of a task anew in each",
+        "number the objects of a bucket anew in each",
         Change(
             "compaction/producers/collecting.py",
-            "IdOrder(options.event_id, bucket * stride, partitions)",
-            "IdOrder(options.event_id, 0 * stride, partitions)",
+            "_replace(first_object=firsts[number])",
+            "_replace(first_object=0)",
         ),
         tests=(f"{_LEFT_OUT}::test_the_first_position_of_each_event_stays",),
+    ),
+    Mutation(
+        "number more objects than there are numbers",
+        Change("compaction/producers/collecting.py", "    if objects > NUMBERS:\n", "    if not objects:\n"),
+        tests=(f"{_NUMBERS}::test_days_of_more_objects_than_numbers_are_refused",),
+    ),
+    Mutation(
+        "write a day without the rows of an object that has gone since it was read",
+        Change("compaction/tasks/task.py", "if body is None and order.is_again:", "if False:"),
+        tests=(f"{_GONE}::test_an_object_that_goes_before_it_is_written_again_ends_the_run",),
+    ),
+    Mutation(
+        "let a task's objects take the next one's numbers",
+        Change(_ID_ROWS, "if len(keys) > order.room or", "if"),
+        tests=(f"{_NUMBERS}::test_a_task_with_more_objects_than_numbers_is_refused",),
+    ),
+    Mutation(
+        "number the objects of a bucket that was listed again",
+        Change("compaction/shards/seen.py", "    check_mark(rows, argument.mark)\n", ""),
+        tests=("tests/unit/compaction/publish/test_listed_again.py::test_ids_of_another_listing_leave_nothing_out",),
     ),
     Mutation(
         "let what is damaged on the day before be an original",

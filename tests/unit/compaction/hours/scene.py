@@ -1,7 +1,8 @@
 """A day that is published hour by hour, and what its runs read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,8 +13,10 @@ from archive.store.storage import Storage
 from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.rewrite import Compacted
+from compaction.tasks.ids.copies import Layout, ShardTally
 from compaction.tasks.plan import TaskSizes
 from compaction.tasks.task import Order, TaskResult, run
+from tests.corpus.auditing import FoundInProcess, InProcess, shuffle_in_process
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.model import Corpus, Shape
 
@@ -21,6 +24,40 @@ MINUTES = (-700, 0, 59, 60, 600, 601, 659, 660, 1439, 1441)
 HELD = (0, 1, 10, 11, 23)
 """Of `MINUTES`: two pairs of hours side by side, and one alone."""
 SIZES = TaskSizes(segments=4, shards=2)
+
+
+class Noted(NamedTuple):
+    """Ids of tasks whose results are noted; implements `compaction.job.context.Shuffled`."""
+
+    shuffled: InProcess
+    note: Callable[[Sequence[Order], Sequence[TaskResult]], None]
+
+    @property
+    def results(self) -> list[TaskResult]:
+        """Return the tasks' results."""
+        return self.shuffled.results
+
+    def find(self, layout: Layout, orders: Mapping[int, Order]) -> "NotedFound":
+        """Find the copies."""
+        return NotedFound(self.shuffled.find(layout, orders), self.note)
+
+
+class NotedFound(NamedTuple):
+    """Copies; what leaves them out is noted."""
+
+    found: FoundInProcess
+    note: Callable[[Sequence[Order], Sequence[TaskResult]], None]
+
+    @property
+    def shards(self) -> dict[int, ShardTally]:
+        """Return the copies of each shard."""
+        return self.found.shards
+
+    def write(self) -> list[TaskResult]:
+        """Run the orders that leave them out."""
+        results = self.found.write()
+        self.note(self.found.orders, results)
+        return results
 
 
 class Hours(Desk):
@@ -38,14 +75,23 @@ class Hours(Desk):
 
         def engine(orders: Sequence[Order]) -> list[TaskResult]:
             done = [run(order) for order in orders]
-            self.results += done
-            for order, result in zip(orders, done, strict=True):
-                if not result.is_taken and not result.is_earlier:
-                    self.read += [raw_object.key for raw_object in order.task.objects]
+            self._note(orders, done)
             return done
 
-        given = {"engine": engine, "sizes": SIZES, **asked}
+        given = {"engine": engine, "shuffle": self._shuffle, "sizes": SIZES, **asked}
         return self.compact(storage, hour=hour, **given)  # type: ignore[arg-type]
+
+    def _shuffle(self, orders: Sequence[Order]) -> "Noted":
+        shuffled = shuffle_in_process(orders)
+        self._note(orders, shuffled.results)
+        return Noted(shuffled, self._note)
+
+    def _note(self, orders: Sequence[Order], results: Sequence[TaskResult]) -> None:
+        """Note which segments were read: all of a task's, or none."""
+        self.results += results
+        for order, result in zip(orders, results, strict=True):
+            if result.read:
+                self.read += [raw_object.key for raw_object in order.task.objects]
 
     def publish_hours(self, *hours: int) -> list[Compacted]:
         """Compact some hours, or all that hold something."""
@@ -73,9 +119,9 @@ class Hours(Desk):
         return {(row["shard_id"], row["segment"]) for table in tables for row in table.to_pylist()}
 
     def files(self, hour: int, what: str) -> list[Path]:
-        """Return the facts (`_facts`) or the parts (`part`) of an hour."""
+        """Return the facts (`_facts`), the kept ids (`_ids`) or the parts (`part`) of an hour."""
         folder = Path(self.storage.uri(self.hour(hour).folder.path))
-        return sorted(folder.glob("_gen-*/_facts/*" if what == "_facts" else "_gen-*/part*"))
+        return sorted(folder.glob("_gen-*/part*" if what == "part" else f"_gen-*/{what}/*"))
 
     def check_whole(self) -> None:
         """Assert that each record of the day is published once, and no hour beside it."""

@@ -1,7 +1,6 @@
 """The night takes over what hours were published from: no line of theirs is read, and the day is the same."""
 
 import os
-import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,14 +14,7 @@ from compaction.publish.generation import tasks_beside
 from compaction.rewrite import CompactOptions
 from compaction.tasks.parquet import SCHEMA
 from compaction.typed.files.columns_file import read_columns
-from tests.corpus.auditing import shuffle_in_process
 from tests.corpus.desk import DAY
-from tests.corpus.event_defects import (
-    repeated_after_midnight,
-    repeated_event,
-    repeated_in_another_shard,
-    repeated_later,
-)
 from tests.corpus.model import Corpus, Shape
 from tests.unit.compaction.hours.scene import HELD, Hours, same_day, small
 from tests.unit.compaction.publish.test_going_on import cut, empty, scribble, stretch
@@ -117,35 +109,6 @@ def test_payloads_that_do_not_fit_are_told_in_the_order_of_a_night_without_hours
     expected, done = night.publish(columns=columns), desk.publish(columns=columns)
     assert desk.read == []
     same_day(done, expected)
-
-
-@pytest.mark.parametrize("drop", [False, True])
-def test_copies_are_found_over_all_hours_as_without_them(tmp_path: Path, *, drop: bool) -> None:
-    """Event ids come from lines, so all are read; copies in other hours and of the day before are found."""
-    seed = 1
-    rng = random.Random(seed)
-    minutes = (-700, *sorted(rng.sample(range(1440), 7)), 1441)
-    desk, night = (copied(tmp_path / name, minutes, seed) for name in ("hours", "night"))
-    night.archive = desk.archive
-    for hour in sorted({minute // 60 for minute in minutes if 0 <= minute < 1440}):
-        if rng.random() < 0.8:
-            assert desk.publish(hour).state == "published"
-    audit = AuditOptions(event_id="n", published=desk.out, drop_producer_duplicates=drop)
-    expected, done = (one.publish(audit=audit, shuffle=shuffle_in_process) for one in (night, desk))
-    same_day(done, expected)
-    assert sorted(desk.published_rows()) == sorted(night.published_rows())
-    assert done.manifest is not None
-    assert (done.manifest.removed > 0) == drop
-    assert len(desk.published_rows()) + done.manifest.removed == desk.corpus.records
-
-
-def copied(folder: Path, minutes: tuple[int, ...], seed: int) -> Hours:
-    """Return a day with copies within a segment, in another hour, of the day before, and in another shard."""
-    corpus = Corpus(DAY, seed=seed, shape=Shape(shards=5, minutes=minutes))
-    defects = (repeated_event, repeated_later, repeated_after_midnight, repeated_in_another_shard)
-    for number, defect in enumerate(defects):
-        defect(corpus, corpus.shards[number], 3)
-    return Hours(folder, corpus)
 
 
 @pytest.mark.parametrize("what", ["_facts", "part"])

@@ -93,7 +93,7 @@ def test_an_hour_of_a_day_is_a_number(text: str, expected: int) -> None:
         CompactRequest(FILE, date="today", hour="\u0663"),
         CompactRequest(FILE, hour="7"),
         CompactRequest(FILE, first="today", last="today", hour="7"),
-        CompactRequest(FILE, date="today", hour="7", event_id="n"),
+        CompactRequest(FILE, date="today", hour="7", event_id="n", drop_producer_duplicates=True),
         CompactRequest(FILE, date="today", hour="7", iceberg="a.b"),
         CompactRequest(FILE, date="today", hour="7", glue="a.b"),
         CompactRequest(FILE, date="today", hour="7", so_far="now"),
