@@ -25,6 +25,7 @@ class Supervised:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
+            bufsize=0,  # `communicate` does not see what a buffered reader has read ahead
         )
         self.events: list[dict[str, Any]] = []
 
