@@ -20,7 +20,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
-from archive.coverage.evidence import SURELY_HELD_MS, Evidence, Kind, Link
+from archive.coverage.evidence import SURELY_HELD_MS, Evidence, Kind, Link, in_order
 from archive.coverage.intervals import Interval, union
 from archive.format.metadata import ChainStart, Continuity
 from archive.format.position import Position
@@ -119,7 +119,7 @@ class Chain:
         self.doubts: list[Doubt] = []
         self._view = view
         self._trusts_birth = trusts_birth
-        for link in sorted(view.links, key=lambda link: (link.first, link.last)):
+        for link in in_order(view.links):
             # A link inside the one before it is a double, which the audit reports: it carries nothing on.
             if not self.nodes or link.last > self.nodes[-1].link.last:
                 self.nodes.append(self._join(self.nodes[-1] if self.nodes else None, link))

@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from archive.coverage.evidence import Kind, Link
+from archive.coverage.evidence import Kind, Link, in_order
 from archive.coverage.intervals import Interval
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
@@ -26,7 +26,7 @@ _STRETCH_MS: Final = 6 * 60 * MINUTE_MS
 
 def condense(links: Iterable[Link], scope: Interval, positions: Iterable[Position]) -> list[Link]:
     """Return links that prove of a scope what the given ones prove, where evidence stands on `positions` alone."""
-    chain = sorted(links, key=lambda link: (link.first, link.last, link.until_ms))
+    chain = in_order(links)
     named = sorted(positions)
     found: list[Link] = []
     stretch: list[Link] = []

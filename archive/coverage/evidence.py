@@ -14,6 +14,8 @@ covers nothing backwards and only begins something new at its `until`; it never 
 
 import enum
 from collections.abc import Iterable
+from itertools import pairwise
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from archive.coverage.intervals import FOREVER, Interval
@@ -82,6 +84,26 @@ class Link(NamedTuple):
     claim: Continuity | None = None
     from_ms: int | None = None
     stored_ms: int | None = None
+
+
+_CLAIMS: Final = (Continuity.PROVEN, None, Continuity.UNPROVEN, Continuity.LOST)
+
+
+def in_order(links: Iterable[Link]) -> list[Link]:
+    """Return links in the order of their chain, the same for any order in which they are given.
+
+    Of two for the same positions, as of a slot that is held twice, the one comes first that claims more, and a chain
+    goes on with that one: what one of them proves, the other does not harm.
+    """
+    chain = sorted(links, key=attrgetter("first", "last"))
+    has_doubles = any(one.last == next_one.last and one.first == next_one.first for one, next_one in pairwise(chain))
+    return sorted(chain, key=_place) if has_doubles else chain
+
+
+def _place(link: Link) -> tuple[object, ...]:
+    claim, from_ms = _CLAIMS.index(link.claim), link.from_ms or 0
+    told = (str(link.kind), str(link.after), link.run or "", link.begins_ms, link.arrival_min_ms, link.stored_ms or 0)
+    return (link.first, link.last, claim, link.until_ms, from_ms, *told)
 
 
 def segment_link(metadata: SegmentMetadata, stored_ms: int | None = None) -> Link:

@@ -13,6 +13,7 @@ from archive.coverage.evidence import (
     adopted_evidence,
     expired_evidence,
     expired_link,
+    in_order,
     mark_evidence,
     run_of,
 )
@@ -114,7 +115,7 @@ class Gathered:
     ) -> ShardFacts:
         """Return what is known of a shard."""
         stated = self._statements.of(shard_id)
-        links = sorted(self.links.get(shard_id, ()), key=lambda link: (link.first, link.last, link.until_ms))
+        links = in_order(self.links.get(shard_id, ()))
         begun_at = stated.start.first_position() if stated.start else None
         unread = tuple(
             Interval(day.begin_ms - BESIDE_MS, day.end_ms + BESIDE_MS) for day in self._statements.unread_days

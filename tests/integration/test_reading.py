@@ -41,7 +41,7 @@ def start(home: Home, *words: str) -> subprocess.Popen[bytes]:
     """Start `minutebook cat FILE WORDS...`."""
     command = [sys.executable, "-m", "minutebook", "cat", str(home.file), *_SPAN, *words]
     environment = {**os.environ, **home.aws.environment}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, bufsize=0)
 
 
 def test_who_has_read_enough_closes_the_pipe(home: Home) -> None:

@@ -36,6 +36,11 @@ _BUCKETS: Final = "tests/unit/compaction/audit/test_buckets.py"
 
 COVERAGE: Final = (
     Mutation(
+        "let chance say which segment of a slot counts that is held twice",
+        Change("archive/coverage/evidence.py", "sorted(chain, key=_place) if has_doubles else chain", "chain"),
+        tests=(_CHAINS,),
+    ),
+    Mutation(
         "take together what evidence stands on",
         Change(_CONDENSED, "            and not _is_named(named, chain[number - 1].last, link.last)\n", ""),
         tests=(f"{_TAKEN_TOGETHER}::test_what_is_taken_together_proves_the_same",),

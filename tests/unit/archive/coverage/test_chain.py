@@ -1,5 +1,7 @@
 """What a chain proves, and where it is torn."""
 
+from itertools import permutations
+
 import pytest
 
 from archive.coverage.chain import Chain, ChainView, Reason
@@ -32,6 +34,25 @@ def test_segments_of_one_run_carry_each_others_times_on() -> None:
     found = coverage(first(1), link(2, 5), link(3, 9))
     assert found.covered == (Interval(BIRTH, at(8, 59)),)
     assert found.doubts == []
+
+
+@pytest.mark.parametrize(
+    ("doubles", "reasons"),
+    [
+        ((link(2, 5), link(2, 5, claim=LOST)), []),
+        ((link(2, 5, claim=PROVEN, since=at(1)), link(2, 5, claim=UNPROVEN)), []),
+        ((link(2, 5, claim=LOST), link(2, 5, claim=UNPROVEN)), [Reason.UNPROVEN]),
+        ((link(2, 5, claim=PROVEN, since=at(1)), link(2, 5, claim=PROVEN, since=at(2))), []),
+        ((link(2, 5), link(2, 6)), []),
+    ],
+)
+def test_of_a_slot_that_is_held_twice_the_one_counts_that_claims_more(
+    doubles: tuple[Link, ...], reasons: list[Reason]
+) -> None:
+    """Whatever order they come in: the same objects give the same verdict."""
+    found = [coverage(*links) for links in permutations((first(1), *doubles, link(3, 9)))]
+    assert {(one.covered, tuple(one.doubts)) for one in found} == {(found[0].covered, tuple(found[0].doubts))}
+    assert [doubt.reason for doubt in found[0].doubts] == reasons
 
 
 def test_a_segment_that_steps_back_reaches_as_far_as_what_it_follows() -> None:
