@@ -248,7 +248,7 @@ SUPERVISION: Final = (
         "a processor that was killed is not named",
         Change(
             _LOG,
-            "if (polls > patience or pid in self._died) and pid not in self._spoke",
+            "if (polls > patience or pid in certain) and pid not in self._spoke",
             "if polls < 0 and pid not in self._spoke",
         ),
         tests=("tests/integration/consumer/test_supervisor.py::test_a_processor_that_is_killed_is_named",),
