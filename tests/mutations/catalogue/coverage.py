@@ -38,7 +38,7 @@ COVERAGE: Final = (
     Mutation(
         "let chance say which segment of a slot counts that is held twice",
         Change("archive/coverage/evidence.py", "sorted(chain, key=_place) if has_doubles else chain", "chain"),
-        tests=(_CHAINS,),
+        tests=(f"{_CHAINS}::test_of_a_slot_that_is_held_twice_the_one_counts_that_claims_more",),
     ),
     Mutation(
         "take together what evidence stands on",
