@@ -11,9 +11,8 @@ from archive.clock import new_id
 from archive.errors import FormatError
 from archive.store.retrying import RetryingStorage
 from compaction.tasks.finished import Part, check_footer
-from compaction.tasks.ids.kept import PARQUET_TYPE
 from compaction.tasks.local_copy import local_copy
-from compaction.tasks.parquet import ROW_GROUP_BYTES, ZSTD_LEVEL
+from compaction.tasks.parquet import PARQUET_TYPE, ROW_GROUP_BYTES, ZSTD_LEVEL
 from compaction.typed.columns import EVENT_TIME
 from compaction.typed.events.window import day_numbers
 

@@ -32,8 +32,8 @@ from archive.format.position import Position
 from archive.store.published import digest_of
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.facts import Disorder, SegmentFacts
-from compaction.tasks.ids.kept import PARQUET_TYPE, KeptIds
-from compaction.tasks.parquet import SCHEMA_VERSION, read_footer
+from compaction.tasks.ids.kept import KeptIds
+from compaction.tasks.parquet import PARQUET_TYPE, SCHEMA_VERSION, read_footer
 from compaction.tasks.plan import RawObject, Task
 from compaction.tasks.taken import TakenPart
 from compaction.typed.arrow_columns import long_column, text_column, with_gaps

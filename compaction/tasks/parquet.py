@@ -27,6 +27,8 @@ SCHEMA_VERSION: Final = "2"
 ROW_GROUP_BYTES: Final = 64 << 20
 """Least bytes of lines in a row group, but for the last: what a task holds in memory, and a reader reads at once."""
 ZSTD_LEVEL: Final = 1
+PARQUET_TYPE: Final = "application/vnd.apache.parquet"
+"""The content type of what is stored."""
 
 SCHEMA: Final = pa.schema(
     [

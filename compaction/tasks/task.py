@@ -20,12 +20,12 @@ from compaction.inventory.facts import SegmentFacts
 from compaction.tasks.fetching import FETCHES, FetchedBody, fetch, fetch_ahead
 from compaction.tasks.finished import Finished, Part, check_footer, copy_over, keep_facts, take_over
 from compaction.tasks.ids.dropping import Dropped, unpack_drops
-from compaction.tasks.ids.kept import PARQUET_TYPE, keeping_ids, take_ids
+from compaction.tasks.ids.kept import keeping_ids, take_ids
 from compaction.tasks.ids.line_filter import LineFilter
 from compaction.tasks.ids.published import read_published
 from compaction.tasks.ids.rows import IdCollector, IdOrder
 from compaction.tasks.merging import Merge, Repeat, Source
-from compaction.tasks.parquet import ZSTD_LEVEL, NotSorted, ParquetPart
+from compaction.tasks.parquet import PARQUET_TYPE, ZSTD_LEVEL, NotSorted, ParquetPart
 from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.reading import SegmentReader
 from compaction.tasks.restored_lines import read_restored

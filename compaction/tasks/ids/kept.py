@@ -25,10 +25,10 @@ from archive.store.retrying import RetryingStorage
 from archive.store.storage import ObjectChanged, Sink
 from compaction.tasks.ids.rows import DIGEST_BYTES, ROW_BYTES, IdCollector, IdOrder, Rows
 from compaction.tasks.local_copy import local_copy
+from compaction.tasks.parquet import PARQUET_TYPE
 from compaction.tasks.plan import Task
 
 IDS_FOLDER: Final = "_ids/"
-PARQUET_TYPE: Final = "application/vnd.apache.parquet"
 _VERSION: Final = "ids-1"
 """Of the file, and of what counts as an id (`archive.format.payload`)."""
 _SCHEMA: Final = pa.schema(

@@ -158,7 +158,9 @@ def test_hours_go_into_the_day(bench: Bench, capfd: pytest.CaptureFixture[str]) 
     corpus.write(bench.storage)
     assert [bench.compact(corpus, hour).verdict for hour in (0, 23)] == ["clean", "clean"]
     assert bench.compact(corpus).verdict == "clean"
-    assert re.search(r"hours_taken_over .* hours=2 read=[1-9]\d* taken=(\d+) tasks=(?!\1\b)\d+", capfd.readouterr().out)
+    assert re.search(
+        r"hours_taken_over .* hours=2 read=[1-9]\d* taken=(\d+) tasks=(?!\1\b)\d+", capfd.readouterr().out
+    )
     rows = {(row["shard_id"], row["sequence_number"]) for row in bench.published().to_pylist()}
     assert len(rows) == bench.published().num_rows == corpus.records
 
