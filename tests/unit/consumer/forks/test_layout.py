@@ -42,8 +42,9 @@ def test_the_code_of_functions_that_ran_lies_together() -> None:
     for function in made_functions(100):
         functions.append(function)
         between.append(function.__code__.replace(co_name="between" * 1000))
-    scattered = [function.__code__.replace() for function in functions for _ in range(4)]
-    for function, code in zip(functions, scattered[::4], strict=True):
+    copies = 16  # of some 250 bytes each: a page
+    scattered = [function.__code__.replace() for function in functions for _ in range(copies)]
+    for function, code in zip(functions, scattered[::copies], strict=True):
         function.__code__ = code
     before = pages(id(function.__code__) for function in functions)
     fill_holes()
