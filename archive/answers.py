@@ -89,15 +89,13 @@ def check_document(
     empty result of that, and of a body that is no JSON: no row, no record, no table. So is `{}` where the service's
     model says what is in every answer. Events come for minutes, and are judged one by one.
     """
-    if model.has_event_stream_output:
+    if model.has_event_stream_output or http_response.status_code >= _FIRST_ERROR:
         return
-    if http_response.status_code >= _FIRST_ERROR:
-        return
-    if model.output_shape is None and http_response.content.rstrip()[-1:] not in {b"", b"}"}:
+    body = http_response.content
+    if model.output_shape is None and body.rstrip()[-1:] not in {b"", b"}"}:
         raise MisshapenAnswerError(status=http_response.status_code, error="it has a body, and this one has none")
     if model.output_shape is None or not model.output_shape.members:
         return
-    body = http_response.content
     protocol = getattr(model.service_model, "resolved_protocol", "json")
     if not body or (protocol == "json" and not body[-_BLANKS:].rstrip().endswith(b"}")):
         raise IncompleteReadError(actual_bytes=len(body), expected_bytes=len(body) + 1)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 from archive.format.minute import MINUTE_MS, minute_text
+from archive.wording import some_of
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.segments import Segment
 
@@ -53,10 +54,9 @@ class Window(NamedTuple):
         """Say what of the shards was compared, and what was not."""
         places = [
             f"{shard} {minute_text(begin_ms // MINUTE_MS)} to {minute_text(end_ms // MINUTE_MS)}"
-            for shard, (begin_ms, end_ms) in ((shard, self.times(shard)) for shard in shards[:_SHOWN])
+            for shard, (begin_ms, end_ms) in ((shard, self.times(shard)) for shard in shards)
         ]
-        more = f" and {len(shards) - _SHOWN} more" if len(shards) > _SHOWN else ""
         return (
-            f"{self.minutes} minutes of each ({', '.join(places)}{more}); the rest of the day was not compared with "
+            f"{self.minutes} minutes of each ({some_of(places, _SHOWN)}); the rest of the day was not compared with "
             "the stream, and nothing was proven by what was"
         )

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from archive.wording import some_of
 from consumer.preflight.check import Check
 from consumer.preflight.java import kcl_version
 
@@ -37,12 +38,12 @@ def check_jar_digests(jars: Sequence[Path], tested: Mapping[str, str]) -> Check:
     present = {jar.name: _sha256(jar) for jar in jars}
     missing = sorted(tested.keys() - present.keys())
     if missing:
-        return Check.failed(_NAME, f"jars are missing: {_some(missing)}", next_step=_REINSTALL, exit_code=2)
+        return Check.failed(_NAME, f"jars are missing: {some_of(missing, _NAMED)}", next_step=_REINSTALL, exit_code=2)
     changed = sorted(name for name, digest in tested.items() if present[name] != digest)
     if changed:
         return Check.failed(
             _NAME,
-            f"jars differ from those that KCL {known} was tested with (SHA-256): {_some(changed)}",
+            f"jars differ from those that KCL {known} was tested with (SHA-256): {some_of(changed, _NAMED)}",
             next_step=f"find out where they came from (KCL_MVN_REPO_SEARCH_URL, a proxy, a pip cache); {_REINSTALL}",
             exit_code=2,
         )
@@ -50,7 +51,7 @@ def check_jar_digests(jars: Sequence[Path], tested: Mapping[str, str]) -> Check:
     if added:
         return Check.warn(
             _NAME,
-            f"jars that do not belong to KCL {known}: {_some(added)}",
+            f"jars that do not belong to KCL {known}: {some_of(added, _NAMED)}",
             next_step="remove them, unless you put them there",
         )
     return Check.ok(_NAME, f"KCL {version}, {len(present)} jars, each with its SHA-256")
@@ -59,8 +60,3 @@ def check_jar_digests(jars: Sequence[Path], tested: Mapping[str, str]) -> Check:
 def _sha256(jar: Path) -> str:
     with jar.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

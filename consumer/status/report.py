@@ -7,6 +7,7 @@ import msgspec
 
 from archive.format.minute import minute_text
 from archive.format.position import Position
+from archive.wording import some_of
 from consumer.archived.chain_ends import ChainEnd
 from consumer.archived.shard_markers import ArchivedShard
 from consumer.leases.rows import Lease, LeaseRows
@@ -152,10 +153,9 @@ def unread(statuses: Sequence[ShardStatus]) -> list[Problem]:
     ]
     if not left:
         return []
-    more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
     return [
         Problem(
-            sentence=f"lease table: nobody reads {', '.join(left[:_SHOWN])}{more}",
+            sentence=f"lease table: nobody reads {some_of(left, _SHOWN)}",
             next_step="nothing within two minutes of a start or a stop; else minutebook docs runbook "
             "shard_without_reader, and look at the worker that leads",
         )

@@ -18,6 +18,7 @@ A shard that another worker leaves without a reader is said, and no reason to re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from archive.wording import some_of
 from consumer.daemon.watching.shards import ShardView
 
 SILENT_SECONDS: Final = 150.0
@@ -79,5 +80,4 @@ def judge(look: Look, *, limit_seconds: float) -> Verdict:
 
 
 def _names(shards: Sequence[str]) -> str:
-    more = len(shards) - _NAMED
-    return ", ".join(shards[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return some_of(shards, _NAMED)
