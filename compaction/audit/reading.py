@@ -73,8 +73,7 @@ def read_day(
         for number, mark in ((number, objects.marks.get(number, 0)) for number in buckets.numbers)
     }
     measured = objects.rows.each(measure, cuts)
-    sizes = {number: one.tasks for number, one in measured.items()}
-    numbers, count = numbered(sizes, context.sizes, day_bytes, len(taken))
+    numbers, count = numbered(measured, context.sizes, day_bytes, len(taken))
     of_hours = {number: argument for number, argument in cuts.items() if argument.hours}
     cuts = of_hours | {number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}
     # Which copies are left out is known when all lines are read: nothing is written before that.
@@ -82,8 +81,7 @@ def read_day(
     asked_of = {number: argument._replace(number=number, taken=taken.get(number)) for number in range(count)}
     if options.event_id is not None and objects.hour is None:
         before = before or look_back(context, objects.day, options, buckets)
-        counts = {number: one.objects for number, one in measured.items()}
-        collected = collect_ids(context, objects, cuts, counts, asked_of, before, options)
+        collected = collect_ids(context, objects, cuts, measured, asked_of, before, options)
         return DayRead(collected.seen, collected.results, collected)
     dealt = objects.rows.deal(deal_tasks, cuts, max(1, count))
     seen = dealt.read(make_order, Show(buckets), asked_of, buckets.total)

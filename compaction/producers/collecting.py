@@ -18,6 +18,7 @@ from compaction.job.context import AuditOptions, JobContext, partitions_for
 from compaction.producers.day_before import DayBefore
 from compaction.shards.seen import (
     CutArgument,
+    Measured,
     OrderArgument,
     Show,
     deal_tasks,
@@ -99,14 +100,14 @@ def collect_ids(
     context: JobContext,
     objects: DayObjects,
     cuts: Mapping[int, CutArgument],
-    counts: Mapping[int, int],
+    measured: Mapping[int, Measured],
     orders: Mapping[int, OrderArgument],
     before: DayBefore,
     options: AuditOptions,
 ) -> CollectedIds:
     """Run the day's tasks, as `orders` ask them, and those of the day before; their ids are dealt out by digest.
 
-    `counts` says how many objects each bucket has.
+    `measured` says how many objects each bucket has.
 
     Raises:
         SafetyRefusal: there are more objects than numbers.
@@ -117,7 +118,7 @@ def collect_ids(
         raise SettingsError("event ids cannot be compared here", next_step="leave --event-id out")
     earlier, behind = _cut_before(context, before, len(orders)), objects.buckets.total
     count = len(orders) + earlier.tasks
-    firsts, end = first_objects(counts, earlier.objects)
+    firsts, end = first_objects(measured, earlier.objects)
     check_room(end)
     cuts = {number: argument._replace(first_object=firsts[number]) for number, argument in cuts.items()}
     dealt = objects.rows.deal(deal_tasks, cuts, max(1, count))
@@ -162,9 +163,8 @@ def _cut_before(context: JobContext, before: DayBefore, first_task: int) -> _Bef
         for number in objects.buckets.numbers
     }
     measured = objects.rows.each(measure, cuts)
-    sizes = {number: one.tasks for number, one in measured.items()}
-    numbers, behind = numbered(sizes, context.sizes, objects.size, first_task)
-    firsts, count = first_objects({number: one.objects for number, one in measured.items()})
+    numbers, behind = numbered(measured, context.sizes, objects.size, first_task)
+    firsts, count = first_objects(measured)
     numbered_cuts = {
         number: cuts[number]._replace(first_number=first, first_object=firsts[number])
         for number, first in numbers.items()

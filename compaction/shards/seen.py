@@ -182,14 +182,14 @@ def _numbers(groups: Iterable[Sequence[MergeGroup]], first: int | None) -> dict[
 
 
 def numbered(
-    sizes: Mapping[int, Sequence[TaskSize]], limit: TaskSizes, day_bytes: int, first: int = 0
+    measured: Mapping[int, Measured], limit: TaskSizes, day_bytes: int, first: int = 0
 ) -> tuple[dict[int, int], int]:
     """Return the number of each bucket's first task, counted from `first`, and the number behind the last one.
 
     A bucket that makes one small task shares the one before it while there is room: many small shards, one file.
     """
     most, numbers, following, room = limit.bytes_for(day_bytes), dict[int, int](), first, TaskSize(0, 0)
-    for bucket, tasks in sorted(sizes.items()):
+    for bucket, (tasks, _) in sorted(measured.items()):
         if not tasks:
             continue
         shared = TaskSize(room.size + tasks[0].size, room.objects + tasks[0].objects)
@@ -201,15 +201,15 @@ def numbered(
     return numbers, following
 
 
-def first_objects(buckets: Mapping[int, int], first: int = 0) -> tuple[dict[int, int], int]:
+def first_objects(measured: Mapping[int, Measured], first: int = 0) -> tuple[dict[int, int], int]:
     """Return the number of each bucket's first object, counted from `first`, and the number behind the last one.
 
-    `buckets` says how many each has. They lie in the order of shards, and so do the numbers.
+    Buckets lie in the order of shards, and so do the numbers.
     """
     numbers, following = dict[int, int](), first
-    for bucket, count in sorted(buckets.items()):
+    for bucket, (_, objects) in sorted(measured.items()):
         numbers[bucket] = following
-        following += count
+        following += objects
     return numbers, following
 
 

@@ -36,7 +36,6 @@ _SCHEMA: Final = pa.schema(
 )
 GROUP_BYTES: Final = 8 << 20
 """Bytes of rows of a row group."""
-_CHUNK_BYTES: Final = 1 << 20
 _WORDS: Final = ROW_BYTES // 4
 _NUMBER, _LINE, _LAST = 4, 5, 3
 """Where a row has its number and line, in words of 4 bytes, and its last field, in words of 8."""
@@ -160,8 +159,9 @@ def take_ids(out: RetryingStorage, kept: KeptIds, ids: IdCollector, keys: Sequen
         return False
     try:
         with local_copy(out, kept.key) as file:
-            if _digest_of(file) != kept.sha256:
+            if hashlib.file_digest(file, "sha256").hexdigest() != kept.sha256:  # type: ignore[arg-type]
                 return False
+            file.seek(0)
             _collect(file, kept, ids, keys)
     except ObjectChanged:
         return False
@@ -180,15 +180,6 @@ def _collect(file: IO[bytes], kept: KeptIds, ids: IdCollector, keys: Sequence[st
         raise FormatError(f"{kept.key}: {exc}") from exc
     for key, count in zip(keys, kept.without, strict=True):
         ids.pass_over(key, count)
-
-
-def _digest_of(file: IO[bytes]) -> str:
-    digest = hashlib.sha256()
-    file.seek(0)
-    while chunk := file.read(_CHUNK_BYTES):
-        digest.update(chunk)
-    file.seek(0)
-    return digest.hexdigest()
 
 
 def _table(rows: bytearray) -> pa.Table:

@@ -18,7 +18,7 @@ from compaction.inventory.day_objects import ListArgument, list_piece
 from compaction.inventory.inventory import Row
 from compaction.job.context import AuditOptions
 from compaction.job.sight import look
-from compaction.shards.seen import TaskSize, numbered
+from compaction.shards.seen import Measured, TaskSize, numbered
 from compaction.tasks.plan import TaskSizes
 from compaction.verdict.audit_document import Audit, AuditLevel
 from tests.corpus.auditing import job_context
@@ -154,7 +154,8 @@ def test_small_buckets_share_a_task() -> None:
     """While there is room; a bucket of several tasks begins one of its own."""
     sizes = {1: [TaskSize(30, 3)], 2: [TaskSize(30, 3)], 3: [TaskSize(50, 5)], 4: [], 5: [TaskSize(90, 9)] * 2}
     sizes[6] = [TaskSize(10, 1)]
-    assert numbered(sizes, TaskSizes(least_bytes=100, segments=10), 210) == ({1: 0, 2: 0, 3: 1, 5: 2, 6: 3}, 4)
+    measured = {number: Measured(tasks, sum(task.objects for task in tasks)) for number, tasks in sizes.items()}
+    assert numbered(measured, TaskSizes(least_bytes=100, segments=10), 210) == ({1: 0, 2: 0, 3: 1, 5: 2, 6: 3}, 4)
 
 
 def test_the_digest_of_a_day_is_that_of_its_keys_in_order(tmp_path: Path) -> None:
