@@ -206,7 +206,7 @@ int64_t minutebook_write_lines(bytes_t input, size_t size, bytes_t prefix, size_
                                size_t capacity, struct stretch *seen) {
     struct reader reader = {input, input + size};
     struct writer writer = {output, output + capacity};
-    struct record record, before;
+    struct record record = {0}, before = {0};
     *seen = (struct stretch){0};
     do {
         if (!pass_record(&reader, &record) || (seen->records > 0 && !is_behind(&record, &before))) {
