@@ -1,4 +1,4 @@
-/* Looking at text, eight bytes at a time. Plain functions over ranges [at, end): nothing is read outside of one. */
+/* Looking at text, sixteen bytes at a time. Plain functions over ranges [at, end): nothing is read outside of one. */
 #ifndef MINUTEBOOK_TEXT_H
 #define MINUTEBOOK_TEXT_H
 
@@ -8,49 +8,54 @@
 #include <string.h>
 
 #if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "the first of eight bytes is taken for the lowest: build without this library"
+#error "the first of some bytes is taken for the lowest: build without this library"
 #endif
-
-#define EVERY_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
-#define HIGH_BITS EVERY_BYTE(0x80)
 
 typedef const uint8_t *bytes_t;
 
-static inline uint64_t load_eight(bytes_t at) {
-    uint64_t word;
-    memcpy(&word, at, sizeof word);
-    return word;
+#define BLOCK 16
+
+/* Sixteen bytes side by side; comparisons give 0xFF where they hold. */
+typedef uint8_t sixteen_t __attribute__((vector_size(BLOCK)));
+
+static inline sixteen_t load_sixteen(bytes_t at) {
+    sixteen_t block;
+    memcpy(&block, at, sizeof block);
+    return block;
 }
 
-/* The high bit of each byte that is zero. A byte behind the first such one may be marked wrongly, the first never. */
-static inline uint64_t zero_bytes(uint64_t word) {
-    return (word - EVERY_BYTE(1)) & ~word & HIGH_BITS;
+/* Return the index of the first byte that is marked by any bit; BLOCK when none is. */
+static inline size_t first_of(sixteen_t marks) {
+    uint64_t halves[2];
+    memcpy(halves, &marks, sizeof halves);
+    if (halves[0] != 0) {
+        return (size_t)__builtin_ctzll(halves[0]) / 8;
+    }
+    return halves[1] != 0 ? 8 + (size_t)__builtin_ctzll(halves[1]) / 8 : BLOCK;
 }
 
-/* The high bit of each byte that JSON writes escaped: a quote, a backslash, a control character. As above. */
-static inline uint64_t escaped_bytes(uint64_t word) {
-    const uint64_t controls = (word - EVERY_BYTE(0x20)) & ~word & HIGH_BITS;
-    return controls | zero_bytes(word ^ EVERY_BYTE('"')) | zero_bytes(word ^ EVERY_BYTE('\\'));
+static inline bool any_of(sixteen_t marks) {
+    return first_of(marks) < BLOCK;
 }
 
-static inline bool is_escaped(uint8_t byte) {
-    return byte < 0x20 || byte == '"' || byte == '\\';
+/* What stands for itself in a string of JSON, whatever is around it: ASCII without quote, backslash and controls. */
+static inline sixteen_t unusual_bytes(sixteen_t block) {
+    return (sixteen_t)(block < 0x20) | (sixteen_t)(block == '"') | (sixteen_t)(block == '\\') | (block & 0x80);
 }
 
-/* Which of eight bytes, the lowest first, is the first that is marked. */
-static inline size_t first_marked(uint64_t marks) {
-    return (size_t)__builtin_ctzll(marks) / 8;
+static inline bool is_unusual(uint8_t byte) {
+    return byte < 0x20 || byte == '"' || byte == '\\' || byte >= 0x80;
 }
 
-/* Return the first byte that JSON writes escaped; `end` when there is none. */
-static inline bytes_t find_escaped(bytes_t at, bytes_t end) {
-    for (; end - at >= 8; at += 8) {
-        const uint64_t marks = escaped_bytes(load_eight(at));
-        if (marks != 0) {
-            return at + first_marked(marks);
+/* Return the first byte that does not plainly stand for itself; `end` when there is none. */
+static inline bytes_t find_unusual(bytes_t at, bytes_t end) {
+    for (; end - at >= BLOCK; at += BLOCK) {
+        const size_t first = first_of(unusual_bytes(load_sixteen(at)));
+        if (first < BLOCK) {
+            return at + first;
         }
     }
-    while (at < end && !is_escaped(*at)) {
+    while (at < end && !is_unusual(*at)) {
         at++;
     }
     return at;
@@ -86,23 +91,6 @@ static inline size_t character_length(bytes_t at, bytes_t end) {
     return 0;
 }
 
-static inline bool is_utf8(bytes_t at, bytes_t end) {
-    while (at < end) {
-        if (end - at >= 8 && (load_eight(at) & HIGH_BITS) == 0) {
-            at += 8;
-        } else if (*at < 0x80) {
-            at++;
-        } else {
-            const size_t length = character_length(at, end);
-            if (length == 0) {
-                return false;
-            }
-            at += length;
-        }
-    }
-    return true;
-}
-
 /* A place in a text that is read from its front: `at` moves, and never beyond `end`. */
 struct reader {
     bytes_t at;
@@ -127,12 +115,19 @@ struct span {
 
 /* Pass a string's content and the quote behind it; it must hold nothing that is escaped, and be UTF-8. */
 static inline bool pass_plain_string(struct reader *reader, struct span *content) {
-    const bytes_t behind = find_escaped(reader->at, reader->end);
-    if (behind == reader->end || *behind != '"' || !is_utf8(reader->at, behind)) {
+    bytes_t at = find_unusual(reader->at, reader->end);
+    while (at < reader->end && *at >= 0x80) {
+        const size_t length = character_length(at, reader->end);
+        if (length == 0) {
+            return false;
+        }
+        at = find_unusual(at + length, reader->end);
+    }
+    if (at == reader->end || *at != '"') {
         return false;
     }
-    *content = (struct span){reader->at, (size_t)(behind - reader->at)};
-    reader->at = behind + 1;
+    *content = (struct span){reader->at, (size_t)(at - reader->at)};
+    reader->at = at + 1;
     return true;
 }
 
@@ -156,12 +151,24 @@ static inline bool pass_number(struct reader *reader, int64_t *number, struct sp
 
 #define MOST_SEQUENCE_DIGITS 56 /* as Kinesis writes them; longer ones are left to others */
 
+/* Return the first byte that is no digit; `end` when there is none. */
+static inline bytes_t find_behind_digits(bytes_t at, bytes_t end) {
+    for (; end - at >= BLOCK; at += BLOCK) {
+        const size_t first = first_of((sixteen_t)(load_sixteen(at) - '0' > 9));
+        if (first < BLOCK) {
+            return at + first;
+        }
+    }
+    while (at < end && *at >= '0' && *at <= '9') {
+        at++;
+    }
+    return at;
+}
+
 /* Pass a sequence number and the quote behind it: digits, without leading zeros. */
 static inline bool pass_sequence_number(struct reader *reader, struct span *number) {
     const bytes_t first = reader->at;
-    while (reader->at < reader->end && *reader->at >= '0' && *reader->at <= '9') {
-        reader->at++;
-    }
+    reader->at = find_behind_digits(first, reader->end);
     *number = (struct span){first, (size_t)(reader->at - first)};
     return number->size > 0 && number->size <= MOST_SEQUENCE_DIGITS && *first != '0' && PASS(reader, "\"");
 }

@@ -74,83 +74,94 @@ static bool pass_record(struct reader *reader, struct record *record) {
     return is_read && PASS(reader, "}");
 }
 
+#define NAMES_SIZE 96 /* more than all names of a line's fields take, with what is around them */
+
 /* Write one byte that JSON escapes, as msgspec does: at most six bytes. */
 static void put_escaped(struct writer *writer, uint8_t byte) {
     static const char HEX[] = "0123456789abcdef";
-    switch (byte) {
-    case '"': PUT(writer, "\\\""); break;
-    case '\\': PUT(writer, "\\\\"); break;
-    case '\b': PUT(writer, "\\b"); break;
-    case '\t': PUT(writer, "\\t"); break;
-    case '\n': PUT(writer, "\\n"); break;
-    case '\f': PUT(writer, "\\f"); break;
-    case '\r': PUT(writer, "\\r"); break;
-    default:
-        PUT(writer, "\\u00");
-        put(writer, &HEX[byte >> 4], 1);
-        put(writer, &HEX[byte & 15], 1);
+    static const char SHORT[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
+    const char letter = byte >= 0x20 ? (char)byte : byte < sizeof SHORT ? SHORT[byte] : 0;
+    if (letter != 0) {
+        const char pair[] = {'\\', letter};
+        put(writer, pair, sizeof pair);
+    } else {
+        const char six[] = {'\\', 'u', '0', '0', HEX[byte >> 4], HEX[byte & 15]};
+        put(writer, six, sizeof six);
     }
 }
 
 #define LONGEST_ESCAPE 6
 
-/* Write text as the content of a JSON string; false where it has no room for the worst that may come next. */
-static bool put_json_text(struct writer *writer, bytes_t at, bytes_t end) {
+enum written { WRITTEN, NOT_TEXT, NO_ROOM };
+
+/* Write what comes next and is unusual: an escape or a character of several bytes. Returns its length; 0 for neither. */
+static size_t put_unusual(struct writer *writer, bytes_t at, bytes_t end) {
+    if (*at < 0x80) {
+        put_escaped(writer, *at);
+        return 1;
+    }
+    const size_t length = character_length(at, end);
+    put(writer, at, length);
+    return length;
+}
+
+/* Write bytes as the content of a JSON string. They are looked at while they are copied, block by block.
+ *
+ * Another BLOCK bytes behind `end` may be read, and mean nothing. */
+static enum written put_json_text(struct writer *writer, bytes_t at, bytes_t end) {
     while (at < end) {
-        if (room(writer) < 8 + LONGEST_ESCAPE) {
-            return false;
+        if (room(writer) < BLOCK + LONGEST_ESCAPE) {
+            return NO_ROOM;
         }
-        if (end - at >= 8) {
-            const uint64_t word = load_eight(at), marks = escaped_bytes(word);
-            memcpy(writer->at, &word, sizeof word);
-            if (marks == 0) {
-                writer->at += 8;
-                at += 8;
-                continue;
+        const sixteen_t block = load_sixteen(at);
+        const size_t left = (size_t)(end - at), plain = first_of(unusual_bytes(block));
+        memcpy(writer->at, &block, sizeof block);
+        if (plain >= left) {
+            writer->at += left;
+            return WRITTEN;
+        }
+        writer->at += plain;
+        at += plain;
+        if (plain < BLOCK) {
+            const size_t length = put_unusual(writer, at, end);
+            if (length == 0) {
+                return NOT_TEXT;
             }
-            const size_t plain = first_marked(marks);
-            writer->at += plain;
-            at += plain;
-            put_escaped(writer, *at++);
-        } else if (is_escaped(*at)) {
-            put_escaped(writer, *at++);
-        } else {
-            *writer->at++ = *at++;
+            at += length;
         }
     }
-    return true;
+    return WRITTEN;
 }
 
 /* Write the payload's field. It is decoded into the end of the room first: what is written must not reach it. */
 static int64_t put_payload(struct writer *writer, struct span base64) {
     const int64_t size = decoded_size(base64);
-    if (size < 0 || room(writer) < (size_t)size + base64.size + 32) {
+    if (size < 0 || room(writer) < (size_t)size + base64.size + NAMES_SIZE + BLOCK) {
         return -1;
     }
-    uint8_t *const end = writer->end, *const payload = end - size;
+    uint8_t *const end = writer->end - BLOCK, *const payload = end - size;
     if (!decode_base64(base64, payload, (size_t)size)) {
         return -1;
     }
-    if (!is_utf8(payload, end)) {
-        PUT(writer, ",\"data_base64\":\"");
-        put(writer, base64.at, base64.size);
-    } else {
-        PUT(writer, ",\"data\":\"");
-        writer->end = payload;
-        const bool is_written = put_json_text(writer, payload, end);
-        writer->end = end;
-        if (!is_written) {
-            return -1;
-        }
+    struct writer text = {writer->at, payload};
+    PUT(&text, ",\"data\":\"");
+    const enum written written = put_json_text(&text, payload, end);
+    if (written == WRITTEN) {
+        writer->at = text.at;
+        return size;
     }
+    if (written == NO_ROOM) {
+        return -1;
+    }
+    PUT(writer, ",\"data_base64\":\"");
+    put(writer, base64.at, base64.size);
     return size;
 }
 
 /* Write one line; -1 where it has no room or the payload is not canonical, else the payload's size. */
 static int64_t put_line(struct writer *writer, struct span prefix, const struct record *record) {
-    const size_t names = 96;
     if (room(writer) < prefix.size + record->sequence_number.size + record->sub.size + record->partition_key.size +
-                           record->arrival.size + names) {
+                           record->arrival.size + NAMES_SIZE) {
         return -1;
     }
     put(writer, prefix.at, prefix.size);
