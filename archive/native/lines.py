@@ -1,0 +1,109 @@
+"""A batch's records as lines of a segment, straight from the daemon's JSON.
+
+The twin is `archive.format.record.encode_lines` behind msgspec's decoder: ten passes and some objects a record, where
+this is one pass (archive/native/src/write_lines.c).
+"""
+
+import ctypes
+import mmap
+from typing import Final, NamedTuple
+
+import msgspec
+
+from archive.format.position import Position
+from archive.native.library import native_library
+
+MOST_INPUT_BYTES: Final = 512 << 10
+"""A longer piece is left to the twin: it holds records so large that the twin is as good."""
+_ROOM_BYTES: Final = 3 * MOST_INPUT_BYTES
+"""For a piece's lines: mapped once, and only what was written to takes memory."""
+
+
+class _Stretch(ctypes.Structure):
+    """`struct stretch` of write_lines.c."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_int64)
+        for name in (
+            "records",
+            "payload_bytes",
+            "arrival_min_ms",
+            "arrival_max_ms",
+            "first_at",
+            "first_sub",
+            "last_at",
+            "last_sub",
+            "sequence_digits",
+        )
+    )
+
+
+class WrittenLines(NamedTuple):
+    """Lines of records that ascend, and what they show. `lines` is lent: the next call writes over it."""
+
+    lines: memoryview
+    records: int
+    first: Position
+    last: Position
+    payload_bytes: int
+    arrival_min_ms: int
+    arrival_max_ms: int
+
+
+class LineWriter:
+    """Writes the lines of one shard."""
+
+    def __init__(self, library: ctypes.CDLL, shard_id: str) -> None:
+        self._write = library.minutebook_write_lines
+        self._write.restype = ctypes.c_int64
+        self._write.argtypes = [
+            ctypes.c_void_p,
+            ctypes.c_size_t,
+            ctypes.c_char_p,
+            ctypes.c_size_t,
+            ctypes.c_void_p,
+            ctypes.c_size_t,
+            ctypes.POINTER(_Stretch),
+        ]
+        self._prefix = b'{"shard_id":' + msgspec.json.encode(shard_id) + b',"sequence_number":"'
+        self._room = memoryview(mmap.mmap(-1, _ROOM_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+        self._room_at = ctypes.addressof(ctypes.c_char.from_buffer(self._room))
+        self._seen = _Stretch()
+
+    def write(self, line: memoryview, begin: int, end: int) -> WrittenLines | None:
+        """Write the records that stand there in the daemon's message, separated by commas.
+
+        None unless each is plainly as the daemon writes it and lies behind the one before: nothing is decided then.
+        """
+        if not 0 <= begin < end <= len(line) or end - begin > MOST_INPUT_BYTES:
+            return None
+        source = ctypes.c_char.from_buffer(line, begin)
+        written = self._write(
+            ctypes.addressof(source),
+            end - begin,
+            self._prefix,
+            len(self._prefix),
+            self._room_at,
+            _ROOM_BYTES,
+            self._seen,
+        )
+        del source  # it holds the line's memory, which its owner takes back
+        if written < 0:
+            return None
+        seen, digits = self._seen, self._seen.sequence_digits
+        first_at, last_at = begin + seen.first_at, begin + seen.last_at
+        return WrittenLines(
+            self._room[:written],
+            seen.records,
+            Position(int(bytes(line[first_at : first_at + digits])), seen.first_sub),
+            Position(int(bytes(line[last_at : last_at + digits])), seen.last_sub),
+            seen.payload_bytes,
+            seen.arrival_min_ms,
+            seen.arrival_max_ms,
+        )
+
+
+def new_line_writer(shard_id: str) -> LineWriter | None:
+    """Return what writes a shard's lines; None where there is no library."""
+    library = native_library()
+    return None if library is None else LineWriter(library, shard_id)

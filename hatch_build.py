@@ -1,0 +1,63 @@
+"""Compiles the codec of `archive/native` when the package is built, where there is a C compiler.
+
+Without one, or with MINUTEBOOK_NATIVE=0, the package is pure Python and does the same work in more time
+(docs/decisions/0047-a-native-codec.md). Hatchling calls this for wheels and for editable installations.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any, Final
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCES: Final = ("write_lines.c",)
+FLAGS: Final = (
+    "-std=c11",
+    "-O3",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-fstack-protector-strong",
+    "-Wall",
+    "-Wextra",
+    "-Wl,-z,relro,-z,now",
+    "-Wl,--build-id=none",
+)
+"""One library for every processor of a kind, and the same bytes from the same compiler."""
+
+
+def compile_codec(root: Path) -> Path | None:
+    """Compile the codec below a checkout; returns the library, None where it cannot be built here."""
+    folder = root / "archive" / "native"
+    library = folder / f"codec-{platform.machine()}.so"
+    library.unlink(missing_ok=True)
+    compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None or platform.system() != "Linux" or os.environ.get("MINUTEBOOK_NATIVE") == "0":
+        return None
+    command = [compiler, *FLAGS, *SOURCES, "-o", str(library)]
+    built = subprocess.run(command, cwd=folder / "src", capture_output=True, text=True, check=False)  # noqa: S603 - a compiler, and names of ours
+    if built.returncode != 0:
+        library.unlink(missing_ok=True)
+        raise SystemExit(
+            f"{compiler} could not compile archive/native (MINUTEBOOK_NATIVE=0 builds without):\n{built.stderr}"
+        )
+    return library
+
+
+class NativeCodec(BuildHookInterface[Any]):
+    """Adds the library to the wheel, and says in its tag that it is of one kind of machine."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile before the files are collected."""
+        library = compile_codec(Path(self.root))
+        if library is None:
+            self.app.display_warning("minutebook: built without its native codec (no C compiler, or not wanted)")
+            return
+        build_data["artifacts"].append(f"/{library.relative_to(self.root)}")
+        if version != "editable":
+            build_data["pure_python"] = False
+            build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
