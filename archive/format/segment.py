@@ -6,13 +6,14 @@ at boundaries that depend on the lines alone (its output depends on where its in
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from archive.compression import Compression, Compressor, decompress, new_compressor
 from archive.errors import FormatError
+from archive.format.measured import Measured
 from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
 from archive.format.position import Position, SequenceRange
 from archive.format.record import Record, decode_dropped_line, decode_line, encode_dropped_line, encode_lines
+from archive.native.lines import WrittenLines
 
 _FEED_BYTES = 128 * 1024
 _READ_BYTES = 256 * 1024
@@ -32,7 +33,7 @@ class _LineStream:
         self._compressed = io.BytesIO()
         self._pending = bytearray()
 
-    def write(self, lines: bytes) -> None:
+    def write(self, lines: bytes | memoryview) -> None:
         """Add whole lines."""
         at = 0
         with memoryview(lines) as view:
@@ -59,14 +60,6 @@ class _LineStream:
         with memoryview(self._pending) as block:
             self._compressed.write(self._compressor.compress(block))
         self._pending.clear()
-
-
-class Measured(NamedTuple):
-    """What a stretch of records adds to a segment."""
-
-    arrival_min_ms: int
-    arrival_max_ms: int
-    payload_bytes: int
 
 
 def measure(records: Sequence[Record]) -> Measured:
@@ -102,17 +95,16 @@ class SegmentWriter:
 
     def extend(self, records: Sequence[Record], measured: Measured | None = None) -> None:
         """Add a stretch of records and their lines; at least one. `measured` are they, where the caller did."""
-        measured = measured or measure(records)
-        self._span_over(records, measured)
-        lines = encode_lines(self.shard_id, records)
-        self.records += len(records)
-        self.payload_bytes += measured.payload_bytes
-        self.raw_bytes += len(lines)
-        self._lines.write(lines)
+        span = SequenceRange(records[0].position, records[-1].position)
+        self._add(encode_lines(self.shard_id, records), len(records), span, measured or measure(records))
+
+    def extend_written(self, written: WrittenLines) -> None:
+        """Add a stretch of records that are lines already."""
+        self._add(written.lines, written.records, written.span, written.measured)
 
     def drop(self, record: Record, duplicate_of: str) -> None:
         """Add a producer duplicate: it counts in the span, and its line goes to the duplicates."""
-        self._span_over([record], measure([record]))
+        self._span_over(SequenceRange(record.position, record.position), measure([record]))
         line = encode_dropped_line(self.shard_id, record, duplicate_of)
         self.dropped += 1
         self.raw_bytes += len(line)
@@ -165,14 +157,21 @@ class SegmentWriter:
             watermarks=watermarks,
         )
 
-    def _span_over(self, records: Sequence[Record], measured: Measured) -> None:
+    def _add(self, lines: bytes | memoryview, records: int, span: SequenceRange, measured: Measured) -> None:
+        self._span_over(span, measured)
+        self.records += records
+        self.payload_bytes += measured.payload_bytes
+        self.raw_bytes += len(lines)
+        self._lines.write(lines)
+
+    def _span_over(self, span: SequenceRange, measured: Measured) -> None:
         if self._first is None:
-            self._first = records[0].position
+            self._first = span.first
             self._arrival_min_ms, self._arrival_max_ms = measured.arrival_min_ms, measured.arrival_max_ms
         else:
             self._arrival_min_ms = min(measured.arrival_min_ms, self._arrival_min_ms)
             self._arrival_max_ms = max(measured.arrival_max_ms, self._arrival_max_ms)
-        self._last = records[-1].position
+        self._last = span.last
 
 
 def inflate(

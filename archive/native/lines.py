@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from archive.format.position import Position
+from archive.format.measured import Measured
+from archive.format.position import Position, SequenceRange
 from archive.native.library import native_library
 
 MOST_INPUT_BYTES: Final = 512 << 10
@@ -43,11 +44,8 @@ class WrittenLines(NamedTuple):
 
     lines: memoryview
     records: int
-    first: Position
-    last: Position
-    payload_bytes: int
-    arrival_min_ms: int
-    arrival_max_ms: int
+    span: SequenceRange
+    measured: Measured
 
 
 class LineWriter:
@@ -90,16 +88,19 @@ class LineWriter:
         del source  # it holds the line's memory, which its owner takes back
         if written < 0:
             return None
+        return self._described(line, begin, written)
+
+    def _described(self, line: memoryview, begin: int, written: int) -> WrittenLines:
         seen, digits = self._seen, self._seen.sequence_digits
-        first_at, last_at = begin + seen.first_at, begin + seen.last_at
+
+        def position(at: int, sub: int) -> Position:
+            return Position(int(bytes(line[begin + at : begin + at + digits])), sub)
+
         return WrittenLines(
             self._room[:written],
             seen.records,
-            Position(int(bytes(line[first_at : first_at + digits])), seen.first_sub),
-            Position(int(bytes(line[last_at : last_at + digits])), seen.last_sub),
-            seen.payload_bytes,
-            seen.arrival_min_ms,
-            seen.arrival_max_ms,
+            SequenceRange(position(seen.first_at, seen.first_sub), position(seen.last_at, seen.last_sub)),
+            Measured(seen.arrival_min_ms, seen.arrival_max_ms, seen.payload_bytes),
         )
 
 

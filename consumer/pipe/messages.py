@@ -8,21 +8,27 @@ Ten megabytes of payload are a line of fourteen. Decoded as a whole they would b
 just this shape is cut before records, where `},{"action":"record",` stands: nothing that a producer writes can look
 like that, because no string holds a quote that is not escaped. Any other line, and one of whose pieces is not a list
 of records, is decoded as a whole: what is taken, and what is refused and how it is named, depends on nothing else.
+
+Who wants lines and no records gives a writer: pieces that are plainly as they always are then become lines at once.
 """
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
 
 from archive.errors import DeliveryDoubt
 from archive.format.record import Record, SubSequenceNumber
-from consumer.pipe.pieces import PROTOCOL_STEP, Piece, make_piece
+from archive.native.lines import LineWriter
+from consumer.pipe.pieces import PROTOCOL_STEP, Piece, WrittenPiece, make_piece
 
 PIECE_BYTES: Final = 192 << 10
 """A longer line is decoded in pieces of about this length. What one of them takes, its records and their lines too,
 is below what makes malloc map memory, or give its heap's end back, with each of them (`consumer.forks.memory`)."""
+_SHORT_BYTES: Final = 4 << 10
+"""A line that is not longer is decoded as a whole."""
 _HEAD: Final = b'{"action":"processRecords","records":['
 _CUT: Final = b'},{"action":"record",'
 _TAIL: Final = re.compile(rb'\],"millisBehindLatest":(null|0|[1-9][0-9]{0,17})\}\n\Z', re.ASCII)
@@ -104,29 +110,44 @@ class Delivery:
         self._begin = begin
         self._end = end
         self._piece_bytes = piece_bytes
+        self._place = _Place(begin)
+        self._whole = _NOTHING
         self.millis_behind_latest = millis_behind_latest
-        self._place, self._next = self._read(_Place(begin))
-        self.first = _first(self._next)
+        self.first = _first(self._read(self._place, self._next_cut(begin, 1))[1])
 
     @classmethod
     def of(cls, records: list[Record], millis_behind_latest: int | None) -> "Delivery":
         """Return one whose records are decoded already."""
         delivery = cls(memoryview(b""), 0, 0, millis_behind_latest)
-        delivery._place, delivery._next = _Place(0, len(records)), make_piece(records)
-        delivery.first = _first(delivery._next)
+        delivery._whole = make_piece(records)
+        delivery.first = _first(delivery._whole)
         return delivery
 
     @property
     def decoded(self) -> int:
-        """Return how many records were decoded so far: all, once all were asked for."""
+        """Return how many records were read so far: all, once all were asked for."""
         return self._place.decoded
 
     def __iter__(self) -> Iterator[Piece]:
-        while (piece := self._next).records:
-            self._next = _NOTHING
-            yield piece
-            del piece
-            self._place, self._next = self._read(self._place)
+        for piece in self.pieces(None):
+            yield piece if isinstance(piece, Piece) else piece.decode()
+
+    def pieces(self, writer: LineWriter | None) -> Iterator[Piece | WrittenPiece]:
+        """Yield the pieces, those that `writer` takes as lines. Whoever asks for the next one is done with the last."""
+        whole, self._whole = self._whole, _NOTHING
+        if whole.records:
+            self._place = _Place(0, len(whole.records))
+            yield whole
+        while self._place.at < self._end:
+            place, behind = self._place, self._next_cut(self._place.at, self._piece_bytes)
+            written = None if writer is None else writer.write(self._line, place.at, behind)
+            if written is None:
+                self._place, piece = self._read(place, behind)
+                if piece.records:
+                    yield piece
+            else:
+                self._place = _Place(behind + 1, place.decoded + written.records)
+                yield WrittenPiece(written, partial(self._piece_at, place, behind))
 
     def check_rest(self) -> None:
         """Raise DeliveryDoubt where anything that is still to come is malformed.
@@ -135,13 +156,15 @@ class Delivery:
         """
         place = self._place
         while place.at < self._end:
-            place, _ = self._read(place)
+            place, _ = self._read(place, self._next_cut(place.at, self._piece_bytes))
 
-    def _read(self, place: _Place) -> tuple[_Place, Piece]:
-        """Decode the piece that begins there; returns where the next one does."""
+    def _piece_at(self, place: _Place, behind: int) -> Piece:
+        return self._read(place, behind)[1]
+
+    def _read(self, place: _Place, behind: int) -> tuple[_Place, Piece]:
+        """Decode the piece from there to `behind`; returns where the next one begins."""
         if place.at >= self._end:
             return place, _NOTHING
-        behind = self._next_cut(place.at)
         try:
             records = self._decode(place.at, behind)
         except _FAULTS:
@@ -174,9 +197,9 @@ class Delivery:
         finally:
             line[begin - 1], line[end] = before, behind
 
-    def _next_cut(self, at: int) -> int:
-        """Return the index behind the piece that begins at `at`."""
-        for start in range(at + self._piece_bytes, self._end, _WINDOW_BYTES):
+    def _next_cut(self, at: int, piece_bytes: int) -> int:
+        """Return the index behind the piece of about `piece_bytes` that begins at `at`."""
+        for start in range(at + piece_bytes, self._end, _WINDOW_BYTES):
             with self._line[start : min(start + _WINDOW_BYTES + len(_CUT), self._end)] as window:
                 found = bytes(window).find(_CUT)
             if found >= 0:
@@ -189,12 +212,12 @@ def _first(piece: Piece) -> Record | None:
 
 
 def read_message(line: memoryview, piece_bytes: int = PIECE_BYTES) -> Control | Delivery:
-    """Decode one line; a batch of more than `piece_bytes` in pieces of about that length.
+    """Decode one line; a batch that is not short in pieces of about `piece_bytes`.
 
     Raises:
         DeliveryDoubt: the line is not a message of the protocol; the error names the field.
     """
-    if len(line) > piece_bytes and bytes(line[: len(_HEAD)]) == _HEAD:
+    if len(line) > min(piece_bytes, _SHORT_BYTES) and bytes(line[: len(_HEAD)]) == _HEAD:
         tail = _TAIL.search(bytes(line[-_TAIL_BYTES:]))
         if tail is not None:
             behind = None if tail[1] == b"null" else int(tail[1])

@@ -4,12 +4,14 @@ Whoever takes a record later may rely on its number being one. Looking at them o
 time that decoding them takes: they are looked at as one text, in a few passes in C.
 """
 
+from collections.abc import Callable
 from operator import lt
 from typing import Final, NamedTuple
 
 from archive.errors import DeliveryDoubt
 from archive.format.position import is_sequence_number
 from archive.format.record import Record
+from archive.native.lines import WrittenLines
 
 PROTOCOL_STEP: Final = "the line came from the MultiLangDaemon: compare the versions of amazon-kclpy and of its jars"
 _USUAL_DIGITS: Final = 56
@@ -24,6 +26,13 @@ class Piece(NamedTuple):
 
     records: list[Record]
     ascends: bool
+
+
+class WrittenPiece(NamedTuple):
+    """A piece whose records were written as lines without being made. `decode` makes them all the same."""
+
+    written: WrittenLines
+    decode: Callable[[], Piece]
 
 
 def make_piece(records: list[Record]) -> Piece:

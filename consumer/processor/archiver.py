@@ -9,12 +9,12 @@ from typing import Final
 
 import structlog
 
-from archive.errors import DeliveryDoubt
+from archive.format.measured import Measured
 from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
 from archive.format.minute import minute_of, minute_text
 from archive.format.position import Position
 from archive.format.record import Record
-from archive.format.segment import Measured
+from archive.native.lines import WrittenLines, new_line_writer
 from archive.store.commit import Committed
 from consumer.dedupe.deduplicator import Deduplicator
 from consumer.evidence.shard_evidence import Claim, ShardEvidence
@@ -22,7 +22,9 @@ from consumer.pipe.messages import Delivery
 from consumer.pipe.pieces import Piece
 from consumer.processor.buffer import Buffer, Reason
 from consumer.processor.chain_tail import ChainTail
+from consumer.processor.commit_log import log_committed, log_lost_slot
 from consumer.processor.cutting import Slice, find_slice, slices_behind
+from consumer.processor.doubts import check_order, doubt_start
 from consumer.processor.sequence_store import SequenceStore
 from consumer.services import Services
 
@@ -65,6 +67,8 @@ class Archiver:
         self._unread: Delivery | None = None
         self._fresh_at = 0.0
         self._minute: int | None = None
+        # Who judges records needs them; without a judge their lines are enough.
+        self._writer = new_line_writer(shard_id) if dedupe is None else None
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     @property
@@ -95,34 +99,51 @@ class Archiver:
         """
         self._fresh_at = received_at
         self._unread = delivery
-        for piece in delivery:
-            self._take_piece(piece)
+        for piece in delivery.pieces(self._writer):
+            if isinstance(piece, Piece):
+                self._take_piece(piece)
+            elif not self._take_written(piece.written):
+                self._take_piece(piece.decode())
         self._unread = None
+
+    def _take_written(self, written: WrittenLines) -> bool:
+        """Take a piece whose records are lines already; False unless all of it goes at once, as nearly always."""
+        (first, last), measured = written.span, written.measured
+        minute = minute_of(measured.arrival_min_ms)
+        if minute != minute_of(measured.arrival_max_ms):
+            return False
+        check_order(self.shard_id, first, self.delivered)
+        if self._buffer is not None and self._buffer.ends_before(minute, measured.payload_bytes) == "size":
+            return False
+        self._commit_before(first, minute, 0)
+        is_archived = self.chain.holds(first)
+        bound = self._bound(is_archived=is_archived)
+        if measured.payload_bytes > self._room or (bound is not None and last >= bound):
+            return False
+        if is_archived:
+            self._saw_archived()
+        else:
+            self._open_buffer(minute, measured.arrival_min_ms).segment.extend_written(written)
+        self.delivered = last
+        self._on_piece()
+        return True
 
     def _take_piece(self, piece: Piece) -> None:
         records, start = piece.records, 0
         while start < len(records):
             position, minute = records[start].position, minute_of(records[start].arrival_ms)
-            self._check_order(position)
+            check_order(self.shard_id, position, self.delivered)
             self._commit_before(position, minute, len(records[start].data))
             is_archived = self.chain.holds(position)
             part = self._find_slice(piece, start, minute, is_archived=is_archived)
             if is_archived:
-                # A record of the archived part is still in the stream: nothing behind it has been trimmed.
-                self.chain.continuity = Continuity.PROVEN
-                self._evidence.saw_archived()
+                self._saw_archived()
             else:
-                self._append(records[start : part.end], minute, part.measured)
+                buffer = self._open_buffer(minute, records[start].arrival_ms)
+                self._hold(buffer, records[start : part.end], part.measured)
             self.delivered = part.last
             start = part.end
             self._on_piece()
-
-    def _check_order(self, position: Position) -> None:
-        if self.delivered is not None and position <= self.delivered:
-            raise DeliveryDoubt(
-                f"record {position} of {self.shard_id} was delivered after {self.delivered}",
-                next_step="nothing was checkpointed beyond the archive; the records will be delivered again",
-            )
 
     def _commit_before(self, position: Position, minute: int, payload_bytes: int) -> None:
         """Commit the buffer that ends before `position`, and pass the stored ranges that begin by then."""
@@ -140,7 +161,7 @@ class Archiver:
             self.commit("stored_range")
             if not self.chain.holds(stored.last):
                 if isinstance(self.chain.tail, ChainStart) and stored.last < position:
-                    self._doubt_start(stored.last, position)
+                    doubt_start(self.chain, self._log, stored.last, position)
                 self._adopt_tail(stored)
 
     def _find_slice(self, piece: Piece, start: int, minute: int, *, is_archived: bool) -> Slice:
@@ -148,38 +169,36 @@ class Archiver:
 
         That is the end of the archived part, where they lie in it, or the next stored range.
         """
-        bound: tuple[int, int] | None = self._sequences.next_first
-        through = self.chain.archived_through
-        if is_archived and through is not None:
-            bound = (through.sequence, through.sub + 1)
-        room = self._services.settings.max_segment_bytes if self._buffer is None else self._buffer.room
+        bound, room = self._bound(is_archived=is_archived), self._room
         most = None if self._dedupe is None else _JUDGED_AT_ONCE
         return find_slice(piece.records, start, minute, ascends=piece.ascends, bound=bound, room=room, most=most)
 
-    def _append(self, records: Sequence[Record], minute: int, measured: Measured | None) -> None:
+    def _bound(self, *, is_archived: bool) -> tuple[int, int] | None:
+        """Return the position before which what comes next must end."""
+        through = self.chain.archived_through
+        if is_archived and through is not None:
+            return (through.sequence, through.sub + 1)
+        return self._sequences.next_first
+
+    @property
+    def _room(self) -> int:
+        return self._services.settings.max_segment_bytes if self._buffer is None else self._buffer.room
+
+    def _saw_archived(self) -> None:
+        """A record of the archived part is still in the stream: nothing behind it has been trimmed."""
+        self.chain.continuity = Continuity.PROVEN
+        self._evidence.saw_archived()
+
+    def _open_buffer(self, minute: int, arrival_ms: int) -> Buffer:
+        """Return the buffer, begun with a record of this minute that arrived then, where there is none."""
         if self._buffer is None:
-            oldest_ms, compression = records[0].arrival_ms, self._sequences.compression
-            settings = self._services.settings
-            self._buffer = Buffer(self.shard_id, minute, settings, self._fresh_at, oldest_ms, compression)
-        self._hold(self._buffer, records, measured)
+            settings, compression = self._services.settings, self._sequences.compression
+            self._buffer = Buffer(self.shard_id, minute, settings, self._fresh_at, arrival_ms, compression)
+        return self._buffer
 
     def _hold(self, buffer: Buffer, records: Sequence[Record], measured: Measured | None = None) -> None:
         """Judge records, and add them to a buffer, the producer duplicates among them beside it."""
         buffer.hold(records, () if self._dedupe is None else self._dedupe.judge(records), measured)
-
-    def _doubt_start(self, stored_last: Position, oldest: Position) -> None:
-        """Report that a start without a checkpoint came upon the chain's middle, and no record of the archived part.
-
-        Retention trimmed those records, and perhaps records behind them that nobody archived.
-        """
-        self.chain.doubt(Continuity.UNPROVEN)
-        self._log.error(
-            "resumed_past_retention",
-            position=str(stored_last),
-            oldest=str(oldest),
-            next_step="the lease table was lost after records were trimmed; records between these positions may be "
-            "gone, and the audit will say unknown for this shard",
-        )
 
     def _extend_tail(self, metadata: SegmentMetadata) -> None:
         """Make our own segment the tail of the chain."""
@@ -259,24 +278,11 @@ class Archiver:
             # Our slot was free when the PUT arrived, so nothing behind it had been archived, let alone expired.
             self._fresh_at = max(self._fresh_at, now)
             self._extend_tail(metadata)
-            log.info(
-                "segment_committed",
-                records=metadata.records,
-                dropped=metadata.dropped,
-                payload_bytes=metadata.payload_bytes,
-                body_bytes=len(segment.body()),
-                attempts=outcome.attempts,
-                commit_seconds=round(self._services.clock.monotonic() - now, 3),
-                covered_until_ms=self._evidence.until_ms,
-                continuity=metadata.continuity,
-            )
+            seconds = self._services.clock.monotonic() - now
+            log_committed(log, metadata, len(segment.body()), outcome.attempts, seconds, self._evidence.until_ms)
             return None
         self._adopt_tail(outcome.winner)
-        log.warning(
-            "slot_lost",
-            winner_last=str(outcome.winner.last),
-            next_step="expected for a moment after a lease changed hands; if it lasts, two workers share a shard",
-        )
+        log_lost_slot(log, outcome.winner)
         return self._recut(buffer, outcome.winner.last)
 
     def _claim(self, buffer: Buffer, now: float, budget: float) -> tuple[Claim, float]:

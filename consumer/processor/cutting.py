@@ -10,10 +10,11 @@ from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
+from archive.format.measured import Measured
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record
-from archive.format.segment import Measured, SegmentWriter, measure, read_dropped, read_records
+from archive.format.segment import SegmentWriter, measure, read_dropped, read_records
 
 _SLICE_BYTES = 1 << 20
 """Payload that is encoded in one go: bounds what a large batch adds to the process's memory."""

@@ -13,6 +13,9 @@
 
 typedef const uint8_t *bytes_t;
 
+/* What Python calls; all else stays inside. */
+#define EXPORTED __attribute__((visibility("default")))
+
 #define BLOCK 16
 
 /* Sixteen bytes side by side; comparisons give 0xFF where they hold. */

@@ -213,8 +213,8 @@ static void count(struct stretch *seen, const struct record *record, bytes_t inp
  *
  * `prefix` is how each line begins, up to its sequence number. Returns how many bytes were written, and fills `seen`;
  * -1 unless each record is plainly as the daemon writes it, lies behind the one before, and has room. */
-int64_t minutebook_write_lines(bytes_t input, size_t size, bytes_t prefix, size_t prefix_size, uint8_t *output,
-                               size_t capacity, struct stretch *seen) {
+EXPORTED int64_t minutebook_write_lines(bytes_t input, size_t size, bytes_t prefix, size_t prefix_size,
+                                        uint8_t *output, size_t capacity, struct stretch *seen) {
     struct reader reader = {input, input + size};
     struct writer writer = {output, output + capacity};
     struct record record = {0}, before = {0};
