@@ -133,7 +133,7 @@ class Delivery:
             yield piece if isinstance(piece, Piece) else piece.decode()
 
     def pieces(self, writer: LineWriter | None) -> Iterator[Piece | WrittenPiece]:
-        """Yield the pieces, those that `writer` takes as lines. Whoever asks for the next one is done with the last."""
+        """Yield the pieces, as lines where `writer` takes them. Who asks for the next one is done with the last."""
         whole, self._whole = self._whole, _NOTHING
         if whole.records:
             self._place = _Place(0, len(whole.records))

@@ -23,7 +23,7 @@ from consumer.pipe.pieces import Piece
 from consumer.processor.buffer import Buffer, Reason
 from consumer.processor.chain_tail import ChainTail
 from consumer.processor.commit_log import log_committed, log_lost_slot
-from consumer.processor.cutting import Slice, find_slice, slices_behind
+from consumer.processor.cutting import find_slice, slices_behind
 from consumer.processor.doubts import check_order, doubt_start
 from consumer.processor.sequence_store import SequenceStore
 from consumer.services import Services
@@ -130,12 +130,14 @@ class Archiver:
 
     def _take_piece(self, piece: Piece) -> None:
         records, start = piece.records, 0
+        most = None if self._dedupe is None else _JUDGED_AT_ONCE
         while start < len(records):
             position, minute = records[start].position, minute_of(records[start].arrival_ms)
             check_order(self.shard_id, position, self.delivered)
             self._commit_before(position, minute, len(records[start].data))
             is_archived = self.chain.holds(position)
-            part = self._find_slice(piece, start, minute, is_archived=is_archived)
+            bound, ascends = self._bound(is_archived=is_archived), piece.ascends
+            part = find_slice(records, start, minute, ascends=ascends, bound=bound, room=self._room, most=most)
             if is_archived:
                 self._saw_archived()
             else:
@@ -164,17 +166,8 @@ class Archiver:
                     doubt_start(self.chain, self._log, stored.last, position)
                 self._adopt_tail(stored)
 
-    def _find_slice(self, piece: Piece, start: int, minute: int, *, is_archived: bool) -> Slice:
-        """Find how far the records from `start` on go in one piece, up to the next thing that is stored.
-
-        That is the end of the archived part, where they lie in it, or the next stored range.
-        """
-        bound, room = self._bound(is_archived=is_archived), self._room
-        most = None if self._dedupe is None else _JUDGED_AT_ONCE
-        return find_slice(piece.records, start, minute, ascends=piece.ascends, bound=bound, room=room, most=most)
-
     def _bound(self, *, is_archived: bool) -> tuple[int, int] | None:
-        """Return the position before which what comes next must end."""
+        """Return where what comes next must end: behind the archived part, or where the next stored range begins."""
         through = self.chain.archived_through
         if is_archived and through is not None:
             return (through.sequence, through.sub + 1)

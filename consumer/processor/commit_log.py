@@ -14,7 +14,7 @@ def log_committed(
     body_bytes: int,
     attempts: int,
     seconds: float,
-    covered_until_ms: int,
+    covered_until_ms: int | None,
 ) -> None:
     """Say that a segment is stored, and what it took."""
     log.info(

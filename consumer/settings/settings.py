@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from archive.access import ACCESS_PROPERTIES, PLAIN, Access
 from archive.compression import Compression
+from archive.native.library import SWITCH
 from archive.properties_file import (
     FILE_VARIABLE,
     FORKS_VARIABLE,
@@ -44,7 +45,9 @@ _OURS: Final = "minutebook."
 _ENVIRONMENT: Final = "MINUTEBOOK_"
 _GIB: Final = 1 << 30
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):([0-9]+):stream/([a-zA-Z0-9_.-]+)")
-_NO_OVERRIDES: Final = frozenset({FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIABLE, FORKS_VARIABLE, *KCL_VARIABLES})
+_NO_OVERRIDES: Final = frozenset(
+    {FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIABLE, FORKS_VARIABLE, SWITCH, *KCL_VARIABLES}
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
