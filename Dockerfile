@@ -17,6 +17,10 @@ ENV PATH=/opt/minutebook/bin:$PATH PYTHONUTF8=1 PYTHONDONTWRITEBYTECODE=1
 
 FROM base AS build
 WORKDIR /build
+# For the codec of archive/native (docs/decisions/0047-a-native-codec.md); the images that run have no compiler.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
 COPY requirements/tools.lock requirements/build.lock requirements/consumer.lock requirements/
 RUN python -m venv /tools \
     && /tools/bin/pip install --no-cache-dir --only-binary=:all: --require-hashes -r requirements/tools.lock
@@ -24,7 +28,7 @@ RUN python -m venv /tools \
 RUN /tools/bin/uv venv --python /usr/local/bin/python /opt/minutebook \
     && /tools/bin/uv pip install --no-cache --python /opt/minutebook/bin/python --no-deps --require-hashes \
        --build-constraints requirements/build.lock -r requirements/consumer.lock
-COPY pyproject.toml README.md CHANGELOG.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md CHANGELOG.md LICENSE ./
 COPY archive archive
 COPY compaction compaction
 COPY consumer consumer

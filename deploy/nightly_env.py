@@ -13,6 +13,7 @@ versions, and holds no KCL. The same packages and sources give the same bytes.
 
 import argparse
 import gzip
+import os
 import re
 import shutil
 import subprocess
@@ -67,13 +68,26 @@ def main() -> int:
     version = wheels[-1].name.split("-")[1]
     short = options.python.replace(".", "")
     target = options.out / f"minutebook-nightly-{version}-py{short}-{options.platform.partition('-')[0]}.tar.gz"
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory() as built:
         folder = Path(name)
-        build(folder, options.uv, wheels[-1], options.python, options.platform)
+        wheel = fitting(wheels[-1], options.uv, options.platform, Path(built))
+        build(folder, options.uv, wheel, options.python, options.platform)
         pack(folder, target)
     shutil.copyfile(CHECKOUT / "compaction" / "spark_submit.py", options.out / "spark_submit.py")
     sys.stdout.write(f"{target}\n{options.out / 'spark_submit.py'}\n")
     return 0
+
+
+def fitting(wheel: Path, uv: str, platform: str, folder: Path) -> Path:
+    """Return a wheel for that platform: this one, or, for another kind of machine, one without the native codec."""
+    if wheel.stem.endswith(("-any", f"_{platform.partition('-')[0]}")):
+        return wheel
+    command = [uv, "build", "--quiet", "--wheel", "--out-dir", str(folder), "--require-hashes"]
+    command += ["--build-constraints", str(CHECKOUT / "requirements" / "build.lock")]
+    command += [str(wheel.with_name(f"{'-'.join(wheel.name.split('-')[:2])}.tar.gz"))]
+    subprocess.run(command, check=True, env={**os.environ, "MINUTEBOOK_NATIVE": "0"})  # noqa: S603 - fixed words
+    (pure,) = folder.glob("minutebook-*.whl")
+    return pure
 
 
 def build(folder: Path, uv: str, wheel: Path, python: str, platform: str) -> None:
