@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCES: Final = ("write_lines.c",)
+SOURCES: Final = ("read_lines.c", "write_lines.c")
 FLAGS: Final = (
     "-std=c11",
     "-O3",

@@ -7,6 +7,7 @@ from typing import Final
 import structlog
 
 from archive.errors import MinutebookError
+from archive.native.library import codec_name
 
 _LAST_WORD: Final = "processor_failed"
 
@@ -15,7 +16,7 @@ def live(work: Callable[[], None]) -> int:
     """Do the work of a processor between its first and its last word; return the exit code."""
     # On every line: the supervisor knows by it who is gone, and which shard has a reader.
     structlog.contextvars.bind_contextvars(pid=os.getpid())
-    structlog.get_logger().info("processor_started")
+    structlog.get_logger().info("processor_started", codec=codec_name())
     code = last_word(work)
     if code == 0:
         structlog.get_logger().info("processor_ended")

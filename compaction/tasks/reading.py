@@ -12,8 +12,9 @@ from archive.errors import FormatError
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.segment import MAX_LINE_BYTES, inflate_blocks
+from archive.native.columns import BlockColumns, new_column_reader
 from compaction.inventory.facts import Disorder, SegmentFacts
-from compaction.tasks.line_tables import Block, table_of_block
+from compaction.tasks.line_tables import Block, table_of_block, table_of_columns
 from compaction.tasks.plan import RawObject
 
 BLOCK_BYTES: Final = 1 << 20
@@ -30,6 +31,7 @@ class SegmentReader:
     def __init__(self, raw_object: RawObject, block_bytes: int = BLOCK_BYTES) -> None:
         self._object = raw_object
         self._block_bytes = block_bytes
+        self._columns = new_column_reader(raw_object.shard_id)
         self._opens = raw_object.minute * MINUTE_MS
         self._lines = self._raw_bytes = self._payload_bytes = 0
         self._first: Position | None = None
@@ -46,8 +48,13 @@ class SegmentReader:
         try:
             blocks = inflate_blocks(chunks, compression_of(self._object.key), self._block_bytes)
             for block in _whole_lines(blocks, self._block_bytes):
-                table = table_of_block(block, self._lines)
-                self._look_at(table, block.size)
+                columns = None if self._columns is None else self._columns.read(*block)
+                if columns is None:
+                    table = table_of_block(block, self._lines)
+                    self._look_at(table, block.size)
+                else:
+                    table = table_of_columns(columns, self._object.shard_id)
+                    self._look_at_columns(columns, table, block.size)
                 yield table
         except FormatError as exc:
             self._problem = str(exc)
@@ -74,23 +81,35 @@ class SegmentReader:
         )
 
     def _look_at(self, table: pa.Table, raw_bytes: int) -> None:
+        self._follow(table, raw_bytes, ascends=None)
+        self._payload_bytes += payload_bytes(table)
+        found = pc.min_max(table["arrival_ms"]).as_py()
+        self._arrival(table["arrival_ms"], found["min"], found["max"])
+        if pc.unique(table["shard_id"]).to_pylist() != [self._object.shard_id]:
+            self._wrong_shard += table.num_rows - pc.sum(pc.equal(table["shard_id"], self._object.shard_id)).as_py()
+
+    def _look_at_columns(self, columns: BlockColumns, table: pa.Table, raw_bytes: int) -> None:
+        """Take what was seen while the block was read; all its lines are of this shard."""
+        self._follow(table, raw_bytes, ascends=columns.ascends)
+        self._payload_bytes += columns.payload_bytes
+        self._arrival(table["arrival_ms"], columns.arrival_min_ms, columns.arrival_max_ms)
+
+    def _follow(self, table: pa.Table, raw_bytes: int, *, ascends: bool | None) -> None:
         sequences = table["sequence_number"].combine_chunks()
         subs = table["sub_sequence_number"].combine_chunks()
         first, last = position_at(sequences, subs, 0), position_at(sequences, subs, len(sequences) - 1)
-        self._order(sequences, subs, first, last)
+        self._order(sequences, subs, first, last, ascends=ascends)
         self._first = self._first if self._first is not None else first
         self._last = last
         self._lines += table.num_rows
         self._raw_bytes += raw_bytes
-        self._payload_bytes += payload_bytes(table)
-        self._arrival(table["arrival_ms"])
-        if pc.unique(table["shard_id"]).to_pylist() != [self._object.shard_id]:
-            self._wrong_shard += table.num_rows - pc.sum(pc.equal(table["shard_id"], self._object.shard_id)).as_py()
 
-    def _order(self, sequences: pa.StringArray, subs: pa.Int64Array, first: Position, last: Position) -> None:
+    def _order(
+        self, sequences: pa.StringArray, subs: pa.Int64Array, first: Position, last: Position, *, ascends: bool | None
+    ) -> None:
         if self._last is not None and first <= self._last:
             self._note(first, self._last)
-        if is_ascending(sequences, subs):
+        if is_ascending(sequences, subs) if ascends is None else ascends:
             low, high = first, last
         else:
             positions = [
@@ -112,9 +131,7 @@ class SegmentReader:
         if len(self._samples) < _SAMPLES:
             self._samples.append(str(position))
 
-    def _arrival(self, arrivals: pa.ChunkedArray) -> None:
-        found = pc.min_max(arrivals).as_py()
-        low, high = found["min"], found["max"]
+    def _arrival(self, arrivals: pa.ChunkedArray, low: int, high: int) -> None:
         if low < self._opens or high >= self._opens + MINUTE_MS:
             inside = pc.and_(pc.greater_equal(arrivals, self._opens), pc.less(arrivals, self._opens + MINUTE_MS))
             self._wrong_minute += len(arrivals) - pc.sum(inside).as_py()

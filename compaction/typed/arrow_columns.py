@@ -11,6 +11,8 @@ from itertools import accumulate
 
 import pyarrow as pa
 
+from archive.native.columns import Texts
+
 
 def text_column(values: Sequence[str]) -> pa.StringArray:
     """Return a column of texts. They must be encodable: no half surrogates."""
@@ -43,6 +45,17 @@ def with_gaps(column: pa.Array, is_there: Sequence[bool]) -> pa.Array:
     there = pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(bytes(is_there))])
     _, *others = column.buffers()
     return pa.Array.from_buffers(column.type, count, [there.cast(pa.bool_()).buffers()[1], *others])
+
+
+def column_of(kind: pa.DataType, content: Texts) -> pa.Array:
+    """Return a column of texts or bytes whose offsets are made already."""
+    rows = len(content.offsets) // 4 - 1
+    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(content.offsets), pa.py_buffer(content.content)])
+
+
+def column_of_longs(numbers: bytes) -> pa.Int64Array:
+    """Return a column of 64-bit integers that stand side by side."""
+    return pa.Array.from_buffers(pa.int64(), len(numbers) // 8, [None, pa.py_buffer(numbers)])
 
 
 def _column_of_bytes(kind: pa.DataType, values: Sequence[bytes]) -> pa.Array:

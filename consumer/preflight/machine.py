@@ -1,10 +1,11 @@
-"""The pre-flight's checks of this machine: Java, the daemon's jars, credentials."""
+"""The pre-flight's checks of this machine: Java, the daemon's jars, the codec, credentials."""
 
 from collections.abc import Mapping
 
 from botocore.exceptions import BotoCoreError
 
 from archive.aws import aws_session
+from archive.native.library import native_library
 from consumer.preflight.check import Check
 from consumer.preflight.java import find_jars, find_java, find_shims
 from consumer.preflight.kcl_jars import check_jar_digests, known_digests
@@ -20,6 +21,17 @@ def check_jars() -> Check:
     """Find the daemon's jars and compare them with the tested ones; raises SettingsError."""
     find_shims()
     return check_jar_digests(find_jars(), known_digests())
+
+
+def check_codec() -> Check:
+    """Tell whether the codec is the compiled one: without it all is the same, and slower."""
+    if native_library() is not None:
+        return Check.ok("codec", "compiled for this machine")
+    return Check.warn(
+        "codec",
+        "Python's: segments are the same, and take half as much CPU again and more",
+        next_step="install Minutebook where there is a C compiler (docs/decisions/0047-a-native-codec.md)",
+    )
 
 
 def check_credentials() -> Check:

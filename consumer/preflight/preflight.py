@@ -14,7 +14,7 @@ from consumer.preflight.bucket import check_listing, check_reachable, check_requ
 from consumer.preflight.bucket_rules import check_lifecycle, check_replication, check_versioning
 from consumer.preflight.check import Check, Outcome
 from consumer.preflight.conditional_put import check_delete_then_put, check_one_winner, check_record_stays
-from consumer.preflight.machine import check_credentials, check_jars, check_java
+from consumer.preflight.machine import check_codec, check_credentials, check_jars, check_java
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
 from consumer.preflight.stream import (
     check_lease_actions,
@@ -41,6 +41,8 @@ def preflight(
 ) -> Iterator[Check]:
     """Yield the checks as they are done. `whole`: also those that only doctor has the time or rights for."""
     yield from _group("java", [lambda: check_java(environ), check_jars])
+    if whole:
+        yield check_codec()
     credentials = _run("credentials", check_credentials)
     yield credentials
     if credentials.outcome is Outcome.FAIL:

@@ -94,6 +94,17 @@ static inline size_t character_length(bytes_t at, bytes_t end) {
     return 0;
 }
 
+static inline bool is_utf8(bytes_t at, bytes_t end) {
+    while ((at = find_unusual(at, end)) < end) {
+        const size_t length = *at < 0x80 ? 1 : character_length(at, end);
+        if (length == 0) {
+            return false;
+        }
+        at += length;
+    }
+    return true;
+}
+
 /* A place in a text that is read from its front: `at` moves, and never beyond `end`. */
 struct reader {
     bytes_t at;

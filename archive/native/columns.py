@@ -1,0 +1,154 @@
+"""A block of a segment's lines as the buffers of Arrow's columns, straight from the text.
+
+The twin is `archive.format.record.decode_block` with what `compaction.tasks.line_tables` makes of its lines: an
+object and a place in seven lists for each row, where this is one pass (archive/native/src/read_lines.c).
+"""
+
+import ctypes
+import mmap
+import threading
+from typing import Final, NamedTuple
+
+import msgspec
+
+from archive.native.library import native_library
+
+MOST_BLOCK_BYTES: Final = 2 << 20
+"""A longer block is left to the twin: it holds a line so long that the twin is as good."""
+_SLACK_BYTES: Final = 16
+"""`BLOCK` of text.h."""
+_MOST_ROWS: Final = MOST_BLOCK_BYTES // 120
+"""A line is never shorter: so many bytes take the names of its fields alone."""
+_BYTES, _OFFSETS, _LONGS, _FLAGS = range(4)
+_FIELDS: Final = (
+    ("sequence_offsets", _OFFSETS),
+    ("sequences", _BYTES),
+    ("subs", _LONGS),
+    ("key_offsets", _OFFSETS),
+    ("keys", _BYTES),
+    ("arrivals", _LONGS),
+    ("text_offsets", _OFFSETS),
+    ("texts", _BYTES),
+    ("blob_offsets", _OFFSETS),
+    ("blobs", _BYTES),
+    ("is_text", _FLAGS),
+)
+
+
+class _Columns(ctypes.Structure):
+    """`struct columns` of read_lines.c."""
+
+    _fields_ = (*((name, ctypes.c_void_p) for name, _ in _FIELDS), ("most_rows", ctypes.c_int64))
+
+
+class _Shown(ctypes.Structure):
+    """`struct shown` of read_lines.c."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_int64) for name in ("payload_bytes", "arrival_min_ms", "arrival_max_ms", "blobs", "ascends")
+    )
+
+
+class Texts(NamedTuple):
+    """A column of texts or bytes: 32-bit offsets, one more than rows, and what they point into."""
+
+    offsets: bytes
+    content: bytes
+
+
+class BlockColumns(NamedTuple):
+    """The rows of a block. Each has its payload in `texts` or, where that is no UTF-8, in `blobs`.
+
+    `is_text` has a byte a row, 1 or 0, and says which. `ascends`: each row lies behind the one before.
+    """
+
+    rows: int
+    sequences: Texts
+    subs: bytes
+    keys: Texts
+    arrivals: bytes
+    texts: Texts
+    blobs: Texts | None
+    is_text: bytes
+    payload_bytes: int
+    arrival_min_ms: int
+    arrival_max_ms: int
+    ascends: bool
+
+
+class _Room(threading.local):
+    """Where columns are put before they are taken: mapped once a thread, and only what is used takes memory."""
+
+    def __init__(self) -> None:
+        sizes = {
+            _BYTES: MOST_BLOCK_BYTES + _SLACK_BYTES,
+            _OFFSETS: 4 * (_MOST_ROWS + 1),
+            _LONGS: 8 * _MOST_ROWS,
+            _FLAGS: _MOST_ROWS,
+        }
+        self.memory = {
+            name: memoryview(mmap.mmap(-1, sizes[kind], flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+            for name, kind in _FIELDS
+        }
+        places = {name: ctypes.addressof(ctypes.c_char.from_buffer(view)) for name, view in self.memory.items()}
+        self.columns = _Columns(**places, most_rows=_MOST_ROWS)
+        self.shown = _Shown()
+
+
+_room = _Room()
+
+
+class ColumnReader:
+    """Reads blocks of one shard's lines."""
+
+    def __init__(self, library: ctypes.CDLL, shard_id: str) -> None:
+        self._read = library.minutebook_read_lines
+        self._read.restype = ctypes.c_int64
+        self._read.argtypes = [
+            ctypes.c_void_p,
+            ctypes.c_size_t,
+            ctypes.c_char_p,
+            ctypes.c_size_t,
+            ctypes.POINTER(_Columns),
+            ctypes.POINTER(_Shown),
+        ]
+        self._prefix = b'{"shard_id":' + msgspec.json.encode(shard_id) + b',"sequence_number":"'
+
+    def read(self, block: bytearray, size: int) -> BlockColumns | None:
+        """Read the first `size` bytes of a buffer: whole lines.
+
+        None unless all of them are lines of this shard as they are written: nothing is decided then.
+        """
+        if not 0 < size <= min(len(block), MOST_BLOCK_BYTES):
+            return None
+        source = ctypes.c_char.from_buffer(block)
+        rows = self._read(ctypes.addressof(source), size, self._prefix, len(self._prefix), _room.columns, _room.shown)
+        del source  # it holds the buffer, which its owner may make longer
+        return None if rows < 0 else _taken(rows, _room.shown, _room.memory)
+
+
+def _taken(rows: int, shown: _Shown, memory: dict[str, memoryview]) -> BlockColumns:
+    def texts(offsets: str, content: str) -> Texts:
+        ends = memory[offsets][: 4 * (rows + 1)]
+        return Texts(bytes(ends), bytes(memory[content][: ends.cast("i")[rows]]))
+
+    return BlockColumns(
+        rows,
+        texts("sequence_offsets", "sequences"),
+        bytes(memory["subs"][: 8 * rows]),
+        texts("key_offsets", "keys"),
+        bytes(memory["arrivals"][: 8 * rows]),
+        texts("text_offsets", "texts"),
+        texts("blob_offsets", "blobs") if shown.blobs else None,
+        bytes(memory["is_text"][:rows]),
+        shown.payload_bytes,
+        shown.arrival_min_ms,
+        shown.arrival_max_ms,
+        bool(shown.ascends),
+    )
+
+
+def new_column_reader(shard_id: str) -> ColumnReader | None:
+    """Return what reads a shard's lines; None where there is no library."""
+    library = native_library()
+    return None if library is None else ColumnReader(library, shard_id)
