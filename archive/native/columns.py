@@ -17,7 +17,7 @@ MOST_BLOCK_BYTES: Final = 2 << 20
 """A longer block is left to the twin: it holds a line so long that the twin is as good."""
 _SLACK_BYTES: Final = 16
 """`BLOCK` of text.h."""
-_MOST_ROWS: Final = MOST_BLOCK_BYTES // 120
+_MOST_ROWS: Final = MOST_BLOCK_BYTES // 96
 """A line is never shorter: so many bytes take the names of its fields alone."""
 _BYTES, _OFFSETS, _LONGS, _FLAGS = range(4)
 _FIELDS: Final = (

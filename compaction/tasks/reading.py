@@ -25,13 +25,14 @@ _SAMPLES: Final = 20
 class SegmentReader:
     """Yields a segment's lines as tables of `LINE_SCHEMA` and collects what they show.
 
-    A problem ends the reading: the tables that were given out before it must then be thrown away.
+    A problem ends the reading: the tables that were given out before it must then be thrown away. `native` False: all
+    of it is read by the codec of Python.
     """
 
-    def __init__(self, raw_object: RawObject, block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(self, raw_object: RawObject, block_bytes: int = BLOCK_BYTES, *, native: bool = True) -> None:
         self._object = raw_object
         self._block_bytes = block_bytes
-        self._columns = new_column_reader(raw_object.shard_id)
+        self._columns = new_column_reader(raw_object.shard_id) if native else None
         self._opens = raw_object.minute * MINUTE_MS
         self._lines = self._raw_bytes = self._payload_bytes = 0
         self._first: Position | None = None

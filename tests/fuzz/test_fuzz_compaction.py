@@ -42,9 +42,9 @@ class Seen(NamedTuple):
     facts: SegmentFacts
 
 
-def read_quickly(body: bytes, block_bytes: int) -> Seen:
-    """Read as the job does."""
-    reader = SegmentReader(OBJECT, block_bytes)
+def read_quickly(body: bytes, block_bytes: int, *, native: bool) -> Seen:
+    """Read as the job does, with the native codec or without."""
+    reader = SegmentReader(OBJECT, block_bytes, native=native)
     rows: list[Row] = []
     for table in reader.tables([body]):
         assert table.schema == LINE_SCHEMA
@@ -101,14 +101,15 @@ def facts_of(rows: list[Row], raw_bytes: int) -> SegmentFacts:
 
 
 def check(lines: bytes, block_bytes: int) -> None:
-    """Read both ways and compare."""
-    seen = read_quickly(gzip.compress(lines, 1), block_bytes)
+    """Read all three ways and compare."""
     rows, problem = read_line_by_line(lines)
-    assert seen.facts.problem == problem
-    if problem:
-        assert seen.rows == rows[: len(seen.rows)]
-    else:
-        assert seen == (rows, facts_of(rows, len(lines)))
+    for native in (True, False):
+        seen = read_quickly(gzip.compress(lines, 1), block_bytes, native=native)
+        assert seen.facts.problem == problem
+        if problem:
+            assert seen.rows == rows[: len(seen.rows)]
+        else:
+            assert seen == (rows, facts_of(rows, len(lines)))
 
 
 def changed(**fields: object) -> bytes:

@@ -77,7 +77,10 @@ payloads = st.one_of(
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.tuples(payloads, plain_keys, st.integers(0, 10**18 - 1)), min_size=1, max_size=8), st.booleans())
+@given(
+    st.lists(st.tuples(payloads, plain_keys, st.integers(0, 10**18 - 1)), min_size=1, max_size=8),
+    st.permutations(["approximateArrivalTimestamp", "subSequenceNumber"]),
+)
 @example(
     [(bytes(range(256)), "é日\U0001f9ff", 0), (bytes(range(128)) * 3, "", 10**18 - 1)],
     ["subSequenceNumber", "approximateArrivalTimestamp"],
