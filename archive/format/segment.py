@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from archive.compression import Compression, Compressor, decompress, new_compressor
 from archive.errors import FormatError
-from archive.format.measured import Measured
 from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
 from archive.format.position import Position, SequenceRange
 from archive.format.record import Record, decode_dropped_line, decode_line, encode_dropped_line, encode_lines
-from archive.native.lines import WrittenLines
+from archive.format.written import Measured, WrittenLines
 
 _FEED_BYTES = 128 * 1024
 _READ_BYTES = 256 * 1024

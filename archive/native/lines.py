@@ -6,12 +6,12 @@ this is one pass (archive/native/src/write_lines.c).
 
 import ctypes
 import mmap
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
-from archive.format.measured import Measured
 from archive.format.position import Position, SequenceRange
+from archive.format.written import Measured, WrittenLines
 from archive.native.library import native_library
 
 MOST_INPUT_BYTES: Final = 512 << 10
@@ -37,15 +37,6 @@ class _Stretch(ctypes.Structure):
             "sequence_digits",
         )
     )
-
-
-class WrittenLines(NamedTuple):
-    """Lines of records that ascend, and what they show. `lines` is lent: the next call writes over it."""
-
-    lines: memoryview
-    records: int
-    span: SequenceRange
-    measured: Measured
 
 
 class LineWriter:

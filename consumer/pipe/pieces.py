@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from archive.errors import DeliveryDoubt
 from archive.format.position import is_sequence_number
 from archive.format.record import Record
-from archive.native.lines import WrittenLines
+from archive.format.written import WrittenLines
 
 PROTOCOL_STEP: Final = "the line came from the MultiLangDaemon: compare the versions of amazon-kclpy and of its jars"
 _USUAL_DIGITS: Final = 56

@@ -9,22 +9,21 @@ from typing import Final
 
 import structlog
 
-from archive.format.measured import Measured
 from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
 from archive.format.minute import minute_of, minute_text
 from archive.format.position import Position
 from archive.format.record import Record
-from archive.native.lines import WrittenLines, new_line_writer
+from archive.format.written import Measured, WrittenLines
+from archive.native.lines import new_line_writer
 from archive.store.commit import Committed
 from consumer.dedupe.deduplicator import Deduplicator
 from consumer.evidence.shard_evidence import Claim, ShardEvidence
 from consumer.pipe.messages import Delivery
 from consumer.pipe.pieces import Piece
 from consumer.processor.buffer import Buffer, Reason
+from consumer.processor.chain_log import doubt_start, log_committed, log_lost_slot
 from consumer.processor.chain_tail import ChainTail
-from consumer.processor.commit_log import log_committed, log_lost_slot
-from consumer.processor.cutting import find_slice, slices_behind
-from consumer.processor.doubts import check_order, doubt_start
+from consumer.processor.cutting import check_order, find_slice, slices_behind
 from consumer.processor.sequence_store import SequenceStore
 from consumer.services import Services
 

@@ -10,11 +10,12 @@ from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from archive.format.measured import Measured
+from archive.errors import DeliveryDoubt
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import SegmentWriter, measure, read_dropped, read_records
+from archive.format.written import Measured
 
 _SLICE_BYTES = 1 << 20
 """Payload that is encoded in one go: bounds what a large batch adds to the process's memory."""
@@ -31,6 +32,15 @@ class Slice(NamedTuple):
     end: int
     last: Position
     measured: Measured | None = None
+
+
+def check_order(shard_id: str, position: Position, delivered: Position | None) -> None:
+    """Raise DeliveryDoubt unless a record lies behind what was delivered before it."""
+    if delivered is not None and position <= delivered:
+        raise DeliveryDoubt(
+            f"record {position} of {shard_id} was delivered after {delivered}",
+            next_step="nothing was checkpointed beyond the archive; the records will be delivered again",
+        )
 
 
 def find_slice(

@@ -123,9 +123,9 @@ PROCESSOR: Final = (
     Mutation(
         "take records out of order",
         Change(
-            _ARCHIVER,
-            "if self.delivered is not None and position <= self.delivered:",
-            "if self.delivered is None and position.sequence < 0:",
+            _CUTTING,
+            "if delivered is not None and position <= delivered:",
+            "if delivered is None and position.sequence < 0:",
         ),
         tests=(f"{_SLOTS}::test_a_record_twice_in_one_consumer_stops_the_shard",),
     ),

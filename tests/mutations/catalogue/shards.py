@@ -102,8 +102,8 @@ SHARDS: Final = (
         "count a buffer's age from its append",
         Change(
             _ARCHIVER,
-            "minute, settings, self._fresh_at, oldest_ms, compression)",
-            "minute, settings, self._services.clock.monotonic(), oldest_ms, compression)",
+            "minute, settings, self._fresh_at, arrival_ms, compression)",
+            "minute, settings, self._services.clock.monotonic(), arrival_ms, compression)",
         ),
         mode="plain",
         tests=(f"{_PAST_RETENTION}::test_a_processor_that_sleeps_in_a_list_commits_nothing_that_is_stale",),

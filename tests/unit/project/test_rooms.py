@@ -25,6 +25,7 @@ DIRECTIONS: Final = {
     "archive.roles": "access answers",
     "archive.aws": "access answers checksum errors retry roles",
     "archive.format": "errors compression",
+    "archive.native": "format",
     "archive.coverage": "errors format",
     "archive.store": "access checksum errors retry aws compression format",
     "archive.proof": "errors format coverage store",

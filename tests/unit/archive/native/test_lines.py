@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from archive.format.measured import Measured
 from archive.format.position import Position, SequenceRange
 from archive.format.record import Record, encode_lines
-from archive.native.lines import MOST_INPUT_BYTES, LineWriter, WrittenLines, new_line_writer
+from archive.format.written import Measured, WrittenLines
+from archive.native.lines import MOST_INPUT_BYTES, LineWriter, new_line_writer
 
 SHARD = "shardId-000000000000"
 FIRST = 4968 * 10**52

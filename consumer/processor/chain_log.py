@@ -1,8 +1,10 @@
-"""What the log says of a commit."""
+"""What the log says of a shard's chain: its commits, and a start that leaves doubts."""
 
 from typing import TYPE_CHECKING
 
-from archive.format.metadata import SegmentMetadata
+from archive.format.metadata import Continuity, SegmentMetadata
+from archive.format.position import Position
+from consumer.processor.chain_tail import ChainTail
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -36,4 +38,19 @@ def log_lost_slot(log: "FilteringBoundLogger", winner: SegmentMetadata) -> None:
         "slot_lost",
         winner_last=str(winner.last),
         next_step="expected for a moment after a lease changed hands; if it lasts, two workers share a shard",
+    )
+
+
+def doubt_start(chain: ChainTail, log: "FilteringBoundLogger", stored_last: Position, oldest: Position) -> None:
+    """Report that a start without a checkpoint came upon the chain's middle, and no record of the archived part.
+
+    Retention trimmed those records, and perhaps records behind them that nobody archived.
+    """
+    chain.doubt(Continuity.UNPROVEN)
+    log.error(
+        "resumed_past_retention",
+        position=str(stored_last),
+        oldest=str(oldest),
+        next_step="the lease table was lost after records were trimmed; records between these positions may be "
+        "gone, and the audit will say unknown for this shard",
     )
