@@ -7,12 +7,12 @@ line.
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
 from archive.errors import FormatError
-from archive.format.position import Position, is_sequence_number
+from archive.format.position import Position, SequenceRange, is_sequence_number
 
 _PLACE: Final = re.compile(r"[^/]+/(?P<shard>[a-zA-Z0-9_.-]+)/(?P<position>[0-9]+:[0-9]+)", re.ASCII)
 # The names under which KCL's daemon sends a record (JsonFriendlyRecord.java): a batch decodes straight into
@@ -46,6 +46,23 @@ class Record(msgspec.Struct, gc=False, rename=_WIRE_NAMES):
     def position(self) -> Position:
         """The record's place in its shard."""
         return Position(int(self.sequence_number), self.sub_sequence_number)
+
+
+class Measured(NamedTuple):
+    """The earliest and latest arrival in epoch milliseconds, and the payloads' bytes."""
+
+    arrival_min_ms: int
+    arrival_max_ms: int
+    payload_bytes: int
+
+
+class WrittenLines(NamedTuple):
+    """Lines of records that ascend, and what they show. `lines` is lent: whoever wrote it may write over it next."""
+
+    lines: memoryview
+    records: int
+    span: SequenceRange
+    measured: Measured
 
 
 class _TextLine(msgspec.Struct, gc=False):

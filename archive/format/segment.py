@@ -11,8 +11,15 @@ from archive.compression import Compression, Compressor, decompress, new_compres
 from archive.errors import FormatError
 from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
 from archive.format.position import Position, SequenceRange
-from archive.format.record import Record, decode_dropped_line, decode_line, encode_dropped_line, encode_lines
-from archive.format.written import Measured, WrittenLines
+from archive.format.record import (
+    Measured,
+    Record,
+    WrittenLines,
+    decode_dropped_line,
+    decode_line,
+    encode_dropped_line,
+    encode_lines,
+)
 
 _FEED_BYTES = 128 * 1024
 _READ_BYTES = 256 * 1024

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from archive.format.position import Position, SequenceRange
-from archive.format.written import Measured, WrittenLines
+from archive.format.record import Measured, WrittenLines
 from archive.native.library import native_library
 
 MOST_INPUT_BYTES: Final = 512 << 10

@@ -27,8 +27,8 @@ from consumer.pipe.pieces import PROTOCOL_STEP, Piece, WrittenPiece, make_piece
 PIECE_BYTES: Final = 192 << 10
 """A longer line is decoded in pieces of about this length. What one of them takes, its records and their lines too,
 is below what makes malloc map memory, or give its heap's end back, with each of them (`consumer.forks.memory`)."""
-_SHORT_BYTES: Final = 4 << 10
-"""A line that is not longer is decoded as a whole."""
+_SHORT_BYTES: Final = 512
+"""A line that is not longer, a record or two, is decoded as a whole."""
 _HEAD: Final = b'{"action":"processRecords","records":['
 _CUT: Final = b'},{"action":"record",'
 _TAIL: Final = re.compile(rb'\],"millisBehindLatest":(null|0|[1-9][0-9]{0,17})\}\n\Z', re.ASCII)

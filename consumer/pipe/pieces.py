@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 
 from archive.errors import DeliveryDoubt
 from archive.format.position import is_sequence_number
-from archive.format.record import Record
-from archive.format.written import WrittenLines
+from archive.format.record import Record, WrittenLines
 
 PROTOCOL_STEP: Final = "the line came from the MultiLangDaemon: compare the versions of amazon-kclpy and of its jars"
 _USUAL_DIGITS: Final = 56

@@ -12,8 +12,7 @@ import structlog
 from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
 from archive.format.minute import minute_of, minute_text
 from archive.format.position import Position
-from archive.format.record import Record
-from archive.format.written import Measured, WrittenLines
+from archive.format.record import Measured, Record, WrittenLines
 from archive.native.lines import new_line_writer
 from archive.store.commit import Committed
 from consumer.dedupe.deduplicator import Deduplicator

@@ -10,9 +10,8 @@ from typing import Literal
 from archive.compression import Compression
 from archive.errors import BufferTooOld
 from archive.format.minute import MINUTE_MS
-from archive.format.record import Record
+from archive.format.record import Measured, Record
 from archive.format.segment import SegmentWriter
-from archive.format.written import Measured
 from consumer.settings.settings import Settings
 
 Reason = Literal["minute", "size", "stored_range", "near_retention", "flush", "age", "idle", "shutdown", "shard_end"]

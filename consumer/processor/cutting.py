@@ -13,9 +13,8 @@ from typing import NamedTuple
 from archive.errors import DeliveryDoubt
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
-from archive.format.record import Record
+from archive.format.record import Measured, Record
 from archive.format.segment import SegmentWriter, measure, read_dropped, read_records
-from archive.format.written import Measured
 
 _SLICE_BYTES = 1 << 20
 """Payload that is encoded in one go: bounds what a large batch adds to the process's memory."""

@@ -11,8 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from archive.format.position import Position, SequenceRange
-from archive.format.record import Record, encode_lines
-from archive.format.written import Measured, WrittenLines
+from archive.format.record import Measured, Record, WrittenLines, encode_lines
 from archive.native.lines import MOST_INPUT_BYTES, LineWriter, new_line_writer
 
 SHARD = "shardId-000000000000"
