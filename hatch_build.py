@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCES: Final = ("read_lines.c", "write_lines.c")
 FLAGS: Final = (
     "-std=c11",
     "-O3",
@@ -38,7 +37,8 @@ def compile_codec(root: Path) -> Path | None:
     compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
     if compiler is None or platform.system() != "Linux" or os.environ.get("MINUTEBOOK_NATIVE") == "0":
         return None
-    command = [compiler, *FLAGS, *SOURCES, "-o", str(library)]
+    sources = sorted(path.name for path in (folder / "src").glob("*.c"))
+    command = [compiler, *FLAGS, *sources, "-o", str(library)]
     built = subprocess.run(command, cwd=folder / "src", capture_output=True, text=True, check=False)  # noqa: S603 - a compiler, and names of ours
     if built.returncode != 0:
         library.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ object and a place in seven lists for each row, where this is one pass (archive/
 import ctypes
 import mmap
 import threading
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -15,33 +16,33 @@ from archive.native.library import native_library
 
 MOST_BLOCK_BYTES: Final = 2 << 20
 """A longer block is left to the twin: it holds a line so long that the twin is as good."""
-_SLACK_BYTES: Final = 16
+SLACK_BYTES: Final = 16
 """`BLOCK` of text.h."""
 _MOST_ROWS: Final = MOST_BLOCK_BYTES // 96
 """A line is never shorter: so many bytes take the names of its fields alone."""
-_BYTES, _OFFSETS, _LONGS, _FLAGS = range(4)
-_FIELDS: Final = (
-    ("sequence_offsets", _OFFSETS),
-    ("sequences", _BYTES),
-    ("subs", _LONGS),
-    ("key_offsets", _OFFSETS),
-    ("keys", _BYTES),
-    ("arrivals", _LONGS),
-    ("text_offsets", _OFFSETS),
-    ("texts", _BYTES),
-    ("blob_offsets", _OFFSETS),
-    ("blobs", _BYTES),
-    ("is_text", _FLAGS),
+BYTES, OFFSETS, LONGS, FLAGS = range(4)
+FIELDS: Final = (
+    ("sequence_offsets", OFFSETS),
+    ("sequences", BYTES),
+    ("subs", LONGS),
+    ("key_offsets", OFFSETS),
+    ("keys", BYTES),
+    ("arrivals", LONGS),
+    ("text_offsets", OFFSETS),
+    ("texts", BYTES),
+    ("blob_offsets", OFFSETS),
+    ("blobs", BYTES),
+    ("is_text", FLAGS),
 )
 
 
-class _Columns(ctypes.Structure):
+class Columns(ctypes.Structure):
     """`struct columns` of read_lines.c."""
 
-    _fields_ = (*((name, ctypes.c_void_p) for name, _ in _FIELDS), ("most_rows", ctypes.c_int64))
+    _fields_ = (*((name, ctypes.c_void_p) for name, _ in FIELDS), ("most_rows", ctypes.c_int64))
 
 
-class _Shown(ctypes.Structure):
+class Shown(ctypes.Structure):
     """`struct shown` of read_lines.c."""
 
     _fields_ = tuple(
@@ -81,37 +82,43 @@ class _Room(threading.local):
 
     def __init__(self) -> None:
         sizes = {
-            _BYTES: MOST_BLOCK_BYTES + _SLACK_BYTES,
-            _OFFSETS: 4 * (_MOST_ROWS + 1),
-            _LONGS: 8 * _MOST_ROWS,
-            _FLAGS: _MOST_ROWS,
+            BYTES: MOST_BLOCK_BYTES + SLACK_BYTES,
+            OFFSETS: 4 * (_MOST_ROWS + 1),
+            LONGS: 8 * _MOST_ROWS,
+            FLAGS: _MOST_ROWS,
         }
         self.memory = {
             name: memoryview(mmap.mmap(-1, sizes[kind], flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
-            for name, kind in _FIELDS
+            for name, kind in FIELDS
         }
         places = {name: ctypes.addressof(ctypes.c_char.from_buffer(view)) for name, view in self.memory.items()}
-        self.columns = _Columns(**places, most_rows=_MOST_ROWS)
-        self.shown = _Shown()
+        self.columns = Columns(**places, most_rows=_MOST_ROWS)
+        self.shown = Shown()
 
 
 _room = _Room()
+
+
+def reading(library: ctypes.CDLL) -> Callable[..., int]:
+    """Return the function: block, size, prefix, its size, `Columns`, `Shown` -> rows, or less than 0."""
+    function = library.minutebook_read_lines
+    function.restype = ctypes.c_int64
+    function.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(Columns),
+        ctypes.POINTER(Shown),
+    ]
+    return function
 
 
 class ColumnReader:
     """Reads blocks of one shard's lines."""
 
     def __init__(self, library: ctypes.CDLL, shard_id: str) -> None:
-        self._read = library.minutebook_read_lines
-        self._read.restype = ctypes.c_int64
-        self._read.argtypes = [
-            ctypes.c_void_p,
-            ctypes.c_size_t,
-            ctypes.c_char_p,
-            ctypes.c_size_t,
-            ctypes.POINTER(_Columns),
-            ctypes.POINTER(_Shown),
-        ]
+        self._read = reading(library)
         self._prefix = b'{"shard_id":' + msgspec.json.encode(shard_id) + b',"sequence_number":"'
 
     def read(self, block: bytearray, size: int) -> BlockColumns | None:
@@ -127,7 +134,7 @@ class ColumnReader:
         return None if rows < 0 else _taken(rows, _room.shown, _room.memory)
 
 
-def _taken(rows: int, shown: _Shown, memory: dict[str, memoryview]) -> BlockColumns:
+def _taken(rows: int, shown: Shown, memory: dict[str, memoryview]) -> BlockColumns:
     def texts(offsets: str, content: str) -> Texts:
         ends = memory[offsets][: 4 * (rows + 1)]
         return Texts(bytes(ends), bytes(memory[content][: ends.cast("i")[rows]]))

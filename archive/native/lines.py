@@ -6,6 +6,7 @@ this is one pass (archive/native/src/write_lines.c).
 
 import ctypes
 import mmap
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -20,7 +21,7 @@ _ROOM_BYTES: Final = 3 * MOST_INPUT_BYTES
 """For a piece's lines: mapped once, and only what was written to takes memory."""
 
 
-class _Stretch(ctypes.Structure):
+class Stretch(ctypes.Structure):
     """`struct stretch` of write_lines.c."""
 
     _fields_ = tuple(
@@ -39,25 +40,31 @@ class _Stretch(ctypes.Structure):
     )
 
 
+def writing(library: ctypes.CDLL) -> Callable[..., int]:
+    """Return the function: input, size, prefix, its size, output, its room, `Stretch` -> bytes, or less than 0."""
+    function = library.minutebook_write_lines
+    function.restype = ctypes.c_int64
+    function.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(Stretch),
+    ]
+    return function
+
+
 class LineWriter:
     """Writes the lines of one shard."""
 
     def __init__(self, library: ctypes.CDLL, shard_id: str) -> None:
-        self._write = library.minutebook_write_lines
-        self._write.restype = ctypes.c_int64
-        self._write.argtypes = [
-            ctypes.c_void_p,
-            ctypes.c_size_t,
-            ctypes.c_char_p,
-            ctypes.c_size_t,
-            ctypes.c_void_p,
-            ctypes.c_size_t,
-            ctypes.POINTER(_Stretch),
-        ]
+        self._write = writing(library)
         self._prefix = b'{"shard_id":' + msgspec.json.encode(shard_id) + b',"sequence_number":"'
         self._room = memoryview(mmap.mmap(-1, _ROOM_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
         self._room_at = ctypes.addressof(ctypes.c_char.from_buffer(self._room))
-        self._seen = _Stretch()
+        self._seen = Stretch()
 
     def write(self, line: memoryview, begin: int, end: int) -> WrittenLines | None:
         """Write the records that stand there in the daemon's message, separated by commas.

@@ -1,0 +1,133 @@
+"""A program that throws damaged text at a codec compiled with sanitizers: any byte touched outside ends it.
+
+python -m tests.fuzz.sanitized LIBRARY CASES SEED      prints {"written": ..., "read": ...}: what was taken
+
+Each input and each output lies in memory of its very size, which the sanitizer's malloc fences. What is taken is what
+the codec in Python makes of the same text.
+"""
+
+import ctypes
+import json
+import random
+import sys
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from archive.format.record import Record, encode_lines
+from archive.native.columns import BYTES, FIELDS, FLAGS, LONGS, OFFSETS, SLACK_BYTES, Columns, Shown, reading
+from archive.native.lines import Stretch, writing
+
+SHARD = "s"
+PREFIX = b'{"shard_id":"s","sequence_number":"'
+FIRST = 4968 * 10**52
+SIZES = (0, 1, 2, 3, 7, 11, 12, 13, 14, 15, 16, 17, 18, 31, 32, 33, 47, 48, 49, 100, 300)
+KEYS = ("", "p", "k" * 40, "é日", "x" * 15, "y" * 16, "z" * 17 + "é")
+PIECES = (
+    *(b'"', b"\\", b"\\u00", b"\\u001", b"\\u000a", b"=", b"==", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf0\x9f"),
+    *(b"\xf4\x90\x80\x80", b",", b"}", b"{", b"0", b"9" * 20, b"-", b" ", b"\n", b"\0", b"\x1f"),
+    *(b'"data_base64":"', b'"data":"'),
+)
+decode = msgspec.json.Decoder(list[Record]).decode
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+
+
+@contextmanager
+def memory(*sizes: int, text: bytes = b"") -> Iterator[list[int]]:
+    """Lend blocks of these sizes; before them one of the text's size that holds it, where there is a text."""
+    places = [libc.malloc(max(1, size)) for size in (*([len(text)] if text else []), *sizes)]
+    if text:
+        ctypes.memmove(places[0], text, len(text))
+    yield places
+    for place in places:
+        libc.free(place)
+
+
+def payload(rng: random.Random) -> bytes:
+    """Return a payload: bytes, text of any kind, text that is damaged at its end."""
+    size = rng.choice(SIZES)
+    makers: tuple[Callable[[], bytes], ...] = (
+        lambda: rng.randbytes(size),
+        lambda: bytes(rng.choices(b'abc"\\\n\0\x1f', k=size)),
+        lambda: "".join(rng.choices(["é", "日", "\U0001f9ff", "a", '"'], k=size)).encode(),
+        lambda: b"x" * size + b"\xff",
+        lambda: "日".encode() * (size // 3) + b"\xe6",
+        lambda: bytes(size),
+        lambda: bytes(rng.choices(b'abcdefgh {}":,', k=size)),
+    )
+    return rng.choice(makers)()
+
+
+def damaged(rng: random.Random, text: bytes) -> bytes:
+    """Change, cut or insert a little, often nothing."""
+    made = bytearray(text)
+    for _ in range(rng.choice([0, 1, 1, 1, 2, 3])):
+        at, piece = rng.randrange(len(made) + 1), rng.choice(PIECES)
+        cut = rng.choice([0, 1, len(piece), 8, len(made)])
+        made[at : at + cut] = rng.choice([b"", piece, rng.randbytes(1)])
+    return bytes(made)
+
+
+def records(rng: random.Random) -> list[Record]:
+    """Return a few records that ascend."""
+    return [
+        Record(
+            str(FIRST + number),
+            rng.choice([0, number, 10**18 - 1]),
+            rng.choice(KEYS),
+            rng.choice([0, 5, 1_795_256_161_000, 2**63 // 1000]),
+            payload(rng),
+        )
+        for number in range(rng.randrange(1, 5))
+    ]
+
+
+def wire(rng: random.Random, record: Record) -> dict[str, object]:
+    """Return a record as the daemon writes it, its last two fields in either order."""
+    last = [("approximateArrivalTimestamp", record.arrival_ms), ("subSequenceNumber", record.sub_sequence_number)]
+    rng.shuffle(last)
+    head = {"action": "record", "data": b64encode(record.data).decode(), "partitionKey": record.partition_key}
+    return {**head, "sequenceNumber": record.sequence_number, **dict(last)}
+
+
+def try_writing(library: ctypes.CDLL, rng: random.Random) -> bool:
+    """Give damaged records, and room for less or more than their lines; tells whether they were taken."""
+    sound = json.dumps([wire(rng, one) for one in records(rng)], separators=(",", ":"), ensure_ascii=False)
+    text, seen = damaged(rng, sound.encode()[1:-1]), Stretch()
+    room = rng.choice([0, 1, len(text), len(text) + 200, 3 * len(text) + 2000, rng.randrange(3 * len(text) + 100)])
+    with memory(room, text=text or b" ") as (source, target):
+        size = writing(library)(source, len(text), PREFIX, len(PREFIX), target, room, seen)
+        lines = ctypes.string_at(target, max(0, size))
+    if size < 0:
+        return False
+    twins = decode(b"[" + text + b"]")
+    assert lines == encode_lines(SHARD, twins), text
+    assert seen.payload_bytes == sum(len(twin.data) for twin in twins), text
+    return True
+
+
+def try_reading(library: ctypes.CDLL, rng: random.Random) -> bool:
+    """Give damaged lines, and room for fewer or more rows; tells whether they were taken."""
+    sound = records(rng)
+    text, rows, shown = damaged(rng, encode_lines(SHARD, sound)), rng.randrange(len(sound) + 3), Shown()
+    sizes = {BYTES: len(text) + SLACK_BYTES, OFFSETS: 4 * (rows + 1), LONGS: 8 * rows, FLAGS: rows}
+    with memory(*(sizes[kind] for _, kind in FIELDS), text=text or b" ") as (source, *places):
+        columns = Columns(*places, rows)
+        return bool(reading(library)(source, len(text), PREFIX, len(PREFIX), columns, shown) > 0)
+
+
+def main() -> None:
+    """Throw it."""
+    library, rng = ctypes.CDLL(sys.argv[1]), random.Random(int(sys.argv[3]))
+    written = read = 0
+    for _ in range(int(sys.argv[2])):
+        written += try_writing(library, rng)
+        read += try_reading(library, rng)
+    sys.stdout.write(json.dumps({"written": written, "read": read}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
