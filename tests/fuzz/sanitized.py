@@ -55,6 +55,7 @@ def payload(rng: random.Random) -> bytes:
         lambda: "".join(rng.choices(["é", "日", "\U0001f9ff", "a", '"'], k=size)).encode(),
         lambda: b"x" * size + b"\xff",
         lambda: "日".encode() * (size // 3) + b"\xe6",
+        lambda: b"\xed\xa0\x80" * (size // 3 + 1),  # a surrogate
         lambda: bytes(size),
         lambda: bytes(rng.choices(b'abcdefgh {}":,', k=size)),
     )

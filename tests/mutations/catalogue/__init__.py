@@ -14,6 +14,7 @@ from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.fan_out import FAN_OUT
 from tests.mutations.catalogue.forks import FORKS
 from tests.mutations.catalogue.hours import HOURS
+from tests.mutations.catalogue.native import NATIVE
 from tests.mutations.catalogue.night_tasks import NIGHT_TASKS
 from tests.mutations.catalogue.nightly import NIGHTLY
 from tests.mutations.catalogue.once_clean import ONCE_CLEAN
@@ -44,6 +45,7 @@ MUTATIONS: Final = (
     *CLAIM_BATCHES,
     *WATERMARKS,
     *OPERATORS,
+    *NATIVE,
     *NIGHTLY,
     *NIGHT_TASKS,
     *PUBLISHING,

@@ -1,0 +1,75 @@
+"""Pieces that are lines already are taken as records are: the same segments, whatever is stored and where they end."""
+
+import json
+import random
+
+import pytest
+
+from archive.errors import DeliveryDoubt
+from archive.format.minute import MINUTE_MS
+from archive.native.library import native_library
+from archive.native.lines import new_line_writer
+from consumer.pipe.messages import Delivery, read_message
+from consumer.pipe.pieces import WrittenPiece
+from demo.readback import StoredSegment
+from tests.fakes.world import Worker, World
+
+needs_codec = pytest.mark.skipif(
+    native_library() is None, reason="built without the native codec: no C compiler, or MINUTEBOOK_NATIVE=0"
+)
+
+
+def deliver(world: World, worker: Worker, count: int, *, plainly: bool) -> None:
+    """Send a batch as the daemon writes it, or with blanks, which no codec but Python's reads."""
+    line = worker.daemon.records_message(worker.daemon.waiting()[:count])
+    worker.daemon.send(line if plainly else json.dumps(json.loads(line)).encode() + b"\n")
+    world.clock.advance(1)
+
+
+def history(seed: int, *, plainly: bool) -> tuple[list[StoredSegment], list[object]]:
+    """Play a history of two consumers; returns what is archived, and what they checkpointed."""
+    rng, world = random.Random(seed), World()
+    for _ in range(rng.randrange(20, 60)):
+        world.put(rng.randrange(1, 4), data=rng.choice([b"x" * 300, b'{"a":"b"}' * 30, bytes(range(256)), b""]))
+        world.clock.advance(rng.choice([0, 0, 0, 0.5, MINUTE_MS / 3000]))
+    sizes = {"max_segment_bytes": rng.choice([2_000, 20_000, 1 << 26])}
+    zombie, owner = world.started(**sizes), world.started(**sizes)
+    while zombie.daemon.waiting() or owner.daemon.waiting():
+        worker = rng.choice([zombie, owner])
+        deliver(world, worker, rng.randrange(1, 30), plainly=plainly)
+        if rng.random() < 0.3:
+            worker.daemon.tick()
+    for worker in (owner, zombie):
+        worker.daemon.request_shutdown()
+    world.check_everything_archived()
+    return world.chain(), [*zombie.daemon.requests, *owner.daemon.requests]
+
+
+@needs_codec
+@pytest.mark.parametrize("seed", range(40))
+def test_the_archive_is_the_same_with_and_without_the_codec(seed: int) -> None:
+    """Minutes that end in a batch, segments that are full, ranges that another writer stored."""
+    assert history(seed, plainly=True) == history(seed, plainly=False)
+
+
+@needs_codec
+def test_lines_that_were_delivered_before_stop_the_shard() -> None:
+    """As records do: what comes twice in one consumer was not committed in order."""
+    world = World()
+    records = world.put(6, data=b"x" * 100)
+    worker = world.holding(6)
+    with pytest.raises(DeliveryDoubt, match="was delivered after"):
+        worker.daemon.redeliver(records)
+
+
+@needs_codec
+def test_a_batch_becomes_lines_at_once() -> None:
+    """Else it costs what it did without the codec."""
+    world = World()
+    world.put(6, data=b"x" * 100)
+    worker = world.started()
+    delivery = read_message(memoryview(bytearray(worker.daemon.records_message(worker.daemon.waiting()))))
+    assert isinstance(delivery, Delivery)
+    (piece,) = delivery.pieces(new_line_writer(world.shard.shard_id))
+    assert isinstance(piece, WrittenPiece)
+    assert (piece.written.records, len(piece.decode().records), delivery.decoded) == (6, 6, 6)
