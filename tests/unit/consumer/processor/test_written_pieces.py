@@ -1,4 +1,4 @@
-"""Pieces that are lines already are taken as records are: the same segments, whatever is stored and where they end."""
+"""Pieces that are lines already are taken as records are: the same segments, whatever is stored meanwhile."""
 
 import json
 import random
