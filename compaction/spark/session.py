@@ -122,6 +122,8 @@ def start(master: str, *, making: Making | None = None) -> tuple[Any, Path]:
     )
     for what, count in _RETAINED.items():
         builder = builder.config(f"spark.ui.retained{what.title()}", count)
+    if "SPARK_HOME" not in os.environ:  # else Spark's Python need not be the one that is installed here
+        builder = builder.config("spark.python.daemon.module", "compaction.spark.worker_daemon")
     with _stderr_into(log):
         try:
             return builder.getOrCreate(), log

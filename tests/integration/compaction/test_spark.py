@@ -3,6 +3,7 @@
 import os
 import re
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -240,6 +241,16 @@ def test_a_denied_task_ends_the_job_at_once(engine: SparkEngine) -> None:
     ):
         engine.each(partial(hang_or_refuse, address), [0, 1])
     assert raised.value.next_step == "grant it"
+
+
+def where_pyspark_lies(_: int) -> str:
+    """Tell where a worker found PySpark."""
+    return str(sys.modules["pyspark"].__file__)
+
+
+def test_workers_take_pyspark_out_of_the_installation(engine: SparkEngine) -> None:
+    """Not out of Spark's zip, which keeps no bytecode: each run would compile it anew."""
+    assert set(engine.each(where_pyspark_lies, [1, 2])) == {sys.modules["pyspark"].__file__}
 
 
 def test_a_task_is_tried_again_when_its_error_may_have_passed(engine: SparkEngine) -> None:
