@@ -17,6 +17,7 @@ from archive.format.day import Day
 from compaction.days.outcome import DayRow, row_of_error, worst
 from compaction.days.side_by_side import DayDone, side_by_side
 from compaction.days.stop import Stop, Stopped
+from compaction.inventory.memory import collect_what_is_left
 from compaction.spark.engine import Progress
 
 T = TypeVar("T")
@@ -36,7 +37,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 class DaysRun(NamedTuple):
     """How days are worked on: so many at once, told as one or `many`, to a person or `as_json`.
 
-    `report` is called with the days done and all days; `cancel` ends what Spark does for them.
+    `report` is called with the days done and all days; `cancel` ends what Spark does for them. `give_back` is
+    called behind each day.
     """
 
     command: str
@@ -47,6 +49,7 @@ class DaysRun(NamedTuple):
     clock: Clock
     cancel: Callable[[], None]
     report: Progress
+    give_back: Callable[[], None] = collect_what_is_left
 
     def run(self, days: Sequence[Day], work: Callable[[Day], T], show: Callable[[Day, T, float], DayRow]) -> int:
         """Work on the days; returns the exit code.
@@ -63,7 +66,16 @@ class DaysRun(NamedTuple):
 
         if self.many:
             self.report(_DAYS, 0, len(days))
-        side_by_side(days, work, tell, parallel=self.parallel, stop=self.stop, clock=self.clock, cancel=self.cancel)
+        side_by_side(
+            days,
+            work,
+            tell,
+            parallel=self.parallel,
+            stop=self.stop,
+            clock=self.clock,
+            cancel=self.cancel,
+            give_back=self.give_back,
+        )
         # What a signal leaves undone outweighs what was found meanwhile.
         code = self.stop.exit_code or worst(row.exit_code for row in rows)
         if self.many:

@@ -15,7 +15,6 @@ from archive.clock import Clock
 from archive.errors import MinutebookError
 from archive.format.day import Day
 from compaction.days.stop import Stop
-from compaction.inventory.memory import collect_what_is_left
 
 T = TypeVar("T")
 
@@ -42,11 +41,12 @@ def side_by_side(
     stop: Stop,
     clock: Clock,
     cancel: Callable[[], None],
+    give_back: Callable[[], None],
 ) -> None:
     """Work on the days, so many at once; `show` is called for each in this thread, in the order in which they end.
 
     Once the run is to end no other day begins, and `cancel` is called until those at work have noticed; `show` is
-    given all days. Raises what is no MinutebookError.
+    given all days. `give_back` is called behind each day that has been shown. Raises what is no MinutebookError.
     """
     waiting, ended = deque(days), queue.Queue[DayDone[T]](maxsize=1)
 
@@ -72,7 +72,7 @@ def side_by_side(
             show(done)
         del done
         if not stop.is_asked:
-            collect_what_is_left()
+            give_back()
     for thread in threads:
         thread.join()
     if fault is not None:

@@ -32,7 +32,7 @@ def test_a_clean_day_is_compacted_once(shell: Shell, dynamodb_client: "DynamoDBC
     corpus = Corpus(DAY)
     corpus.write(open_storage(shell.address))
     store_checkpoints(dynamodb_client, bucket, corpus)
-    first = shell.run("compact", "--date", str(DAY), "--master", "local[2]", "--report", str(shell.folder / "r"))
+    first = shell.run("compact", "--date", str(DAY), "--master", "local[1]", "--report", str(shell.folder / "r"))
     assert (first.returncode, "CLEAN" in first.stdout) == (0, True), first
     assert f"{DAY} published: {corpus.records} rows" in first.stdout
     assert not [line for line in first.stderr.splitlines() if not line.startswith("{")]
@@ -49,7 +49,7 @@ def test_audit_prints_its_json_and_exits_3_on_defects(
     swapped_lines(corpus, corpus.shards[0], 3)
     corpus.write(open_storage(shell.address))
     store_checkpoints(dynamodb_client, bucket, corpus)
-    done = shell.run("audit", "--date", str(DAY), "--json", "--master", "local[2]")
+    done = shell.run("audit", "--date", str(DAY), "--json", "--master", "local[1]")
     audit = decode_audit(done.stdout.encode())
     assert (done.returncode, audit.verdict, [finding.code for finding in audit.findings]) == (
         3,

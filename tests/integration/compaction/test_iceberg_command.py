@@ -53,7 +53,7 @@ def test_a_day_on_s3_goes_into_a_configured_catalog(shell: Shell, embedded_aws: 
     shell.environment |= {"PYICEBERG_CATALOG__LAKE__URI": uri, "PYICEBERG_CATALOG__LAKE__WAREHOUSE": warehouse}
     words = ("compact", "--date", str(DAY), "--iceberg", "events.raw", "--iceberg-catalog", "lake")
     words += ("--event-time", "n as timestamp(s)")
-    first = shell.run(*words, "--master", "local[2]")
+    first = shell.run(*words, "--master", "local[1]")
     assert (first.returncode, "table lake.events.raw: committed" in first.stdout) == (0, True), first
     assert not [line for line in first.stderr.splitlines() if not line.startswith("{")]
     assert SECRET_KEY not in first.stdout + first.stderr
@@ -82,7 +82,7 @@ def test_a_folder_needs_no_configuration(shell: Shell) -> None:
     with shell.file.open("a") as file:
         file.write(f"minutebook.columns = {shell.folder / 'columns.json'}\n")
     words = ("compact", "--date", str(DAY), "--out", str(out), "--iceberg", "events.raw")
-    done = shell.run(*words, "--master", "local[2]")
+    done = shell.run(*words, "--master", "local[1]")
     assert (done.returncode, "table default.events.raw: committed" in done.stdout) == (0, True), done
     assert "108 rows = fitted 99 + unfit 9, 1 typed column(s)" in done.stdout
     catalog = SqlCatalog("default", uri=f"sqlite:///{out / '_iceberg' / 'catalog.sqlite'}")
@@ -96,14 +96,14 @@ def test_a_table_that_somebody_changed_holds_the_day_until_it_is_mended(shell: S
     """Exit 2, and the day is published; what is missing is made up for without Spark."""
     out = shell.folder / "out"
     words = ("compact", "--date", str(DAY), "--out", str(out), "--iceberg", "events.raw")
-    assert shell.run(*words, "--master", "local[2]").returncode == 0
+    assert shell.run(*words, "--master", "local[1]").returncode == 0
     catalog = SqlCatalog("default", uri=f"sqlite:///{out / '_iceberg' / 'catalog.sqlite'}")
     catalog.load_table("events.raw").update_schema().rename_column("partition_key", "pk").commit()
     before = catalog.load_table("events.raw").scan().to_arrow()
     (shell.folder / "columns.json").write_text('{"columns": {"n": {"type": "int64"}}}')
     words += ("--columns", str(shell.folder / "columns.json"))
 
-    held = shell.run(*words, "--master", "local[2]")
+    held = shell.run(*words, "--master", "local[1]")
 
     assert (held.returncode, f"{DAY} published" in held.stdout) == (2, True), held
     assert "HELD, the day is not in it: column partition_key: the table has no such column" in held.stdout

@@ -31,7 +31,10 @@ def run(
     cancel: Callable[[], None] = lambda: None,
     days: list[Day] = DAYS,
 ) -> dict[Day, DayDone[str]]:
-    """Work on the days; returns what became of each."""
+    """Work on the days; returns what became of each.
+
+    Nothing is given back behind them: that walks through all that a whole suite holds, at each day.
+    """
     found: dict[Day, DayDone[str]] = {}
     side_by_side(
         days,
@@ -41,6 +44,7 @@ def run(
         stop=stop or Stop(),
         clock=ManualClock(),
         cancel=cancel,
+        give_back=lambda: None,
     )
     return found
 
@@ -152,8 +156,9 @@ def test_what_a_day_held_is_given_back() -> None:
             held.append(weakref.ref(Held()))
         return str(day)
 
-    run(work, parallel=2)
-    assert [each() for each in held] == [None] * len(DAYS)
+    asked = DaysRun("compact", 2, False, False, Stop(), ManualClock(), cancel=lambda: None, report=no_progress)
+    asked.run(DAYS[:2], work, lambda day, *_: DayRow(day=str(day), state="published", exit_code=0))
+    assert [each() for each in held] == [None, None]
 
 
 def test_pauses_of_the_collector_may_overlap() -> None:
@@ -175,7 +180,17 @@ def many(code_of: dict[int, int], *, is_many: bool = True) -> int:
             raise SettingsError("before the archive begins")
         return code_of.get(DAYS.index(day), 0)
 
-    asked = DaysRun("compact", 2, is_many, True, Stop(), ManualClock(), cancel=lambda: None, report=no_progress)
+    asked = DaysRun(
+        "compact",
+        2,
+        is_many,
+        True,
+        Stop(),
+        ManualClock(),
+        cancel=lambda: None,
+        report=no_progress,
+        give_back=lambda: None,
+    )
     days = DAYS if is_many else DAYS[:1]
     return asked.run(days, work, lambda day, code, _: DayRow(day=str(day), state="published", exit_code=code))
 
@@ -209,7 +224,17 @@ def test_days_of_a_dry_run_are_rows_of_the_same_table(capsys: pytest.CaptureFixt
             raise SettingsError("before the archive begins")
         return DayPlan(day=str(day), segments=18, bytes=1, tasks=1, generation="g", state="s", action="nothing to do")
 
-    asked = DaysRun("compact", 1, True, False, Stop(), ManualClock(), cancel=lambda: None, report=no_progress)
+    asked = DaysRun(
+        "compact",
+        1,
+        True,
+        False,
+        Stop(),
+        ManualClock(),
+        cancel=lambda: None,
+        report=no_progress,
+        give_back=lambda: None,
+    )
     assert asked.run(DAYS[:2], work, lambda _day, plan, _seconds: row_of_plan(plan)) == 2
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[:2] == [str(DAYS[0]), "refused"]

@@ -23,6 +23,7 @@ from tests.corpus.event_defects import (
     repeated_later,
 )
 from tests.corpus.model import Corpus, Shape
+from tests.fakes.failing_s3 import IS_DEEP
 from tests.fakes.failing_storage import Crash, FailingStorage
 from tests.unit.compaction.hours.scene import Hours, same_day
 from tests.unit.compaction.publish.test_going_on import cut, empty, scribble, stretch
@@ -79,43 +80,50 @@ def test_the_same_copies_are_found_as_by_a_night_without_hours(tmp_path: Path, s
     compare(desk, tmp_path, drop=drop)
 
 
-def hours_with_ids(folder: Path) -> Hours:
-    """Return a day all of whose hours have kept their ids."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Publish all hours of a day, with their ids, once; tests take a copy of the folder."""
+    folder = tmp_path_factory.mktemp("made") / "hours"
     desk = copied(folder)
     for hour in HELD:
         desk.publish(hour, audit=asked(desk))
-    return desk
+    return folder
 
 
-def test_no_line_of_the_day_is_read_again(tmp_path: Path) -> None:
+@pytest.fixture
+def kept(made: Path, tmp_path: Path) -> Hours:
+    """Return a day all of whose hours have kept their ids."""
+    folder = tmp_path / "hours"
+    shutil.copytree(made, folder)
+    return copied(folder)
+
+
+def test_no_line_of_the_day_is_read_again(kept: Hours, tmp_path: Path) -> None:
     """Those of the day before are, for their ids."""
-    desk = hours_with_ids(tmp_path / "hours")
-    compare(desk, tmp_path)
-    assert of_day(desk) == set()
-    assert desk.read
+    compare(kept, tmp_path)
+    assert of_day(kept) == set()
+    assert kept.read
 
 
-def test_only_parts_that_hold_copies_are_written_again(tmp_path: Path) -> None:
+def test_only_parts_that_hold_copies_are_written_again(kept: Hours, tmp_path: Path) -> None:
     """The others are copied, by one request of the store."""
-    desk = hours_with_ids(tmp_path / "hours")
-    done = compare(desk, tmp_path, drop=True)
+    done = compare(kept, tmp_path, drop=True)
     assert done.manifest is not None
-    copies = {segment.key for shard in desk.corpus.shards for segment in shard.segments} & of_day(desk)
-    assert 0 < len(copies) < len(desk.keys_of(*HELD))
-    parts = [result for result in desk.results if result.part is not None]
+    copies = {segment.key for shard in kept.corpus.shards for segment in shard.segments} & of_day(kept)
+    assert 0 < len(copies) < len(kept.keys_of(*HELD))
+    parts = [result for result in kept.results if result.part is not None]
     written = [result for result in parts if not result.is_taken]
     assert 0 < len(written) < len(parts)
     assert {result.part.rows for result in written if result.part is not None}
 
 
-def test_an_hour_that_kept_no_ids_has_its_lines_read_and_its_files_copied(tmp_path: Path) -> None:
+def test_an_hour_that_kept_no_ids_has_its_lines_read_and_its_files_copied(kept: Hours, tmp_path: Path) -> None:
     """Nothing is written again; so it is with another path."""
-    desk = hours_with_ids(tmp_path / "hours")
-    desk.publish(10, audit=asked(desk, None))
-    desk.publish(2, audit=asked(desk, "m"))
-    compare(desk, tmp_path)
-    assert of_day(desk) == desk.keys_of(2, 10)
-    assert all(result.is_taken for result in desk.results if result.part is not None)
+    kept.publish(10, audit=asked(kept, None))
+    kept.publish(2, audit=asked(kept, "m"))
+    compare(kept, tmp_path)
+    assert of_day(kept) == kept.keys_of(2, 10)
+    assert all(result.is_taken for result in kept.results if result.part is not None)
 
 
 def test_an_hour_is_published_anew_when_its_ids_are_asked_for(tmp_path: Path) -> None:
@@ -132,12 +140,13 @@ def test_an_hour_is_published_anew_when_its_ids_are_asked_for(tmp_path: Path) ->
 
 @pytest.mark.parametrize("damage", [cut, empty, stretch, scribble, Path.unlink])
 @pytest.mark.parametrize("drop", [False, True])
-def test_damaged_ids_are_not_believed(tmp_path: Path, damage: Callable[[Path], None], *, drop: bool) -> None:
+def test_damaged_ids_are_not_believed(
+    kept: Hours, tmp_path: Path, damage: Callable[[Path], None], *, drop: bool
+) -> None:
     """The lines of that task are read; the night finds what it would have found."""
-    desk = hours_with_ids(tmp_path / "hours")
-    damage(desk.files(10, "_ids")[0])
-    compare(desk, tmp_path, drop=drop)
-    assert drop or set() < of_day(desk) < desk.keys_of(10)
+    damage(kept.files(10, "_ids")[0])
+    compare(kept, tmp_path, drop=drop)
+    assert drop or set() < of_day(kept) < kept.keys_of(10)
 
 
 @pytest.mark.parametrize("drop", [False, True])
@@ -145,10 +154,11 @@ def test_damaged_ids_are_not_believed(tmp_path: Path, damage: Callable[[Path], N
     ("old", "new"),
     [(b'"ids-1"', b'"ids-0"'), (b'"expression":"n"', b'"expression":"m"'), (b'"without":[', b'"without":[0,')],
 )
-def test_ids_of_another_kind_are_not_believed(tmp_path: Path, old: bytes, new: bytes, *, drop: bool) -> None:
+def test_ids_of_another_kind_are_not_believed(
+    kept: Hours, tmp_path: Path, old: bytes, new: bytes, *, drop: bool
+) -> None:
     """Another version, another path, other objects: said by facts, and so known before a row is looked at."""
-    desk = hours_with_ids(tmp_path / "hours")
-    path = desk.files(10, "_facts")[0]
+    path = kept.files(10, "_facts")[0]
     table = pq.read_table(path)
     said = table.schema.metadata[b"minutebook"]
     assert old in said
@@ -156,37 +166,35 @@ def test_ids_of_another_kind_are_not_believed(tmp_path: Path, old: bytes, new: b
     pq.write_table(table.replace_schema_metadata({b"minutebook": said.replace(old, new)}), sink)
     renamed = f"{path.name.partition('-')[0]}-{hashlib.sha256(sink.getvalue()).hexdigest()[:32]}.parquet"
     path.with_name(renamed).write_bytes(sink.getvalue())
-    pointer = desk.hour(10).current().pointer
+    pointer = kept.hour(10).current().pointer
     assert pointer is not None
-    listed = Path(desk.storage.uri(pointer.manifest.removesuffix(".json") + ".tasks.json"))
+    listed = Path(kept.storage.uri(pointer.manifest.removesuffix(".json") + ".tasks.json"))
     listed.write_text(listed.read_text().replace(path.name, renamed))
-    compare(desk, tmp_path, drop=drop)
-    assert drop or set() < of_day(desk) < desk.keys_of(10)
+    compare(kept, tmp_path, drop=drop)
+    assert drop or set() < of_day(kept) < kept.keys_of(10)
 
 
 @pytest.mark.parametrize("drop", [False, True])
-def test_an_hour_whose_object_was_written_again_is_read(tmp_path: Path, *, drop: bool) -> None:
+def test_an_hour_whose_object_was_written_again_is_read(kept: Hours, tmp_path: Path, *, drop: bool) -> None:
     """It holds a copy now that it did not hold; the ids of the other hours count."""
-    desk = hours_with_ids(tmp_path / "hours")
-    key = min(desk.keys_of(10))
+    key = min(kept.keys_of(10))
     number = next(
-        number for number, shard in enumerate(desk.corpus.shards) for one in shard.segments if one.key == key
+        number for number, shard in enumerate(kept.corpus.shards) for one in shard.segments if one.key == key
     )
-    shard = desk.corpus.shards[number]
-    repeated_event(desk.corpus, shard, next(at for at, one in enumerate(shard.segments) if one.key == key))
-    (desk.raw / key).unlink()
-    desk.put()
-    compare(desk, tmp_path, drop=drop)
-    assert drop or of_day(desk) == desk.keys_of(10)
+    shard = kept.corpus.shards[number]
+    repeated_event(kept.corpus, shard, next(at for at, one in enumerate(shard.segments) if one.key == key))
+    (kept.raw / key).unlink()
+    kept.put()
+    compare(kept, tmp_path, drop=drop)
+    assert drop or of_day(kept) == kept.keys_of(10)
 
 
 @pytest.mark.parametrize("drop", [False, True])
-def test_a_crash_at_any_request_of_the_night_is_made_up_for(tmp_path: Path, *, drop: bool) -> None:
+def test_a_crash_at_any_request_of_the_night_is_made_up_for(made: Path, tmp_path: Path, *, drop: bool) -> None:
     """The night that follows finds the same copies, and reads no line that it need not."""
-    hours_with_ids(tmp_path / "made")
     whole, rows = None, list[tuple[str, str, int]]()
-    for at in itertools.count(1, 3):
-        shutil.copytree(tmp_path / "made", tmp_path / str(at))
+    for at in itertools.count(1, 1 if IS_DEEP else 5):
+        shutil.copytree(made, tmp_path / str(at))
         desk = copied(tmp_path / str(at))
         if whole is None:
             whole, rows = compare(desk, tmp_path, drop=drop), sorted(desk.published_rows())
@@ -205,9 +213,8 @@ def test_a_crash_at_any_request_of_the_night_is_made_up_for(tmp_path: Path, *, d
 
 
 @pytest.mark.parametrize("after", [1, 5, 11])
-def test_a_night_that_was_killed_between_its_tasks_goes_on(tmp_path: Path, after: int) -> None:
+def test_a_night_that_was_killed_between_its_tasks_goes_on(kept: Hours, tmp_path: Path, after: int) -> None:
     """What it had copied is its own, and names the ids of the hours: not a line is read for them."""
-    desk = hours_with_ids(tmp_path / "hours")
 
     def shuffle(orders: Sequence[Order]) -> InProcess:
         for order in orders[:after]:
@@ -215,15 +222,14 @@ def test_a_night_that_was_killed_between_its_tasks_goes_on(tmp_path: Path, after
         raise Crash
 
     with pytest.raises(Crash):
-        desk.publish(audit=asked(desk), shuffle=shuffle)
-    compare(desk, tmp_path)
-    assert sum(result.is_earlier for result in desk.results) == after
-    assert of_day(desk) == set()
+        kept.publish(audit=asked(kept), shuffle=shuffle)
+    compare(kept, tmp_path)
+    assert sum(result.is_earlier for result in kept.results) == after
+    assert of_day(kept) == set()
 
 
-def test_the_hours_may_be_gone_when_a_killed_night_goes_on(tmp_path: Path) -> None:
+def test_the_hours_may_be_gone_when_a_killed_night_goes_on(kept: Hours, tmp_path: Path) -> None:
     """Their ids are then, too: the lines are read for them, and no part is written again."""
-    desk = hours_with_ids(tmp_path / "hours")
 
     def shuffle(orders: Sequence[Order]) -> InProcess:
         for order in orders:
@@ -231,10 +237,10 @@ def test_the_hours_may_be_gone_when_a_killed_night_goes_on(tmp_path: Path) -> No
         raise Crash
 
     with pytest.raises(Crash):
-        desk.publish(audit=asked(desk), shuffle=shuffle)
+        kept.publish(audit=asked(kept), shuffle=shuffle)
     for hour in HELD:
-        for path in desk.files(hour, "_ids"):
+        for path in kept.files(hour, "_ids"):
             path.unlink()
-    compare(desk, tmp_path)
-    assert of_day(desk) == desk.keys_of(*HELD)
-    assert all(result.is_earlier for result in desk.results if result.part is not None)
+    compare(kept, tmp_path)
+    assert of_day(kept) == kept.keys_of(*HELD)
+    assert all(result.is_earlier for result in kept.results if result.part is not None)
