@@ -6,6 +6,7 @@ Without one, or with MINUTEBOOK_NATIVE=0, the package is pure Python and does th
 
 import os
 import platform
+import runpy
 import shutil
 import subprocess
 import sysconfig
@@ -39,7 +40,8 @@ def compile_codec(root: Path) -> Path | None:
         return None
     sources = sorted(path.name for path in (folder / "src").glob("*.c"))
     made = library.with_suffix(".part")  # whoever loads half a library is ended by SIGBUS
-    command = [compiler, *FLAGS, *sources, "-o", str(made)]
+    digest = runpy.run_path(str(folder / "library.py"))["sources_digest"](folder)
+    command = [compiler, *FLAGS, f'-DMINUTEBOOK_SOURCES="{digest}"', *sources, "-o", str(made)]
     built = subprocess.run(command, cwd=folder / "src", capture_output=True, text=True, check=False)  # noqa: S603 - a compiler, and names of ours
     if built.returncode != 0:
         made.unlink(missing_ok=True)

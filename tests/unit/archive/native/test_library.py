@@ -1,15 +1,59 @@
-"""A library is there whole, or not at all."""
+"""A library is used only with the sources that it was compiled from."""
 
+import platform
 import runpy
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from archive.native.library import load, sources_digest
+
 FOLDER = Path("archive") / "native"
 ROOT = Path(__file__).parents[4]
+COMPILER = shutil.which("cc")
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+
+
+def build(folder: Path) -> None:
+    """Compile as hatch_build.py does."""
+    sources = [str(path) for path in (folder / "src").glob("*.c")]
+    digest = f'-DMINUTEBOOK_SOURCES="{sources_digest(folder)}"'
+    library = folder / f"codec-{platform.machine()}.so"
+    subprocess.run([str(COMPILER), "-std=c11", "-fPIC", "-shared", digest, *sources, "-o", str(library)], check=True)
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Path:
+    """Return the folder of a codec that was just compiled."""
+    folder = tmp_path / FOLDER
+    shutil.copytree(ROOT / FOLDER, folder, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    build(folder)
+    return folder
+
+
+def test_a_library_of_its_sources_is_used(built: Path) -> None:
+    """As after a build; and where sources were not shipped, nothing speaks against it."""
+    assert load(built) is not None
+    shutil.rmtree(built / "src")
+    assert load(built) is not None
+
+
+def test_a_library_of_other_sources_is_not_used(built: Path) -> None:
+    """A checkout moved on without a build: structs of other fields would be written over Python's memory."""
+    with (built / "src" / "write_lines.c").open("a") as source:
+        source.write("/* more */\n")
+    assert load(built) is None
+
+
+def test_a_library_that_does_not_say_its_sources_is_not_used(built: Path) -> None:
+    """Those of before did not; a function may be missing in them."""
+    (built / "src" / "sources.c").unlink()
+    build(built)
+    assert load(built) is None
 
 
 def test_a_build_that_is_killed_leaves_no_half_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
