@@ -6,6 +6,7 @@ Without one, or with MINUTEBOOK_NATIVE=0, the package is pure Python and does th
 
 import os
 import platform
+import runpy
 import shutil
 import subprocess
 import sysconfig
@@ -38,13 +39,16 @@ def compile_codec(root: Path) -> Path | None:
     if compiler is None or platform.system() != "Linux" or os.environ.get("MINUTEBOOK_NATIVE") == "0":
         return None
     sources = sorted(path.name for path in (folder / "src").glob("*.c"))
-    command = [compiler, *FLAGS, *sources, "-o", str(library)]
+    made = library.with_suffix(".part")  # whoever loads half a library is ended by SIGBUS
+    digest = runpy.run_path(str(folder / "library.py"))["sources_digest"](folder)
+    command = [compiler, *FLAGS, f'-DMINUTEBOOK_SOURCES="{digest}"', *sources, "-o", str(made)]
     built = subprocess.run(command, cwd=folder / "src", capture_output=True, text=True, check=False)  # noqa: S603 - a compiler, and names of ours
     if built.returncode != 0:
-        library.unlink(missing_ok=True)
+        made.unlink(missing_ok=True)
         raise SystemExit(
             f"{compiler} could not compile archive/native (MINUTEBOOK_NATIVE=0 builds without):\n{built.stderr}"
         )
+    made.replace(library)
     return library
 
 

@@ -1,6 +1,7 @@
 """The compiled library, where there is one for this machine."""
 
 import ctypes
+import hashlib
 import os
 import platform
 from functools import cache
@@ -11,16 +12,42 @@ SWITCH: Final = "MINUTEBOOK_NATIVE"
 """Environment variable: `0` builds, and runs, without the library."""
 
 
+_DIGEST_BYTES: Final = 65
+"""`minutebook_sources` of sources.c, its closing NUL too."""
+
+
+def sources_digest(folder: Path) -> str:
+    """Return the digest of the sources below that folder of `archive.native`; empty where there are none."""
+    sources = sorted(path for path in (folder / "src").glob("*") if path.suffix in {".c", ".h"})
+    if not sources:
+        return ""
+    found = hashlib.sha256()
+    for path in sources:
+        text = path.read_bytes()
+        found.update(f"{path.name} {len(text)}\n".encode() + text)
+    return found.hexdigest()
+
+
+def load(folder: Path) -> ctypes.CDLL | None:
+    """Return the library in that folder; None where it is none for this machine, or of other sources.
+
+    A checkout moves on without its library: the structs that both sides share may not be the same any more.
+    """
+    path = folder / f"codec-{platform.machine()}.so"
+    if not path.exists():
+        return None
+    try:
+        library = ctypes.CDLL(str(path))
+        compiled = (ctypes.c_char * _DIGEST_BYTES).in_dll(library, "minutebook_sources").value.decode()
+    except (OSError, ValueError):  # another C library than it was built for, or an old one: slower, not wrong
+        return None
+    return library if compiled and sources_digest(folder) in {"", compiled} else None
+
+
 @cache
 def native_library() -> ctypes.CDLL | None:
     """Return the library; None where it was not built for this machine, does not load, or is not wanted."""
-    path = Path(__file__).with_name(f"codec-{platform.machine()}.so")
-    if os.environ.get(SWITCH) == "0" or not path.exists():
-        return None
-    try:
-        return ctypes.CDLL(str(path))
-    except OSError:  # another C library than it was built for: slower, not wrong
-        return None
+    return None if os.environ.get(SWITCH) == "0" else load(Path(__file__).parent)
 
 
 def codec_name() -> str:

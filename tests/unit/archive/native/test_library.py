@@ -1,0 +1,75 @@
+"""A library is used only with the sources that it was compiled from."""
+
+import platform
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from archive.native.library import load, sources_digest
+
+FOLDER = Path("archive") / "native"
+ROOT = Path(__file__).parents[4]
+COMPILER = shutil.which("cc")
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+
+
+def build(folder: Path) -> None:
+    """Compile as hatch_build.py does."""
+    sources = [str(path) for path in (folder / "src").glob("*.c")]
+    digest = f'-DMINUTEBOOK_SOURCES="{sources_digest(folder)}"'
+    library = folder / f"codec-{platform.machine()}.so"
+    subprocess.run([str(COMPILER), "-std=c11", "-fPIC", "-shared", digest, *sources, "-o", str(library)], check=True)
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Path:
+    """Return the folder of a codec that was just compiled."""
+    folder = tmp_path / FOLDER
+    shutil.copytree(ROOT / FOLDER, folder, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    build(folder)
+    return folder
+
+
+def test_a_library_of_its_sources_is_used(built: Path) -> None:
+    """As after a build; and where sources were not shipped, nothing speaks against it."""
+    assert load(built) is not None
+    shutil.rmtree(built / "src")
+    assert load(built) is not None
+
+
+def test_a_library_of_other_sources_is_not_used(built: Path) -> None:
+    """A checkout moved on without a build: structs of other fields would be written over Python's memory."""
+    with (built / "src" / "write_lines.c").open("a") as source:
+        source.write("/* more */\n")
+    assert load(built) is None
+
+
+def test_a_library_that_does_not_say_its_sources_is_not_used(built: Path) -> None:
+    """Those of before did not; a function may be missing in them."""
+    (built / "src" / "sources.c").unlink()
+    build(built)
+    assert load(built) is None
+
+
+def test_a_build_that_is_killed_leaves_no_half_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To load one ends the process (SIGBUS): the compiler writes under a name that nobody loads."""
+    shutil.copytree(ROOT / FOLDER, tmp_path / FOLDER, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\nfor last; do :; done\nprintf half > "$last"\nls .. > ../seen\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setenv("MINUTEBOOK_NATIVE", "1")
+    interface = ModuleType("hatchling.builders.hooks.plugin.interface")
+    setattr(interface, "BuildHookInterface", list)  # noqa: B010 - hatchling is there while a package is built only
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    for name in ("hatchling", "hatchling.builders", "hatchling.builders.hooks", "hatchling.builders.hooks.plugin"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    library = runpy.run_path(str(ROOT / "hatch_build.py"))["compile_codec"](tmp_path)
+    assert library.read_text() == "half"
+    assert library.name not in (library.parent / "seen").read_text().split()
+    assert [path.name for path in library.parent.glob("codec*")] == [library.name]
