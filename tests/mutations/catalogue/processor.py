@@ -97,8 +97,8 @@ PROCESSOR: Final = (
         "sort by arrival time",
         Change(
             _ARCHIVER,
-            "self._take_piece(piece)",
-            "self._take_piece(Piece(sorted(piece.records, key=lambda record: record.arrival_ms), ascends=False))",
+            "records, start = piece.records, 0",
+            "records, start = sorted(piece.records, key=lambda record: record.arrival_ms), 0",
         ),
         tests=(f"{_BUFFER}::test_arrival_times_that_step_back_only_make_buffers_shorter",),
         mode="plain",
