@@ -25,7 +25,8 @@ def text_column(values: Sequence[str]) -> pa.StringArray:
 def constant_column(value: str, count: int) -> pa.StringArray:
     """Return a column of one text, again and again."""
     text = value.encode()
-    return _column(pa.string(), text * count, [len(text)] * count, count)
+    offsets = array("i", range(0, len(text) * count + 1, len(text))) if text else array("i", [0] * (count + 1))
+    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(text * count)])
 
 
 def bytes_column(values: Sequence[bytes]) -> pa.BinaryArray:
