@@ -56,11 +56,11 @@ def test_a_library_that_does_not_say_its_sources_is_not_used(built: Path) -> Non
     assert load(built) is None
 
 
-def test_a_build_that_is_killed_leaves_no_half_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To load one ends the process (SIGBUS): the compiler writes under a name that nobody loads."""
-    shutil.copytree(ROOT / FOLDER, tmp_path / FOLDER, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    compiler = tmp_path / "cc"
-    compiler.write_text('#!/bin/sh\nfor last; do :; done\nprintf half > "$last"\nls .. > ../seen\n')
+def compile_with(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path | None:
+    """Compile a copy of the sources below a folder by a compiler that is this script."""
+    shutil.copytree(ROOT / FOLDER, folder / FOLDER, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    compiler = folder / "cc"
+    compiler.write_text(f"#!/bin/sh\n{script}\n")
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
     monkeypatch.setenv("MINUTEBOOK_NATIVE", "1")
@@ -69,7 +69,25 @@ def test_a_build_that_is_killed_leaves_no_half_library(tmp_path: Path, monkeypat
     monkeypatch.setitem(sys.modules, interface.__name__, interface)
     for name in ("hatchling", "hatchling.builders", "hatchling.builders.hooks", "hatchling.builders.hooks.plugin"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    library = runpy.run_path(str(ROOT / "hatch_build.py"))["compile_codec"](tmp_path)
+    library: Path | None = runpy.run_path(str(ROOT / "hatch_build.py"))["compile_codec"](folder)
+    return library
+
+
+def test_a_build_that_is_killed_leaves_no_half_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To load one ends the process (SIGBUS): the compiler writes under a name that nobody loads."""
+    script = 'for last; do :; done\nprintf half > "$last"\nls .. > ../seen'
+    library = compile_with(script, tmp_path, monkeypatch)
+    assert library is not None
     assert library.read_text() == "half"
     assert library.name not in (library.parent / "seen").read_text().split()
     assert [path.name for path in library.parent.glob("codec*")] == [library.name]
+
+
+def test_a_compiler_that_fails_is_as_good_as_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Debian's gcc without libc6-dev: Minutebook installs, says why there is no codec, and works."""
+    script = 'for last; do :; done\nprintf half > "$last"\necho "string.h: No such file" >&2\nexit 1'
+    assert compile_with(script, tmp_path, monkeypatch) is None
+    assert "string.h: No such file" in capfd.readouterr().err
+    assert not list((tmp_path / FOLDER).glob("codec*"))
