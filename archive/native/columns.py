@@ -10,9 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-import msgspec
-
-from archive.native.library import native_library
+from archive.native.library import bind, native_library
+from archive.native.lines import line_prefix
 
 MOST_BLOCK_BYTES: Final = 2 << 20
 """A longer block is left to the twin: it holds a line so long that the twin is as good."""
@@ -101,17 +100,7 @@ _room = _Room()
 
 def reading(library: ctypes.CDLL) -> Callable[..., int]:
     """Return the function: block, size, prefix, its size, `Columns`, `Shown` -> rows, or less than 0."""
-    function = library.minutebook_read_lines
-    function.restype = ctypes.c_int64
-    function.argtypes = [
-        ctypes.c_void_p,
-        ctypes.c_size_t,
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-        ctypes.POINTER(Columns),
-        ctypes.POINTER(Shown),
-    ]
-    return function
+    return bind(library, "minutebook_read_lines", ctypes.POINTER(Columns), ctypes.POINTER(Shown))
 
 
 class ColumnReader:
@@ -119,7 +108,7 @@ class ColumnReader:
 
     def __init__(self, library: ctypes.CDLL, shard_id: str) -> None:
         self._read = reading(library)
-        self._prefix = b'{"shard_id":' + msgspec.json.encode(shard_id) + b',"sequence_number":"'
+        self._prefix = line_prefix(shard_id)
 
     def read(self, block: bytearray, size: int) -> BlockColumns | None:
         """Read the first `size` bytes of a buffer: whole lines.

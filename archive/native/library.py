@@ -1,12 +1,13 @@
-"""The compiled library, where there is one for this machine."""
+"""The compiled library, where there is one for this machine. `hatch_build.py` runs this: it imports no package."""
 
 import ctypes
 import hashlib
 import os
 import platform
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 SWITCH: Final = "MINUTEBOOK_NATIVE"
 """Environment variable: `0` builds, and runs, without the library."""
@@ -48,6 +49,14 @@ def load(folder: Path) -> ctypes.CDLL | None:
 def native_library() -> ctypes.CDLL | None:
     """Return the library; None where it was not built for this machine, does not load, or is not wanted."""
     return None if os.environ.get(SWITCH) == "0" else load(Path(__file__).parent)
+
+
+def bind(library: ctypes.CDLL, name: str, *more: Any) -> Callable[..., int]:  # noqa: ANN401 - ctypes' types have none
+    """Return a function: text, its size, the prefix of its lines, its size, and what else it takes -> a number."""
+    function = library[name]
+    function.restype = ctypes.c_int64
+    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, *more]
+    return function
 
 
 def codec_name() -> str:

@@ -13,7 +13,7 @@ import msgspec
 
 from archive.format.position import Position, SequenceRange
 from archive.format.record import Measured, WrittenLines
-from archive.native.library import native_library
+from archive.native.library import bind, native_library
 
 MOST_INPUT_BYTES: Final = 512 << 10
 """A longer piece is left to the twin: it holds records so large that the twin is as good."""
@@ -42,18 +42,13 @@ class Stretch(ctypes.Structure):
 
 def writing(library: ctypes.CDLL) -> Callable[..., int]:
     """Return the function: input, size, prefix, its size, output, its room, `Stretch` -> bytes, or less than 0."""
-    function = library.minutebook_write_lines
-    function.restype = ctypes.c_int64
-    function.argtypes = [
-        ctypes.c_void_p,
-        ctypes.c_size_t,
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-        ctypes.c_void_p,
-        ctypes.c_size_t,
-        ctypes.POINTER(Stretch),
-    ]
-    return function
+    more = ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(Stretch)
+    return bind(library, "minutebook_write_lines", *more)
+
+
+def line_prefix(shard_id: str) -> bytes:
+    """Return how each line of a shard begins, up to its sequence number."""
+    return b'{"shard_id":' + msgspec.json.encode(shard_id) + b',"sequence_number":"'
 
 
 class LineWriter:
@@ -61,7 +56,7 @@ class LineWriter:
 
     def __init__(self, library: ctypes.CDLL, shard_id: str) -> None:
         self._write = writing(library)
-        self._prefix = b'{"shard_id":' + msgspec.json.encode(shard_id) + b',"sequence_number":"'
+        self._prefix = line_prefix(shard_id)
         self._room = memoryview(mmap.mmap(-1, _ROOM_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
         self._room_at = ctypes.addressof(ctypes.c_char.from_buffer(self._room))
         self._seen = Stretch()
