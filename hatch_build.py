@@ -34,15 +34,16 @@ FLAGS: Final = (
 def compile_codec(root: Path) -> Path | None:
     """Compile the codec below a checkout; returns the library, None where it cannot be built here."""
     folder = root / "archive" / "native"
-    library = folder / f"codec-{platform.machine()}.so"
+    codec = runpy.run_path(str(folder / "library.py"))  # what it looks for, and by which digest
+    library: Path = codec["library_path"](folder)
     library.unlink(missing_ok=True)
     compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None or platform.system() != "Linux" or os.environ.get("MINUTEBOOK_NATIVE") == "0":
+    if compiler is None or platform.system() != "Linux" or os.environ.get(codec["SWITCH"]) == "0":
         return None
     sources = sorted(path.name for path in (folder / "src").glob("*.c"))
     made = library.with_suffix(".part")  # whoever loads half a library is ended by SIGBUS
-    digest = runpy.run_path(str(folder / "library.py"))["sources_digest"](folder)
-    command = [compiler, *FLAGS, f'-DMINUTEBOOK_SOURCES="{digest}"', *sources, "-o", str(made)]
+    digest = f'-DMINUTEBOOK_SOURCES="{codec["sources_digest"](folder)}"'
+    command = [compiler, *FLAGS, digest, *sources, "-o", str(made)]
     built = subprocess.run(command, cwd=folder / "src", capture_output=True, text=True, check=False)  # noqa: S603 - a compiler, and names of ours
     if built.returncode != 0:
         # A compiler without the C library's headers is no reason not to install: `doctor` warns of what is missing.

@@ -8,6 +8,7 @@ import ctypes
 import mmap
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Final, NamedTuple
 
 from archive.native.library import bind, native_library
@@ -98,6 +99,7 @@ class _Room(threading.local):
 _room = _Room()
 
 
+@cache
 def reading(library: ctypes.CDLL) -> Callable[..., int]:
     """Return the function: block, size, prefix, its size, `Columns`, `Shown` -> rows, or less than 0."""
     return bind(library, "minutebook_read_lines", ctypes.POINTER(Columns), ctypes.POINTER(Shown))

@@ -29,12 +29,17 @@ def sources_digest(folder: Path) -> str:
     return found.hexdigest()
 
 
+def library_path(folder: Path) -> Path:
+    """Return where the library for this kind of machine lies in the folder of `archive.native`."""
+    return folder / f"codec-{platform.machine()}.so"
+
+
 def load(folder: Path) -> ctypes.CDLL | None:
     """Return the library in that folder; None where it is none for this machine, or of other sources.
 
     A checkout moves on without its library: the structs that both sides share may not be the same any more.
     """
-    path = folder / f"codec-{platform.machine()}.so"
+    path = library_path(folder)
     if not path.exists():
         return None
     try:

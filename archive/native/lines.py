@@ -7,6 +7,7 @@ this is one pass (archive/native/src/write_lines.c).
 import ctypes
 import mmap
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -40,6 +41,7 @@ class Stretch(ctypes.Structure):
     )
 
 
+@cache
 def writing(library: ctypes.CDLL) -> Callable[..., int]:
     """Return the function: input, size, prefix, its size, output, its room, `Stretch` -> bytes, or less than 0."""
     more = ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(Stretch)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from archive.format.record import Record, encode_lines
+from archive.format.record import Record, decode_block, encode_lines
 from archive.native.columns import BYTES, FIELDS, FLAGS, LONGS, OFFSETS, SLACK_BYTES, Columns, Shown, reading
 from archive.native.lines import Stretch, writing
 
@@ -117,7 +117,13 @@ def try_reading(library: ctypes.CDLL, rng: random.Random) -> bool:
     sizes = {BYTES: len(text) + SLACK_BYTES, OFFSETS: 4 * (rows + 1), LONGS: 8 * rows, FLAGS: rows}
     with memory(*(sizes[kind] for _, kind in FIELDS), text=text or b" ") as (source, *places):
         columns = Columns(*places, rows)
-        return bool(reading(library)(source, len(text), PREFIX, len(PREFIX), columns, shown) > 0)
+        taken = reading(library)(source, len(text), PREFIX, len(PREFIX), columns, shown)
+    if taken < 0:
+        return False
+    twins = decode_block(text, len(text))
+    assert twins is not None, text
+    assert taken == len(twins), text
+    return True
 
 
 def main() -> None:

@@ -1,6 +1,5 @@
 """A library is used only with the sources that it was compiled from."""
 
-import platform
 import runpy
 import shutil
 import subprocess
@@ -10,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from archive.native.library import load, sources_digest
+from archive.native.library import library_path, load, sources_digest
 
 FOLDER = Path("archive") / "native"
 ROOT = Path(__file__).parents[4]
@@ -22,8 +21,8 @@ def build(folder: Path) -> None:
     """Compile as hatch_build.py does."""
     sources = [str(path) for path in (folder / "src").glob("*.c")]
     digest = f'-DMINUTEBOOK_SOURCES="{sources_digest(folder)}"'
-    library = folder / f"codec-{platform.machine()}.so"
-    subprocess.run([str(COMPILER), "-std=c11", "-fPIC", "-shared", digest, *sources, "-o", str(library)], check=True)
+    words = ["-std=c11", "-fPIC", "-shared", digest, *sources, "-o", str(library_path(folder))]
+    subprocess.run([str(COMPILER), *words], check=True)
 
 
 @pytest.fixture
