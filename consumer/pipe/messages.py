@@ -128,6 +128,10 @@ class Delivery:
         """Return how many records were read so far: all, once all were asked for."""
         return self._place.decoded
 
+    def __iter__(self) -> Iterator[Piece]:
+        for piece in self.pieces(None):
+            yield piece if isinstance(piece, Piece) else piece.decode()
+
     def pieces(self, writer: LineWriter | None) -> Iterator[Piece | WrittenPiece]:
         """Yield the pieces, as lines where `writer` takes them. Who asks for the next one is done with the last."""
         whole, self._whole = self._whole, _NOTHING

@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from archive.errors import DeliveryDoubt
 from archive.format.record import Record
 from consumer.pipe.messages import PIECE_BYTES, Delivery, read_message
-from consumer.pipe.pieces import Piece
 
 PIECE = 100
 """So short that every record is a piece of its own, or two are one."""
@@ -55,20 +53,13 @@ def lent(line: bytes) -> memoryview:
     return memoryview(bytearray(line))
 
 
-def decoded(delivery: Delivery) -> Iterator[Piece]:
-    """Yield the pieces of a delivery as records."""
-    for piece in delivery.pieces(None):
-        assert isinstance(piece, Piece)
-        yield piece
-
-
 def outcome(line: bytes, piece_bytes: int) -> tuple[list[Record], int | None] | str:
     """Return what becomes of a line: its records and how far behind the reader is, or the error."""
     try:
         delivery = read_message(lent(line), piece_bytes)
         if not isinstance(delivery, Delivery):
             return str(delivery)
-        records = [record for piece in decoded(delivery) for record in piece.records]
+        records = [record for piece in delivery for record in piece.records]
         assert delivery.decoded == len(records)
         assert delivery.first == (records[0] if records else None)
     except DeliveryDoubt as exc:
@@ -201,7 +192,7 @@ def test_what_is_still_to_come_can_be_checked_first() -> None:
     """Nothing may become durable of a message whose end is malformed; asking takes no record away."""
     sound = read_message(lent(message([wire(n) for n in range(9)])), PIECE)
     assert isinstance(sound, Delivery)
-    pieces = decoded(sound)
+    pieces = iter(sound)
     next(pieces)
     sound.check_rest()
     assert len(list(pieces)) == 8
@@ -217,5 +208,5 @@ def test_a_line_of_ten_megabytes_is_never_decoded_at_once() -> None:
     line = message([wire(n, data=base64.b64encode(bytes(1000)).decode()) for n in range(3000)])
     delivery = read_message(lent(line))
     assert isinstance(delivery, Delivery)
-    most = max(sum(len(record.data) for record in piece.records) for piece in decoded(delivery))
+    most = max(sum(len(record.data) for record in piece.records) for piece in delivery)
     assert most < PIECE_BYTES
