@@ -1,14 +1,11 @@
 """The Java of tests: it compiles quickly instead of well, and has class archives of its own.
 
-`python -m tests.quick_java` makes them. A JVM finds the archives of the Java that it is by what that says of its
-version, and one with our option says that it is another: archives that the machine's own Java made are not used.
+`tests.prepare` makes them. A JVM finds the archives of the Java that it is by what that says of its version, and one
+with our option says that it is another: archives that the machine's own Java made are not used.
 """
 
 import os
 import shlex
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
 from demo.bootstrap import ensure_java
@@ -21,16 +18,3 @@ def quick_java(home: Path) -> dict[str, str]:
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(str(ensure_java()))} -XX:TieredStopAtLevel=1 "$@"\n')
     program.chmod(0o755)
     return {"JAVA_HOME": str(home), "PATH": f"{program.parent}:{os.environ['PATH']}"}
-
-
-def prepare() -> int:
-    """Run `minutebook prepare` on the Java of tests; return its exit code."""
-    with tempfile.TemporaryDirectory() as home:
-        environment = {**os.environ, **quick_java(Path(home))}
-        return subprocess.run(
-            [sys.executable, "-m", "minutebook", "prepare"], env=environment, check=False
-        ).returncode
-
-
-if __name__ == "__main__":
-    sys.exit(prepare())

@@ -11,7 +11,7 @@ from archive.clock import new_id
 from archive.format.keys import end_marker_key, start_marker_key
 from archive.format.markers import EndMarker, StartMarker, decode_marker
 from archive.store.s3 import S3Store
-from consumer.daemon.prepared.classes import find_classes
+from consumer.daemon.prepared.classes import Classes, find_classes
 from consumer.daemon.process import daemon_command
 from consumer.preflight.java import find_jars, find_java
 from demo.embedded import REGION, EmbeddedAws
@@ -93,7 +93,12 @@ class Application:
         seed_leases(self._dynamodb, self.name, self.shards().values(), owners, checkpoint=checkpoint)
 
     def daemon(
-        self, worker_id: str = "w1", *, environment: Mapping[str, str] | None = None, **ours: object
+        self,
+        worker_id: str = "w1",
+        *,
+        environment: Mapping[str, str] | None = None,
+        classes: Classes | None = None,
+        **ours: object,
     ) -> Worker:
         """Start the MultiLangDaemon itself, as a deployment without our supervisor does."""
         path = self.properties(worker_id, **ours)
@@ -102,7 +107,7 @@ class Application:
                 f"executableName = {_BIN / 'minutebook-processor'} {path}\ninitialPositionInStream = TRIM_HORIZON\n"
             )
         java = find_java(os.environ).program
-        command = daemon_command(java, find_classes(java, find_jars()), path, _LOGBACK)
+        command = daemon_command(java, classes or find_classes(java, find_jars()), path, _LOGBACK)
         return Worker(command, self.environment(environment), self._folder / f"{worker_id}.log")
 
     def consume(

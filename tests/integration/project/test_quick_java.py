@@ -26,6 +26,13 @@ def test_the_daemons_of_tests_find_their_archive() -> None:
     assert find_classes(find_java(os.environ).program, find_jars()).options
 
 
+def test_the_archive_of_the_daemons_is_of_a_whole_life() -> None:
+    """It holds what reads records, too: the start that `minutebook prepare` keeps reads none."""
+    java, jars = find_java(os.environ).program, find_jars()
+    [archive] = find_classes(java, jars).path[-1].parent.glob("classes-*.jsa")
+    assert b"PrefetchRecordsPublisher$PrefetchRecordsRetrieved" in archive.read_bytes()
+
+
 def test_the_spark_of_tests_finds_its_archive() -> None:
     """The same for each command of the nightly job."""
     assert use_options(prepared_folder())
