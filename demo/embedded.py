@@ -44,16 +44,20 @@ class EmbeddedAws:
     """Three servers with a life: `with EmbeddedAws(folder) as aws: ...`.
 
     Endpoints are stable for the whole life, also over `kill_s3` and `restart_s3`. What S3 acknowledged survives
-    its SIGKILL; Kinesis and DynamoDB live in memory.
+    its SIGKILL; Kinesis and DynamoDB live in memory. `kinesis_port` is that of a Kinesis which runs already, and
+    which somebody else stops.
     """
 
-    def __init__(self, folder: Path, *, clock: Clock | None = None) -> None:
+    def __init__(self, folder: Path, *, clock: Clock | None = None, kinesis_port: int | None = None) -> None:
         self._folder = folder
         self._clock = clock or SystemClock()
         self._children: dict[str, Child] = {}
         self._session: Session | None = None
         self._making = threading.Lock()
         self._ports = dict(zip(("kinesis", "kinesis-tls", "s3", "dynamodb"), free_ports(4), strict=True))
+        self._has_own_kinesis = kinesis_port is None
+        if kinesis_port is not None:
+            self._ports["kinesis"] = kinesis_port
 
     def __enter__(self) -> Self:
         try:
@@ -69,6 +73,11 @@ class EmbeddedAws:
     def kinesis_endpoint(self) -> str:
         """URL of Kinesis."""
         return f"http://{LOOPBACK}:{self._ports['kinesis']}"
+
+    @property
+    def kinesis_port(self) -> int:
+        """Port of Kinesis: others may use it, too."""
+        return self._ports["kinesis"]
 
     @property
     def s3_endpoint(self) -> str:
@@ -93,13 +102,14 @@ class EmbeddedAws:
 
     def start(self) -> Self:
         """Install what is missing, start the servers and wait until each answers."""
-        node, package = ensure_kinesis_local()
         ministack = ensure_ministack()
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._start_kinesis(node, package)
+        if self._has_own_kinesis:
+            self._start_kinesis(*ensure_kinesis_local())
         self._start_ministack(ministack, "s3")
         self._start_ministack(ministack, "dynamodb")
-        self._children["kinesis"].wait_until(self._kinesis_answers, seconds=_START_SECONDS)
+        if self._has_own_kinesis:
+            self._children["kinesis"].wait_until(self._kinesis_answers, seconds=_START_SECONDS)
         for name in ("s3", "dynamodb"):
             self._children[name].wait_until(lambda name=name: self._ministack_answers(name), seconds=_START_SECONDS)  # type: ignore[misc]
         return self

@@ -1,6 +1,7 @@
 """Fixtures of every ring: the embedded AWS, started once per session and only when a test asks for it."""
 
 import gc
+import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from archive.store.s3 import S3Store
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from tests.contract.race_gate import Endpoint, assert_exact, run_races
 from tests.quick_java import quick_java
+from tests.shared_kinesis import SharedKinesis
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -126,20 +128,27 @@ def aws_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def embedded_aws(tmp_path_factory: pytest.TempPathFactory, aws_environment: None) -> Iterator[EmbeddedAws]:  # noqa: ARG001 - used for its effect
+def embedded_aws(
+    pytestconfig: pytest.Config,
+    tmp_path_factory: pytest.TempPathFactory,
+    aws_environment: None,  # noqa: ARG001 - used for its effect
+) -> EmbeddedAws:
     """Real servers for Kinesis, S3 and DynamoDB; S3 has passed the race gate, else nothing built on it counts.
 
-    Shared by the session: take a fresh bucket, stream or table name. A test that kills a server starts its own
-    `EmbeddedAws`.
+    Shared by the session, and Kinesis by all workers of a run: take a fresh bucket, stream or table name. A test that
+    kills a server starts its own `EmbeddedAws`. The servers end with the worker, behind its last test, whose time
+    would be over while the first worker waits for the others.
     """
-    folder = tmp_path_factory.mktemp("aws")
-    with EmbeddedAws(folder) as aws:
-        client = aws.s3_client()
-        client.create_bucket(Bucket="race-gate")
-        races = run_races(Endpoint(aws.s3_endpoint, REGION, ACCESS_KEY, SECRET_KEY), "race-gate", "session/", keys=10)
-        assert_exact(races, client, "race-gate")
-        yield aws
-    shutil.rmtree(folder, ignore_errors=True)
+    folder, base = tmp_path_factory.mktemp("aws"), tmp_path_factory.getbasetemp()
+    shared = SharedKinesis((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kinesis")
+    aws = shared.join(lambda port: EmbeddedAws(folder, kinesis_port=port).__enter__())
+    pytestconfig.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    pytestconfig.add_cleanup(lambda: shared.leave(aws))
+    client = aws.s3_client()
+    client.create_bucket(Bucket="race-gate")
+    races = run_races(Endpoint(aws.s3_endpoint, REGION, ACCESS_KEY, SECRET_KEY), "race-gate", "session/", keys=10)
+    assert_exact(races, client, "race-gate")
+    return aws
 
 
 @pytest.fixture(scope="session")

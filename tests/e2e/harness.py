@@ -19,6 +19,7 @@ from demo.readback import StoredSegment, Verdict, compare, read_archive
 from tests.e2e.leases import LeaseRow, assign_lease, read_leases, seed_leases
 from tests.e2e.worker import Worker
 from tests.witness.ledger import Producer
+from tests.witness.streams import is_gone
 from tests.witness.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ class Application:
 
     def is_gone(self) -> bool:
         """Tell whether the stream is deleted."""
-        return self.name not in self.kinesis.list_streams()["StreamNames"]
+        return is_gone(self.kinesis, self.name)
 
     def leases(self) -> dict[str, LeaseRow]:
         """Return the lease rows by shard id."""

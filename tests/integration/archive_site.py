@@ -19,6 +19,7 @@ from tests.fakes.shard import FakeShard, UserRecord
 from tests.integration.fork_site import Forks
 from tests.integration.process_daemon import ProcessDaemon
 from tests.witness.readback import assert_exactly_once, fingerprints
+from tests.witness.streams import is_gone
 from tests.witness.waiting import wait_until
 
 PREFIX = "raw/"
@@ -52,7 +53,7 @@ class Site:
     def remake_stream(self) -> None:
         """Delete the stream and create it again under its name."""
         self.kinesis.delete_stream(StreamName=self.name)
-        wait_until(lambda: self.name not in self.kinesis.list_streams()["StreamNames"], "the stream is gone")
+        wait_until(lambda: is_gone(self.kinesis, self.name), "the stream is gone")
         self.make_stream()
 
     def put(self, count: int, minute: int = 0, *, size: int = 30) -> list[UserRecord]:

@@ -26,6 +26,7 @@ from tests.corpus.auditing import answer_later, job_context
 from tests.corpus.model import PREFIX
 from tests.fakes.archive_scene import ArchiveScene
 from tests.witness.aggregate import aggregate
+from tests.witness.streams import is_gone
 from tests.witness.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def test_another_stream_under_the_name_is_unknown(stage: Stage, kinesis_client: 
     """A stream that was deleted and made again proves nothing about this archive."""
     stage.archive(stage.records)
     kinesis_client.delete_stream(StreamName=stage.name)
-    wait_until(lambda: stage.name not in kinesis_client.list_streams()["StreamNames"], "the stream is gone")
+    wait_until(lambda: is_gone(kinesis_client, stage.name), "the stream is gone")
     kinesis_client.create_stream(StreamName=stage.name, ShardCount=1)
     wait_until(lambda: is_active(kinesis_client, stage.name), "the stream is ACTIVE")
     audit = stage.audit(stage.records[-1].position)

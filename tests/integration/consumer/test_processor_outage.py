@@ -18,9 +18,9 @@ from tests.witness.waiting import PATIENCE_SECONDS, wait_until
 
 
 @pytest.fixture(scope="module")
-def own_aws(tmp_path_factory: pytest.TempPathFactory, aws_environment: None) -> Iterator[EmbeddedAws]:  # noqa: ARG001 - used for its effect
-    """Return servers that only this module uses."""
-    with EmbeddedAws(tmp_path_factory.mktemp("own-aws")) as aws:
+def own_aws(embedded_aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    """Return servers that only this module uses, but for Kinesis."""
+    with EmbeddedAws(tmp_path_factory.mktemp("own-aws"), kinesis_port=embedded_aws.kinesis_port) as aws:
         yield aws
 
 
