@@ -90,6 +90,14 @@ _OUTAGES = [WriteFault.SLOW_DOWN, WriteFault.CUT_AFTER]
 OUTAGES = [(name, fault) for at, name in enumerate(NIGHTS) for fault in (_OUTAGES if IS_DEEP else [_OUTAGES[at % 2]])]
 
 
+def _beginnings(night: Night, fault: WriteFault) -> range:
+    """Return the writes at which outages begin: by default every other one, with the other fault those between."""
+    # A task repeats its own writes, of parts and facts, by the real clock.
+    first = 1 + sum(write in {"part-", "_facts/"} for write in night.writes)
+    last = len(night.writes)
+    return range(first, last + 1) if IS_DEEP else range(first + _OUTAGES.index(fault), last + 1, 2)
+
+
 @pytest.fixture(scope="module")
 def prepared(s3: FailingS3) -> dict[str, tuple[Desk, dict[str, Stored]]]:
     """Return, of each night, the desk and what lies in the bucket before the run."""
@@ -139,9 +147,7 @@ def test_an_outage_from_a_write_on_ends_the_run(
 ) -> None:
     """No write succeeds any more, or none is answered: the run gives up, and the next one is right."""
     night, (desk, before) = NIGHTS[name], prepared[name]
-    # A task repeats its own writes, of parts and facts, by the real clock.
-    first = 1 + sum(write in {"part-", "_facts/"} for write in night.writes)
-    for number in range(first, len(night.writes) + 1):
+    for number in _beginnings(night, fault):
         s3.heal()
         s3.objects.clear()
         s3.objects.update(before)
