@@ -52,6 +52,9 @@ EventId = Annotated[
     str | None,
     typer.Option(metavar="JMESPATH", help="Find records that repeat an event: the path of its id in JSON payloads."),
 ]
+IcebergCatalog = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The catalog in pyiceberg's configuration; else its default.")
+]
 Master = Annotated[str, typer.Option(help="Spark's master, where this process starts Spark itself.")]
 
 
@@ -177,9 +180,7 @@ def compact(
     iceberg: Annotated[
         str | None, typer.Option(metavar="NS.TABLE", help="Commit the published days to this Iceberg table, too.")
     ] = None,
-    iceberg_catalog: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The catalog in pyiceberg's configuration; else its default.")
-    ] = None,
+    iceberg_catalog: IcebergCatalog = None,
     glue: Annotated[
         str | None, typer.Option(metavar="DB.TABLE", help="Register the published days in AWS Glue's catalog, too.")
     ] = None,
@@ -248,6 +249,11 @@ def vacuum(
         str | None, typer.Option(metavar="URI", help="What compact --out was given. Default: _parquet/.")
     ] = None,
     older_than: Annotated[str, typer.Option(metavar="AGE", help="3d or more: what is younger stays.")] = "7d",
+    iceberg: Annotated[
+        str | None,
+        typer.Option(metavar="NS.TABLE", help="Also what no metadata names in the folders of this Iceberg table."),
+    ] = None,
+    iceberg_catalog: IcebergCatalog = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; delete nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -256,7 +262,15 @@ def vacuum(
     from compaction.vacuum.command import VacuumRequest  # noqa: PLC0415 - help is quick
     from compaction.vacuum.command import vacuum as run  # noqa: PLC0415 - same
 
-    asked = VacuumRequest(file=file, out=out, older_than=older_than, dry_run=dry_run, as_json=as_json)
+    asked = VacuumRequest(
+        file=file,
+        out=out,
+        older_than=older_than,
+        iceberg=iceberg,
+        iceberg_catalog=iceberg_catalog,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
     raise typer.Exit(run(asked, os.environ))
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
     from compaction.iceberg.commit import DayTable
+    from compaction.iceberg.orphans import TableFolders
 
 _OWN_CREDENTIALS: Final = re.compile(r"(s3|client)\.(access-key-id|profile-name|role-arn|anonymous)")
 _NEXT_STEP: Final = (
@@ -42,6 +43,23 @@ def opened_table(
         SettingsError: pyiceberg is not installed, or the catalog is not configured.
         CatalogRefused, CatalogUnavailable: the catalog did not answer well.
     """
+    with _opened(catalog_name, out) as catalog:
+        from compaction.iceberg.table import IcebergTable  # noqa: PLC0415 - an optional dependency
+
+        yield IcebergTable(catalog, identifier, by_event=by_event)
+
+
+@contextlib.contextmanager
+def opened_folders(identifier: str, catalog_name: str | None, out: StorePrefix) -> "Iterator[TableFolders]":
+    """Open the table's catalog to look at the table's folders. Raises as `opened_table`."""
+    with _opened(catalog_name, out) as catalog:
+        from compaction.iceberg.orphans import TableFolders  # noqa: PLC0415 - an optional dependency
+
+        yield TableFolders(catalog, identifier)
+
+
+@contextlib.contextmanager
+def _opened(catalog_name: str | None, out: StorePrefix) -> "Iterator[Catalog]":
     try:
         importlib.import_module("pyiceberg.io.pyarrow")
         importlib.import_module("sqlalchemy")
@@ -51,7 +69,6 @@ def opened_table(
             next_step="pip install 'minutebook[spark,iceberg]'",
         ) from exc
     from compaction.iceberg.failures import translated  # noqa: PLC0415 - an optional dependency
-    from compaction.iceberg.table import IcebergTable  # noqa: PLC0415 - same
 
     # Its warnings are of columns without statistics; what matters is raised.
     logging.getLogger("pyiceberg").setLevel(logging.ERROR)
@@ -61,7 +78,7 @@ def opened_table(
     except OutcomeUnknown as exc:
         raise CatalogUnavailable(str(exc), next_step="look at the catalog's health; run the command again") from exc
     try:
-        yield IcebergTable(catalog, identifier, by_event=by_event)
+        yield catalog
     finally:
         catalog.close()
 

@@ -225,14 +225,19 @@ class CompactRequest(NamedTuple):
 
     def checked_table(self) -> str | None:
         """Return the Iceberg table, `namespace.table`; raises SettingsError."""
-        if self.iceberg is None and self.iceberg_catalog is not None:
-            raise SettingsError("--iceberg-catalog: which table?", next_step="name it, as in --iceberg events.raw")
-        if self.iceberg is not None and _TABLE.fullmatch(self.iceberg) is None:
-            raise SettingsError(
-                f"{self.iceberg!r} is not the name of a table",
-                next_step="--iceberg takes namespace.table, such as events.raw",
-            )
-        return self.iceberg
+        return checked_table(self.iceberg, self.iceberg_catalog)
+
+
+def checked_table(table: str | None, catalog: str | None) -> str | None:
+    """Return the Iceberg table that `--iceberg` names, `namespace.table`; raises SettingsError."""
+    if table is None and catalog is not None:
+        raise SettingsError("--iceberg-catalog: which table?", next_step="name it, as in --iceberg events.raw")
+    if table is not None and _TABLE.fullmatch(table) is None:
+        raise SettingsError(
+            f"{table!r} is not the name of a table",
+            next_step="--iceberg takes namespace.table, such as events.raw",
+        )
+    return table
 
 
 def checked_fail_on(text: str) -> FailOn:

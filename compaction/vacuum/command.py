@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Final, NamedTuple
 
 import msgspec
@@ -14,13 +15,16 @@ from archive.format.day import Day
 from archive.store.places import open_retrying
 from archive.store.retrying import RetryingStorage
 from compaction.days.outcome import worst
+from compaction.iceberg.catalog import opened_folders
 from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import is_expired
+from compaction.job.request import checked_table
 from compaction.job.settings import check_apart, load_job_settings
 from compaction.publish.publisher import GRACE_MS
 from compaction.recheck import published_days
 from compaction.vacuum.day import DayLeftovers, delete_leftovers
 from compaction.vacuum.output import find_all
+from compaction.vacuum.table import VacuumTable, table_lines, vacuum_table
 
 _AGE: Final = re.compile(r"([1-9][0-9]{0,4})d", re.ASCII)
 _DAY_MS: Final = 86_400_000
@@ -56,6 +60,7 @@ class VacuumReport(msgspec.Struct, frozen=True, kw_only=True):
     uploads: int
     exit_code: int
     days: tuple[VacuumDay, ...]
+    table: VacuumTable | None = None
 
 
 class VacuumRequest(NamedTuple):
@@ -64,6 +69,8 @@ class VacuumRequest(NamedTuple):
     file: str | None
     out: str | None = None
     older_than: str = "7d"
+    iceberg: str | None = None
+    iceberg_catalog: str | None = None
     dry_run: bool = False
     as_json: bool = False
 
@@ -99,8 +106,9 @@ def vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
         SettingsError: the file or an option.
         SafetyRefusal: the archive of another stream.
         StoreUnavailable, StoreRefused: the archive or the output.
+        CatalogRefused, CatalogUnavailable: the table's catalog cannot be opened.
     """
-    age_ms = request.age_ms()
+    age_ms, table = request.age_ms(), checked_table(request.iceberg, request.iceberg_catalog)
     settings = load_job_settings(request.file, environ)
     place, archive = settings.output(request.out), settings.archive
     check_apart(place, archive)
@@ -109,7 +117,12 @@ def vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
     published = open_retrying(place.address, _STORE_BUDGET_SECONDS)
     output = Output(held, archive.prefix, published, place.prefix)
     read_owned(output.archive, archive.prefix, settings.owner)
-    report = vacuum_output(output, clock.now_ms(), age_ms, dry_run=request.dry_run)
+    opened = nullcontext() if table is None else opened_folders(table, request.iceberg_catalog, place)
+    with opened as folders:  # before any day: who asks for a table that is not configured gets nothing done
+        report = vacuum_output(output, clock.now_ms(), age_ms, dry_run=request.dry_run)
+        if folders is not None:
+            done = vacuum_table(folders, clock.now_ms() - age_ms, dry_run=request.dry_run)
+            report = with_table(report, done)
     _show(report, as_json=request.as_json)
     return report.exit_code
 
@@ -144,6 +157,11 @@ def vacuum_output(output: Output, now_ms: int, age_ms: int, *, dry_run: bool) ->
     )
 
 
+def with_table(report: VacuumReport, table: VacuumTable) -> VacuumReport:
+    """Return the report with what became of a table."""
+    return msgspec.structs.replace(report, table=table, exit_code=worst([report.exit_code, table.exit_code]))
+
+
 def _row(found: DayLeftovers) -> VacuumDay:
     return VacuumDay(day=found.folder.name, objects=len(found.objects), bytes=found.size, uploads=len(found.uploads))
 
@@ -174,4 +192,4 @@ def _lines(report: VacuumReport) -> Sequence[str]:
         f"{verb} below {report.output}: {report.objects:,} object(s), {report.bytes:,} bytes, {report.uploads:,} "
         f"unfinished upload(s), of {report.looked_at:,} day(s); all older than {report.older_than_days} days"
     )
-    return lines
+    return lines if report.table is None else [*lines, *table_lines(report.table, dry_run=report.dry_run)]

@@ -1,5 +1,7 @@
 """Catalogs that fail on both sides of a request, at every step of a commit, and let others in between."""
 
+import os
+import signal
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -7,8 +9,8 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException
-from pyiceberg.io import OutputFile
-from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.io import InputFile, OutputFile, OutputStream
+from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 
 from tests.fakes.failing_storage import Crash
 
@@ -42,20 +44,81 @@ class Fault:
         raise self._error
 
 
+class Kill(Fault):
+    """The process is gone at the step, as SIGKILL takes it: nothing is closed, no handler runs."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at, applied=False)
+
+    def send(self, request: Callable[[], T]) -> T:
+        """Take a step, or die in front of it."""
+        if self.steps + 1 == self._at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().send(request)
+
+
 class FailingIO(PyArrowFileIO):
-    """Writes files for a `FailingCatalog`: opening one is a step."""
+    """Writes files for a `FailingCatalog`: naming one, making it and closing it are steps."""
 
     fault: ClassVar[Fault | None] = None
 
     def new_output(self, location: str) -> OutputFile:  # type: ignore[override]  # the base class names its own kind
         """Pass on, or fail."""
-        return (
-            super().new_output(location) if self.fault is None else self.fault.send(lambda: _output(self, location))
-        )
+        fault = self.fault
+        if fault is None:
+            return super().new_output(location)
+        return fault.send(lambda: _Output(_output(self, location), fault))
 
 
-def _output(io: PyArrowFileIO, location: str) -> OutputFile:
+def _output(io: PyArrowFileIO, location: str) -> PyArrowFile:
     return PyArrowFileIO.new_output(io, location)
+
+
+class _Output(OutputFile):
+    """A file in the making: opened, it is there and empty; what is written may be there before it is closed."""
+
+    def __init__(self, file: PyArrowFile, fault: Fault) -> None:
+        super().__init__(file.location)
+        self._file = file
+        self._fault = fault
+
+    def __len__(self) -> int:
+        return len(self._file)
+
+    def exists(self) -> bool:
+        return self._file.exists()
+
+    def to_input_file(self) -> InputFile:
+        return self._file.to_input_file()
+
+    def create(self, overwrite: bool = False) -> OutputStream:  # noqa: FBT001, FBT002 - pyiceberg's own
+        stream = self._fault.send(lambda: self._file.create(overwrite))
+        return _Stream(stream, self._fault)
+
+
+class _Stream(OutputStream):
+    def __init__(self, stream: OutputStream, fault: Fault) -> None:
+        self._stream = stream
+        self._fault = fault
+
+    def write(self, data: bytes) -> int:
+        return self._stream.write(data)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def close(self) -> None:
+        self._fault.send(self._stream.close)
+        self._fault.send(lambda: None)  # it is whole, and nobody else knows of it
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._stream.close()
 
 
 class _Failing(Catalog):

@@ -1,0 +1,66 @@
+"""SIGKILL at every file of an Iceberg commit: what is left is found, all of it and nothing else, and no row goes."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.killed_commit import killed_commit
+from tests.integration.lake import DAY, NEXT, Lake, local_lake
+from tests.integration.table_folders import counted, files_of, folder_of, history, vacuum
+
+
+@pytest.mark.usefixtures("rest_uri")
+@pytest.mark.parametrize("first", [True, False], ids=["the table's first commit", "a later generation"])
+def test_what_a_killed_commit_wrote_is_found_and_goes(tmp_path: Path, *, first: bool) -> None:
+    """In front of each step: exactly what it wrote, torn or whole. Every snapshot reads as before."""
+    kinds: set[tuple[str, bool]] = set()
+    for at in itertools.count(1):
+        lake = local_lake(tmp_path / f"{at}")
+        if not first:
+            lake.shelf.publish(NEXT, "one")
+            lake.shelf.publish(DAY, "one")
+            assert (lake.commit(NEXT), lake.commit()) == ("committed", "committed")
+        lake.shelf.publish(DAY, "two", (4, 1))
+        root = tmp_path if first else folder_of(lake)
+        before = files_of(root)
+        if not killed_commit(lake, at):
+            break
+        left = {uri for uri in files_of(root) - before if "/metadata/" in uri}
+        torn = {uri: Path(uri.removeprefix("file://")).stat().st_size == 0 for uri in left}
+        assert lake.commit() in {"committed", "already"}
+        kept = files_of(folder_of(lake))
+        orphans = left - _referenced(lake)
+        shown, rows = history(lake), len(lake.rows())
+
+        said = vacuum(lake, dry_run=True)
+        assert (set(said.files), files_of(folder_of(lake))) == (orphans, kept)
+        done = vacuum(lake)
+
+        assert (done.reason, done.files, done.objects) == ("", said.files, len(orphans))
+        assert files_of(folder_of(lake)) == kept - orphans
+        assert (history(lake), counted(lake)) == (shown, rows)
+        assert vacuum(lake).files == ()
+        lake.shelf.publish(DAY, "three", (1,))
+        assert lake.commit() == "committed"
+        kinds |= {(_kind(uri), torn[uri]) for uri in orphans}
+    assert kinds >= {(kind, is_torn) for kind in ("metadata", "list", "manifest") for is_torn in (True, False)}
+
+
+def _kind(uri: str) -> str:
+    if uri.endswith(".metadata.json"):
+        return "metadata"
+    return "list" if "/snap-" in uri else "manifest"
+
+
+def _referenced(lake: Lake) -> set[str]:
+    """Return metadata files, manifest lists and manifests, as pyiceberg's own inspection tells them."""
+
+    def read(table: Any) -> set[str]:  # noqa: ANN401 - pyiceberg's
+        lists = {each.manifest_list for each in table.snapshots()}
+        log = set(table.inspect.metadata_log_entries()["file"].to_pylist())
+        return lists | log | set(table.inspect.all_manifests()["path"].to_pylist())
+
+    found: set[str] = lake.table(read)
+    return found

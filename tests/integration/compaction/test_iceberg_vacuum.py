@@ -1,0 +1,300 @@
+"""Vacuum of an Iceberg table's folders: what stays, whoever changes the table meanwhile, and what is left alone."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.table.statistics import StatisticsFile
+
+from archive.clock import SystemClock
+from compaction.iceberg.orphans import Orphans, TableFolders
+from compaction.iceberg.table import IcebergTable
+from compaction.publish.publisher import GRACE_MS
+from compaction.tasks.parquet import SCHEMA
+from compaction.vacuum.table import table_lines, vacuum_table
+from tests.corpus.shelf import keys_of
+from tests.integration.lake import DAY, NEXT, Lake
+from tests.integration.table_folders import files_of, folder_of, history, vacuum
+
+
+@pytest.fixture
+def table(lake: Lake) -> Lake:
+    """Return a lake whose table has two days, one of them twice."""
+    lake.shelf.publish(NEXT, "one")
+    lake.shelf.publish(DAY, "one")
+    assert (lake.commit(NEXT), lake.commit()) == ("committed", "committed")
+    lake.shelf.publish(DAY, "two", (4,))
+    assert lake.commit() == "committed"
+    return lake
+
+
+def left(lake: Lake, *names: str) -> set[str]:
+    """Write files into the table's folder; returns their addresses."""
+    paths = [folder_of(lake) / name for name in names]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"left")
+    return {f"file://{path}" for path in paths}
+
+
+def age(lake: Lake) -> None:
+    """Let all files of the table be thirty days old."""
+    at = SystemClock().now_ms() / 1000 - 30 * 86_400
+    for uri in files_of(folder_of(lake)):
+        os.utime(uri.removeprefix("file://"), (at, at))
+
+
+_ORPHANS = ("metadata/a-m0.avro", "metadata/snap-1-0-a.avro", "metadata/b.stats", "data/x/c.parquet", "data/d.puffin")
+
+
+def test_what_is_young_stays(table: Lake) -> None:
+    """To the millisecond: a commit may be on its way."""
+    [uri] = left(table, "metadata/a-m0.avro")
+    path = Path(uri.removeprefix("file://"))
+    os.utime(path, (1_000_000.0, 1_000_000.0))
+    assert vacuum(table, before_ms=1_000_000_000).files == ()
+    assert vacuum(table, before_ms=1_000_000_001).files == (uri,)
+    assert not path.exists()
+
+
+def test_what_others_put_there_and_what_is_published_there_stays(table: Lake) -> None:
+    """By names that no writer of Iceberg gives, beside its two folders, and of days that are published there."""
+    theirs = left(
+        table,
+        "metadata/version-hint.text",
+        "metadata/README.md",
+        "notes/a.parquet",
+        "a.avro",
+        f"data/dt={DAY}/_gen-a/part-00000.parquet",
+    )
+    orphans = left(table, *_ORPHANS)
+    done = vacuum(table)
+    assert (set(done.files), done.bytes) == (orphans, 4 * len(orphans))
+    assert theirs <= files_of(folder_of(table))
+
+
+def _with_statistics(table: Any) -> None:  # noqa: ANN401 - pyiceberg's
+    snapshot = table.current_snapshot().snapshot_id
+    given = {"snapshot-id": snapshot, "statistics-path": f"{table.location()}/metadata/b.stats"}
+    sizes = {"file-size-in-bytes": 4, "file-footer-size-in-bytes": 1, "blob-metadata": []}
+    with table.update_statistics() as update:
+        update.set_statistics(StatisticsFile.model_validate(given | sizes))
+
+
+def test_statistics_and_files_of_the_tables_own_stay(table: Lake) -> None:
+    """What maintenance writes below the table's location, also when a later snapshot deleted it."""
+    path = folder_of(table) / "data" / "arrival_day=2026-11-20" / "kept.parquet"
+    path.parent.mkdir(parents=True)
+
+    def rewrite(found: Any) -> None:  # noqa: ANN401 - pyiceberg's
+        condition = f"arrival_time < '{NEXT}T00:00:00+00:00'"
+        pq.write_table(found.scan(row_filter=condition).to_arrow(), path)
+        with found.transaction() as transaction, transaction.update_snapshot().overwrite() as overwrite:
+            for task in found.scan(row_filter=condition).plan_files():
+                overwrite.delete_data_file(task.file)
+            overwrite.append_data_file(parquet_file_to_data_file(found.io, found.metadata, f"file://{path}"))
+
+    table.table(rewrite)
+    table.table(_with_statistics)
+    table.shelf.publish(DAY, "three", (4,))
+    assert table.commit() == "committed"
+    before = history(table)
+    orphans = left(table, "metadata/a-m0.avro", "data/arrival_day=2026-11-20/lost.parquet")
+    stats = left(table, "metadata/b.stats")
+    assert set(vacuum(table).files) == orphans
+    assert {f"file://{path}", *stats} <= files_of(folder_of(table))
+    assert history(table) == before
+
+
+def test_a_snapshot_that_was_expired_lately_stays_whole(table: Lake) -> None:
+    """A query may have begun on it; what was expired longer ago than the age goes, and the rest reads on."""
+    before = files_of(folder_of(table))
+    first = table.table(lambda found: found.snapshots()[0].snapshot_id)
+    at = SystemClock().now_ms()
+    table.table(lambda found: found.maintenance.expire_snapshots().by_id(first).commit())
+    assert [uri for uri in vacuum(table, before_ms=at).files if uri in before] == []
+    shown = history(table)
+    gone = vacuum(table).files
+    assert [uri.rpartition("/")[2].startswith("snap-") for uri in gone] == [True]
+    assert (history(table), len(shown)) == (shown, 2)
+
+
+def test_a_commit_during_vacuum_loses_nothing(table: Lake) -> None:
+    """A run that slept for longer than the age commits between the look and the deletes: its files stay."""
+    table.shelf.publish(DAY, "three", (1, 1))
+    orphans = left(table, "metadata/a-m0.avro")
+    found: list[Orphans] = []
+
+    def slept() -> None:
+        with table.catalog() as other:
+            found.append(TableFolders(other, table.name).find(SystemClock().now_ms() + 60_000))
+
+    with table.catalog() as catalog:
+        catalog.before_commit = slept
+        done = table.shelf.commit(IcebergTable(catalog, table.name), DAY)
+        assert (done and done.state) == "committed"
+        assert len(found[0].files) >= 4, "what the commit had written was an orphan then"
+        shown = history(table)
+        gone = TableFolders(catalog, table.name).delete(found[0])
+    assert {file.uri for file in gone} == orphans
+    assert history(table) == shown
+    assert vacuum(table).files == ()
+
+
+def test_commits_during_the_look_are_not_taken_for_another_catalogs(table: Lake) -> None:
+    """Several, between the listing and the reading."""
+    orphans = left(table, "metadata/a-m0.avro")
+
+    def others() -> None:
+        for generation in ("three", "four", "five"):
+            table.shelf.publish(DAY, generation, (2,))
+            assert table.commit() == "committed"
+
+    with table.catalog() as catalog:
+        catalog.before_load = others
+        done = vacuum_table(TableFolders(catalog, table.name), SystemClock().now_ms() + 60_000, dry_run=False)
+    assert (done.reason, set(done.files)) == ("", orphans)
+
+
+def _metadata(lake: Lake) -> dict[str, Any]:
+    location = lake.table(lambda found: found.metadata_location).removeprefix("file://")
+    read: dict[str, Any] = json.loads(Path(location).read_text())
+    return read
+
+
+def _put(lake: Lake, name: str, said: dict[str, Any]) -> None:
+    (folder_of(lake) / "metadata" / name).write_text(json.dumps(said))
+
+
+def _another_tables(lake: Lake) -> None:
+    """Lay down the metadata of a table that was dropped, and whose files nobody deleted."""
+    _put(lake, "00004-x.metadata.json", _metadata(lake) | {"table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1"})
+
+
+def _another_catalogs(lake: Lake) -> None:
+    """Lay down two commits of a catalog in which the table is registered, too."""
+    said, now = _metadata(lake), SystemClock().now_ms() + 5_000
+    log, newest = said["metadata-log"], lake.table(lambda found: found.metadata_location)
+    for number in (4, 5):
+        log = [*log, {"metadata-file": newest, "timestamp-ms": now if number > 4 else said["last-updated-ms"]}]
+        _put(lake, f"0000{number}-x.metadata.json", said | {"metadata-log": log, "last-updated-ms": now})
+        newest = f"{said['location']}/metadata/0000{number}-x.metadata.json"
+
+
+def _newer_version(lake: Lake) -> None:
+    _put(lake, "00004-x.metadata.json", _metadata(lake) | {"format-version": 9})
+
+
+def _damaged(pattern: str, data: bytes | None) -> Callable[[Lake], None]:
+    def damage(lake: Lake) -> None:
+        for path in (folder_of(lake) / "metadata").glob(pattern):
+            if data is None:
+                path.unlink()
+            else:
+                path.write_bytes(data)
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("harm", "code", "why"),
+    [
+        (_another_tables, 6, "00004-x.metadata.json is of another table, which has rows"),
+        (_another_catalogs, 6, "00005-x.metadata.json goes on where the catalog's table does not"),
+        (_newer_version, 2, "00004-x.metadata.json: pyiceberg cannot work with what is there"),
+        (_damaged("snap-*", None), 2, ".avro is gone, and the table names it"),
+        (_damaged("snap-*", b"Obj"), 2, ".avro: pyiceberg cannot work with what is there"),
+        (_damaged("*-m0.avro", None), 2, "-m0.avro is gone, and the table names it"),
+        (_damaged("*-m0.avro", b"Obj"), 2, "-m0.avro: pyiceberg cannot work with what is there"),
+        (_damaged("00001-*", b""), 2, ".metadata.json: pyiceberg cannot work with what is there"),
+        (_damaged("00001-*", None), 2, ".metadata.json is gone, and the table names it"),
+    ],
+)
+def test_a_table_that_cannot_be_read_wholly_is_left_alone(
+    table: Lake, harm: Callable[[Lake], None], code: int, why: str
+) -> None:
+    """Nothing goes, and the message names the file and what to do."""
+    left(table, *_ORPHANS)
+    age(table)
+    harm(table)
+    before = files_of(folder_of(table))
+    done = vacuum(table, before_ms=SystemClock().now_ms() - GRACE_MS)
+    assert files_of(folder_of(table)) == before
+    assert (done.exit_code, done.files, why in done.reason) == (code, (), True), done
+    [line] = table_lines(done, dry_run=False)
+    assert line.startswith(f"table default.{table.name}: left alone: ")
+    assert done.next_step
+    assert line.endswith(done.next_step)
+
+
+def _cut(lake: Lake, pattern: str) -> None:
+    """Cut Avro files behind their header, or behind a block: they read well, and hold less."""
+    for path in (folder_of(lake) / "metadata").glob(pattern):
+        body = path.read_bytes()
+        mark = body[-16:]
+        end = body.index(mark) + len(mark)
+        path.write_bytes(body[:end])
+
+
+@pytest.mark.parametrize(("pattern", "what"), [("snap-*", "files"), ("*-m0.avro", "entries")])
+def test_metadata_that_was_cut_short_is_not_believed(table: Lake, pattern: str, what: str) -> None:
+    """It reads without an error."""
+    _cut(table, pattern)
+    before = files_of(folder_of(table))
+    done = vacuum(table)
+    assert (done.exit_code, "is damaged: it holds 0 of" in done.reason, what in done.reason) == (2, True, True), done
+    assert files_of(folder_of(table)) == before
+
+
+def test_metadata_that_the_log_has_forgotten_goes(lake: Lake) -> None:
+    """It is no other catalog's, and no snapshot needs it."""
+    lake.shelf.publish(NEXT, "one")
+    lake.commit(NEXT)
+    with lake.catalog() as catalog, catalog.load_table(lake.name).transaction() as transaction:
+        transaction.set_properties({"write.metadata.previous-versions-max": "2"})
+    for number in range(4):
+        lake.shelf.publish(DAY, f"g{number}", (2,))
+        lake.commit()
+    shown = history(lake)
+    done = vacuum(lake)
+    assert done.reason == ""
+    assert len(done.files) >= 3
+    assert all(uri.endswith(".metadata.json") for uri in done.files)
+    assert history(lake) == shown
+
+
+def test_a_table_that_is_not_there_or_not_ours_is_refused(lake: Lake) -> None:
+    """Exit code 2."""
+    assert "there is no table" in (none := vacuum(lake)).reason
+    with lake.catalog() as catalog:
+        catalog.create_namespace(lake.name.partition(".")[0])
+        catalog.create_table(lake.name, SCHEMA)
+    left(lake, *_ORPHANS)
+    theirs = vacuum(lake)
+    assert "no table of published days" in theirs.reason
+    assert (none.exit_code, theirs.exit_code) == (2, 2)
+
+
+def test_the_same_on_s3(s3_lake: Lake) -> None:
+    """Keys are listed with their dates, and deleted, by pyiceberg's own access to the files."""
+    rows = s3_lake.shelf.publish(DAY, "one")
+    assert s3_lake.commit() == "committed"
+
+    def leave(found: Any) -> list[str]:  # noqa: ANN401 - pyiceberg's
+        uris = [f"{found.location()}/{name}" for name in _ORPHANS]
+        for uri in uris:
+            with found.io.new_output(uri).create() as stream:
+                stream.write(b"left")
+        return uris
+
+    uris = s3_lake.table(leave)
+    assert vacuum(s3_lake, before_ms=SystemClock().now_ms() - GRACE_MS).files == ()
+    done = vacuum(s3_lake)
+    assert (set(done.files), done.bytes) == (set(uris), 20)
+    assert keys_of(s3_lake.rows()) == keys_of(rows)
+    assert vacuum(s3_lake).files == ()

@@ -1,0 +1,51 @@
+"""What tests of an Iceberg table's folders ask: vacuum, the files that are there, and all snapshots' rows."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from archive.clock import SystemClock
+from compaction.iceberg.orphans import TableFolders
+from compaction.vacuum.table import VacuumTable, vacuum_table
+from tests.corpus.shelf import keys_of
+from tests.integration.lake import Lake
+
+_MINUTE_MS = 60_000
+
+
+def vacuum(lake: Lake, *, dry_run: bool = False, before_ms: int | None = None) -> VacuumTable:
+    """Vacuum the table, when all that is there now is older than the grace."""
+    with lake.catalog() as catalog:
+        before = SystemClock().now_ms() + _MINUTE_MS if before_ms is None else before_ms
+        return vacuum_table(TableFolders(catalog, lake.name), before, dry_run=dry_run)
+
+
+def folder_of(lake: Lake) -> Path:
+    """Return the table's folder."""
+    return Path(lake.table(lambda table: table.location()).removeprefix("file://"))
+
+
+def files_of(folder: Path) -> set[str]:
+    """Return the addresses of all files in a folder."""
+    return {f"file://{path}" for path in folder.rglob("*") if path.is_file()}
+
+
+def history(lake: Lake) -> list[list[tuple[object, ...]]]:
+    """Read all snapshots of the table, from the first to the current one."""
+
+    def read(table: Any) -> list[list[tuple[object, ...]]]:  # noqa: ANN401 - pyiceberg's
+        found = [each.snapshot_id for each in table.snapshots()]
+        return [keys_of(table.scan(snapshot_id=number).to_arrow().to_pylist()) for number in found]
+
+    rows: list[list[tuple[object, ...]]] = lake.table(read)
+    return rows
+
+
+def counted(lake: Lake) -> int:
+    """Count the current rows with DuckDB, on the files that the table names."""
+    names = lake.table(lambda table: [task.file.file_path for task in table.scan().plan_files()])
+    with duckdb.connect() as engine:
+        relation = engine.read_parquet([name.removeprefix("file://") for name in names])
+        [[count]] = relation.aggregate("count(*)").fetchall()
+    return int(count)
