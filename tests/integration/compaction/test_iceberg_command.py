@@ -1,6 +1,7 @@
 """`minutebook compact --iceberg` as a process: local catalogs, configured ones, and what it says without any."""
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from archive.clock import SystemClock
 from archive.format.day import Day
-from archive.store.places import open_storage
+from archive.store.places import StorePrefix, open_storage
+from archive.store.storage import Address
+from compaction.iceberg.catalog import opened_table
 from compaction.tasks.parquet import SCHEMA
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from tests.corpus.model import PREFIX, Corpus
-from tests.corpus.shelf import Row, keys_of
+from tests.corpus.shelf import Row, Shelf, keys_of
 from tests.integration.shell import Shell, store_checkpoints
 
 if TYPE_CHECKING:
@@ -114,6 +118,34 @@ def test_a_table_that_somebody_changed_holds_the_day_until_it_is_mended(shell: S
     rows = catalog.load_table("events.raw").scan().to_arrow()
     assert (len(rows), rows["n"].null_count, rows["partition_key"].null_count) == (len(before), 9, 0)
     catalog.close()
+
+
+def test_vacuum_shows_and_removes_what_a_crash_left_in_the_tables_folders(shell: Shell) -> None:
+    """The dry run names each file and deletes nothing; without it the same go. No such table is exit 2."""
+    shelf = Shelf(StorePrefix(Address(None, str(shell.folder / "out")), ""))
+    rows = shelf.publish(DAY, "one")
+    with opened_table("events.raw", None, shelf.place) as table:
+        shelf.commit(table, DAY)
+    [folder] = (shell.folder / "out" / "_iceberg").rglob("metadata")
+    old, young = (folder / f"{name}-m0.avro" for name in ("old", "young"))
+    for path, days in ((old, 8), (young, 6)):
+        path.write_bytes(b"left")
+        os.utime(path, (SystemClock().now_ms() / 1000 - days * 86_400,) * 2)
+    words = ("vacuum", "--out", str(shelf.place.address.root), "--iceberg")
+
+    said = shell.run(*words, "events.raw", "--dry-run")
+    assert (said.returncode, old.exists()) == (0, True), said
+    last = "in the folders of table default.events.raw, which does not name them: 1 object(s), 4 bytes"
+    assert said.stdout.splitlines()[-2:] == [f"  file://{old}", f"would be deleted {last}"]
+    done = shell.run(*words, "events.raw", "--json")
+
+    assert (done.returncode, old.exists(), young.exists()) == (0, False, True), done
+    told = json.loads(done.stdout)["table"]
+    assert (told["files"], told["objects"], told["bytes"]) == ([f"file://{old}"], 1, 4)
+    with opened_table("events.raw", None, shelf.place) as table:
+        assert sum(file.rows for file in table.look(DAY).files) == len(rows)
+    none = shell.run(*words, "events.other")
+    assert (none.returncode, "events.other: left alone: there is no table" in none.stdout) == (2, True), none
 
 
 def test_an_unknown_catalog_is_exit_2_before_any_work(shell: Shell) -> None:

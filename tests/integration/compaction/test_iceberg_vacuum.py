@@ -53,7 +53,7 @@ _ORPHANS = ("metadata/a-m0.avro", "metadata/snap-1-0-a.avro", "metadata/b.stats"
 
 
 def test_what_is_young_stays(table: Lake) -> None:
-    """To the millisecond: a commit may be on its way."""
+    """A commit may be on its way."""
     [uri] = left(table, "metadata/a-m0.avro")
     path = Path(uri.removeprefix("file://"))
     os.utime(path, (1_000_000.0, 1_000_000.0))
@@ -109,6 +109,10 @@ def test_statistics_and_files_of_the_tables_own_stay(table: Lake) -> None:
     assert set(vacuum(table).files) == orphans
     assert {f"file://{path}", *stats} <= files_of(folder_of(table))
     assert history(table) == before
+    *past, _ = table.table(lambda found: [each.snapshot_id for each in found.snapshots()])
+    table.table(lambda found: found.maintenance.expire_snapshots().by_ids(past).commit())
+    assert vacuum(table).files
+    assert path.exists(), "the snapshot that deleted it names it"
 
 
 def test_a_snapshot_that_was_expired_lately_stays_whole(table: Lake) -> None:

@@ -9,6 +9,9 @@ _FAILURES: Final = "compaction/iceberg/failures.py"
 _NAMED: Final = "tests/unit/compaction/iceberg/test_names.py"
 _FAILED: Final = "tests/integration/compaction/test_iceberg_failures.py"
 _EVENTS: Final = "tests/integration/compaction/test_iceberg_events.py"
+_ORPHANS: Final = "compaction/iceberg/orphans.py"
+_TABLE_NAMES: Final = "compaction/iceberg/named.py"
+_VACUUM: Final = "tests/integration/compaction/test_iceberg_vacuum.py"
 _CONFLICTS: Final = "tests/integration/compaction/test_iceberg_conflicts.py"
 
 TABLES: Final = (
@@ -64,5 +67,61 @@ TABLES: Final = (
         "register two columns whose names differ in case alone",
         Change("compaction/glue/table.py", "before = found.get(column.name.lower(), column)", "before = column"),
         tests=("tests/unit/compaction/glue/test_register.py::test_names_that_differ_in_case_alone_are_one_column",),
+    ),
+    Mutation(
+        "let vacuum take a file of a commit that is on its way",
+        Change(
+            _ORPHANS, "(file for file in strangers if file.modified_ms < before_ms)", "(file for file in strangers)"
+        ),
+        tests=(f"{_VACUUM}::test_what_is_young_stays",),
+    ),
+    Mutation(
+        "delete what a commit named since vacuum looked",
+        Change(
+            _ORPHANS,
+            "while (table := self._load()).metadata_location != seen:",
+            "while (table := self._load()).metadata_location == '':",
+        ),
+        tests=(f"{_VACUUM}::test_a_commit_during_vacuum_loses_nothing",),
+    ),
+    Mutation(
+        "vacuum folders that another table uses, too",
+        Change(_ORPHANS, "if other.snapshots:", "if False:"),
+        tests=(f"{_VACUUM}::test_a_table_that_cannot_be_read_wholly_is_left_alone",),
+    ),
+    Mutation(
+        "vacuum a table that goes on in another catalog",
+        Change(_ORPHANS, "if any(entry.timestamp_ms > since_ms and", "if any(entry.timestamp_ms < 0 and"),
+        tests=(f"{_VACUUM}::test_a_table_that_cannot_be_read_wholly_is_left_alone",),
+    ),
+    Mutation(
+        "vacuum what is published below a table",
+        Change(_ORPHANS, " and not _PUBLISHED.search(inside)", ""),
+        tests=(f"{_VACUUM}::test_what_others_put_there_and_what_is_published_there_stays",),
+    ),
+    Mutation(
+        "forget the snapshots that a query may have begun on",
+        Change(_TABLE_NAMES, "if end >= self._since_ms]", "if end < 0]"),
+        tests=(f"{_VACUUM}::test_a_snapshot_that_was_expired_lately_stays_whole",),
+    ),
+    Mutation(
+        "forget the files that a table deleted in a snapshot",
+        Change(_TABLE_NAMES, "manifest.fetch_manifest_entry(io, False)", "manifest.fetch_manifest_entry(io, True)"),
+        tests=(f"{_VACUUM}::test_statistics_and_files_of_the_tables_own_stay",),
+    ),
+    Mutation(
+        "believe a manifest that was cut short",
+        Change(_TABLE_NAMES, "if None not in counts and len(entries) != said:", "if len(entries) < 0:"),
+        tests=(f"{_VACUUM}::test_metadata_that_was_cut_short_is_not_believed",),
+    ),
+    Mutation(
+        "believe a manifest list that was cut short",
+        Change(_TABLE_NAMES, "said.isdecimal() and live < int(said)", "said.isdecimal() and live < 0"),
+        tests=(f"{_VACUUM}::test_metadata_that_was_cut_short_is_not_believed",),
+    ),
+    Mutation(
+        "take the statistics of a table",
+        Change(_TABLE_NAMES, "(*each.statistics, *each.partition_statistics)", "each.partition_statistics"),
+        tests=(f"{_VACUUM}::test_statistics_and_files_of_the_tables_own_stay",),
     ),
 )

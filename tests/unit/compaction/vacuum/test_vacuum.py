@@ -11,6 +11,7 @@ from archive.store.directory_storage import DirectoryStorage
 from compaction.publish.generation import Judged
 from compaction.publish.publisher import GRACE_MS
 from compaction.vacuum.command import Output, VacuumRequest, vacuum_output
+from compaction.vacuum.command import vacuum as run_vacuum
 from tests.corpus.desk import DAY, OUT, Desk
 from tests.corpus.model import PREFIX
 from tests.fakes.failing_storage import Crash, FailingStorage
@@ -246,3 +247,13 @@ def test_an_age_is_days_and_not_below_the_grace(text: str) -> None:
 def test_three_days_are_enough() -> None:
     """The grace of the sweep."""
     assert VacuumRequest("x", older_than="3d").age_ms() == GRACE_MS
+
+
+@pytest.mark.parametrize(
+    ("table", "catalog", "why"),
+    [("raw", None, "not the name of a table"), (None, "lake", "--iceberg-catalog: which table")],
+)
+def test_a_table_is_named_whole(table: str | None, catalog: str | None, why: str) -> None:
+    """Before anything is asked or deleted."""
+    with pytest.raises(SettingsError, match=why):
+        run_vacuum(VacuumRequest("/nonexistent", iceberg=table, iceberg_catalog=catalog), {})
