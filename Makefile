@@ -130,7 +130,7 @@ readers: $(READY) .cache/spark-4.0/.ready .cache/duckdb-iceberg/.ready .cache/ic
 
 catalogs: $(READY) .cache/iceberg-rest/.ready ## test --iceberg with a REST catalog, too (minutes)
 	@ICEBERG_REST_JARS=.cache/iceberg-rest $(BIN)/python -m pytest tests/integration/compaction/test_iceberg.py \
-		$(foreach name,columns conflicts doubts events orphans rest vacuum,tests/integration/compaction/test_iceberg_$(name).py) $(ARGS)
+		$(foreach name,columns conflicts doubts events left_alone orphans rest vacuum,tests/integration/compaction/test_iceberg_$(name).py) $(ARGS)
 
 .cache/iceberg-rest/.ready: requirements/iceberg-rest/pom.xml
 	@rm -rf $(@D)

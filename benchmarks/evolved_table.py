@@ -2,8 +2,8 @@
 
 Two days go into an Iceberg table: the second one brings a new column, and wider ones with values that the narrow ones
 do not hold; a commit of it crashes first, and what it left is vacuumed. pyiceberg reads both snapshots, DuckDB counts
-what pyiceberg's scan gives it. Where DuckDB's iceberg extension is on the path, and with `--jar`, Iceberg's runtime for
-the PySpark there, both read the table by themselves (`make readers`).
+what pyiceberg's scan gives it. Where DuckDB's iceberg extension is on the path, and with `--jar`, Iceberg's runtime
+for the PySpark there, both read the table by themselves (`make readers`).
 """
 
 import argparse

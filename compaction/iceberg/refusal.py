@@ -5,9 +5,12 @@ But clients and load balancers send a request again when its answer is late (bot
 then refused **because the first one landed**, and the table would be left without its manifests, unreadable for
 everybody. So the refusal reaches pyiceberg as another error, upon which it deletes nothing, and the files are deleted
 here when the table has moved on without them.
+
+A commit whose files are a day old when it is to be sent is not sent: the process was stopped, and `vacuum` may have
+deleted them meanwhile (`compaction.iceberg.orphans`). It counts as refused, and another look makes them anew.
 """
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.update import AddSnapshotUpdate
@@ -16,6 +19,11 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
+
+    from archive.clock import Clock
+
+_STALE_SECONDS: Final = 86_400.0
+"""A third of the least age that vacuum takes."""
 
 
 class Refused(Exception):  # noqa: N818 - no error: the next look decides
@@ -29,24 +37,29 @@ class Refused(Exception):  # noqa: N818 - no error: the next look decides
 class Telling:
     """A catalog for one commit: the same as another one, but for what a refusal is."""
 
-    def __init__(self, catalog: "Catalog") -> None:
+    def __init__(self, catalog: "Catalog", clock: "Clock") -> None:
         self._catalog = catalog
+        self._clock = clock
+        self._begun = clock.monotonic()
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - pyiceberg's
         """Give all else as it is."""
         return getattr(self._catalog, name)
 
     def commit_table(self, table: "Table", requirements: Any, updates: Any) -> Any:  # noqa: ANN401 - pyiceberg's
-        """Send the commit; raises `Refused` in the place of pyiceberg's own."""
+        """Send the commit; raises `Refused` in the place of pyiceberg's own, and of files that are old."""
+        snapshots = [each.snapshot for each in updates if isinstance(each, AddSnapshotUpdate)]
+        if self._clock.monotonic() - self._begun > _STALE_SECONDS:
+            raise Refused(snapshots)
         try:
             return self._catalog.commit_table(table, requirements, updates)
         except CommitFailedException as exc:
-            raise Refused([each.snapshot for each in updates if isinstance(each, AddSnapshotUpdate)]) from exc
+            raise Refused(snapshots) from exc
 
 
-def telling(catalog: "Catalog") -> "Catalog":
-    """Return the catalog for one commit."""
-    return cast("Catalog", Telling(catalog))
+def telling(catalog: "Catalog", clock: "Clock") -> "Catalog":
+    """Return the catalog for one commit, whose files are written from now on."""
+    return cast("Catalog", Telling(catalog, clock))
 
 
 def tidy_up(catalog: "Catalog", seen: "Table", refused: Refused) -> None:

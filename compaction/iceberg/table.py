@@ -23,6 +23,7 @@ from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.transforms import DayTransform
 from sqlalchemy.exc import IntegrityError
 
+from archive.clock import Clock, SystemClock
 from archive.errors import CatalogRefused, OutcomeUnknown, SafetyRefusal
 from archive.format.day import Day
 from archive.store.parallel import in_parallel
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask, Table, Transaction
     from pyiceberg.table.metadata import TableMetadata
 
+_CLOCK: Final = SystemClock()
 _VECTORS: Final = "read.parquet.vectorization.enabled"
 _OURS: Final = {
     "commit.retry.num-retries": "0",
@@ -64,8 +66,9 @@ _OURS: Final = {
 class IcebergTable:
     """A table of a pyiceberg catalog; `by_event`: partitioned by the day of events within that of arrival."""
 
-    def __init__(self, catalog: "Catalog", identifier: str, *, by_event: bool = False) -> None:
+    def __init__(self, catalog: "Catalog", identifier: str, *, by_event: bool = False, clock: Clock = _CLOCK) -> None:
         self._catalog = catalog
+        self._clock = clock
         self._identifier = identifier
         self._by_event = by_event
 
@@ -89,7 +92,7 @@ class IcebergTable:
             except NoSuchTableError:
                 table = self._create()
             self._check_partitions(table)
-            return IcebergDay(self.name, table, day, by_event=self._by_event)
+            return IcebergDay(self.name, table, day, self._clock, by_event=self._by_event)
 
     def _check_partitions(self, table: "Table") -> None:
         fields = partitioned_by(table, table.spec())
@@ -121,8 +124,9 @@ class IcebergTable:
 class IcebergDay:
     """A day as one snapshot of the table has it."""
 
-    def __init__(self, name: str, table: "Table", day: Day, *, by_event: bool) -> None:
+    def __init__(self, name: str, table: "Table", day: Day, clock: Clock, *, by_event: bool) -> None:
         self._name = name
+        self._clock = clock
         self._table = table
         self._day = day
         self._by_event = by_event
@@ -173,7 +177,7 @@ class IcebergDay:
             # In our copy alone: nothing of it is stored.
             ours = {**self._table.metadata.properties, **_OURS}
             self._table.metadata = self._table.metadata.model_copy(update={"properties": ours})
-            catalog, self._table.catalog = self._table.catalog, telling(self._table.catalog)
+            catalog, self._table.catalog = self._table.catalog, telling(self._table.catalog, self._clock)
             try:
                 with self._table.transaction() as transaction:
                     if self._table.name_mapping() is None:

@@ -1,5 +1,6 @@
 """What tests of an Iceberg table's folders ask: vacuum, the files that are there, and all snapshots' rows."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ from archive.clock import SystemClock
 from compaction.iceberg.orphans import TableFolders
 from compaction.vacuum.table import VacuumTable, vacuum_table
 from tests.corpus.shelf import keys_of
-from tests.integration.lake import Lake
+from tests.integration.lake import DAY, NEXT, Lake
 
 _MINUTE_MS = 60_000
+ORPHANS = ("metadata/a-m0.avro", "metadata/snap-1-0-a.avro", "metadata/b.stats", "data/x/c.parquet", "data/d.puffin")
+"""Names as Iceberg's writers give, in both folders."""
 
 
 def vacuum(lake: Lake, *, dry_run: bool = False, before_ms: int | None = None) -> VacuumTable:
@@ -49,3 +52,29 @@ def counted(lake: Lake) -> int:
         relation = engine.read_parquet([name.removeprefix("file://") for name in names])
         [[count]] = relation.aggregate("count(*)").fetchall()
     return int(count)
+
+
+def filled(lake: Lake) -> Lake:
+    """Commit two days to a lake's table, one of them twice."""
+    lake.shelf.publish(NEXT, "one")
+    lake.shelf.publish(DAY, "one")
+    assert (lake.commit(NEXT), lake.commit()) == ("committed", "committed")
+    lake.shelf.publish(DAY, "two", (4,))
+    assert lake.commit() == "committed"
+    return lake
+
+
+def left(lake: Lake, *names: str) -> set[str]:
+    """Write files into the table's folder; returns their addresses."""
+    paths = [folder_of(lake) / name for name in names]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"left")
+    return {f"file://{path}" for path in paths}
+
+
+def age(lake: Lake) -> None:
+    """Let all files of the table be thirty days old."""
+    at = SystemClock().now_ms() / 1000 - 30 * 86_400
+    for uri in files_of(folder_of(lake)):
+        os.utime(uri.removeprefix("file://"), (at, at))

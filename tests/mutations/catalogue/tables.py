@@ -11,6 +11,7 @@ _FAILED: Final = "tests/integration/compaction/test_iceberg_failures.py"
 _EVENTS: Final = "tests/integration/compaction/test_iceberg_events.py"
 _ORPHANS: Final = "compaction/iceberg/orphans.py"
 _TABLE_NAMES: Final = "compaction/iceberg/named.py"
+_LEFT: Final = "tests/integration/compaction/test_iceberg_left_alone.py"
 _VACUUM: Final = "tests/integration/compaction/test_iceberg_vacuum.py"
 _CONFLICTS: Final = "tests/integration/compaction/test_iceberg_conflicts.py"
 
@@ -87,12 +88,12 @@ TABLES: Final = (
     Mutation(
         "vacuum folders that another table uses, too",
         Change(_ORPHANS, "if other.snapshots:", "if False:"),
-        tests=(f"{_VACUUM}::test_a_table_that_cannot_be_read_wholly_is_left_alone",),
+        tests=(f"{_LEFT}::test_a_table_that_cannot_be_read_wholly_is_left_alone",),
     ),
     Mutation(
         "vacuum a table that goes on in another catalog",
         Change(_ORPHANS, "if any(entry.timestamp_ms > since_ms and", "if any(entry.timestamp_ms < 0 and"),
-        tests=(f"{_VACUUM}::test_a_table_that_cannot_be_read_wholly_is_left_alone",),
+        tests=(f"{_LEFT}::test_a_table_that_cannot_be_read_wholly_is_left_alone",),
     ),
     Mutation(
         "vacuum what is published below a table",
@@ -112,16 +113,21 @@ TABLES: Final = (
     Mutation(
         "believe a manifest that was cut short",
         Change(_TABLE_NAMES, "if None not in counts and len(entries) != said:", "if len(entries) < 0:"),
-        tests=(f"{_VACUUM}::test_metadata_that_was_cut_short_is_not_believed",),
+        tests=(f"{_LEFT}::test_metadata_that_was_cut_short_is_not_believed",),
     ),
     Mutation(
         "believe a manifest list that was cut short",
         Change(_TABLE_NAMES, "said.isdecimal() and live < int(said)", "said.isdecimal() and live < 0"),
-        tests=(f"{_VACUUM}::test_metadata_that_was_cut_short_is_not_believed",),
+        tests=(f"{_LEFT}::test_metadata_that_was_cut_short_is_not_believed",),
     ),
     Mutation(
         "take the statistics of a table",
         Change(_TABLE_NAMES, "(*each.statistics, *each.partition_statistics)", "each.partition_statistics"),
         tests=(f"{_VACUUM}::test_statistics_and_files_of_the_tables_own_stay",),
+    ),
+    Mutation(
+        "send a commit whose files vacuum may have deleted",
+        Change("compaction/iceberg/refusal.py", "self._begun > _STALE_SECONDS:", "self._begun > 1e9:"),
+        tests=(f"{_VACUUM}::test_a_commit_that_slept_until_vacuum_took_its_files_is_made_anew",),
     ),
 )
