@@ -2,7 +2,9 @@
 
     GET TABLE       none there ............ CREATE TABLE; AlreadyExists: another run was first: look again
                     another location ...... it is somebody else's table: refused; also one of other partitions
-                    a column is missing ... UPDATE TABLE of the version that was read; changed since: look again
+                    a column is missing ... GET PARTITIONS: of another type in one of another day (somebody dropped
+                                            it since): held; else UPDATE TABLE of the version that was read;
+                                            changed since: look again
                     of another type ....... held: nothing is changed, and no partition is made
     BATCH CREATE    created ............... done
     PARTITION       AlreadyExists ......... GET PARTITION: ours: nothing to do; of fewer columns, or moved: UPDATE
@@ -64,6 +66,9 @@ class GlueClient(Protocol):
     def batch_create_partition(self, *, DatabaseName: str, TableName: str, PartitionInputList: Any) -> Any:  # noqa: ANN401, N803 - boto3's
         """Send BatchCreatePartition."""
 
+    def get_partitions(self, *, DatabaseName: str, TableName: str, **more: str) -> Any:  # noqa: ANN401, N803 - boto3's
+        """Send GetPartitions; `NextToken` among more."""
+
     def get_partition(self, *, DatabaseName: str, TableName: str, PartitionValues: Any) -> Any:  # noqa: ANN401, N803 - boto3's
         """Send GetPartition."""
 
@@ -118,8 +123,8 @@ class GlueTable:
         if columns is None:
             return None
         location = root_of(publisher)
-        whole, conflicts = self._table_with(location, columns)
         name, day = f"{GLUE_NAME}{self._table}", str(publisher.folder.day)
+        whole, conflicts = self._table_with(location, columns, day)
         if conflicts:
             said = [*map(str, conflicts)]
             self._log.error("table_held", day=day, table=name, conflicts=said, next_step=NEXT_STEP)
@@ -128,7 +133,7 @@ class GlueTable:
         self._log.info("day_registered", day=day, state=state)
         return Registration(name, state)
 
-    def _table_with(self, location: str, wanted: tuple[Column, ...]) -> United:
+    def _table_with(self, location: str, wanted: tuple[Column, ...], day: str) -> United:
         """Return the table's columns once it is there and has the wanted ones, or those that do not fit."""
         backoff = self._new_backoff()
         while True:
@@ -139,7 +144,8 @@ class GlueTable:
             else:
                 present = _columns(found)
                 self._check_ours(found, location)
-                whole = unite(present, wanted)
+                names = {column.name.lower() for column in wanted} - {column.name.lower() for column in present}
+                whole = unite(present, wanted, self._former(names, day) if names else ())
                 if whole.conflicts or whole.columns == present:
                     return whole
                 if self._ask("UpdateTable", lambda: self._update_table(found, whole.columns)):  # noqa: B023 - at once
@@ -148,6 +154,24 @@ class GlueTable:
                 raise CatalogUnavailable(
                     f"{self._table} keeps changing", next_step="run the command again: the day is published"
                 )
+
+    def _former(self, names: set[str], day: str) -> tuple[Column, ...]:
+        """Return the columns of these names that partitions of other days have."""
+        found, more = set[Column](), dict[str, str]()
+        while True:
+            answer = self._ask(
+                "GetPartitions",
+                lambda: self._client.get_partitions(
+                    DatabaseName=self._table.database,
+                    TableName=self._table.name,
+                    **more,  # noqa: B023 - at once
+                ),
+            )
+            others = (each for each in answer.get("Partitions", []) if each.get("Values") != [day])
+            found.update(column for each in others for column in _columns(each) if column.name.lower() in names)
+            if not answer.get("NextToken"):
+                return tuple(sorted(found))
+            more = {"NextToken": answer["NextToken"]}
 
     def _check_ours(self, table: Any, location: str) -> None:  # noqa: ANN401 - Glue's answer
         found = table.get("StorageDescriptor", {}).get("Location", "")

@@ -75,10 +75,11 @@ class United(NamedTuple):
     conflicts: tuple[Conflict, ...]
 
 
-def unite(present: Iterable[Column], wanted: Sequence[Column]) -> United:
+def unite(present: Iterable[Column], wanted: Sequence[Column], former: Sequence[Column] = ()) -> United:
     """Return the columns of both: what is there stays where it is, and gets wider; new ones come last.
 
     Names that differ in case alone are one column, as Hive and Athena read them: a table with both cannot be read.
+    `former` are columns of other days' partitions that the table has no more: a new one of their name must hold them.
     """
     found = {column.name.lower(): column for column in present}
     conflicts = []
@@ -87,6 +88,11 @@ def unite(present: Iterable[Column], wanted: Sequence[Column]) -> United:
         kind = wider(before.kind, column.kind)
         if kind is None:
             conflicts.append(Conflict(column.name, before.kind, column.kind))
+        for other in former if before is column else ():
+            if other.name.lower() == column.name.lower() and kind is not None:
+                kind = wider(other.kind, was := kind)
+                if kind is None:
+                    conflicts.append(Conflict(column.name, f"partitions of other days with {other.kind} in it", was))
         found[column.name.lower()] = before if kind is None else Column(before.name, kind)
     return United(tuple(found.values()), tuple(conflicts))
 

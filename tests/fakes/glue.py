@@ -70,6 +70,14 @@ class FakeGlue:
                 self.partitions[key] = copy.deepcopy(given)
         return self._end("BatchCreatePartition", {"Errors": errors})
 
+    def get_partitions(self, *, DatabaseName: str, TableName: str, **more: str) -> Any:  # noqa: ANN401, N803 - boto3's
+        """Answer GetPartitions, one at a time."""
+        self._begin("GetPartitions")
+        found = [each for key, each in sorted(self.partitions.items()) if key[:2] == (DatabaseName, TableName)]
+        at = int(more.get("NextToken", "0"))
+        rest = {"NextToken": str(at + 1)} if at + 1 < len(found) else {}
+        return self._end("GetPartitions", {"Partitions": copy.deepcopy(found[at : at + 1]), **rest})
+
     def get_partition(self, *, DatabaseName: str, TableName: str, PartitionValues: Any) -> Any:  # noqa: ANN401, N803 - boto3's
         """Answer GetPartition."""
         self._begin("GetPartition")

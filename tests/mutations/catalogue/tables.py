@@ -130,4 +130,16 @@ TABLES: Final = (
         Change("compaction/iceberg/refusal.py", "self._begun > _STALE_SECONDS:", "self._begun > 1e9:"),
         tests=(f"{_VACUUM}::test_a_commit_that_slept_until_vacuum_took_its_files_is_made_anew",),
     ),
+    Mutation(
+        "give a dropped column of Glue's catalog a type that older partitions do not have",
+        Change("compaction/glue/register.py", 'if each.get("Values") != [day])', "if not each)"),
+        tests=(
+            "tests/unit/compaction/glue/test_former.py::test_a_dropped_column_that_comes_with_another_type_is_held",
+        ),
+    ),
+    Mutation(
+        "read the first page of partitions alone",
+        Change("compaction/glue/register.py", 'if not answer.get("NextToken"):', "if answer:"),
+        tests=("tests/unit/compaction/glue/test_former.py::test_partitions_of_all_days_are_looked_at",),
+    ),
 )

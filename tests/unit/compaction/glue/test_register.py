@@ -11,15 +11,12 @@ from archive.format.day import Day
 from archive.store.places import StorePrefix
 from archive.store.storage import Address
 from compaction.glue.catalog import check_output, parse_table
-from compaction.glue.register import GlueTable, Registration, TableName
+from compaction.glue.register import Registration
 from compaction.glue.table import columns_of
 from compaction.publish.conflicts import Conflict
-from tests.corpus.shelf import Shelf
 from tests.fakes.glue import FakeGlue
+from tests.unit.compaction.glue.scene import DAY, KEY, Site, evolve
 
-DAY = Day.parse("2026-11-20")
-NAME = TableName("events", "raw")
-KEY = ("events", "raw", str(DAY))
 COLUMNS = [
     ("shard_id", "string"),
     ("sequence_number", "string"),
@@ -30,30 +27,6 @@ COLUMNS = [
     ("data_bytes", "binary"),
     ("segment", "string"),
 ]
-
-
-class Site:
-    """A shelf, and a catalog."""
-
-    def __init__(self, folder: Path) -> None:
-        self.shelf = Shelf(StorePrefix(Address(None, str(folder)), "out/"))
-        self.glue = FakeGlue("events")
-        self.location = f"{folder}/out/_symlinks/"
-
-    def register(self, day: Day = DAY) -> str | None:
-        """Register a day, as a run of its own; returns the state."""
-        done = self.whole(day)
-        return None if done is None else done.state
-
-    def whole(self, day: Day = DAY) -> Registration | None:
-        """Register a day; returns all that is told of it."""
-        return GlueTable(self.glue, NAME, self.shelf.waits).register(self.shelf.publisher(day))
-
-    @property
-    def columns(self) -> list[tuple[str, str]]:
-        """Return the table's columns."""
-        listed = self.glue.tables["events", "raw"]["StorageDescriptor"]["Columns"]
-        return [(column["Name"], column["Type"]) for column in listed]
 
 
 @pytest.fixture
@@ -202,18 +175,6 @@ def test_a_column_that_somebody_took_away_or_renamed_comes_back(site: Site) -> N
     assert site.register() in {"already", "updated"}
     assert site.columns[3] == ("pk", "string")
     assert sorted(site.columns[7:]) == [("partition_key", "string"), ("segment", "string")]
-
-
-def evolve(site: Site, day: Day, columns: dict[str, pa.Array]) -> None:
-    """Publish a day of one row with typed columns, as its manifest says."""
-    site.shelf.publish(day, "typed", (1,))
-
-    def typed(table: pa.Table) -> pa.Table:
-        for name, values in columns.items():
-            table = table.append_column(name, values)
-        return table
-
-    site.shelf.change_file(day, typed, {name: str(values.type) for name, values in columns.items()})
 
 
 NARROW = {"n": pa.array([1], pa.int32()), "price": pa.array([1], pa.decimal128(5, 2)), "old": pa.array(["x"])}
