@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import msgspec
 
 from archive.clock import SystemClock
 from compaction.iceberg.orphans import TableFolders
@@ -18,20 +19,26 @@ ORPHANS = ("metadata/a-m0.avro", "metadata/snap-1-0-a.avro", "metadata/b.stats",
 
 
 def vacuum(lake: Lake, *, dry_run: bool = False, before_ms: int | None = None) -> VacuumTable:
-    """Vacuum the table, when all that is there now is older than the grace."""
+    """Vacuum the table, when all that is there now is older than the grace; files of folders are told as paths."""
     with lake.catalog() as catalog:
         before = SystemClock().now_ms() + _MINUTE_MS if before_ms is None else before_ms
-        return vacuum_table(TableFolders(catalog, lake.name), before, dry_run=dry_run)
+        done = vacuum_table(TableFolders(catalog, lake.name), before, dry_run=dry_run)
+    return msgspec.structs.replace(done, files=tuple(path_of(uri) for uri in done.files))
+
+
+def path_of(uri: str) -> str:
+    """Return a local file's path: some catalogs write it as an address, some do not."""
+    return uri.removeprefix("file://")
 
 
 def folder_of(lake: Lake) -> Path:
     """Return the table's folder."""
-    return Path(lake.table(lambda table: table.location()).removeprefix("file://"))
+    return Path(path_of(lake.table(lambda table: table.location())))
 
 
 def files_of(folder: Path) -> set[str]:
-    """Return the addresses of all files in a folder."""
-    return {f"file://{path}" for path in folder.rglob("*") if path.is_file()}
+    """Return the paths of all files in a folder."""
+    return {str(path) for path in folder.rglob("*") if path.is_file()}
 
 
 def history(lake: Lake) -> list[list[tuple[object, ...]]]:
@@ -49,7 +56,7 @@ def counted(lake: Lake) -> int:
     """Count the current rows with DuckDB, on the files that the table names."""
     names = lake.table(lambda table: [task.file.file_path for task in table.scan().plan_files()])
     with duckdb.connect() as engine:
-        relation = engine.read_parquet([name.removeprefix("file://") for name in names])
+        relation = engine.read_parquet([path_of(name) for name in names])
         [[count]] = relation.aggregate("count(*)").fetchall()
     return int(count)
 
@@ -65,16 +72,16 @@ def filled(lake: Lake) -> Lake:
 
 
 def left(lake: Lake, *names: str) -> set[str]:
-    """Write files into the table's folder; returns their addresses."""
+    """Write files into the table's folder; returns their paths."""
     paths = [folder_of(lake) / name for name in names]
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"left")
-    return {f"file://{path}" for path in paths}
+    return {str(path) for path in paths}
 
 
 def age(lake: Lake) -> None:
     """Let all files of the table be thirty days old."""
     at = SystemClock().now_ms() / 1000 - 30 * 86_400
-    for uri in files_of(folder_of(lake)):
-        os.utime(uri.removeprefix("file://"), (at, at))
+    for path in files_of(folder_of(lake)):
+        os.utime(path, (at, at))

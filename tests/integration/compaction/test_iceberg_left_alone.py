@@ -12,7 +12,7 @@ from compaction.publish.publisher import GRACE_MS
 from compaction.tasks.parquet import SCHEMA
 from compaction.vacuum.table import table_lines
 from tests.integration.lake import Lake
-from tests.integration.table_folders import ORPHANS, age, files_of, filled, folder_of, left, vacuum
+from tests.integration.table_folders import ORPHANS, age, files_of, filled, folder_of, left, path_of, vacuum
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def table(lake: Lake) -> Lake:
 
 
 def _metadata(lake: Lake) -> dict[str, Any]:
-    location = lake.table(lambda found: found.metadata_location).removeprefix("file://")
+    location = path_of(lake.table(lambda found: found.metadata_location))
     read: dict[str, Any] = json.loads(Path(location).read_text())
     return read
 
