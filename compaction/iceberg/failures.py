@@ -5,11 +5,17 @@
     unknown    all else that comes from outside; the table is gone: the next look tells, and makes it again
 
 pyiceberg's errors have no common root, and it reads what others wrote by libraries that raise ValueError: a file that
-does not parse would otherwise end the run of all days, where it says something of one table.
+does not parse would otherwise end the run of all days, where it says something of one table. Its decoder of Avro
+raises whatever Python does with such bytes (KeyError, SystemError, zlib.error): that is an unreadable file where the
+decoder raised it, and a defect anywhere else.
 """
 
 import contextlib
+import traceback
+import zlib
 from collections.abc import Iterator
+from gzip import BadGzipFile
+from struct import error as StructError  # noqa: N812 - the name says nothing where it is used
 from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -35,8 +41,13 @@ _REFUSED: Final = (BadRequestError, UnauthorizedError, ForbiddenError, OAuthErro
 _REFUSED_CODES: Final = frozenset({"AccessDeniedException", "AccessDenied", "InvalidInputException"})
 _UNREADABLE: Final = (
     *(NoSuchIcebergTableError, NoSuchPropertyException, ValidationError, ResolveError),
-    *(ValueError, NotImplementedError, EOFError),
+    *(ValueError, NotImplementedError, EOFError, BadGzipFile),
 )
+_DECODING: Final = (
+    *(AssertionError, AttributeError, LookupError, MemoryError, OverflowError, RecursionError, SystemError),
+    *(TypeError, zlib.error, StructError),
+)
+_DECODERS: Final = ("pyiceberg.avro.", "pyiceberg.manifest", "pyiceberg.serializers")
 _OUTSIDE: Final = (
     *(RESTError, RequestException, SQLAlchemyError, BotoCoreError, ClientError, OSError),
     *(NoSuchTableError, NoSuchNamespaceError),
@@ -53,11 +64,11 @@ def translated(what: str) -> Iterator[None]:
     try:
         yield
     except _UNREADABLE as exc:
-        raise CatalogRefused(
-            f"{what}: pyiceberg cannot work with what is there: {type(exc).__name__}: {exc}",
-            next_step="find out who made or changed the table: it is of another kind, of a newer version or damaged; "
-            "or name another table",
-        ) from exc
+        raise _unreadable(what, exc) from exc
+    except _DECODING as exc:
+        if not _is_of_a_decoder(exc):
+            raise
+        raise _unreadable(what, exc) from exc
     except _OUTSIDE as exc:
         code = exc.response.get("Error", {}).get("Code", "") if isinstance(exc, ClientError) else ""
         if isinstance(exc, _REFUSED) or code in _REFUSED_CODES:
@@ -66,3 +77,17 @@ def translated(what: str) -> Iterator[None]:
                 next_step="look at the catalog's settings and its role: minutebook docs iceberg",
             ) from exc
         raise OutcomeUnknown(f"{what}: {exc}") from exc
+
+
+def _unreadable(what: str, exc: Exception) -> CatalogRefused:
+    return CatalogRefused(
+        f"{what}: pyiceberg cannot work with what is there: {type(exc).__name__}: {exc}",
+        next_step="find out who made or changed the table: it is of another kind, of a newer version or damaged; "
+        "or name another table",
+    )
+
+
+def _is_of_a_decoder(exc: Exception) -> bool:
+    """Tell whether pyiceberg was taking a file apart; whoever called it from there is none of ours."""
+    modules = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(exc.__traceback__))
+    return any(module.startswith(_DECODERS) for module in modules)

@@ -1,5 +1,7 @@
 """Tables that are gone, damaged, or of another kind: the day is published, the message says what is there."""
 
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -8,10 +10,12 @@ from pyiceberg.catalog.glue import GlueCatalog
 
 from archive.errors import CatalogRefused
 from compaction.glue.register import GlueTable, TableName
+from compaction.iceberg.failures import translated
 from compaction.iceberg.table import IcebergTable
 from tests.corpus.shelf import keys_of
 from tests.fakes.glue import FakeGlue
 from tests.integration.lake import DAY, NEXT, REST_JARS, Lake
+from tests.integration.table_folders import path_of
 
 
 def test_a_table_that_is_dropped_during_a_commit_is_made_again(lake: Lake) -> None:
@@ -45,6 +49,58 @@ def test_a_damaged_table_is_refused_and_ends_no_other_day(lake: Lake, what: str,
     with pytest.raises(CatalogRefused, match="pyiceberg cannot work with what is there") as caught:
         lake.commit()
     assert "damaged" in caught.value.next_step
+
+
+def _negative_length(data: bytes) -> bytes:
+    return data[:5] + b"\x0b" + data[6:]
+
+
+def _no_name(data: bytes) -> bytes:
+    return data.replace(b'"name"', b'"nbme"', 1)
+
+
+def _no_type(data: bytes) -> bytes:
+    return data.replace(b'"long"', b'"lonf"', 1)
+
+
+def _no_deflate(data: bytes) -> bytes:
+    """Keep the header, with the mark of 16 bytes that ends it and each block, and the block's two lengths."""
+    begin = data.index(data[-16:]) + 16 + 4
+    return data[:begin] + b"\xff" * (len(data) - begin - 16) + data[-16:]
+
+
+@pytest.mark.skipif(REST_JARS is not None, reason="the server reads its metadata itself")
+@pytest.mark.parametrize(
+    ("what", "damage", "cause"),
+    [
+        ("manifest", _negative_length, SystemError),
+        ("manifest list", _negative_length, SystemError),
+        ("manifest list", _no_name, KeyError),
+        ("manifest list", _no_type, TypeError),
+        ("manifest list", _no_deflate, zlib.error),
+    ],
+)
+def test_whatever_the_decoder_of_a_damaged_file_raises_is_a_refusal(
+    lake: Lake, what: str, damage: Callable[[bytes], bytes], cause: type[Exception]
+) -> None:
+    """Otherwise it would end the run of all days."""
+    lake.shelf.publish(DAY, "one")
+    lake.commit()
+    lake.shelf.publish(DAY, "two", (4,))
+    snapshot = lake.table(lambda table: table.current_snapshot())
+    manifest = lake.table(lambda table: snapshot.manifests(table.io)[0].manifest_path)
+    path = Path(path_of(manifest if what == "manifest" else snapshot.manifest_list))
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(CatalogRefused, match="pyiceberg cannot work with what is there") as caught:
+        lake.commit()
+    assert isinstance(caught.value.__cause__, cause)
+
+
+@pytest.mark.parametrize("defect", [KeyError("name"), TypeError(), AssertionError(), SystemError()])
+def test_such_an_error_from_anywhere_else_is_a_defect(defect: Exception) -> None:
+    """It says nothing of a file."""
+    with pytest.raises(type(defect)), translated("loading"):
+        raise defect
 
 
 def test_a_name_that_glue_gave_to_another_kind_of_table_is_refused(lake: Lake) -> None:
