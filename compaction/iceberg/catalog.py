@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from compaction.iceberg.orphans import TableFolders
 
 _OWN_CREDENTIALS: Final = re.compile(r"(s3|client)\.(access-key-id|profile-name|role-arn|anonymous)")
+_SNAPSHOTS: Final = "snapshot-loading-mode"
+"""With `refs` a REST catalog keeps past snapshots back: vacuum would take their files."""
 _NEXT_STEP: Final = (
     "configure it in .pyiceberg.yaml, or by variables PYICEBERG_CATALOG__NAME__*; minutebook docs iceberg shows both"
 )
@@ -99,10 +101,16 @@ def _load(name: str | None, out: StorePrefix) -> "Catalog":
         catalog = load_catalog(used, **given)
     except (ValueError, NoSuchPropertyException, NotInstalledError, ArgumentError, ImportError) as exc:
         raise SettingsError(f"the catalog {used!r} is not configured well: {exc}", next_step=_NEXT_STEP) from exc
-    # Afterwards, because errors of load_catalog repeat what it was given.
+    complete(catalog, out)  # afterwards, because errors of load_catalog repeat what it was given
+    return catalog
+
+
+def complete(catalog: "Catalog", out: StorePrefix) -> None:
+    """Add to a catalog's properties how the output's files are read, and let it tell of all snapshots."""
     for key, value in _file_properties(out, any(_OWN_CREDENTIALS.match(key) for key in catalog.properties)).items():
         catalog.properties.setdefault(key, value)
-    return catalog
+    if _SNAPSHOTS in catalog.properties:
+        catalog.properties[_SNAPSHOTS] = "all"
 
 
 def _local_catalog(out: StorePrefix) -> dict[str, str]:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog.rest import SNAPSHOT_LOADING_MODE
 from pyiceberg.catalog.sql import SqlCatalog
 
 from archive.clock import SystemClock
 from archive.format.day import Day
 from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
-from compaction.iceberg.catalog import opened_table
+from compaction.iceberg.catalog import complete, opened_table
 from compaction.tasks.parquet import SCHEMA
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from tests.corpus.model import PREFIX, Corpus
@@ -146,6 +147,14 @@ def test_vacuum_shows_and_removes_what_a_crash_left_in_the_tables_folders(shell:
         assert sum(file.rows for file in table.look(DAY).files) == len(rows)
     none = shell.run(*words, "events.other")
     assert (none.returncode, "events.other: left alone: there is no table" in none.stdout) == (2, True), none
+
+
+def test_a_catalog_is_asked_for_all_snapshots(tmp_path: Path) -> None:
+    """One that is configured to give those of branches and tags alone would hide what vacuum must not take."""
+    given = {"uri": f"sqlite:///{tmp_path / 'catalog.sqlite'}", SNAPSHOT_LOADING_MODE: "refs"}
+    with SqlCatalog("some", **given) as catalog:
+        complete(catalog, StorePrefix(Address(None, str(tmp_path)), ""))
+        assert catalog.properties[SNAPSHOT_LOADING_MODE] == "all"
 
 
 def test_an_unknown_catalog_is_exit_2_before_any_work(shell: Shell) -> None:
