@@ -1,6 +1,6 @@
 """Every file that a table's metadata leads to, by name. It is read wholly, or not believed at all.
 
-    metadata files      the current one, and all that its log names
+    metadata files      the current one, all that its log names, and what was current since a time (`lineage`)
     statistics          of the table, and of its partitions
     snapshots           all that the current metadata has, and those of metadata that was current since a time: a
                         query may have begun on one that was expired a moment ago
@@ -13,9 +13,7 @@ A manifest that was cut short may read well: entries are counted against the man
 snapshot's summary.
 """
 
-import zlib
 from collections.abc import Callable, Iterable
-from struct import error as StructError  # noqa: N812 - the name says nothing where it is used
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pyiceberg.manifest import ManifestContent
@@ -24,6 +22,7 @@ from pyiceberg.serializers import FromInputFile
 from archive.errors import CatalogRefused
 from archive.store.parallel import in_parallel
 from compaction.iceberg.failures import translated
+from compaction.iceberg.lineage import formers
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -33,12 +32,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
 T = TypeVar("T")
-_DAMAGED: Final = (
-    *(AssertionError, AttributeError, IndexError, KeyError, MemoryError, OverflowError, SystemError, TypeError),
-    *(zlib.error, StructError),
-)
-"""What pyiceberg's decoder raises beside what it raises everywhere, on bytes that are no Avro."""
-_LIVE_FILES: Final = "total-data-files"
+_LIVE_FILES: Final = {ManifestContent.DATA: "total-data-files", ManifestContent.DELETES: "total-delete-files"}
 
 
 def name_of(uri: str) -> str:
@@ -67,7 +61,7 @@ class NamedFiles:
         """
         io, metadata = table.io, table.metadata
         self._name([table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)])
-        replaced = [self._read(uri, lambda uri: _metadata(io, uri)) for uri in self._replaced_lately(metadata)]
+        replaced = self._replaced_lately(io, metadata)
         for each in (metadata, *replaced):
             self._name(file.statistics_path for file in (*each.statistics, *each.partition_statistics))
         kept = {snapshot.snapshot_id for snapshot in metadata.snapshots}
@@ -77,11 +71,25 @@ class NamedFiles:
                 if snapshot.snapshot_id not in kept:
                     self._add_expired(io, snapshot)
 
-    def _replaced_lately(self, metadata: "TableMetadata") -> list[str]:
-        """Return the metadata files that were current at or after the time, but for the one that is."""
-        log = metadata.metadata_log
-        ends = [*(entry.timestamp_ms for entry in log[1:]), metadata.last_updated_ms]
-        return [entry.metadata_file for entry, end in zip(log, ends, strict=False) if end >= self._since_ms]
+    def _replaced_lately(self, io: "FileIO", metadata: "TableMetadata") -> "list[TableMetadata]":
+        """Read and name what was current at or after the time, but for what is; also what the log has forgotten."""
+        logged = {entry.metadata_file for entry in metadata.metadata_log}
+        found: dict[str, TableMetadata | None] = {}
+
+        def read(uri: str) -> "TableMetadata | None":
+            try:
+                found[uri] = self._read(uri, lambda uri: _metadata(io, uri))
+            except CatalogRefused as exc:
+                # Writers may delete what their log forgets.
+                if uri in logged or not isinstance(exc.__cause__, FileNotFoundError):
+                    raise
+                found[uri] = None
+            return found[uri]
+
+        lately = [each.uri for each in formers(metadata, read, self._since_ms) if each.replaced_ms >= self._since_ms]
+        self._name(lately)
+        read_now = [found[uri] if uri in found else read(uri) for uri in lately]
+        return [each for each in read_now if each is not None]
 
     def _add_snapshots(self, io: "FileIO", snapshots: "Iterable[Snapshot]") -> None:
         lists = [snapshot for snapshot in snapshots if snapshot.manifest_list not in self._known]
@@ -109,14 +117,15 @@ class NamedFiles:
     def _manifests(self, io: "FileIO", snapshot: "Snapshot") -> "list[ManifestFile]":
         found = self._read(snapshot.manifest_list, lambda _: snapshot.manifests(io))
         summary = None if snapshot.summary is None else snapshot.summary.additional_properties
-        said = (summary or {}).get(_LIVE_FILES, "")
-        live = sum(
-            (each.added_files_count or 0) + (each.existing_files_count or 0)
-            for each in found
-            if each.content == ManifestContent.DATA
-        )
-        if said.isdecimal() and live < int(said) and all(each.added_files_count is not None for each in found):
-            raise _cut_short(snapshot.manifest_list, f"{live:,} of {said} files")
+        for content, name in _LIVE_FILES.items():
+            said = (summary or {}).get(name, "")
+            live = sum(
+                (each.added_files_count or 0) + (each.existing_files_count or 0)
+                for each in found
+                if each.content == content
+            )
+            if said.isdecimal() and live < int(said) and all(each.added_files_count is not None for each in found):
+                raise _cut_short(snapshot.manifest_list, f"{live:,} of {said} {name.removeprefix('total-')}")
         return found
 
     def _files(self, io: "FileIO", manifest: "ManifestFile") -> list[str]:
@@ -137,8 +146,6 @@ class NamedFiles:
                     next_step="run it again, if the table was just being maintained; otherwise restore the file, or "
                     "expire the snapshots that need it",
                 ) from exc
-            except _DAMAGED as exc:
-                raise ValueError(f"not Avro as Iceberg writes it ({type(exc).__name__}: {exc})") from exc
 
     def _name(self, uris: Iterable[str]) -> None:
         self._names |= {name_of(uri) for uri in uris}

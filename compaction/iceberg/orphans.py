@@ -10,20 +10,21 @@ their own rules (`compaction.vacuum.day`): what lies below a folder `dt=DAY` is 
 
 Metadata files that nothing names tell whether the folder is the table's alone; nothing goes where it is not:
 
-    does not parse to its end                        a crash in the middle of writing it
-    of this table                                    a commit that was refused or crashed; or so old that the log has
-                                                     forgotten it
-    of this table, upon one that nothing names
-    and that the log could not have forgotten        the table goes on in another catalog, or ours was set back:
-                                                     refused
-    of another table, without a snapshot             the making of a table that crashed
+    ends in the middle                               a crash in the middle of writing it
+    of this table, and current once                  so old that the log has forgotten it
+    of this table, upon one that was current once    a commit that was refused or crashed
+    of this table, upon one that never was           the table goes on in another catalog, or ours was set back:
+                                                     refused; not known of what is older than all that `lineage` finds
+    of another table, without a snapshot             its making crashed, or it lives here, too, and is empty: stays
     of another table that has snapshots              a table that was dropped, or lives here, too: refused
 """
 
-import gzip
+import contextlib
 import json
+import os
 import re
 import zlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyarrow.fs import FileSelector
@@ -34,6 +35,7 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from archive.errors import CatalogRefused, CatalogUnavailable, OutcomeUnknown, SafetyRefusal
 from archive.store.parallel import in_parallel
 from compaction.iceberg.failures import translated
+from compaction.iceberg.lineage import formers
 from compaction.iceberg.named import NamedFiles, name_of
 from compaction.iceberg.shape import ARRIVAL, partitioned_by
 
@@ -50,6 +52,8 @@ _LISTS: Final = re.compile(r"snap-.*\.avro")
 _KINDS: Final = re.compile(r".*(\.metadata\.json(\.gz)?|\.avro|\.parquet|\.orc|\.puffin|\.stats)")
 _PUBLISHED: Final = re.compile(r"(^|/)dt=[0-9]{4}-[0-9]{2}-[0-9]{2}/")
 _BATCH: Final = 256
+_GZIP: Final = b"\x1f\x8b"
+_GZIP_WINDOW: Final = 31
 _AGAIN: Final = "run the command again: nothing of the table was deleted that it names"
 
 
@@ -92,15 +96,17 @@ class TableFolders:
             table, named = self._load(), NamedFiles(before_ms)
             named.add(table)
             strangers = [file for file in listed if file.uri not in named]
-            _check_alone(table, named, [file.uri for file in strangers if _METADATA.fullmatch(name_of(file.uri))])
+            metadata = [file.uri for file in strangers if _METADATA.fullmatch(name_of(file.uri))]
+            others = _checked_alone(table, named, metadata)
         except OutcomeUnknown as exc:
             raise CatalogUnavailable(str(exc), next_step=_AGAIN) from exc
-        old = sorted((file for file in strangers if file.modified_ms < before_ms), key=_rank)
+        old = sorted(
+            (file for file in strangers if file.modified_ms < before_ms and file.uri not in others), key=_rank
+        )
         return Orphans(table.location(), tuple(old), named, table.metadata_location)
 
-    def delete(self, found: Orphans) -> tuple[TableFile, ...]:
-        """Delete what the table does not name by now either; returns it. Raises as `find`."""
-        gone: list[TableFile] = []
+    def delete(self, found: Orphans, deleted: Callable[[TableFile], None]) -> None:
+        """Delete what the table does not name by now either, and tell of each file. Raises as `find`."""
         seen = found.seen
         try:
             for start in range(0, len(found.files), _BATCH):
@@ -108,11 +114,9 @@ class TableFolders:
                     found.named.add(table)
                     seen = table.metadata_location
                 batch = [file for file in found.files[start : start + _BATCH] if file.uri not in found.named]
-                in_parallel(lambda file: _delete(table, file.uri), batch)
-                gone += batch
+                in_parallel(lambda file: deleted(_delete(table, file)), batch)
         except OutcomeUnknown as exc:
             raise CatalogUnavailable(str(exc), next_step=_AGAIN) from exc
-        return tuple(gone)
 
     def _load(self) -> "Table":
         with translated(f"loading {self.name}"):
@@ -155,23 +159,40 @@ def _listed(table: "Table") -> "Iterator[TableFile]":
         for info in infos:
             inside = info.path.removeprefix(f"{path}/")
             is_ours = inside != info.path and _KINDS.fullmatch(info.base_name) and not _PUBLISHED.search(inside)
-            if info.is_file and is_ours and info.mtime_ns is not None:
+            if info.is_file and is_ours and info.mtime_ns is not None and _is_there(io, uri, path, inside):
                 yield TableFile(f"{uri}/{inside}", info.size, info.mtime_ns // 1_000_000)
 
 
-def _delete(table: "Table", uri: str) -> None:
-    with translated(f"deleting {uri}"):
-        try:
-            table.io.delete(uri)
-        except FileNotFoundError:
-            return
+def _is_there(io: PyArrowFileIO, folder: str, path: str, inside: str) -> bool:
+    """Tell whether a file's address leads to it, and it lies in the folder.
+
+    pyiceberg takes what follows a `#` or `?` off an address, and would delete another file. A link within a local
+    folder leads to the files of somebody else.
+    """
+    scheme, _, leads_to = io.parse_location(f"{folder}/{inside}", io.properties)
+    if leads_to != f"{path}/{inside}":
+        return False
+    return scheme != "file" or os.path.realpath(leads_to) == f"{os.path.realpath(path)}/{inside}"
 
 
-def _check_alone(table: "Table", named: NamedFiles, strangers: list[str]) -> None:
-    """Refuse folders in which metadata lies that another table, or another catalog, goes on from."""
-    current = table.metadata
-    since_ms = min((entry.timestamp_ms for entry in current.metadata_log), default=current.last_updated_ms)
-    for uri, other in zip(strangers, in_parallel(lambda uri: _parsed(table, uri), strangers), strict=True):
+def _delete(table: "Table", file: TableFile) -> TableFile:
+    with translated(f"deleting {file.uri}"), contextlib.suppress(FileNotFoundError):
+        table.io.delete(file.uri)
+    return file
+
+
+def _checked_alone(table: "Table", named: NamedFiles, strangers: list[str]) -> set[str]:
+    """Return metadata files that are of other tables, without rows.
+
+    Raises:
+        SafetyRefusal: another table, or another catalog, goes on from one.
+    """
+    current, others = table.metadata, set[str]()
+    parsed = dict(zip(strangers, in_parallel(lambda uri: _parsed(table, uri), strangers), strict=True))
+    line = list(formers(current, lambda uri: _parsed(table, uri), since_ms=0)) if strangers else []
+    since_ms = min((each.written_ms for each in line), default=current.last_updated_ms)
+    once = {name_of(each.uri) for each in line}
+    for uri, other in parsed.items():
         if other is None:
             continue
         if other.table_uuid != current.table_uuid:
@@ -181,14 +202,17 @@ def _check_alone(table: "Table", named: NamedFiles, strangers: list[str]) -> Non
                     next_step="of one that was dropped, delete or move the files by hand; of one that lives, give it "
                     "a location of its own",
                 )
+            others.add(uri)
             continue
-        before = other.metadata_log[-1:]
-        if any(entry.timestamp_ms > since_ms and entry.metadata_file not in named for entry in before):
+        upon = [(entry.metadata_file, entry.timestamp_ms) for entry in other.metadata_log[-1:]]
+        [(before, written_ms)] = upon or [(uri, other.last_updated_ms)]
+        if written_ms > since_ms and name_of(before) not in once and before not in named:
             raise SafetyRefusal(
                 f"{uri} goes on where the catalog's table does not",
                 next_step="find the catalog that has the newest metadata: the table is registered in two, or this "
                 "one was restored from a backup",
             )
+    return others
 
 
 def _parsed(table: "Table", uri: str) -> "TableMetadata | None":
@@ -200,8 +224,13 @@ def _parsed(table: "Table", uri: str) -> "TableMetadata | None":
         except FileNotFoundError:
             return None
         try:
-            text = (gzip.decompress(data) if ".gz" in name_of(uri) else data).decode()
-            json.loads(text)
-        except (ValueError, EOFError, zlib.error, gzip.BadGzipFile):
-            return None
-        return TableMetadataUtil.parse_raw(text)
+            if data.startswith(_GZIP):
+                data = zlib.decompressobj(_GZIP_WINDOW).decompress(data)  # what there is of it
+            json.loads(data)
+        except zlib.error as exc:
+            raise ValueError(str(exc)) from exc
+        except ValueError:
+            if data.strip(b"\0")[:1] in {b"", b"{"}:  # a file system may leave zeros for what was not written
+                return None
+            raise
+        return TableMetadataUtil.parse_raw(data.decode())

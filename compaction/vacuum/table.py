@@ -3,17 +3,18 @@
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from archive.errors import MinutebookError
 
 if TYPE_CHECKING:
-    from compaction.iceberg.orphans import TableFolders
+    from compaction.iceberg.orphans import TableFile, TableFolders
 
 _SHOWN: Final = 20
 
 
 class VacuumTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The table: which files go, and how many bytes they are. Or why nothing goes."""
+    """The table: which files go, and how many bytes they are; or why nothing goes, or nothing more."""
 
     table: str
     location: str = ""
@@ -27,14 +28,20 @@ class VacuumTable(msgspec.Struct, frozen=True, kw_only=True):
 
 def vacuum_table(folders: "TableFolders", before_ms: int, *, dry_run: bool) -> VacuumTable:
     """Delete what nothing names and was written before a time; `dry_run`: only say what."""
+    done = VacuumTable(table=folders.name)
+    files: tuple[TableFile, ...] = ()
+    gone: set[TableFile] = set()
     try:
         found = folders.find(before_ms)
-        files = found.files if dry_run else folders.delete(found)
+        done, files = replace(done, location=found.location), found.files
+        if not dry_run:
+            folders.delete(found, gone.add)
     except MinutebookError as exc:
-        return VacuumTable(table=folders.name, exit_code=exc.exit_code, reason=str(exc), next_step=exc.next_step)
-    return VacuumTable(
-        table=folders.name,
-        location=found.location,
+        done = replace(done, exit_code=exc.exit_code, reason=str(exc), next_step=exc.next_step)
+    if not dry_run:
+        files = tuple(file for file in files if file in gone)
+    return replace(
+        done,
         objects=len(files),
         bytes=sum(file.size for file in files),
         files=tuple(file.uri for file in files),
@@ -44,7 +51,8 @@ def vacuum_table(folders: "TableFolders", before_ms: int, *, dry_run: bool) -> V
 def table_lines(table: VacuumTable, *, dry_run: bool) -> list[str]:
     """Return what the terminal shows."""
     if table.reason:
-        return [f"table {table.table}: left alone: {table.reason}; next step: {table.next_step}"]
+        what = f"stopped after {table.objects:,} object(s)" if table.objects else "left alone"
+        return [f"table {table.table}: {what}: {table.reason}; next step: {table.next_step}"]
     verb = "would be deleted" if dry_run else "deleted"
     shown = [f"  {uri}" for uri in table.files[:_SHOWN]]
     more = [f"  and {table.objects - _SHOWN:,} more: --json names all"] if table.objects > _SHOWN else []

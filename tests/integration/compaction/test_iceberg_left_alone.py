@@ -11,7 +11,7 @@ from archive.clock import SystemClock
 from compaction.publish.publisher import GRACE_MS
 from compaction.tasks.parquet import SCHEMA
 from compaction.vacuum.table import table_lines
-from tests.integration.lake import Lake
+from tests.integration.lake import REST_JARS, Lake
 from tests.integration.table_folders import ORPHANS, age, files_of, filled, folder_of, left, path_of, vacuum
 
 
@@ -109,6 +109,18 @@ def test_metadata_that_was_cut_short_is_not_believed(table: Lake, pattern: str, 
     done = vacuum(table)
     assert (done.exit_code, "is damaged: it holds 0 of" in done.reason, what in done.reason) == (2, True, True), done
     assert files_of(folder_of(table)) == before
+
+
+@pytest.mark.skipif(REST_JARS is not None, reason="the server reads its metadata itself")
+def test_a_list_without_its_manifests_of_deletes_is_not_believed(table: Lake) -> None:
+    """It was cut between them and those of data: the table would lose its deletes for good."""
+    location, said = Path(path_of(table.table(lambda found: found.metadata_location))), _metadata(table)
+    said["snapshots"][-1]["summary"]["total-delete-files"] = "2"
+    location.write_text(json.dumps(said))
+    orphans = left(table, *ORPHANS)
+    done = vacuum(table)
+    assert (done.exit_code, "is damaged: it holds 0 of 2 delete-files" in done.reason) == (2, True), done
+    assert orphans <= files_of(folder_of(table))
 
 
 def test_a_table_that_is_not_there_or_not_ours_is_refused(lake: Lake) -> None:

@@ -11,7 +11,7 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.table.statistics import StatisticsFile
 
 from archive.clock import SystemClock
-from compaction.iceberg.orphans import Orphans, TableFolders
+from compaction.iceberg.orphans import Orphans, TableFile, TableFolders
 from compaction.iceberg.table import IcebergTable
 from compaction.publish.publisher import GRACE_MS
 from compaction.vacuum.table import vacuum_table
@@ -102,6 +102,22 @@ def test_a_snapshot_that_was_expired_lately_stays_whole(table: Lake) -> None:
     assert (history(table), len(shown)) == (shown, 2)
 
 
+def test_an_expired_snapshot_that_the_log_has_forgotten_stays_as_long(table: Lake) -> None:
+    """A log holds so and so many metadata files: how long ago that was depends on how often is committed."""
+    with table.catalog() as catalog, catalog.load_table(table.name).transaction() as transaction:
+        transaction.set_properties({"write.metadata.previous-versions-max": "2"})
+    before = files_of(folder_of(table))
+    first = table.table(lambda found: found.snapshots()[0])
+    at = SystemClock().now_ms()
+    table.table(lambda found: found.maintenance.expire_snapshots().by_id(first.snapshot_id).commit())
+    for number in range(4):
+        table.shelf.publish(DAY, f"g{number}", (2,))
+        assert table.commit() == "committed"
+    kept = files_of(folder_of(table)) - set(vacuum(table, before_ms=at).files)
+    assert {uri for uri in before if "/snap-" in uri} <= kept
+    assert path_of(first.manifest_list) in vacuum(table).files
+
+
 def test_a_commit_during_vacuum_loses_nothing(table: Lake) -> None:
     """A run that slept for longer than the age commits between the look and the deletes: its files stay."""
     table.shelf.publish(DAY, "three", (1, 1))
@@ -118,7 +134,8 @@ def test_a_commit_during_vacuum_loses_nothing(table: Lake) -> None:
         assert (done and done.state) == "committed"
         assert len(found[0].files) >= 4, "what the commit had written was an orphan then"
         shown = history(table)
-        gone = TableFolders(catalog, table.name).delete(found[0])
+        gone: list[TableFile] = []
+        TableFolders(catalog, table.name).delete(found[0], gone.append)
     assert {path_of(file.uri) for file in gone} == orphans
     assert history(table) == shown
     assert vacuum(table).files == ()

@@ -12,6 +12,7 @@ _EVENTS: Final = "tests/integration/compaction/test_iceberg_events.py"
 _ORPHANS: Final = "compaction/iceberg/orphans.py"
 _TABLE_NAMES: Final = "compaction/iceberg/named.py"
 _LEFT: Final = "tests/integration/compaction/test_iceberg_left_alone.py"
+_NEIGHBOURS: Final = "tests/integration/compaction/test_iceberg_neighbours.py"
 _VACUUM: Final = "tests/integration/compaction/test_iceberg_vacuum.py"
 _CONFLICTS: Final = "tests/integration/compaction/test_iceberg_conflicts.py"
 
@@ -71,9 +72,7 @@ TABLES: Final = (
     ),
     Mutation(
         "let vacuum take a file of a commit that is on its way",
-        Change(
-            _ORPHANS, "(file for file in strangers if file.modified_ms < before_ms)", "(file for file in strangers)"
-        ),
+        Change(_ORPHANS, "if file.modified_ms < before_ms and", "if"),
         tests=(f"{_VACUUM}::test_what_is_young_stays",),
     ),
     Mutation(
@@ -92,8 +91,46 @@ TABLES: Final = (
     ),
     Mutation(
         "vacuum a table that goes on in another catalog",
-        Change(_ORPHANS, "if any(entry.timestamp_ms > since_ms and", "if any(entry.timestamp_ms < 0 and"),
+        Change(_ORPHANS, "if written_ms > since_ms and", "if written_ms < 0 and"),
         tests=(f"{_LEFT}::test_a_table_that_cannot_be_read_wholly_is_left_alone",),
+    ),
+    Mutation(
+        "know of another catalog from the log alone",
+        Change("compaction/iceberg/lineage.py", "log = [] if oldest is None else oldest.metadata_log", "log = []"),
+        tests=(
+            f"{_NEIGHBOURS}::test_another_catalog_that_went_on_longer_ago_than_the_log_tells_is_seen",
+            f"{_VACUUM}::test_an_expired_snapshot_that_the_log_has_forgotten_stays_as_long",
+        ),
+    ),
+    Mutation(
+        "take the metadata of an empty table that lives in the same folder",
+        Change(_ORPHANS, "            others.add(uri)\n", ""),
+        tests=(f"{_NEIGHBOURS}::test_an_empty_table_in_the_same_folder_lives_on",),
+    ),
+    Mutation(
+        "delete what an address leads to, whatever was listed",
+        Change(_ORPHANS, 'if leads_to != f"{path}/{inside}":', "if not leads_to:"),
+        tests=(f"{_NEIGHBOURS}::test_an_object_whose_address_would_lead_to_another_one_stays",),
+    ),
+    Mutation(
+        "delete files of others behind a link",
+        Change(_ORPHANS, 'return scheme != "file" or', "return bool(scheme) or"),
+        tests=(f"{_NEIGHBOURS}::test_files_behind_a_link_stay",),
+    ),
+    Mutation(
+        "take metadata that is packed in an unknown way for torn",
+        Change(_ORPHANS, 'if data.strip(b"\\0")[:1] in {b"", b"{"}:', "if data is not None:"),
+        tests=(f"{_NEIGHBOURS}::test_metadata_of_a_kind_that_nobody_knows_is_not_taken_for_torn",),
+    ),
+    Mutation(
+        "let an error of the decoder end the run of all days",
+        Change(_FAILURES, "if not _is_of_a_decoder(exc):", "if exc:"),
+        tests=(f"{_FAILED}::test_whatever_the_decoder_of_a_damaged_file_raises_is_a_refusal",),
+    ),
+    Mutation(
+        "take a defect for a damaged file",
+        Change(_FAILURES, "if not _is_of_a_decoder(exc):", "if not exc:"),
+        tests=(f"{_FAILED}::test_such_an_error_from_anywhere_else_is_a_defect",),
     ),
     Mutation(
         "vacuum what is published below a table",
@@ -102,7 +139,7 @@ TABLES: Final = (
     ),
     Mutation(
         "forget the snapshots that a query may have begun on",
-        Change(_TABLE_NAMES, "if end >= self._since_ms]", "if end < 0]"),
+        Change(_TABLE_NAMES, "if each.replaced_ms >= self._since_ms", "if each.replaced_ms < 0"),
         tests=(f"{_VACUUM}::test_a_snapshot_that_was_expired_lately_stays_whole",),
     ),
     Mutation(
@@ -119,6 +156,21 @@ TABLES: Final = (
         "believe a manifest list that was cut short",
         Change(_TABLE_NAMES, "said.isdecimal() and live < int(said)", "said.isdecimal() and live < 0"),
         tests=(f"{_LEFT}::test_metadata_that_was_cut_short_is_not_believed",),
+    ),
+    Mutation(
+        "believe a manifest list that was cut in front of its deletes",
+        Change(_TABLE_NAMES, ', ManifestContent.DELETES: "total-delete-files"}', "}"),
+        tests=(f"{_LEFT}::test_a_list_without_its_manifests_of_deletes_is_not_believed",),
+    ),
+    Mutation(
+        "leave past snapshots out that a catalog was told to keep back",
+        Change("compaction/iceberg/catalog.py", 'catalog.properties[_SNAPSHOTS] = "all"', "pass"),
+        tests=("tests/integration/compaction/test_iceberg_command.py::test_a_catalog_is_asked_for_all_snapshots",),
+    ),
+    Mutation(
+        "say that a table was left alone of which files went",
+        Change("compaction/vacuum/table.py", "tuple(file for file in files if file in gone)", "()"),
+        tests=(f"{_NEIGHBOURS}::test_what_went_before_the_catalog_stayed_away_is_told",),
     ),
     Mutation(
         "take the statistics of a table",
