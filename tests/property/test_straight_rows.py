@@ -1,14 +1,19 @@
 """Payloads that the native codec reads give the columns, and the counts, that Python's decoder gives."""
 
+import ctypes
 import json
 import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.native.library import native_library
+from archive.native import documents
 from compaction.typed.columns import Columns
 from compaction.typed.counts import TypedCounts
 from compaction.typed.straight import reader as straight
@@ -16,9 +21,23 @@ from compaction.typed.widening import Widening
 from tests.fakes.typed_lines import lines_of, mapping
 from tests.fuzz.payloads import COLUMNS, NUMBERS, OTHERS, STRINGS, payload
 
-pytestmark = pytest.mark.skipif(native_library() is None, reason="there is no native codec on this machine")
+COMPILER = shutil.which("gcc") or shutil.which("cc")
+SOURCES = Path(__file__).parents[2] / "archive" / "native" / "src"
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler on this machine")
 
 WANTED = mapping(COLUMNS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _sources_as_they_are(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Compiled for these tests: what lies installed may be of others."""
+    made = tmp_path_factory.mktemp("codec") / "codec.so"
+    words = ["-std=c11", "-O2", "-fPIC", "-shared", *map(str, SOURCES.glob("*.c")), "-o", str(made)]
+    subprocess.run([str(COMPILER), *words], check=True)
+    library = ctypes.CDLL(str(made))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(documents, "native_library", lambda: library)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -104,8 +123,45 @@ def test_rows_that_are_left_go_back_to_their_places() -> None:
     (native, _), (counts, _), taken = both(WANTED, texts)
     assert taken == 3
     assert native["names"].to_pylist() == [["a", "b"], None, ["d"], None, ["e"]]
+    reader = Widening(WANTED)._straight
+    found = reader and reader.read(lines_of(texts)["data"].combine_chunks())
+    assert found is not None
+    assert found.arrays[list(COLUMNS).index("names")].values.to_pylist() == ["a", "b", "d", "e"]
     assert counts.unfit == 2
     assert check(WANTED, texts) == taken
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            b"",
+            b" ",
+            b"[]",
+            b"1",
+            b'"x"',
+            b"null",
+            b"{",
+            b'{"x":1',
+            b'{"x":1,}',
+            b'{"x" 1}',
+            b'{"x":1 "y":2}',
+            b"{x:1}",
+        ),
+        *(
+            b'{"x":1}}',
+            b'{"x":1},',
+            b'{"x":1}{"x":2}',
+            b'{"x":1} x',
+            b'\xef\xbb\xbf{"x":1}',
+            b'{"x":1}\0',
+            b'{"\\u0078":1}',
+        ),
+    ],
+)
+def test_what_is_no_object_is_left(text: bytes) -> None:
+    """And what is one, but has a key that is escaped. The twin says what it is."""
+    assert check(mapping({"x": {"type": "int64"}}), [text, b'{"x":1}']) == 1
 
 
 def test_a_column_that_is_required() -> None:
