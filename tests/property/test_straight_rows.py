@@ -96,6 +96,17 @@ def test_what_is_usual_is_taken() -> None:
     assert check(WANTED, texts) == len(texts)
 
 
+def test_what_lies_below_a_null_is_no_payload() -> None:
+    """Arrow says nothing of the bytes there."""
+    whole = pa.array(['{"x":1}', '{"x":2}'])
+    _, *others = whole.buffers()
+    data = pa.Array.from_buffers(pa.string(), 2, [pa.py_buffer(b"\x02"), *others])
+    reader = Widening(mapping({"x": {"type": "int64"}}))._straight
+    found = reader and reader.read(data)
+    assert found is not None
+    assert (found.left, found.arrays[0].to_pylist()) == ([0], [None, 2])
+
+
 def test_a_key_that_is_there_twice_is_found_however_usual_its_object_is() -> None:
     """The keys of the row before are no proof: neither of those that come again, nor of those that moved."""
     texts = [

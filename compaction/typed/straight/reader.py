@@ -49,6 +49,8 @@ class StraightReader:
 
     def read(self, data: pa.StringArray) -> StraightRows | None:
         """Read payloads; None: too many of them are not as usual, or too long."""
+        if data.null_count:  # what lies below a null is nobody's payload
+            data = data.fill_null("")
         _, offsets, texts = data.buffers()
         if not self._attempts or texts is None or not len(data):
             return None
