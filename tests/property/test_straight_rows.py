@@ -46,12 +46,18 @@ def _every_block_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(straight, "_FEW", 0)
 
 
+def straight_of(columns: Columns) -> straight.StraightReader:
+    """Return what reads payloads in C."""
+    reader = Widening(columns)._straight
+    assert reader is not None
+    return reader
+
+
 def both(columns: Columns, texts: list[bytes]) -> tuple[list[pa.Table], list[TypedCounts], int]:
     """Return the columns and the counts with the codec and without, and how many rows it took."""
     lines = lines_of(texts)
     native, twin = Widening(columns), Widening(columns)
-    assert native._straight is not None
-    found = native._straight.read(lines["data"].combine_chunks())
+    found = straight_of(columns).read(lines["data"].combine_chunks())
     twin._straight = None
     names = [field.name for field in columns.fields]
     tables = [pa.table(one.columns_of(lines), names=names) for one in (native, twin)]
@@ -101,8 +107,7 @@ def test_what_lies_below_a_null_is_no_payload() -> None:
     whole = pa.array(['{"x":1}', '{"x":2}'])
     _, *others = whole.buffers()
     data = pa.Array.from_buffers(pa.string(), 2, [pa.py_buffer(b"\x02"), *others])
-    reader = Widening(mapping({"x": {"type": "int64"}}))._straight
-    found = reader and reader.read(data)
+    found = straight_of(mapping({"x": {"type": "int64"}})).read(data)
     assert found is not None
     assert (found.left, found.arrays[0].to_pylist()) == ([0], [None, 2])
 
@@ -134,8 +139,7 @@ def test_rows_that_are_left_go_back_to_their_places() -> None:
     (native, _), (counts, _), taken = both(WANTED, texts)
     assert taken == 3
     assert native["names"].to_pylist() == [["a", "b"], None, ["d"], None, ["e"]]
-    reader = Widening(WANTED)._straight
-    found = reader and reader.read(lines_of(texts)["data"].combine_chunks())
+    found = straight_of(WANTED).read(lines_of(texts)["data"].combine_chunks())
     assert found is not None
     assert found.arrays[list(COLUMNS).index("names")].values.to_pylist() == ["a", "b", "d", "e"]
     assert counts.unfit == 2
@@ -185,8 +189,7 @@ def test_a_column_that_is_required() -> None:
 def test_blocks_in_which_most_rows_are_left_are_the_twins(monkeypatch: pytest.MonkeyPatch) -> None:
     """And after three of them, all are: nothing is read twice for long."""
     monkeypatch.setattr(straight, "_FEW", 8)
-    reader = Widening(mapping({"x": {"type": "int64"}}))._straight
-    assert reader is not None
+    reader = straight_of(mapping({"x": {"type": "int64"}}))
     good, bad = (lines_of([text] * 16)["data"].combine_chunks() for text in (b'{"x":1}', b"[]"))
     assert reader.read(good) is not None
     assert [reader.read(bad) for _ in range(3)] == [None] * 3

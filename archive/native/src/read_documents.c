@@ -98,7 +98,7 @@ static inline bool follow(const struct wanted *wanted, const struct node *node, 
 
 static bool pass_object(struct reading *reading, const struct node *node, int depth) {
     struct document *document = &reading->document;
-    struct keys others; /* 5 KiB, and MOST_DEPTH of them */
+    struct keys others; /* 3 KiB, and MOST_DEPTH of them at most */
     const int64_t number = node == NULL ? MOST_USUAL : node - reading->wanted->nodes;
     struct keys *keys = number < MOST_USUAL ? &reading->usual[number] : &others;
     others.count = 0;
