@@ -4,9 +4,12 @@ import base64
 import json
 import random
 from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from archive.format.record import Record, encode_lines
+from demo.flights import read_flights
 
 SHARD: Final = "shardId-000000000000"
 MINUTE_MS: Final = 60_000
@@ -15,6 +18,7 @@ _START_MS: Final = 1_780_000_020_000
 """A minute of May 2026: the past, for every clock that is right."""
 _LETTERS: Final = "etaoin shrdlu 0123456789"
 _AGGREGATED: Final = 100
+_FLIGHTS: Final = 20_000
 
 
 class Pace(NamedTuple):
@@ -53,6 +57,16 @@ def _binary(rng: random.Random, number: int, payload_bytes: int) -> bytes:
     return b"\xff" + number.to_bytes(8, "big") + rng.randbytes(payload_bytes // 2) + bytes(payload_bytes // 2 - 9)
 
 
+@cache
+def _flights() -> list[bytes]:
+    return [event.data for event in islice(read_flights(), _FLIGHTS)]
+
+
+def _flight(rng: random.Random, number: int, payload_bytes: int) -> bytes:  # noqa: ARG001 - as the others
+    """Return a real event: its fields' names and most of its values were seen before, as in most streams."""
+    return _flights()[number % _FLIGHTS]
+
+
 SHAPES: Final = {
     shape.name: shape
     for shape in (
@@ -61,6 +75,7 @@ SHAPES: Final = {
         Shape("10 KB", 10_000, _text),
         Shape("binary 1 KB", 1000, _binary),
         Shape("KPL 200 B", 200, _text, _AGGREGATED),
+        Shape("flights", 330, _flight),
     )
 }
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Sink, Tail
+from compaction.tasks.line_tables import LINE_SCHEMA
 from compaction.typed.arrow_columns import constant_column
 from compaction.typed.columns import UNFIT, Columns
 from compaction.typed.counts import TypedCounts
@@ -93,6 +94,7 @@ class ParquetPart:
         self._last: tuple[Any, ...] | None = None
         self._writer: pq.ParquetWriter | None = None
         self._pending: list[pa.Table] = []
+        self._segments: list[pa.StringArray] = []
         self._pending_bytes = 0
         self.rows = 0
 
@@ -102,7 +104,8 @@ class ParquetPart:
         Raises:
             NotSorted: the file says that its rows are sorted, and these are not.
         """
-        self._pending.append(_rows(lines, segment))
+        self._pending.append(lines)
+        self._segments.append(constant_column(segment, lines.num_rows) if isinstance(segment, str) else segment)
         self._pending_bytes += lines.nbytes
         self.rows += lines.num_rows
         if self._pending_bytes >= self._row_group_bytes:
@@ -133,8 +136,9 @@ class ParquetPart:
             self._writer.is_open = False  # else it writes a footer when it is collected
 
     def _write(self) -> None:
-        table = pa.concat_tables([SCHEMA.empty_table(), *self._pending])
+        table = _rows(pa.concat_tables([LINE_SCHEMA.empty_table(), *self._pending]), self._segments)
         self._pending.clear()
+        self._segments.clear()
         self._pending_bytes = 0
         if self._widening is not None:
             table = pa.Table.from_arrays([*table.columns, *self._widening.columns_of(table)], schema=self._schema)
@@ -194,7 +198,7 @@ def _is_ascending(columns: list[pa.Array]) -> bool:
     return bool(pc.all(result).as_py())
 
 
-def _rows(lines: pa.Table, segment: str | pa.StringArray) -> pa.Table:
+def _rows(lines: pa.Table, segments: list[pa.StringArray]) -> pa.Table:
     return pa.Table.from_arrays(
         [
             lines["shard_id"],
@@ -204,7 +208,7 @@ def _rows(lines: pa.Table, segment: str | pa.StringArray) -> pa.Table:
             lines["arrival_ms"].cast(pa.timestamp("ms", "UTC")).cast(SCHEMA.field("arrival_time").type),
             lines["data"],
             lines["data_bytes"],
-            constant_column(segment, lines.num_rows) if isinstance(segment, str) else segment,
+            pa.chunked_array(segments, type=pa.string()),
         ],
         schema=SCHEMA,
     )

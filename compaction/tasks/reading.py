@@ -82,7 +82,9 @@ class SegmentReader:
         )
 
     def _look_at(self, table: pa.Table, raw_bytes: int) -> None:
-        self._follow(table, raw_bytes, ascends=None)
+        sequences, subs = _positions(table)
+        first, last = position_at(sequences, subs, 0), position_at(sequences, subs, len(sequences) - 1)
+        self._follow(first, last, table, raw_bytes, ascends=is_ascending(sequences, subs))
         self._payload_bytes += payload_bytes(table)
         found = pc.min_max(table["arrival_ms"]).as_py()
         self._arrival(table["arrival_ms"], found["min"], found["max"])
@@ -91,38 +93,29 @@ class SegmentReader:
 
     def _look_at_columns(self, columns: BlockColumns, table: pa.Table, raw_bytes: int) -> None:
         """Take what was seen while the block was read; all its lines are of this shard."""
-        self._follow(table, raw_bytes, ascends=columns.ascends)
+        self._follow(*_ends(columns), table, raw_bytes, ascends=columns.ascends)
         self._payload_bytes += columns.payload_bytes
         self._arrival(table["arrival_ms"], columns.arrival_min_ms, columns.arrival_max_ms)
 
-    def _follow(self, table: pa.Table, raw_bytes: int, *, ascends: bool | None) -> None:
-        sequences = table["sequence_number"].combine_chunks()
-        subs = table["sub_sequence_number"].combine_chunks()
-        first, last = position_at(sequences, subs, 0), position_at(sequences, subs, len(sequences) - 1)
-        self._order(sequences, subs, first, last, ascends=ascends)
+    def _follow(self, first: Position, last: Position, table: pa.Table, raw_bytes: int, *, ascends: bool) -> None:
+        if self._last is not None and first <= self._last:
+            self._note(first, self._last)
+        low, high = (first, last) if ascends else self._disorder(table)
+        self._low = low if self._low is None else min(self._low, low)
+        self._high = high if self._high is None else max(self._high, high)
         self._first = self._first if self._first is not None else first
         self._last = last
         self._lines += table.num_rows
         self._raw_bytes += raw_bytes
 
-    def _order(
-        self, sequences: pa.StringArray, subs: pa.Int64Array, first: Position, last: Position, *, ascends: bool | None
-    ) -> None:
-        if self._last is not None and first <= self._last:
-            self._note(first, self._last)
-        if is_ascending(sequences, subs) if ascends is None else ascends:
-            low, high = first, last
-        else:
-            positions = [
-                Position(int(number), sub)
-                for number, sub in zip(sequences.to_pylist(), subs.to_pylist(), strict=True)
-            ]
-            for before, position in itertools.pairwise(positions):
-                if position <= before:
-                    self._note(position, before)
-            low, high = min(positions), max(positions)
-        self._low = low if self._low is None else min(self._low, low)
-        self._high = high if self._high is None else max(self._high, high)
+    def _disorder(self, table: pa.Table) -> tuple[Position, Position]:
+        """Note each step back, and return the lowest and the highest position."""
+        numbers, subs = (column.to_pylist() for column in _positions(table))
+        positions = [Position(int(number), sub) for number, sub in zip(numbers, subs, strict=True)]
+        for before, position in itertools.pairwise(positions):
+            if position <= before:
+                self._note(position, before)
+        return min(positions), max(positions)
 
     def _note(self, position: Position, before: Position) -> None:
         if position == before:
@@ -138,6 +131,18 @@ class SegmentReader:
             self._wrong_minute += len(arrivals) - pc.sum(inside).as_py()
         known = self._arrivals
         self._arrivals = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
+
+
+def _ends(columns: BlockColumns) -> tuple[Position, Position]:
+    """Return the positions of the first and the last row."""
+    text, ends = columns.sequences.content, memoryview(columns.sequences.offsets).cast("i")
+    subs = memoryview(columns.subs).cast("q")
+    return Position(int(text[: ends[1]]), subs[0]), Position(int(text[ends[-2] :]), subs[-1])
+
+
+def _positions(table: pa.Table) -> tuple[pa.StringArray, pa.Int64Array]:
+    """Return the two columns of which positions are made."""
+    return table["sequence_number"].combine_chunks(), table["sub_sequence_number"].combine_chunks()
 
 
 def position_at(sequences: pa.StringArray, subs: pa.Int64Array, index: int) -> Position:

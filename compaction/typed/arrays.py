@@ -66,7 +66,7 @@ def _texts(values: Values, found: set[type]) -> pa.StringArray:
 
 
 def _numbers(code: str, kind: pa.DataType, values: Values, found: set[type]) -> pa.Array:
-    numbers = array(code, [value or 0 for value in values] if _NONE in found else values)
+    numbers = array(code, [0 if value is None else value for value in values] if _NONE in found else values)
     column = pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
     return _gaps(column, values, found)
 

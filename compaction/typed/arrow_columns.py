@@ -7,11 +7,16 @@ Joining what Python holds already is as fast.
 import struct
 from array import array
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import accumulate
+from typing import Final
 
 import pyarrow as pa
 
 from archive.native.columns import Texts
+
+_MOST_KEPT_BYTES: Final = 1 << 20
+"""The longest text of a column that is kept for the next one: about 4,000 lines of a segment's key."""
 
 
 def text_column(values: Sequence[str]) -> pa.StringArray:
@@ -23,10 +28,27 @@ def text_column(values: Sequence[str]) -> pa.StringArray:
 
 
 def constant_column(value: str, count: int) -> pa.StringArray:
-    """Return a column of one text, again and again."""
+    """Return a column of one text, again and again.
+
+    The blocks of a segment have about as many lines each: columns of one text share what the first of them took.
+    """
     text = value.encode()
-    offsets = array("i", range(0, len(text) * count + 1, len(text))) if text else array("i", [0] * (count + 1))
-    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(text * count)])
+    rows = 1 << max(count - 1, 1).bit_length()
+    repeated = _kept if len(text) * rows <= _MOST_KEPT_BYTES else _repeated
+    return pa.Array.from_buffers(pa.string(), count, [None, _even_offsets(len(text), rows), repeated(text, rows)])
+
+
+@lru_cache(maxsize=4)
+def _even_offsets(size: int, rows: int) -> pa.Buffer:
+    """Return the 32-bit offsets of texts of one size."""
+    return pa.py_buffer(array("i", range(0, size * rows + 1, size)) if size else bytes(4 * (rows + 1)))
+
+
+def _repeated(text: bytes, times: int) -> pa.Buffer:
+    return pa.py_buffer(text * times)
+
+
+_kept = lru_cache(maxsize=4)(_repeated)
 
 
 def bytes_column(values: Sequence[bytes]) -> pa.BinaryArray:

@@ -15,10 +15,10 @@ EVENT_TIME: Final = "event_time"
 """The column of `--event-time`, the last one before `_unfit`."""
 UNFIT: Final = "_unfit"
 """The column that says why a payload does not fit; null where it does."""
-RULES: Final = "typed-2"
+RULES: Final = "typed-3"
 """What a generation's name says of how payloads are read: other rules, other rows.
 
-2: numbers in paths are exact, and what is no number of JSON fits no column.
+2: numbers in paths are exact, and what is no number of JSON fits no column. 3: -0.0 keeps its sign beside nulls, too.
 """
 MAX_COLUMNS: Final = 1000
 _PARTITION: Final = "dt"

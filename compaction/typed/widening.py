@@ -1,12 +1,12 @@
 """Lines become wider: the typed columns of their payloads, and what does not fit, counted."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
 
-from compaction.typed.arrow_columns import text_column, with_gaps
+from compaction.typed.arrow_columns import long_column, text_column, with_gaps
 from compaction.typed.columns import EVENT_TIME, Columns
 from compaction.typed.counts import ColumnCount, FirstValues, Samples, TypedCounts
 from compaction.typed.documents import DocumentReader, Documents
@@ -14,11 +14,14 @@ from compaction.typed.events.window import EventWindow
 from compaction.typed.fitting import fit
 from compaction.typed.misfits import PAYLOAD, Misfit, reason
 from compaction.typed.paths import ValuePath
+from compaction.typed.straight.reader import new_straight_reader
 
 _ROWS: Final = 4096
 _BYTES: Final = 1 << 20
 """What is decoded at once: the values of JSON take up to twenty times the bytes of their text."""
 _EXACT: Final = frozenset({"decimal", "json"})
+_Reasons = defaultdict[int, list[tuple[str, Misfit]]]
+"""By row: (column, misfit)."""
 
 
 class Widening:
@@ -31,6 +34,7 @@ class Widening:
         is_names = len(names) == len(self._paths)
         exact = not is_names or any(kind.name in _EXACT for _, kind in columns.leaves)
         self._reader = DocumentReader(exact=exact, paths=names if is_names else None)
+        self._straight = new_straight_reader(columns.columns, names, _ROWS, _BYTES) if is_names else None
         self._samples = Samples()
         self._rows = self._unfit = 0
         self._filled = [0] * len(columns.columns)
@@ -62,11 +66,7 @@ class Widening:
         )
 
     def _typed(self, lines: pa.Table, data: pa.StringArray, begin: int, end: int) -> list[pa.Array]:
-        documents = self._reader.read(data[begin:end])
-        reasons: dict[int, list[tuple[str, Misfit]]] = defaultdict(list)
-        for row, problems in documents.problems.items():
-            reasons[row] += [(PAYLOAD, problem) for problem in problems]
-        arrays = [self._column(index, documents, reasons) for index in range(len(self._paths))]
+        arrays, reasons = self._read(data[begin:end])
         if self._window is not None:
             arrivals = lines["arrival_time"].slice(begin, end - begin).combine_chunks()
             arrays[-1] = self._near(self._window, arrays[-1], arrivals, reasons)
@@ -83,7 +83,31 @@ class Widening:
         )
         return [*arrays, unfit]
 
-    def _column(self, index: int, documents: Documents, reasons: dict[int, list[tuple[str, Misfit]]]) -> pa.Array:
+    def _read(self, data: pa.StringArray) -> tuple[list[pa.Array], _Reasons]:
+        """Return the columns of payloads, and why rows do not fit."""
+        found = None if self._straight is None else self._straight.read(data)
+        if found is None:
+            return self._judged(data)
+        for index, array in enumerate(found.arrays):
+            self._filled[index] += len(array) - array.null_count
+            self._empty[index] += array.null_count - len(found.left)
+        if not found.left:
+            return found.arrays, defaultdict(list)
+        arrays, reasons = self._judged(data.take(long_column(found.left)))
+        return (
+            [_put(array, of_left, found.left) for array, of_left in zip(found.arrays, arrays, strict=True)],
+            defaultdict(list, {found.left[row]: why for row, why in reasons.items()}),
+        )
+
+    def _judged(self, data: pa.StringArray) -> tuple[list[pa.Array], _Reasons]:
+        """Return what `_read` does, each payload decoded, and each value that does not fit with its reason."""
+        documents = self._reader.read(data)
+        reasons: _Reasons = defaultdict(list)
+        for row, problems in documents.problems.items():
+            reasons[row] += [(PAYLOAD, problem) for problem in problems]
+        return [self._column(index, documents, reasons) for index in range(len(self._paths))], reasons
+
+    def _column(self, index: int, documents: Documents, reasons: _Reasons) -> pa.Array:
         column, path = self._columns.columns[index], self._paths[index]
         values, misfits = path.values(documents)
         fitted = fit(column.type, values)
@@ -108,7 +132,7 @@ class Widening:
         window: EventWindow,
         events: pa.Array,
         arrivals: pa.Array,
-        reasons: dict[int, list[tuple[str, Misfit]]],
+        reasons: _Reasons,
     ) -> pa.Array:
         """Bound the last column, the time of events, by the time of their arrival."""
         bounded, misfits = window.bound(events, arrivals)
@@ -117,6 +141,14 @@ class Widening:
         self._filled[-1] -= len(misfits)
         self._misfits[-1] += len(misfits)
         return bounded
+
+
+def _put(array: pa.Array, others: pa.Array, rows: Sequence[int]) -> pa.Array:
+    """Return an array with other values in some rows, which ascend."""
+    places = [*range(len(array))]
+    for number, row in enumerate(rows, len(array)):
+        places[row] = number
+    return pa.concat_arrays([array, others]).take(long_column(places))
 
 
 def _slices(data: pa.StringArray) -> Iterator[tuple[int, int]]:

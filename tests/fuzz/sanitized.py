@@ -1,6 +1,6 @@
 """A program that throws damaged text at a codec compiled with sanitizers: any byte touched outside ends it.
 
-python -m tests.fuzz.sanitized LIBRARY CASES SEED      prints {"written": ..., "read": ...}: what was taken
+python -m tests.fuzz.sanitized LIBRARY CASES SEED      prints {"written": ..., "read": ..., "documents": ...}: taken
 
 Each input and each output lies in memory of its very size, which the sanitizer's malloc fences. What is taken is what
 the codec in Python makes of the same text.
@@ -10,15 +10,19 @@ import ctypes
 import json
 import random
 import sys
+from array import array
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 
 import msgspec
 
 from archive.format.record import Record, decode_block, encode_lines
-from archive.native.columns import BYTES, FIELDS, FLAGS, LONGS, OFFSETS, SLACK_BYTES, Columns, Shown, reading
+from archive.native.columns import BYTES, FIELDS, FLAGS, LONGS, OFFSETS, SLACK_BYTES, Columns, Shown, Texts, reading
+from archive.native.documents import ColumnsOfDocuments, Kind, MappedMemory, WantedColumn, WantedValues
 from archive.native.lines import Stretch, writing
+from tests.fuzz import payloads
 
 SHARD = "s"
 PREFIX = b'{"shard_id":"s","sequence_number":"'
@@ -29,6 +33,23 @@ PIECES = (
     *(b'"', b"\\", b"\\u00", b"\\u001", b"\\u000a", b"=", b"==", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf0\x9f"),
     *(b"\xf4\x90\x80\x80", b",", b"}", b"{", b"0", b"9" * 20, b"-", b" ", b"\n", b"\0", b"\x1f"),
     *(b'"data_base64":"', b'"data":"'),
+)
+LONG = WantedValues(Kind.WHOLE, 8, low=-(1 << 63), high=(1 << 63) - 1)
+WANTED = (
+    WantedColumn(("text",), WantedValues(Kind.TEXT), is_required=True),
+    WantedColumn(("truth",), WantedValues(Kind.TRUTH, 1)),
+    WantedColumn(("small",), WantedValues(Kind.WHOLE, 4, low=-(1 << 31), high=(1 << 31) - 1)),
+    WantedColumn(("numbers", "large"), LONG),
+    WantedColumn(("numbers", "double"), WantedValues(Kind.DOUBLE, 8)),
+    WantedColumn(("numbers", "price"), WantedValues(Kind.DECIMAL, 16, 10, 2)),
+    WantedColumn(("numbers", "wide"), WantedValues(Kind.DECIMAL, 16, 38, 20)),
+    WantedColumn(("day",), WantedValues(Kind.DATE, 4)),
+    WantedColumn(("time",), WantedValues(Kind.ZONED_TIME, 8)),
+    WantedColumn(("local",), WantedValues(Kind.LOCAL_TIME, 8)),
+    WantedColumn(("names",), WantedValues(Kind.TEXT), is_list=True),
+    WantedColumn(("counts",), LONG, is_list=True, is_element_required=True),
+    WantedColumn(("rest",), WantedValues(Kind.JSON)),
+    WantedColumn(("rest", "inner"), WantedValues(Kind.TEXT)),
 )
 decode = msgspec.json.Decoder(list[Record]).decode
 libc = ctypes.CDLL(None)
@@ -65,6 +86,8 @@ def payload(rng: random.Random) -> bytes:
 def damaged(rng: random.Random, text: bytes) -> bytes:
     """Change, cut or insert a little, often nothing."""
     made = bytearray(text)
+    if rng.random() < 0.1 and (padded := text.find(b"=")) > 0:
+        made[padded - 1] = rng.choice(b"BJz9/")  # base64 whose last bits say something
     for _ in range(rng.choice([0, 1, 1, 1, 2, 3])):
         at, piece = rng.randrange(len(made) + 1), rng.choice(PIECES)
         cut = rng.choice([0, 1, len(piece), 8, len(made)])
@@ -126,14 +149,53 @@ def try_reading(library: ctypes.CDLL, rng: random.Random) -> bool:
     return True
 
 
+class FencedMemory(MappedMemory):
+    """Lends blocks of malloc's, each of the very size that was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._places: list[int] = []
+
+    def place(self, size: int) -> tuple[memoryview, int]:
+        """Return so many bytes, and their address."""
+        at = libc.malloc(size)
+        self._places.append(at)
+        return memoryview((ctypes.c_char * size).from_address(at)).cast("B"), at
+
+    def free(self) -> None:
+        """Give them back."""
+        for at in self._places:
+            libc.free(at)
+
+
+def try_documents(library: ctypes.CDLL, rng: random.Random) -> bool:
+    """Give a few payloads, and room for no more than they take; tells whether any was taken."""
+    texts = [payloads.payload(rng) for _ in range(rng.randrange(1, 4))]
+    joined, room = b"".join(texts), FencedMemory()
+    reader = ColumnsOfDocuments(library, WANTED, len(texts), len(joined), room)
+    ends = memoryview(array("i", accumulate(map(len, texts), initial=0)))
+    with memory(text=joined or b" ") as (source,):
+        found = reader.read(ends, source)
+    assert found is not None
+    column = found.columns[0].values
+    assert isinstance(column.content, Texts)
+    offsets = memoryview(column.content.offsets).cast("i")
+    for row in {*range(len(texts))} - {*found.left}:
+        text = column.content.content[offsets[row] : offsets[row + 1]].decode()
+        assert text == json.loads(texts[row])["text"], texts[row]
+    room.free()
+    return len(found.left) < len(texts)
+
+
 def main() -> None:
     """Throw it."""
     library, rng = ctypes.CDLL(sys.argv[1]), random.Random(int(sys.argv[3]))
-    written = read = 0
+    written = read = documents = 0
     for _ in range(int(sys.argv[2])):
         written += try_writing(library, rng)
         read += try_reading(library, rng)
-    sys.stdout.write(json.dumps({"written": written, "read": read}) + "\n")
+        documents += try_documents(library, rng)
+    sys.stdout.write(json.dumps({"written": written, "read": read, "documents": documents}) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,10 +8,15 @@ _TEXT: Final = "archive/native/src/text.h"
 _BASE64: Final = "archive/native/src/base64.h"
 _WRITE: Final = "archive/native/src/write_lines.c"
 _READ: Final = "archive/native/src/read_lines.c"
+_JSON: Final = "archive/native/src/json.h"
+_VALUES: Final = "archive/native/src/values.h"
+_DOCUMENTS: Final = "archive/native/src/read_documents.c"
 _ARCHIVER: Final = "consumer/processor/archiver.py"
 _SANITIZED: Final = "tests/fuzz/test_fuzz_native.py::test_damaged_text_under_sanitizers"
 _TAKING: Final = "tests/unit/consumer/processor/test_written_pieces.py"
 _SAME: Final = f"{_TAKING}::test_the_archive_is_the_same_with_and_without_the_codec"
+_ROWS: Final = "tests/property/test_straight_rows.py"
+_VALUE: Final = f"{_ROWS}::test_every_value_in_every_column"
 
 _UNLESS_ARCHIVED: Final = """\
         if is_archived:
@@ -93,5 +98,100 @@ NATIVE: Final = (
             _UNLESS_ARCHIVED.replace("is_archived", "False"),
         ),
         tests=(_SAME,),
+    ),
+    Mutation(
+        "take the last of two equal keys of a payload",
+        Change(_DOCUMENTS, "if (at == MOST_KEYS || has_key(keys, at, key)) {", "if (at == MOST_KEYS) {"),
+        tests=(f"{_ROWS}::test_a_key_that_is_there_twice_is_found_however_usual_its_object_is",),
+    ),
+    Mutation(
+        "believe the keys of the row before",
+        Change(
+            _DOCUMENTS, "    keys->count = at + 1;\n", "    keys->count = at < keys->count ? keys->count : at + 1;\n"
+        ),
+        tests=(f"{_ROWS}::test_a_key_that_is_there_twice_is_found_however_usual_its_object_is",),
+    ),
+    Mutation(
+        "take a null where a value is required",
+        Change(_DOCUMENTS, "if (column->is_required && !", "if (column->is_required && 0 && !"),
+        tests=(f"{_ROWS}::test_a_column_that_is_required",),
+    ),
+    Mutation(
+        "let a list that was refused leave its elements",
+        Change(
+            _DOCUMENTS,
+            "column->is_list ? column->list_offsets[rows] : rows;",
+            "column->is_list ? column->values.count : rows;",
+        ),
+        tests=(f"{_ROWS}::test_rows_that_are_left_go_back_to_their_places",),
+    ),
+    Mutation(
+        "keep JSON that an encoder writes otherwise",
+        Change(_DOCUMENTS, "|| document->odd != odd) {", "|| document->odd < odd) {"),
+        tests=(_VALUE,),
+    ),
+    Mutation(
+        "take what lies behind a payload",
+        Change(
+            _DOCUMENTS,
+            "    if (document->reader.at != document->reader.end) {",
+            "    if (document->reader.at > document->reader.end) {",
+        ),
+        tests=(f"{_ROWS}::test_what_is_no_object_is_left",),
+    ),
+    Mutation(
+        "take half a surrogate pair",
+        Change(_JSON, "if (low < 0xDC00 || low > 0xDFFF) {", "if (low < 0) {"),
+        tests=(_VALUE,),
+    ),
+    Mutation(
+        "read more digits than a number holds",
+        Change(
+            _JSON, "number->is_long |= before + (at - first) > MOST_WHOLE_DIGITS;", "number->is_long |= 0 * before;"
+        ),
+        tests=(_VALUE,),
+    ),
+    Mutation(
+        "take a number with leading zeros",
+        Change(_JSON, "if (before == 0 || (lead == '0' && before > 1)) {", "if (before == 0 || lead == 0) {"),
+        tests=(_VALUE,),
+    ),
+    Mutation(
+        "round a double twice",
+        Change(
+            _VALUES, "number->digits > MOST_EXACT || power < -22 || power > 22) {", "power < -22 || power > 22) {"
+        ),
+        tests=(_VALUE,),
+    ),
+    Mutation(
+        "lose digits behind the point of a decimal",
+        Change(_VALUES, "number->exponent != 0 || number->behind > values->scale) {", "number->exponent != 0) {"),
+        tests=(_VALUE,),
+    ),
+    Mutation(
+        "take a decimal of more digits than its type",
+        Change(
+            _VALUES,
+            "if (significant(number->digits) + more > values->precision) {",
+            "if (more > values->precision) {",
+        ),
+        tests=(_VALUE,),
+    ),
+    Mutation(
+        "take days that no calendar has",
+        Change(_VALUES, "LENGTHS[month - 1] + (month == 2 && is_leap)) {", "31) {"),
+        tests=(_VALUE,),
+    ),
+    Mutation(
+        "add the offset of a zone instead of taking it away",
+        Change(_VALUES, "(minutes + seconds - offset)", "(minutes + seconds + offset)"),
+        tests=(_VALUE,),
+    ),
+    Mutation(
+        "take times that lie in no year of four digits",
+        Change(
+            _VALUES, "return *time_us >= FIRST_DAY * DAY_US && *time_us < (LAST_DAY + 1) * DAY_US;", "return true;"
+        ),
+        tests=(_VALUE,),
     ),
 )

@@ -200,7 +200,7 @@ TYPED: Final = (
             "if known is None or found < known:",
             "if known is None or found > known:",
         ),
-        tests=(f"{_TABLE}::test_a_column_of_another_type_holds_the_day_back_from_the_table",),
+        tests=("tests/unit/compaction/typed/test_first_values.py::test_the_earliest_arrival_counts",),
     ),
     Mutation(
         "tell of a column for ever",

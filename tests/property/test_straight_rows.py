@@ -1,0 +1,212 @@
+"""Payloads that the native codec reads give the columns, and the counts, that Python's decoder gives."""
+
+import ctypes
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archive.native import documents
+from compaction.typed.columns import Columns
+from compaction.typed.counts import TypedCounts
+from compaction.typed.straight import reader as straight
+from compaction.typed.widening import Widening
+from tests.fakes.typed_lines import lines_of, mapping
+from tests.fuzz.payloads import COLUMNS, NUMBERS, OTHERS, STRINGS, payload
+
+COMPILER = shutil.which("gcc") or shutil.which("cc")
+SOURCES = Path(__file__).parents[2] / "archive" / "native" / "src"
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler on this machine")
+
+WANTED = mapping(COLUMNS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _sources_as_they_are(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Compiled for these tests: what lies installed may be of others."""
+    made = tmp_path_factory.mktemp("codec") / "codec.so"
+    words = ["-std=c11", "-O2", "-fPIC", "-shared", *map(str, SOURCES.glob("*.c")), "-o", str(made)]
+    subprocess.run([str(COMPILER), *words], check=True)
+    library = ctypes.CDLL(str(made))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(documents, "native_library", lambda: library)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _every_block_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many of its rows are left."""
+    monkeypatch.setattr(straight, "_FEW", 0)
+
+
+def straight_of(columns: Columns) -> straight.StraightReader:
+    """Return what reads payloads in C."""
+    reader = Widening(columns)._straight
+    assert reader is not None
+    return reader
+
+
+def both(columns: Columns, texts: list[bytes]) -> tuple[list[pa.Table], list[TypedCounts], int]:
+    """Return the columns and the counts with the codec and without, and how many rows it took."""
+    lines = lines_of(texts)
+    native, twin = Widening(columns), Widening(columns)
+    found = straight_of(columns).read(lines["data"].combine_chunks())
+    twin._straight = None
+    names = [field.name for field in columns.fields]
+    tables = [pa.table(one.columns_of(lines), names=names) for one in (native, twin)]
+    for column in tables[0].columns:
+        column.validate(full=True)
+    return tables, [native.counts(), twin.counts()], 0 if found is None else len(texts) - len(found.left)
+
+
+def check(columns: Columns, texts: list[bytes]) -> int:
+    """Demand that both are the same, zeros' signs too; returns how many rows the codec took."""
+    (native, twin), counts, taken = both(columns, texts)
+    assert repr(native.to_pylist()) == repr(twin.to_pylist())
+    assert counts[0] == counts[1]
+    return taken
+
+
+@given(seed=st.integers(0, 2**32), rows=st.sampled_from([1, 2, 40]))
+def test_any_payloads(seed: int, rows: int) -> None:
+    """Most are objects as a producer writes them; some are damaged, or hold what fits no column."""
+    rng = random.Random(seed)
+    check(WANTED, [payload(rng) for _ in range(rows)])
+
+
+@pytest.mark.parametrize("name", list(COLUMNS))
+def test_every_value_in_every_column(name: str) -> None:
+    """Each number, string and other value of the list, alone in a column: most of a type's own are taken."""
+    kind = COLUMNS[name]["type"]
+    values = [*NUMBERS, *(f'"{text}"' for text in STRINGS), *OTHERS]
+    texts = [f'{{"x":{value}}}'.encode() for value in values]
+    taken = check(mapping({"x": {"type": kind}}), texts)
+    if not kind.startswith("list"):
+        in_lists = [f'{{"x":[{value}]}}'.encode() for value in values]
+        taken += check(mapping({"x": {"type": f"list<{kind}>"}}), in_lists)
+    assert taken > 3, "what is read by the twin alone tests nothing"
+
+
+def test_what_is_usual_is_taken() -> None:
+    """Keys in any order, blanks, escapes, nulls, and keys that no column asks for."""
+    usual = {"text": "é", "truth": True, "small": 1, "numbers": {"large": 2, "double": 0.5, "price": "1.50"}, "x": {}}
+    pairs = list(usual.items())
+    texts = [json.dumps(dict(pairs[at:] + pairs[:at]), indent=at % 2).encode() for at in range(len(pairs))]
+    assert check(WANTED, texts) == len(texts)
+
+
+def test_what_lies_below_a_null_is_no_payload() -> None:
+    """Arrow says nothing of the bytes there."""
+    whole = pa.array(['{"x":1}', '{"x":2}'])
+    _, *others = whole.buffers()
+    data = pa.Array.from_buffers(pa.string(), 2, [pa.py_buffer(b"\x02"), *others])
+    found = straight_of(mapping({"x": {"type": "int64"}})).read(data)
+    assert found is not None
+    assert (found.left, found.arrays[0].to_pylist()) == ([0], [None, 2])
+
+
+def test_a_key_that_is_there_twice_is_found_however_usual_its_object_is() -> None:
+    """The keys of the row before are no proof: neither of those that come again, nor of those that moved."""
+    texts = [
+        *(b'{"a":1,"b":2,"c":3}', b'{"a":1,"b":2,"c":3}', b'{"a":1,"b":2,"a":3}', b'{"b":1,"b":2,"c":3}'),
+        *(b'{"c":1,"b":2,"c":3}', b'{"a":1,"b":2}', b'{"a":1,"b":2,"c":3,"b":4}', b'{"a":1,"c":2,"b":3,"a":4}'),
+    ]
+    (native, _), _, taken = both(mapping({"b": {"type": "int64"}}), texts)
+    assert taken == 3
+    assert [row["_unfit"] is None for row in native.to_pylist()] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert check(mapping({"b": {"type": "int64"}}), texts) == taken
+
+
+def test_rows_that_are_left_go_back_to_their_places() -> None:
+    """Between rows that are taken; a list that was begun leaves no elements behind."""
+    texts = [b'{"names":["a","b"]}', b'{"names":["c",7]}', b'{"names":["d"]}', b"[]", b'{"names":["e"],"text":"t"}']
+    (native, _), (counts, _), taken = both(WANTED, texts)
+    assert taken == 3
+    assert native["names"].to_pylist() == [["a", "b"], None, ["d"], None, ["e"]]
+    found = straight_of(WANTED).read(lines_of(texts)["data"].combine_chunks())
+    assert found is not None
+    assert found.arrays[list(COLUMNS).index("names")].values.to_pylist() == ["a", "b", "d", "e"]
+    assert counts.unfit == 2
+    assert check(WANTED, texts) == taken
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            b"",
+            b" ",
+            b"[]",
+            b"1",
+            b'"x"',
+            b"null",
+            b"{",
+            b'{"x":1',
+            b'{"x":1,}',
+            b'{"x" 1}',
+            b'{"x":1 "y":2}',
+            b"{x:1}",
+        ),
+        *(
+            b'{"x":1}}',
+            b'{"x":1},',
+            b'{"x":1}{"x":2}',
+            b'{"x":1} x',
+            b'\xef\xbb\xbf{"x":1}',
+            b'{"x":1}\0',
+            b'{"\\u0078":1}',
+        ),
+    ],
+)
+def test_what_is_no_object_is_left(text: bytes) -> None:
+    """And what is one, but has a key that is escaped. The twin says what it is."""
+    assert check(mapping({"x": {"type": "int64"}}), [text, b'{"x":1}']) == 1
+
+
+def test_a_column_that_is_required() -> None:
+    """A null, and a value that is not there, are left to the twin, which says so."""
+    columns = mapping({"x": {"type": "int64", "required": True}, "y": {"type": "list<int64 not null>"}})
+    texts = [b'{"x":1,"y":[1]}', b'{"y":[1]}', b'{"x":null}', b'{"x":2,"y":[1,null]}', b'{"x":3,"y":null}']
+    assert check(columns, texts) == 2
+
+
+def test_blocks_in_which_most_rows_are_left_are_the_twins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And after three of them, all are: nothing is read twice for long."""
+    monkeypatch.setattr(straight, "_FEW", 8)
+    reader = straight_of(mapping({"x": {"type": "int64"}}))
+    good, bad = (lines_of([text] * 16)["data"].combine_chunks() for text in (b'{"x":1}', b"[]"))
+    assert reader.read(good) is not None
+    assert [reader.read(bad) for _ in range(3)] == [None] * 3
+    assert reader.read(good) is None
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"x": {"type": "struct<a: int64>"}},
+        {"x": {"type": "timestamp(%d/%m/%Y)"}},
+        {"x": {"type": "list<list<int64>>"}},
+        {"x": {"type": "int64", "path": "a || b"}},
+        {"x": {"type": "int64", "path": "a"}, "y": {"type": "string", "path": "a"}},
+        {f"x{number}": {"type": "int64"} for number in range(201)},
+    ],
+)
+def test_what_is_not_offered(columns: dict[str, dict[str, str]]) -> None:
+    """Types, paths and numbers of columns that the twin reads alone."""
+    assert Widening(mapping(columns))._straight is None
