@@ -2,19 +2,27 @@
 
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.killed_commit import killed_commit
+from tests.integration.killed_commit import KilledCommits, killed_commits
 from tests.integration.lake import DAY, NEXT, REST_JARS, Lake, local_lake
 from tests.integration.table_folders import counted, files_of, folder_of, history, path_of, vacuum
 
 
+@pytest.fixture(scope="module")
+def commits() -> Iterator[KilledCommits]:
+    """Start what forks the commits."""
+    with killed_commits() as started:
+        yield started
+
+
 @pytest.mark.usefixtures("rest_uri")
 @pytest.mark.parametrize("first", [True, False], ids=["the table's first commit", "a later generation"])
-def test_what_a_killed_commit_wrote_is_found_and_goes(tmp_path: Path, *, first: bool) -> None:
+def test_what_a_killed_commit_wrote_is_found_and_goes(tmp_path: Path, commits: KilledCommits, *, first: bool) -> None:
     """In front of each step: exactly what it wrote, torn or whole. Every snapshot reads as before.
 
     The metadata of a table whose making was killed stays: it might be that of an empty table in the same folder.
@@ -29,7 +37,7 @@ def test_what_a_killed_commit_wrote_is_found_and_goes(tmp_path: Path, *, first: 
         lake.shelf.publish(DAY, "two", (4, 1))
         root = tmp_path.parent if first else folder_of(lake)  # a server has its tables beside
         before = files_of(root)
-        if not killed_commit(lake, at):
+        if not commits.kill(lake, at):
             break
         new = files_of(root) - before  # a server's checksums are Hadoop's, and no Iceberg file
         left = {uri for uri in new if "/metadata/" in uri and not uri.endswith(".crc")}
