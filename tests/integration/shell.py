@@ -2,13 +2,13 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archive.store.storage import Address
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.model import PREFIX, Corpus
+from tests.integration.forked import run_forked
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -36,14 +36,10 @@ class Shell:
         }
         self.file.write_text("".join(f"{name} = {value}\n" for name, value in values.items()))
 
-    def run(
-        self, *words: str, program: tuple[str, ...] = (), path: str | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        """Run `minutebook WORD FILE WORDS...`."""
-        begin = program or (sys.executable, "-m", "minutebook")
+    def run(self, *words: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run `minutebook WORD FILE WORDS...` in a process that is forked with its modules."""
         environment = {**self.environment, "PATH": os.environ["PATH"] if path is None else path}
-        command = [*begin, words[0], str(self.file), *words[1:]]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=240)
+        return run_forked([words[0], str(self.file), *words[1:]], environment=environment, folder=self.folder)
 
 
 def store_checkpoints(client: "DynamoDBClient", table: str, corpus: Corpus) -> None:

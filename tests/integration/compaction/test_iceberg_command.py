@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -169,8 +171,10 @@ def test_without_pyiceberg_one_sentence_says_so(shell: Shell) -> None:
     hidden = shell.folder / "hidden" / "pyiceberg"
     hidden.mkdir(parents=True)
     (hidden / "__init__.py").write_text("raise ModuleNotFoundError('No module', name='pyiceberg')\n")
-    shell.environment["PYTHONPATH"] = f"{hidden.parent}:{shell.environment['PYTHONPATH']}"
-    done = shell.run("compact", "--date", str(DAY), "--iceberg", "events.raw", path="/nonexistent")
+    environment = shell.environment | {"PYTHONPATH": f"{hidden.parent}:{shell.environment['PYTHONPATH']}"}
+    words = ("compact", str(shell.file), "--date", str(DAY), "--iceberg", "events.raw")
+    command = [sys.executable, "-m", "minutebook", *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         "minutebook: --iceberg needs pyiceberg, and pyiceberg is not installed",
