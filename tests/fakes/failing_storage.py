@@ -1,5 +1,6 @@
 """A storage that fails on both sides of a request: before it is applied, or after, with the answer lost."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
@@ -7,12 +8,21 @@ from archive.errors import OutcomeUnknown
 from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
 from archive.store.storage import Listing, ObjectBody, Sink, Storage, Tail, Upload
+from tests.fakes.failing_s3 import IS_DEEP
 
 T = TypeVar("T")
 
 
 class Crash(BaseException):
     """The process is gone: nothing of ours may catch this."""
+
+
+def crash_points() -> Iterator[int]:
+    """Return the steps around which a test crashes, once in front of them and once behind: each moment comes once.
+
+    A crash behind a step leaves what one in front of the next leaves: only a deep search takes the time for both.
+    """
+    return itertools.count(1, 1 if IS_DEEP else 2)
 
 
 class FailingStorage:

@@ -17,7 +17,7 @@ from compaction.publish.publisher import GRACE_MS
 from compaction.tasks.parquet import SCHEMA
 from tests.corpus.shelf import Row, keys_of
 from tests.fakes.failing_catalog import Fault
-from tests.fakes.failing_storage import Crash
+from tests.fakes.failing_storage import Crash, crash_points
 from tests.integration.lake import DAY, NEXT, Lake, local_lake
 
 
@@ -117,7 +117,7 @@ def test_a_day_that_is_not_published_is_left_alone(lake: Lake) -> None:
 @pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
 def test_a_crash_at_any_step_leaves_one_generation(tmp_path: Path, *, first: bool, applied: bool) -> None:
     """Before or after each request and each file: the old day or the new one, and the next run finishes."""
-    for at in itertools.count(1):
+    for at in crash_points():
         lake = local_lake(tmp_path / f"{at}")
         old = [] if first else lake.shelf.publish(DAY, "one")
         if not first:

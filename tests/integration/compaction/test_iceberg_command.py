@@ -18,8 +18,11 @@ from archive.format.day import Day
 from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.iceberg.catalog import complete, opened_table
+from compaction.job.context import AuditOptions
+from compaction.rewrite import CompactOptions, compact_day
 from compaction.tasks.parquet import SCHEMA
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
+from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, Corpus
 from tests.corpus.shelf import Row, Shelf, keys_of
 from tests.integration.shell import Shell, store_checkpoints
@@ -102,8 +105,14 @@ def test_a_folder_needs_no_configuration(shell: Shell) -> None:
 def test_a_table_that_somebody_changed_holds_the_day_until_it_is_mended(shell: Shell) -> None:
     """Exit 2, and the day is published; what is missing is made up for without Spark."""
     out = shell.folder / "out"
+    place = StorePrefix(Address(None, str(out)), "")
+    given = job_context(shell.address, Corpus(DAY).checkpoints, clock=SystemClock())
+    with opened_table("events.raw", None, place) as made:
+        done = compact_day(
+            given._replace(table=made), given.open(place.address), DAY, CompactOptions(AuditOptions(), place)
+        )
+    assert (done.state, done.table and done.table.state) == ("published", "committed")
     words = ("compact", "--date", str(DAY), "--out", str(out), "--iceberg", "events.raw")
-    assert shell.run(*words, "--master", "local[1]").returncode == 0
     catalog = SqlCatalog("default", uri=f"sqlite:///{out / '_iceberg' / 'catalog.sqlite'}")
     catalog.load_table("events.raw").update_schema().rename_column("partition_key", "pk").commit()
     before = catalog.load_table("events.raw").scan().to_arrow()
@@ -171,7 +180,7 @@ def test_without_pyiceberg_one_sentence_says_so(shell: Shell) -> None:
     hidden = shell.folder / "hidden" / "pyiceberg"
     hidden.mkdir(parents=True)
     (hidden / "__init__.py").write_text("raise ModuleNotFoundError('No module', name='pyiceberg')\n")
-    environment = shell.environment | {"PYTHONPATH": f"{hidden.parent}:{shell.environment['PYTHONPATH']}"}
+    environment = {**shell.environment, "PYTHONPATH": f"{hidden.parent}:{shell.environment['PYTHONPATH']}"}
     words = ("compact", str(shell.file), "--date", str(DAY), "--iceberg", "events.raw")
     command = [sys.executable, "-m", "minutebook", *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)

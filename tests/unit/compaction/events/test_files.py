@@ -1,6 +1,5 @@
 """The files of a day by its events: made once, whatever crashes, races or is lost."""
 
-import itertools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from compaction.tasks.parquet import SCHEMA
 from compaction.typed.events.asked import with_event_time
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.typed_day import payload_day
-from tests.fakes.failing_storage import Crash, FailingStorage
+from tests.fakes.failing_storage import Crash, FailingStorage, crash_points
 
 if TYPE_CHECKING:
     from compaction.publish.generation import Manifest
@@ -91,7 +90,7 @@ def test_files_are_made_once(cut: Cut) -> None:
 @pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
 def test_a_crash_at_any_request_is_made_up_for(cut: Cut, *, applied: bool) -> None:
     """The next run returns files that hold each row once; what the crash left is deleted when it is old."""
-    for at in itertools.count(1):
+    for at in crash_points():
         cut.desk.storage.delete(cut.names())
         failing = FailingStorage(cut.desk.storage, at, applied=applied)
         try:

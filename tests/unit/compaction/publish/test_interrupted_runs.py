@@ -10,7 +10,7 @@ import pytest
 from compaction.tasks.task import Order, TaskResult
 from tests.corpus.auditing import in_process
 from tests.corpus.desk import DAY, Desk
-from tests.fakes.failing_storage import Crash, FailingStorage
+from tests.fakes.failing_storage import Crash, FailingStorage, crash_points
 
 if TYPE_CHECKING:
     from compaction.rewrite import Compacted
@@ -25,7 +25,7 @@ def desk(tmp_path: Path) -> Desk:
 @pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
 def test_a_crash_at_any_request_leaves_a_readable_day(tmp_path: Path, applied: bool) -> None:  # noqa: FBT001 - a case
     """Readers see the old day or the new one, never a mix; the next run finishes; no row is doubled."""
-    for at in itertools.count(1):
+    for at in crash_points():
         desk = Desk(tmp_path / f"{applied}-{at}")
         desk.compact()
         old = desk.published_rows()
