@@ -16,6 +16,8 @@ from archive.native.library import native_library
 
 MOST_COLUMNS: Final = 200
 """More are left to the twin: each has memory of its own."""
+_KEPT_BYTES: Final = 16 << 20
+"""What all columns together keep from block to block: one that a long list or text has filled may stay empty then."""
 
 
 class Kind(enum.IntEnum):
@@ -138,7 +140,7 @@ def _reading(library: ctypes.CDLL) -> Any:  # noqa: ANN401 - ctypes' types have 
 
 
 class MappedMemory:
-    """Where values are put before they are taken. Only what is used takes memory."""
+    """Where values are put before they are taken. Only what is used takes memory, until it is given back."""
 
     def __init__(self) -> None:
         self._held: list[mmap.mmap] = []
@@ -148,6 +150,13 @@ class MappedMemory:
         mapped = mmap.mmap(-1, max(1, size), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._held.append(mapped)
         return memoryview(mapped), ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+
+    def give_back(self) -> None:
+        """Keep of each place no more than its share: what lies beyond it is lost, and takes no memory."""
+        share = _KEPT_BYTES // max(1, len(self._held)) // mmap.PAGESIZE * mmap.PAGESIZE
+        for mapped in self._held:
+            if len(mapped) > share:
+                mapped.madvise(mmap.MADV_DONTNEED, share)
 
 
 class _Place:
@@ -200,7 +209,7 @@ class ColumnsOfDocuments:
     ) -> None:
         self._read = _reading(library)
         self._rows, self._text_bytes = rows, text_bytes
-        memory = memory or MappedMemory()
+        self._memory = memory = memory or MappedMemory()
         self._columns = (_Column * len(wanted))()
         self._places = [
             _Place(column, into, memory, rows, text_bytes) for column, into in zip(wanted, self._columns, strict=True)
@@ -219,9 +228,9 @@ class ColumnsOfDocuments:
         begins = ctypes.create_string_buffer(bytes(offsets), 4 * (rows + 1))
         left = self._read(texts_at, ctypes.addressof(begins), rows, self._wanted, self._left_at)
         flags = bytes(self._left[:rows]) if left else b""
-        return FoundColumns(
-            [place.taken(rows) for place in self._places], [row for row, flag in enumerate(flags) if flag]
-        )
+        columns = [place.taken(rows) for place in self._places]
+        self._memory.give_back()
+        return FoundColumns(columns, [row for row, flag in enumerate(flags) if flag])
 
 
 class _Key:
@@ -251,8 +260,14 @@ def _tree(paths: Sequence[tuple[str, ...]]) -> tuple[Any, bytes]:
 
 
 def new_columns_of_documents(wanted: Sequence[WantedColumn], rows: int, text_bytes: int) -> ColumnsOfDocuments | None:
-    """Return what reads payloads into columns; None where there is no library, or two columns have one path."""
+    """Return what reads payloads into columns.
+
+    None where there is no library, two columns have one path, or the system promises no such memory.
+    """
     library = native_library()
     if library is None or len(wanted) > MOST_COLUMNS or len({column.names for column in wanted}) < len(wanted):
         return None
-    return ColumnsOfDocuments(library, wanted, rows, text_bytes)
+    try:
+        return ColumnsOfDocuments(library, wanted, rows, text_bytes)
+    except OSError:  # its columns take gigabytes of addresses where there are many lists
+        return None

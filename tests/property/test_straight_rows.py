@@ -1,12 +1,8 @@
 """Payloads that the native codec reads give the columns, and the counts, that Python's decoder gives."""
 
-import ctypes
 import json
 import random
-import shutil
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -18,11 +14,10 @@ from compaction.typed.columns import Columns
 from compaction.typed.counts import TypedCounts
 from compaction.typed.straight import reader as straight
 from compaction.typed.widening import Widening
+from tests.fakes.compiled_codec import COMPILER, compiled_codec
 from tests.fakes.typed_lines import lines_of, mapping
 from tests.fuzz.payloads import COLUMNS, NUMBERS, OTHERS, STRINGS, payload
 
-COMPILER = shutil.which("gcc") or shutil.which("cc")
-SOURCES = Path(__file__).parents[2] / "archive" / "native" / "src"
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler on this machine")
 
 WANTED = mapping(COLUMNS)
@@ -30,11 +25,8 @@ WANTED = mapping(COLUMNS)
 
 @pytest.fixture(scope="module", autouse=True)
 def _sources_as_they_are(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Compiled for these tests: what lies installed may be of others."""
-    made = tmp_path_factory.mktemp("codec") / "codec.so"
-    words = ["-std=c11", "-O2", "-fPIC", "-shared", *map(str, SOURCES.glob("*.c")), "-o", str(made)]
-    subprocess.run([str(COMPILER), *words], check=True)
-    library = ctypes.CDLL(str(made))
+    """Compiled for these tests."""
+    library = compiled_codec(tmp_path_factory.mktemp("codec"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(documents, "native_library", lambda: library)
         yield

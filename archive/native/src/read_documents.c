@@ -3,10 +3,10 @@
  * A row is taken where its payload is an object of JSON without any doubt and every column's value fits; all others are
  * left to Python, which finds the reasons (`compaction/typed/widening.py`), and are null here. Nothing is kept between
  * calls. */
+#include "keys.h"
 #include "values.h"
 
 #define MOST_DEPTH 32
-#define MOST_KEYS 128 /* of one object: each is compared with those before */
 #define MOST_USUAL 8  /* nodes whose objects' keys are remembered from row to row */
 
 /* A column of the payload. A list's values are its elements, between `list_offsets`, one more than rows. */
@@ -53,19 +53,6 @@ struct reading {
 
 static bool pass_value(struct reading *reading, const struct node *node, int depth);
 
-static inline bool is_same(struct span one, struct span two) {
-    return one.size == two.size && memcmp(one.at, two.at, one.size) == 0;
-}
-
-static inline bool has_key(const struct keys *keys, int64_t count, struct span key) {
-    for (int64_t index = 0; index < count; index++) {
-        if (is_same(keys->found[index], key)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static inline const struct node *child_of(const struct wanted *wanted, const struct node *node, struct span key) {
     for (int32_t index = 0; node != NULL && index < node->count; index++) {
         const struct node *child = &wanted->nodes[node->first + index];
@@ -79,18 +66,22 @@ static inline const struct node *child_of(const struct wanted *wanted, const str
 /* Find out where a key leads, which comes as number `at` of its object; false where it is there already.
  *
  * While an object has the keys of the last one in their order none of them is there twice, and where they lead is known. */
-static inline bool follow(const struct wanted *wanted, const struct node *node, struct keys *keys, int64_t at,
-                          struct span key, const struct node **child) {
+static inline bool follow(const struct wanted *wanted, const struct node *node, struct keys *keys, struct slots *slots,
+                          int64_t at, struct span key, const struct node **child) {
     if (at < keys->count && is_same(keys->found[at], key)) {
         *child = keys->children[at];
         keys->found[at] = key; /* the older one leaves the processor's cache sooner */
         return true;
     }
-    if (at == MOST_KEYS || has_key(keys, at, key)) {
+    if (at == MOST_KEYS) {
+        return false;
+    }
+    keys->count = at; /* those before it differ, whatever it is */
+    keys->found[at] = key;
+    if (!is_new_key(slots, keys->found, at + 1)) {
         return false;
     }
     *child = child_of(wanted, node, key);
-    keys->found[at] = key;
     keys->children[at] = *child;
     keys->count = at + 1;
     return true;
@@ -98,10 +89,11 @@ static inline bool follow(const struct wanted *wanted, const struct node *node, 
 
 static bool pass_object(struct reading *reading, const struct node *node, int depth) {
     struct document *document = &reading->document;
-    struct keys others; /* 3 KiB, and MOST_DEPTH of them at most */
+    struct keys others; /* 3 KiB with the slots, and MOST_DEPTH of them at most */
+    struct slots slots;
     const int64_t number = node == NULL ? MOST_USUAL : node - reading->wanted->nodes;
     struct keys *keys = number < MOST_USUAL ? &reading->usual[number] : &others;
-    others.count = 0;
+    others.count = slots.count = 0;
     document->reader.at++;
     pass_blanks(document);
     if (pass_byte(document, '}')) {
@@ -112,7 +104,7 @@ static bool pass_object(struct reading *reading, const struct node *node, int de
         const struct node *child;
         bool is_escaped;
         if (!pass_quoted(document, &key, &is_escaped) || is_escaped ||
-            !follow(reading->wanted, node, keys, at, key, &child)) {
+            !follow(reading->wanted, node, keys, &slots, at, key, &child)) {
             return false;
         }
         pass_blanks(document);

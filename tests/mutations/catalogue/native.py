@@ -11,13 +11,17 @@ _READ: Final = "archive/native/src/read_lines.c"
 _JSON: Final = "archive/native/src/json.h"
 _VALUES: Final = "archive/native/src/values.h"
 _DOCUMENTS: Final = "archive/native/src/read_documents.c"
+_KEYS: Final = "archive/native/src/keys.h"
 _ARCHIVER: Final = "consumer/processor/archiver.py"
+_COST: Final = "tests/unit/archive/native/test_documents.py"
+_TWICE: Final = f"{_COST}::test_a_key_that_is_there_twice_leaves_the_row"
 _SANITIZED: Final = "tests/fuzz/test_fuzz_native.py::test_damaged_text_under_sanitizers"
 _TAKING: Final = "tests/unit/consumer/processor/test_written_pieces.py"
 _SAME: Final = f"{_TAKING}::test_the_archive_is_the_same_with_and_without_the_codec"
 _ROWS: Final = "tests/property/test_straight_rows.py"
 _VALUE: Final = f"{_ROWS}::test_every_value_in_every_column"
 
+_KNOWN: Final = "    keys->count = at; /* those before it differ, whatever it is */\n"
 _UNLESS_ARCHIVED: Final = """\
         if is_archived:
             self._saw_archived()
@@ -101,15 +105,37 @@ NATIVE: Final = (
     ),
     Mutation(
         "take the last of two equal keys of a payload",
-        Change(_DOCUMENTS, "if (at == MOST_KEYS || has_key(keys, at, key)) {", "if (at == MOST_KEYS) {"),
+        Change(_DOCUMENTS, "if (!is_new_key(", "if (0 && !is_new_key("),
         tests=(f"{_ROWS}::test_a_key_that_is_there_twice_is_found_however_usual_its_object_is",),
     ),
     Mutation(
+        "take the last of two equal keys of a large object",
+        Change(_KEYS, "if (is_same(keys[there - 1], keys[number])) {", "if (0) {"),
+        tests=(_TWICE,),
+    ),
+    Mutation(
         "believe the keys of the row before",
+        Change(_DOCUMENTS, _KNOWN, ""),
         Change(
             _DOCUMENTS, "    keys->count = at + 1;\n", "    keys->count = at < keys->count ? keys->count : at + 1;\n"
         ),
         tests=(f"{_ROWS}::test_a_key_that_is_there_twice_is_found_however_usual_its_object_is",),
+    ),
+    Mutation("believe the keys of a row that was refused", Change(_DOCUMENTS, _KNOWN, ""), tests=(_TWICE,)),
+    Mutation(
+        "compare each key with all before it",
+        Change(_KEYS, "count <= FEW_KEYS", "count <= MOST_KEYS"),
+        tests=(f"{_COST}::test_the_keys_of_a_large_object_take_the_time_of_as_many_in_small_ones",),
+    ),
+    Mutation(
+        "compare a key with all that it meets",
+        Change(_KEYS, "probe < MOST_PROBES", "probe < SLOTS"),
+        tests=(f"{_COST}::test_keys_that_were_chosen_to_meet_are_left_to_python",),
+    ),
+    Mutation(
+        "keep what the longest list of each column took",
+        Change("archive/native/documents.py", "        self._memory.give_back()\n", ""),
+        tests=(f"{_COST}::test_long_lists_in_one_column_after_the_other_take_the_memory_of_one",),
     ),
     Mutation(
         "take a null where a value is required",
