@@ -146,8 +146,10 @@ class MappedMemory:
         self._held: list[mmap.mmap] = []
 
     def place(self, size: int) -> tuple[memoryview, int]:
-        """Return so many bytes, and their address."""
-        mapped = mmap.mmap(-1, max(1, size), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        """Return so many bytes, and their address; nothing where there are none."""
+        if not size:
+            return memoryview(b""), 0
+        mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._held.append(mapped)
         return memoryview(mapped), ctypes.addressof(ctypes.c_char.from_buffer(mapped))
 

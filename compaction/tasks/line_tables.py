@@ -54,9 +54,8 @@ def table_of_columns(columns: BlockColumns, shard_id: str) -> pa.Table:
     texts = column_of(pa.string(), columns.texts)
     blobs = pa.nulls(columns.rows, pa.binary())
     if columns.blobs is not None:
-        is_text = [bool(flag) for flag in columns.is_text]
-        texts = with_gaps(texts, is_text)
-        blobs = with_gaps(column_of(pa.binary(), columns.blobs), [not there for there in is_text])
+        texts = with_gaps(texts, columns.is_text)
+        blobs = with_gaps(column_of(pa.binary(), columns.blobs), [not is_text for is_text in columns.is_text])
     return pa.Table.from_arrays(
         [
             constant_column(shard_id, columns.rows),

@@ -9,21 +9,34 @@ from array import array
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import accumulate, chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compaction.typed.arrow_columns import bytes_column, text_column, with_gaps
+from compaction.typed.arrow_columns import bytes_column, flag_column, text_column, with_gaps
 from compaction.typed.types import ColumnType
 
 Values = Sequence[Any]
+
+
+class Unit(NamedTuple):
+    """What numbers since 1970 are counted in: the first and last that SQL engines know, and microseconds in each."""
+
+    low: int
+    high: int
+    us: int
+
+
 _NONE: Final = type(None)
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 """0001-01-01 and 9999-12-31, in days since 1970: what SQL engines know as dates."""
 _DAY_US: Final = 86_400_000_000
-_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000}
+EPOCH_UNITS: Final = {
+    name: Unit(FIRST_DAY * _DAY_US // us, (LAST_DAY + 1) * _DAY_US // us - 1, us)
+    for name, us in (("s", 1_000_000), ("ms", 1_000), ("us", 1))
+}
 _EXACT_DOUBLE: Final = 1 << 53
 PLAIN_DECIMAL: Final = re.compile(r"-?[0-9]{1,76}(\.[0-9]{1,76})?")
 _FURTHEST: Final = 80
@@ -134,17 +147,17 @@ def _date(kind: ColumnType, values: Values, found: set[type]) -> pa.Array:
 
 
 def _timestamp(kind: ColumnType, values: Values, found: set[type]) -> pa.Array:
-    if kind.how in _PER_SECOND:
-        per_second = _PER_SECOND[kind.how]
+    if kind.how in EPOCH_UNITS:
+        unit = EPOCH_UNITS[kind.how]
         numbers = _numbers("q", pa.int64(), values, found)
-        _check_range(numbers, FIRST_DAY * 86_400 * per_second, (LAST_DAY + 1) * 86_400 * per_second - 1)
-        return pc.multiply(numbers, 1_000_000 // per_second).cast(kind.arrow)
+        _check_range(numbers, unit.low, unit.high)
+        return pc.multiply(numbers, unit.us).cast(kind.arrow)
     if kind.how:
         column = _formatted(kind.how, values, found).cast(pa.timestamp("us"))
         column = column.cast(pa.int64()).cast(kind.arrow)
     else:
         column = _texts(values, found).cast(kind.arrow)
-    _check_range(column.cast(pa.int64()), FIRST_DAY * _DAY_US, (LAST_DAY + 1) * _DAY_US - 1)
+    _check_range(column.cast(pa.int64()), EPOCH_UNITS["us"].low, EPOCH_UNITS["us"].high)
     return column
 
 
@@ -205,11 +218,10 @@ def _list(kind: ColumnType, values: Values, found: set[type]) -> pa.Array:
 def _mask(values: Values, found: set[type]) -> pa.Array | None:
     if _NONE not in found:
         return None
-    missing = array("B", [value is None for value in values])
-    return pa.Array.from_buffers(pa.uint8(), len(missing), [None, pa.py_buffer(missing)]).cast(pa.bool_())
+    return flag_column([value is None for value in values])
 
 
-_NUMBERS: Final = frozenset({"days", *_PER_SECOND})
+_NUMBERS: Final = frozenset({"days", *EPOCH_UNITS})
 _TIMES: Final = frozenset({"date", "timestamp", "local_timestamp"})
 _ALLOWED: Final[dict[str, frozenset[type]]] = {
     "string": frozenset({str}),

@@ -62,12 +62,15 @@ def long_column(values: Iterable[int]) -> pa.Int64Array:
     return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
 
 
-def with_gaps(column: pa.Array, is_there: Sequence[bool]) -> pa.Array:
-    """Return the column with null wherever `is_there` is False; the values there must be empty."""
-    count = len(column)
-    there = pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(bytes(is_there))])
+def flag_column(flags: Sequence[int]) -> pa.BooleanArray:
+    """Return a column of truths: bytes of 0 and 1, or Python's."""
+    return pa.Array.from_buffers(pa.uint8(), len(flags), [None, pa.py_buffer(bytes(flags))]).cast(pa.bool_())
+
+
+def with_gaps(column: pa.Array, is_there: Sequence[int]) -> pa.Array:
+    """Return the column with null wherever `is_there` is False, or 0; the values there must be empty."""
     _, *others = column.buffers()
-    return pa.Array.from_buffers(column.type, count, [there.cast(pa.bool_()).buffers()[1], *others])
+    return pa.Array.from_buffers(column.type, len(column), [flag_column(is_there).buffers()[1], *others])
 
 
 def column_of(kind: pa.DataType, content: Texts) -> pa.Array:

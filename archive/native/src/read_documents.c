@@ -89,7 +89,7 @@ static inline bool follow(const struct wanted *wanted, const struct node *node, 
 
 static bool pass_object(struct reading *reading, const struct node *node, int depth) {
     struct document *document = &reading->document;
-    struct keys others; /* 3 KiB with the slots, and MOST_DEPTH of them at most */
+    struct keys others; /* 3.5 KiB with the slots, and MOST_DEPTH of them at most */
     struct slots slots;
     const int64_t number = node == NULL ? MOST_USUAL : node - reading->wanted->nodes;
     struct keys *keys = number < MOST_USUAL ? &reading->usual[number] : &others;

@@ -19,8 +19,8 @@ from archive.native.documents import (
     WantedValues,
     new_columns_of_documents,
 )
-from compaction.typed.arrays import FIRST_DAY, LAST_DAY
-from compaction.typed.arrow_columns import column_of, with_gaps
+from compaction.typed.arrays import EPOCH_UNITS, FIRST_DAY, LAST_DAY
+from compaction.typed.arrow_columns import column_of, flag_column, with_gaps
 from compaction.typed.columns import Column
 from compaction.typed.types import ColumnType
 
@@ -28,8 +28,6 @@ _FEW: Final = 8
 """One row in so many may be left. Otherwise both read the same rows, and the second alone is quicker."""
 _ATTEMPTS: Final = 3
 """Blocks in which more rows were left, after which no other is tried."""
-_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000}
-_DAY_SECONDS: Final = 86_400
 
 
 class StraightRows(NamedTuple):
@@ -111,11 +109,8 @@ def _units(kind: ColumnType) -> WantedValues | None:
     """Return numbers of days, or of seconds and their parts; None: it is strptime's format."""
     if kind.how == "days":
         return WantedValues(Kind.WHOLE, 4, low=FIRST_DAY, high=LAST_DAY)
-    if kind.how not in _PER_SECOND:
-        return None
-    a_day = _DAY_SECONDS * _PER_SECOND[kind.how]
-    factor = _PER_SECOND["us"] // _PER_SECOND[kind.how]
-    return WantedValues(Kind.WHOLE, 8, low=FIRST_DAY * a_day, high=(LAST_DAY + 1) * a_day - 1, factor=factor)
+    unit = EPOCH_UNITS.get(kind.how)
+    return None if unit is None else WantedValues(Kind.WHOLE, 8, low=unit.low, high=unit.high, factor=unit.us)
 
 
 _KINDS: Final = {
@@ -136,20 +131,16 @@ def _array(kind: ColumnType, column: FoundColumn) -> pa.Array:
         return _of_values(kind, column.values)
     rows = len(column.list_offsets) // 4 - 1
     offsets = pa.Array.from_buffers(pa.int32(), rows + 1, [None, pa.py_buffer(column.list_offsets)])
-    mask = pc.invert(_flags(column.list_there)) if column.list_there else None
+    mask = pc.invert(flag_column(column.list_there)) if column.list_there else None
     elements = _of_values(kind.fields[0].type, column.values)
     return pa.ListArray.from_arrays(offsets, elements, type=kind.arrow, mask=mask)
-
-
-def _flags(flags: bytes) -> pa.BooleanArray:
-    return pa.Array.from_buffers(pa.uint8(), len(flags), [None, pa.py_buffer(flags)]).cast(pa.bool_())
 
 
 def _of_values(kind: ColumnType, values: FoundValues) -> pa.Array:
     if isinstance(values.content, Texts):
         found: Any = column_of(kind.arrow, values.content)
     elif kind.name == "bool":
-        found = _flags(values.content)
+        found = flag_column(values.content)
     else:
         found = pa.Array.from_buffers(kind.arrow, values.number, [None, pa.py_buffer(values.content)])
-    return with_gaps(found, [*map(bool, values.there)]) if values.there else found
+    return with_gaps(found, values.there) if values.there else found
