@@ -2,7 +2,8 @@
 
 Beside it, in turns in the same run: the way a kclpy program does it by hand (kclpy's decoder, `json`, base64, zlib,
 a PUT a minute), and the floor (read the pipe, compress what must come out, once). CPU seconds are the process's own,
-user and system, without its start; neither the daemon's double nor the server counts.
+user and system, without its start; neither the daemon's double nor the server counts. `pipe` and `PUT` are the shares
+of it that reading the daemon's lines and sending segments take, by the clock of the thread that does it.
 """
 
 import argparse
@@ -10,12 +11,13 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.pipe.child import Child, Memory, Used
 from benchmarks.pipe.inputs import SHAPES, Input, Pace, Shape, make_input
+from benchmarks.pipe.product import SHARES
 from benchmarks.pipe.services import Server, s3_server
 from consumer.forks.memory import ENVIRONMENT
 
@@ -30,12 +32,17 @@ class Bench:
         self._server = server
         self._folder = folder
         self._properties = server.properties(folder)
+        self._shares = folder / "shares"
         self._runs = 0
 
     def start(self, side: str, given: Input) -> Child:
         """Start one side on a shard that nobody has archived before."""
         self._runs += 1
-        environment = {**self._server.environment, "MINUTEBOOK_PREFIX": f"run{self._runs}/"}
+        environment = {
+            **self._server.environment,
+            "MINUTEBOOK_PREFIX": f"run{self._runs}/",
+            SHARES: str(self._shares),
+        }
         if side == "minutebook":  # as the fork server gives it to those that it forks
             environment |= ENVIRONMENT
         lines = self._folder / "lines"
@@ -48,6 +55,20 @@ class Bench:
         }[side]
         return Child([sys.executable, "-m", *arguments], environment)
 
+    def run(self, side: str, given: Input) -> Used:
+        """Let one side serve a whole life."""
+        self._shares.unlink(missing_ok=True)
+        with self.start(side, given) as child:
+            used = child.run(given.messages)
+        if not self._shares.exists():
+            return used
+        took = json.loads(self._shares.read_text())
+        # A first PUT makes the connection, once for hours of a real life and for three minutes of this one.
+        first, *later = took["put"]
+        put = statistics.mean(later) if later else first
+        work = used.seconds - first + put
+        return used._replace(pipe=sum(took["pipe"]) / work, put=put * len(took["put"]) / work)
+
 
 def measure(bench: Bench, shape: Shape, options: argparse.Namespace) -> dict[str, Any]:
     """Return the raw figures of one shape: runs of each side, in turns."""
@@ -57,8 +78,7 @@ def measure(bench: Bench, shape: Shape, options: argparse.Namespace) -> dict[str
     runs: dict[str, list[Used]] = {side: [] for side in options.sides}
     for _ in range(options.runs):
         for side, used in runs.items():
-            with bench.start(side, given) as child:
-                used.append(child.run(given.messages))
+            used.append(bench.run(side, given))
     figures = {side: [use._asdict() for use in used] for side, used in runs.items()}
     return {"records": given.records, "payload_bytes": given.payload_bytes, **figures}
 
@@ -76,9 +96,16 @@ def _row(name: str, side: str, found: Mapping[str, Any], ratio: str) -> str:
     peak = max(run["peak_rss_mib"] for run in found[side])
     speed = found["payload_bytes"] / seconds / 1e6
     records = f"{found['records'] / seconds:,.0f}"
+    shares = " | ".join(_share(found[side], of) for of in ("pipe", "put"))
     return (
-        f"| {name} | {side} | {1000 / speed:.2f} | {speed:.1f} | {records} | {ratio} | {start:.2f} | {peak:.0f} |\n"
+        f"| {name} | {side} | {1000 / speed:.2f} | {speed:.1f} | {records} | {ratio} | {shares} | {start:.2f} "
+        f"| {peak:.0f} |\n"
     )
+
+
+def _share(runs: Sequence[Mapping[str, Any]], of: str) -> str:
+    known = [run[of] for run in runs if run[of] is not None]
+    return f"{statistics.median(known):.1%}" if known else ""
 
 
 def _ratio(found: Mapping[str, Any], side: str) -> str:
@@ -139,8 +166,8 @@ def main(argv: list[str]) -> int:
                     sys.stdout.write(f"| {shape} | {side} | {' | '.join(f'{mib:.1f}' for mib in figures)} |\n")
         else:
             sys.stdout.write(
-                "| payload | side | CPU s per GB | MB per CPU s | records per CPU s | CPU, ours = 1 | start CPU s "
-                "| peak RSS MiB |\n|---|---|---|---|---|---|---|---|\n"
+                "| payload | side | CPU s per GB | MB per CPU s | records per CPU s | CPU, ours = 1 | pipe | PUT "
+                "| start CPU s | peak RSS MiB |\n|---|---|---|---|---|---|---|---|---|---|\n"
             )
             if options.growth:
                 found = _growth(bench, options)

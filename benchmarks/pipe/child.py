@@ -25,11 +25,16 @@ _LAST = b'{"action":"shutdownRequested"}\n'
 
 
 class Used(NamedTuple):
-    """CPU seconds of the start, up to the answer to `initialize`, and of the work; MiB at most, shared ones too."""
+    """CPU seconds of the start, up to the answer to `initialize`, and of the work; MiB at most, shared ones too.
+
+    `pipe` and `put` are the shares of the work that reading the pipe and sending segments took, where they are known.
+    """
 
     start_seconds: float
     seconds: float
     peak_rss_mib: float
+    pipe: float | None = None
+    put: float | None = None
 
 
 class Memory(NamedTuple):
