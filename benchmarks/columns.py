@@ -111,13 +111,16 @@ def _is_right(files: list[str], reasons: list[str | None]) -> bool:
 
 
 def _spark_agrees(files: list[str], reasons: list[str | None]) -> bool:
-    session, log = start("local[2]")
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra
+
+    context, log = start("local[2]")
+    session = SparkSession(context)
     try:
         session.read.parquet(*files).createOrReplaceTempView("day")
         query = "select count(*), count(_unfit), sum(price), max(flown_on), count(departs), count(stops[0]) from day"
         found = session.sql(query).collect()[0]
     finally:
-        stop(session)
+        stop(context)
     log.unlink(missing_ok=True)
     with duckdb.connect() as engine:
         engine.read_parquet(files).create_view("day")

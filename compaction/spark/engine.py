@@ -51,7 +51,7 @@ class SparkEngine:
     def __init__(self, master: str = "local[*]", *, progress: Progress = no_progress) -> None:
         self._master = master
         self._progress = progress
-        self._session: Any = None
+        self._context: Any = None
         self._is_platforms = False
         self._log: Path | None = None
 
@@ -60,28 +60,28 @@ class SparkEngine:
         if self._is_platforms:
             from pyspark.sql import SparkSession  # noqa: PLC0415 - the platform's
 
-            self._session = SparkSession.builder.appName("minutebook").getOrCreate()
+            self._context = SparkSession.builder.appName("minutebook").getOrCreate().sparkContext
             return self
         check_java()
-        self._session, self._log = start(self._master)
+        self._context, self._log = start(self._master)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None and not self._is_platforms:
-            stop(self._session)
+        if self._context is not None and not self._is_platforms:
+            stop(self._context)
             if self._log is not None and kind is None:
                 self._log.unlink(missing_ok=True)
 
     def use_pool(self, name: str) -> None:
         """Let the jobs of this thread share the session fairly with those of pools of other names."""
-        self._session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
+        self._context.setLocalProperty("spark.scheduler.pool", name)
 
     def cancel(self) -> None:
         """End the jobs that run, in any thread: there they raise SparkFailed."""
-        if self._session is not None:
-            self._session.sparkContext.cancelAllJobs()
+        if self._context is not None:
+            self._context.cancelAllJobs()
 
     def __call__(self, orders: Sequence[Order]) -> list[TaskResult]:
         """Run the tasks; returns their results in order.
@@ -96,9 +96,8 @@ class SparkEngine:
         """Return `work(item)` of every item, in order; each is a task, for `what`. Raises as `__call__`."""
         if not items:
             return []
-        context = self._session.sparkContext
         with self.alarm() as alarm:
-            rdd = context.parallelize(items, len(items)).map(functools.partial(_guarded, work, alarm.tell))
+            rdd = self._context.parallelize(items, len(items)).map(functools.partial(_guarded, work, alarm.tell))
             return unwrapped(self._job(what, len(items), rdd.collect, alarm))
 
     def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
@@ -107,18 +106,17 @@ class SparkEngine:
         One shuffle carries both: partition 0 the results, the others the ids. Spark takes one attempt of each task
         into a shuffle, so what is counted here is what a returned row names. Raises as `__call__`.
         """
-        context = self._session.sparkContext
         count = 1 + max(order.ids.partitions for order in orders if order.ids is not None)
         with self.alarm() as alarm:
             collect = functools.partial(collected, alarm.tell, count)
-            shuffled = context.parallelize(orders, len(orders)).flatMap(collect).partitionBy(count, int)
+            shuffled = self._context.parallelize(orders, len(orders)).flatMap(collect).partitionBy(count, int)
             results = self._partitions(phase_of(orders), shuffled, [0], values, alarm)
         return ShuffledIds(self.jobs, shuffled, sorted(unwrapped(results), key=lambda result: result.number))
 
     @property
     def jobs(self) -> Jobs:
         """Return what a shuffle runs its jobs with."""
-        return Jobs(self._session.sparkContext, self.alarm, self._partitions)
+        return Jobs(self._context, self.alarm, self._partitions)
 
     def _partitions(
         self,
@@ -129,7 +127,7 @@ class SparkEngine:
         alarm: Alarm,
     ) -> list[Any]:
         """Return what `work` makes of some partitions, in order. Raises as `__call__`."""
-        action = functools.partial(self._session.sparkContext.runJob, rdd, work, numbers)
+        action = functools.partial(self._context.runJob, rdd, work, numbers)
         return self._job(what, len(numbers), action, alarm)
 
     @property
@@ -143,10 +141,10 @@ class SparkEngine:
 
     def alarm(self) -> Alarm:
         """Return what tells of tasks that nothing can mend."""
-        return Alarm(self._session.sparkContext, f"minutebook-{new_id()}")
+        return Alarm(self._context, f"minutebook-{new_id()}")
 
     def _job(self, what: str, total: int, action: Callable[[], list[Any]], alarm: Alarm) -> list[Any]:
-        with _watch(self._session.sparkContext, _Phase(what, total, self._progress), alarm):
+        with _watch(self._context, _Phase(what, total, self._progress), alarm):
             try:
                 return action()
             except Exception as exc:  # py4j raises what the JVM did: nothing narrower exists

@@ -19,12 +19,13 @@ def prepare_spark() -> Path:
     check_java()
     with filled(folder := prepared_folder()):
         making = Making(folder)
-    session, log = start("local[2]", making=making)
+    context, log = start("local[2]", making=making)
     try:
-        session.sparkContext.parallelize(range(10), 2).mapPartitions(list).collect()
-        frame = session.createDataFrame([(number, str(number)) for number in range(10)], ["number", "text"])
-        frame.groupBy("text").count().orderBy("text").collect()
+        context.setJobGroup("prepare", "what a night does: work, a look at it, and a shuffle")
+        pairs = context.parallelize([(number % 2, number) for number in range(10)], 2)
+        pairs.partitionBy(2, int).mapPartitions(list).collect()
+        context.statusTracker().getJobIdsForGroup("prepare")
     finally:
-        stop(session, seconds=_DUMP_SECONDS)
+        stop(context, seconds=_DUMP_SECONDS)
     log.unlink(missing_ok=True)
     return making.keep(Path(find_java() or "java"))

@@ -1,4 +1,4 @@
-"""A local Spark session of our own: the Java it needs, its start without noise, and its end with its JVM."""
+"""A local Spark of our own: the Java it needs, its start without noise, and its end with its JVM."""
 
 import os
 import re
@@ -7,17 +7,20 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from archive.class_archive import Making, archive_folder, use_options
+from archive.clock import SystemClock
 from archive.errors import MinutebookError, SettingsError
 from compaction.spark.failures import TRIES
 
 _ENOUGH_JAVA = 17
 _OLD_JAVA = 8
 _STOP_SECONDS = 20
+_LOOK_SECONDS = 0.01
 _LOCAL = re.compile(r"local(?:\[([0-9]+|\*)\])?")
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms128m")
 """The heap begins small and grows by what lives: Java would begin with a 64th of the machine, and fill that first.
@@ -92,9 +95,10 @@ def _pyspark_version() -> tuple[int, int]:
 
 
 def start(master: str, *, making: Making | None = None) -> tuple[Any, Path]:
-    """Start a local session; returns it and the file with what its JVM and workers say.
+    """Start a local Spark; returns its context and the file with what its JVM and workers say.
 
-    Its JVM uses the class archive of this installation, or is `making` it.
+    Its JVM uses the class archive of this installation, or is `making` it. A context does for work that is Python: a
+    session would load Spark's SQL, for a second.
 
     Raises:
         SparkFailed: it does not start.
@@ -103,30 +107,27 @@ def start(master: str, *, making: Making | None = None) -> tuple[Any, Path]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - an extra
 
     options = use_options(prepared_folder()) if making is None else making.options
     handle, name = tempfile.mkstemp(prefix="minutebook-spark-", suffix=".log")
     os.close(handle)
     log = Path(name)
-    builder = (
-        SparkSession.builder.master(with_tries(master))
-        .appName("minutebook")
-        .config("spark.scheduler.mode", "FAIR")  # days side by side share it; the jobs of one day come in turn
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in [*_JVM, *options]))
-        .config("spark.sql.warehouse.dir", tempfile.gettempdir())
-    )
-    for what, count in _RETAINED.items():
-        builder = builder.config(f"spark.ui.retained{what.title()}", count)
+    settings = {
+        "spark.scheduler.mode": "FAIR",  # days side by side share it; the jobs of one day come in turn
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": " ".join(f'"{option}"' for option in [*_JVM, *options]),
+        **{f"spark.ui.retained{what.title()}": str(count) for what, count in _RETAINED.items()},
+    }
     if "SPARK_HOME" not in os.environ:  # else Spark's Python need not be the one that is installed here
-        builder = builder.config("spark.python.daemon.module", "compaction.spark.worker_daemon")
+        settings["spark.python.daemon.module"] = "compaction.spark.worker_daemon"
+    conf = SparkConf().setMaster(with_tries(master)).setAppName("minutebook").setAll(list(settings.items()))
     with _stderr_into(log):
         try:
-            return builder.getOrCreate(), log
+            return SparkContext(conf=conf), log
         except Exception as exc:  # py4j and pyspark raise many kinds; the log says more
             lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-3:]
             raise SparkFailed(
@@ -148,19 +149,35 @@ def prepared_folder() -> Path:
     return archive_folder("spark", Path(find_java() or "java"), parts)
 
 
-def stop(session: Any, *, seconds: float = _STOP_SECONDS) -> None:  # noqa: ANN401 - pyspark is untyped here
-    """Stop a session that `start` started, and its JVM, within so many seconds."""
-    gateway = session.sparkContext._gateway  # noqa: SLF001 - the JVM is ours: nobody else ends it
-    session.stop()
-    gateway.shutdown()
+def stop(context: Any, *, seconds: float = _STOP_SECONDS) -> None:  # noqa: ANN401 - pyspark is untyped here
+    """Stop what `start` started, and its JVM, within so many seconds.
+
+    PySpark's own stop ends with the JVM's connection for accumulators, which it looks at once a second: so it waits
+    for that while the JVM ends.
+    """
+    gateway = context._gateway  # noqa: SLF001 - the JVM is ours: nobody else ends it
     process = gateway.proc
-    process.stdin.close()  # the JVM waits for this
-    try:
-        process.wait(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    clock = SystemClock()
+    until = clock.monotonic() + seconds
+    if context._accumulatorServer is not None:  # noqa: SLF001 - as above
+        context._accumulatorServer.handle_error = _say_nothing  # noqa: SLF001 - it finds the JVM gone, as it shall
+    with ThreadPoolExecutor(1, thread_name_prefix="spark-stop") as pool:
+        stopping = pool.submit(context.stop)
+        while context._jsc is not None and not stopping.done() and clock.monotonic() < until:  # noqa: SLF001 - gone once the JVM's side has stopped
+            wait([stopping], _LOOK_SECONDS)
+        gateway.shutdown()
+        process.stdin.close()  # the JVM waits for this
+        try:
+            process.wait(timeout=max(_LOOK_SECONDS, until - clock.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        stopping.result()
     _forget_gateway()
+
+
+def _say_nothing(request: object, client_address: object) -> None:
+    """Take the place of `socketserver`'s traceback on stderr."""
 
 
 @contextmanager
@@ -179,7 +196,7 @@ def _stderr_into(log: Path) -> Iterator[None]:
 
 
 def _forget_gateway() -> None:
-    """Let the next session of this process start a JVM of its own."""
+    """Let the next start of this process take a JVM of its own."""
     from pyspark import SparkContext  # noqa: PLC0415 - an extra
 
     SparkContext._gateway = None  # noqa: SLF001 - pyspark keeps it for ever

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark import TaskContext
+from pyspark.sql import SparkSession
 
 from archive.clock import SystemClock
 from archive.compression import Compression
@@ -172,7 +173,7 @@ def test_spark_reads_the_days_that_the_pointers_name(engine: SparkEngine, tmp_pa
     shelf.publish(DAY, "old")
     rows = shelf.publish(DAY, "new")
     shelf.publish(DAY.shift(1), "empty", ())
-    spark, out, next_day = engine._session, str(tmp_path), str(DAY.shift(1))
+    spark, out, next_day = SparkSession(engine._context), str(tmp_path), str(DAY.shift(1))
     days = read_days(spark, out, str(DAY), next_day)
 
     assert {row["segment"] for row in read_day(spark, out, str(DAY)).collect()} == {rows[0]["segment"]}
@@ -279,7 +280,7 @@ def test_a_job_says_what_it_does(bench: Bench, engine: SparkEngine) -> None:
         compact_day(given, given.open(bench.out.address), DAY, CompactOptions(AuditOptions(), bench.out))
     finally:
         engine._progress = no_progress
-    context = engine._session.sparkContext
+    context = engine._context
     assert {phase for phase, _, _ in told} == {f"read and write {DAY}"}
     assert (told[0][1], told[-1][1] == told[-1][2]) == (0, True)
     assert context.getLocalProperty("spark.job.description") == f"minutebook: read and write {DAY}"
