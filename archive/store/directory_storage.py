@@ -24,7 +24,8 @@ METADATA_SUFFIX: Final = ".metadata.json"
 _LOCK: Final = ".minutebook.lock"
 _WRITING: Final = ".writing"
 _CHUNK_BYTES: Final = 1 << 20
-_SMALL_BYTES: Final = 1 << 20
+_SMALL_BYTES: Final = 64 << 10
+"""Pointers, reports and tables, which may be replaced within one tick of the clock. A segment has its name once."""
 
 
 class DirectoryStorage:
