@@ -3,6 +3,7 @@
  * Taken are lines as `archive/format/record.py` writes them, of one shard; what is merely valid is left to Python, whose
  * rows are the same (`compaction/tasks/line_tables.py`). Nothing is kept between calls. */
 #include "base64.h"
+#include "quotes.h"
 #include "text.h"
 
 #define LATEST_MS (INT64_MAX / 1000) /* Parquet's microseconds are 64 bits */
@@ -76,13 +77,16 @@ static bool pass_string(struct reader *reader, struct column *column) {
     bytes_t at = reader->at;
     uint8_t *into = column->at;
     for (;;) {
+        const struct copying copied = copy_with_quotes((struct copying){at, into}, reader->end);
+        at = copied.from;
+        into = copied.into;
         if (at == reader->end) {
             return false;
         }
-        const size_t plain = copy_plain(at, reader->end, into);
-        at += plain;
-        into += plain;
-        if (plain == BLOCK || at == reader->end || !is_unusual(*at)) {
+        if (!is_unusual(*at)) {
+            const size_t plain = copy_plain(at, reader->end, into);
+            at += plain;
+            into += plain;
             continue;
         }
         if (*at == '"') {

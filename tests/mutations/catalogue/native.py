@@ -8,10 +8,12 @@ _TEXT: Final = "archive/native/src/text.h"
 _BASE64: Final = "archive/native/src/base64.h"
 _WRITE: Final = "archive/native/src/write_lines.c"
 _READ: Final = "archive/native/src/read_lines.c"
+_QUOTES: Final = "archive/native/src/quotes.h"
 _JSON: Final = "archive/native/src/json.h"
 _VALUES: Final = "archive/native/src/values.h"
 _DOCUMENTS: Final = "archive/native/src/read_documents.c"
 _KEYS: Final = "archive/native/src/keys.h"
+_EVERY_QUOTE: Final = "tests/unit/archive/native/test_quotes.py"
 _ARCHIVER: Final = "consumer/processor/archiver.py"
 _COST: Final = "tests/unit/archive/native/test_documents.py"
 _TWICE: Final = f"{_COST}::test_a_key_that_is_there_twice_leaves_the_row"
@@ -49,6 +51,31 @@ NATIVE: Final = (
             "for (; end > at; at += BLOCK) {\n        const size_t first = first_of(unusual",
         ),
         tests=(_SANITIZED,),
+    ),
+    Mutation(
+        "copy a block of quoted text from behind the end",
+        Change(_QUOTES, "while (end - copy.from >= BLOCK) {", "while (end > copy.from) {"),
+        tests=(_SANITIZED,),
+    ),
+    Mutation(
+        "leave a backslash where what it escapes is in the next block",
+        Change(_QUOTES, "size -= size > 0 && (slashes >> (size - 1) & 1);", ""),
+        tests=(_EVERY_QUOTE,),
+    ),
+    Mutation(
+        "pass a quote that ends the text",
+        Change(_QUOTES, "((slashes << 1) ^ quotes)", "((slashes << 1) & ~quotes)"),
+        tests=(_EVERY_QUOTE,),
+    ),
+    Mutation(
+        "copy what is no ASCII between quotes unseen",
+        Change(_QUOTES, "(others | ((slashes << 1) ^ quotes)) & 0xFFFF", "((slashes << 1) ^ quotes) & 0xFFFF"),
+        tests=(_EVERY_QUOTE,),
+    ),
+    Mutation(
+        "put the second half of a block behind the backslashes of the first",
+        Change(_QUOTES, "copy.into + HALF - __builtin_popcount(low)", "copy.into + HALF"),
+        tests=(_EVERY_QUOTE,),
     ),
     Mutation(
         "fill more rows than there is room for",
