@@ -10,7 +10,7 @@ SOURCES = Path(__file__).parents[2] / "archive" / "native" / "src"
 
 
 def compiled_codec(folder: Path, *flags: str) -> ctypes.CDLL:
-    """Compile it into a folder, and load it. There must be a compiler. `-DMINUTEBOOK_PORTABLE`: as for any machine."""
+    """Compile it, with flags, into a folder and load it. `-DMINUTEBOOK_PORTABLE`: as for any machine."""
     made = folder / "codec.so"
     words = ["-std=c11", "-O2", "-fPIC", "-shared", *flags, *map(str, SOURCES.glob("*.c")), "-o", str(made)]
     subprocess.run([str(COMPILER), *words], check=True)
