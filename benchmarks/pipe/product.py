@@ -21,7 +21,7 @@ from consumer.stream.port import Answer, Beginning, ShardInfo, StreamIdentity
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SHARES: Final = "MINUTEBOOK_BENCH_SHARES"
+SHARES: Final = "BENCH_SHARES_FILE"
 _A_CENTURY_MS = 86_400_000 * 36500
 
 
@@ -87,13 +87,15 @@ class _Watch:
 def _run() -> None:
     # Not before: it imports what a processor does, and no more.
     from archive.store.s3 import S3Store  # noqa: PLC0415 - as said
-    from consumer import main, serving  # noqa: PLC0415 - as said
+    from consumer import main  # noqa: PLC0415 - as said
     from consumer.pipe.line_reader import LineReader  # noqa: PLC0415 - as said
     from consumer.processor import sequence_store  # noqa: PLC0415 - as said
     from consumer.stream import kinesis  # noqa: PLC0415 - as said
 
     setattr(kinesis, "KinesisStream", NullStream)  # noqa: B010 - where `consumer.main` finds it
     setattr(sequence_store, "SKEW_MS", -_A_CENTURY_MS)  # noqa: B010 - as said above
+    from consumer import serving  # noqa: PLC0415 - which takes the stream from there
+
     told = os.environ.get(SHARES)
     if told:
         watch, serve = _Watch(), serving.serve
