@@ -11,6 +11,8 @@ from tests.mutations.tree import Tree
 _PROPERTY_RING: Final = "tests/property/test_processor_histories.py"
 _TESTS_FAILED: Final = 1
 """pytest's exit code for failed tests; anything else (no test found, an import error) proves nothing."""
+_ALL_SECONDS: Final = 3600
+"""What all the tests of all mutations may take, also on a machine that does other things."""
 
 _FOUND: Final = re.compile(r"^seed (\d+) \(([^)]*)\): (.*)$", re.MULTILINE)
 _NO_CODE: Final = re.compile(
@@ -30,7 +32,7 @@ class Verdict(NamedTuple):
 def pass_all(tree: Tree, mutations: Sequence[Mutation]) -> bool:
     """Tell whether the tests that the mutations name pass without any of them."""
     wanted = sorted({test for mutation in mutations for test in mutation.tests})
-    return _run_pytest(tree, *wanted).returncode == 0
+    return _run_pytest(tree, *wanted, seconds=_ALL_SECONDS).returncode == 0
 
 
 def by_tests(tree: Tree, mutation: Mutation) -> Verdict:
@@ -56,9 +58,9 @@ def by_simulation(tree: Tree, mutation: Mutation, seeds: str, workers: str) -> V
     return Verdict(noticed=True, word=f"{seed + 1:,}", remark=f"({scenario}: {text[:110]})")
 
 
-def _run_pytest(tree: Tree, *tests: str) -> subprocess.CompletedProcess[str]:
+def _run_pytest(tree: Tree, *tests: str, seconds: float = 600) -> subprocess.CompletedProcess[str]:
     options = ("-x", "-q", "-p", "no:cacheprovider", "--tb=line", "--timeout=120")
-    return tree.run("pytest", *options, *tests, timeout=600)
+    return tree.run("pytest", *options, *tests, timeout=seconds)
 
 
 def _pytest(tree: Tree, *tests: str) -> Verdict:
