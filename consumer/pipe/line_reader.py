@@ -5,12 +5,16 @@ twice; what `malloc` held for it once, the process keeps. Here the memory is map
 pages that were never written cost nothing, and what is given back is gone at once.
 """
 
+import ctypes
 import io
 import mmap
 from typing import BinaryIO, Final
 
 LEAST_BYTES: Final = 64 << 10
 """What is kept between short lines. A pipe gives no more in one read."""
+_LINE_BREAK: Final = ord("\n")
+_memchr: Final = ctypes.CDLL(None).memchr
+_memchr.restype, _memchr.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
 
 
 class LineReader:
@@ -63,13 +67,12 @@ class LineReader:
 
     def _find_break(self, start: int) -> int:
         """Return the index behind the first line break from `start` on; 0 when there is none."""
-        with memoryview(self._memory) as memory:
-            for at in range(start, self._filled, LEAST_BYTES):
-                # `mmap.find` of Python 3.11 compares byte by byte: four times the time of copying and searching.
-                found = bytes(memory[at : min(at + LEAST_BYTES, self._filled)]).find(b"\n")
-                if found >= 0:
-                    return at + found + 1
-        return 0
+        # `mmap.find` of Python 3.11 compares byte by byte, and a copy to search in takes a fifth of the reading.
+        source = ctypes.c_char.from_buffer(self._memory)
+        begin = ctypes.addressof(source)
+        del source  # it holds the memory, which is given back and grows
+        found = _memchr(begin + start, _LINE_BREAK, self._filled - start)
+        return 0 if found is None else int(found) - begin + 1
 
     def _resize(self, size: int) -> None:
         try:

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -11,6 +12,7 @@ from tests.mutations.tree import Tree
 _PROPERTY_RING: Final = "tests/property/test_processor_histories.py"
 _TESTS_FAILED: Final = 1
 """pytest's exit code for failed tests; anything else (no test found, an import error) proves nothing."""
+_SHOWN: Final = 2000
 _ALL_SECONDS: Final = 3600
 """What all the tests of all mutations may take, also on a machine that does other things."""
 
@@ -30,9 +32,12 @@ class Verdict(NamedTuple):
 
 
 def pass_all(tree: Tree, mutations: Sequence[Mutation]) -> bool:
-    """Tell whether the tests that the mutations name pass without any of them."""
+    """Tell whether the tests that the mutations name pass without any of them; says what failed."""
     wanted = sorted({test for mutation in mutations for test in mutation.tests})
-    return _run_pytest(tree, *wanted, seconds=_ALL_SECONDS).returncode == 0
+    done = _run_pytest(tree, *wanted, seconds=_ALL_SECONDS)
+    if done.returncode != 0:
+        sys.stdout.write(f"{done.stdout[-_SHOWN:]}{done.stderr[-_SHOWN:]}\n")
+    return done.returncode == 0
 
 
 def by_tests(tree: Tree, mutation: Mutation) -> Verdict:
