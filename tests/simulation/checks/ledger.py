@@ -146,6 +146,8 @@ class Ledger:
     def _mark(self, key: str, stored: Stored) -> None:
         """Look at a read mark: it names the end of a segment, and what it claims is true."""
         mark = decode_read_mark(stored.body, PREFIX, key)
+        if self.beyond_promise:
+            return
         last = None if mark.position is None else self.shard.index.get(mark.position)
         # A checkpoint that somebody restored may end no segment: what a mark doubts, later ones may stand on.
         is_doubted = mark.continuity is not Continuity.PROVEN or mark.position in self.doubted
