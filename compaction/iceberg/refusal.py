@@ -4,7 +4,8 @@ pyiceberg takes a refusal for the proof that a commit did not land, and deletes 
 But clients and load balancers send a request again when its answer is late (boto3 does for Glue): the second one is
 then refused **because the first one landed**, and the table would be left without its manifests, unreadable for
 everybody. So the refusal reaches pyiceberg as another error, upon which it deletes nothing, and the files are deleted
-here when the table has moved on without them.
+here when the table has moved on without them. Nor does it repeat the commit then, which would add the day beside that
+of the winner.
 
 A commit whose files are a day old when it is to be sent is not sent: the process was stopped, and `vacuum` may have
 deleted them meanwhile (`compaction.iceberg.orphans`). It counts as refused, and another look makes them anew.

@@ -55,12 +55,11 @@ if TYPE_CHECKING:
 
 _CLOCK: Final = SystemClock()
 _VECTORS: Final = "read.parquet.vectorization.enabled"
-_OURS: Final = {
-    "commit.retry.num-retries": "0",
-    # A file's partition is read off the bounds of these: without bounds it would be that of rows without a value.
-    **dict.fromkeys((f"write.metadata.metrics.column.{name}" for name in (ARRIVAL, EVENT_TIME)), "full"),
-}
-"""Properties of the table for one commit, whatever its own say."""
+_OURS: Final = dict.fromkeys((f"write.metadata.metrics.column.{name}" for name in (ARRIVAL, EVENT_TIME)), "full")
+"""Properties of the table for one commit, whatever its own say.
+
+A file's partition is read off the bounds of these columns: without bounds it would be that of rows without a value.
+"""
 
 
 class IcebergTable:

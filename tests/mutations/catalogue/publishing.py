@@ -184,7 +184,7 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "let pyiceberg repeat commits",
-        Change(_ICEBERG_TABLE, '"commit.retry.num-retries": "0"', '"commit.retry.num-retries": "4"'),
+        Change(_ICEBERG_TABLE, "telling(self._table.catalog, self._clock)", "self._table.catalog"),
         tests=(f"{_ICEBERG}::test_two_runs_of_one_generation_have_one_winner",),
     ),
     Mutation(

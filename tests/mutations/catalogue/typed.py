@@ -236,7 +236,11 @@ TYPED: Final = (
     ),
     Mutation(
         "let pyiceberg tidy up after a refusal",
-        Change("compaction/iceberg/table.py", "telling(self._table.catalog, self._clock)", "self._table.catalog"),
+        Change(
+            "compaction/iceberg/refusal.py",
+            "            raise Refused(snapshots) from exc\n",
+            "            raise\n",
+        ),
         tests=(f"{_DOUBTS}::test_a_refusal_of_a_commit_that_landed_throws_nothing_away",),
     ),
     Mutation(
