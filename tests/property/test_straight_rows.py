@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.native import documents
 from compaction.typed.columns import Columns
 from compaction.typed.counts import TypedCounts
 from compaction.typed.straight import reader as straight
 from compaction.typed.widening import Widening
-from tests.fakes.compiled_codec import COMPILER, compiled_codec
+from tests.fakes.compiled_codec import COMPILER, compiled_documents
 from tests.fakes.typed_lines import lines_of, mapping
 from tests.fuzz.payloads import COLUMNS, NUMBERS, OTHERS, STRINGS, payload
 
@@ -26,9 +25,7 @@ WANTED = mapping(COLUMNS)
 @pytest.fixture(scope="module", autouse=True)
 def _sources_as_they_are(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Compiled for these tests."""
-    library = compiled_codec(tmp_path_factory.mktemp("codec"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documents, "native_library", lambda: library)
+    with compiled_documents(tmp_path_factory.mktemp("codec")):
         yield
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from archive.native import documents
 from archive.native.documents import (
     ColumnsOfDocuments,
     FoundColumns,
@@ -19,7 +18,7 @@ from archive.native.documents import (
     WantedValues,
     new_columns_of_documents,
 )
-from tests.fakes.compiled_codec import COMPILER, compiled_codec
+from tests.fakes.compiled_codec import COMPILER, compiled_documents
 
 MOST_KEYS, FEW_KEYS, MOST_PROBES = 128, 8, 16
 """Those of keys.h."""
@@ -33,9 +32,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler
 @pytest.fixture(scope="module", autouse=True)
 def _sources_as_they_are(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Compiled for these tests."""
-    library = compiled_codec(tmp_path_factory.mktemp("codec"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documents, "native_library", lambda: library)
+    with compiled_documents(tmp_path_factory.mktemp("codec")):
         yield
 
 
