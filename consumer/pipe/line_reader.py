@@ -8,13 +8,29 @@ pages that were never written cost nothing, and what is given back is gone at on
 import ctypes
 import io
 import mmap
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
+
+from archive.native.library import native_library
+from archive.native.pipe import PipeReading
 
 LEAST_BYTES: Final = 64 << 10
 """What is kept between short lines. A pipe gives no more in one read."""
 _LINE_BREAK: Final = ord("\n")
 _memchr: Final = ctypes.CDLL(None).memchr
 _memchr.restype, _memchr.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
+
+
+class _StreamReading:
+    """Reads any stream, a piece at a time: the twin of `archive.native.pipe`, and what it does."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def read(self, memory: mmap.mmap, filled: int) -> tuple[int, int]:
+        """Read once behind what is filled; see `PipeReading.read`."""
+        with memoryview(memory) as whole, whole[filled:] as free:
+            got = self._stream.readinto(free)  # type: ignore[attr-defined] # FileIO and BytesIO have it
+        return filled + got, _find_break(memory, filled, filled + got)
 
 
 class LineReader:
@@ -27,7 +43,7 @@ class LineReader:
     """
 
     def __init__(self, stream: BinaryIO, most_bytes: int) -> None:
-        self._stream = stream.raw if isinstance(stream, io.BufferedReader) else stream
+        self._reading = _reading(stream.raw if isinstance(stream, io.BufferedReader) else stream)
         self._most_bytes = most_bytes
         self._memory = mmap.mmap(-1, LEAST_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._filled = 0
@@ -43,13 +59,18 @@ class LineReader:
 
         Without a break where the input ended in the middle of it, or where it is longer than may be: then as far as
         it was read.
+
+        Raises:
+            OSError: the pipe cannot be read.
         """
         self._take_back()
-        searched = 0
-        while not (size := self._find_break(searched)):
-            searched = self._filled
-            if self._filled >= self._most_bytes or not self._fill():
-                size = self._filled
+        size = _find_break(self._memory, 0, self._filled)
+        while not size:
+            before = self._filled
+            if before < self._most_bytes:
+                size = self._read_on()
+            if self._filled == before:
+                size = before
                 break
         self._line = memoryview(self._memory)[:size]
         return self._line
@@ -65,26 +86,32 @@ class LineReader:
         if self._filled:  # the daemon waits for an answer to each message: so never, but for stray bytes
             self._memory.move(0, size, self._filled)
 
-    def _find_break(self, start: int) -> int:
-        """Return the index behind the first line break from `start` on; 0 when there is none."""
-        # `mmap.find` of Python 3.11 compares byte by byte, and a copy to search in takes a fifth of the reading.
-        source = ctypes.c_char.from_buffer(self._memory)
-        begin = ctypes.addressof(source)
-        del source  # it holds the memory, which is given back and grows
-        found = _memchr(begin + start, _LINE_BREAK, self._filled - start)
-        return 0 if found is None else int(found) - begin + 1
-
     def _resize(self, size: int) -> None:
         try:
             self._memory.resize(size)
         except OSError as exc:  # of mremap(2): told as every other lack of memory is
             raise MemoryError(f"{size} bytes for a line: {exc.strerror}") from exc
 
-    def _fill(self) -> bool:
-        """Read what is there; False at the end of input."""
+    def _read_on(self) -> int:
+        """Read what is there; returns the index behind the line break, 0 when none came."""
         if self._filled == len(self._memory):
             self._resize(min(2 * self._filled, self._most_bytes))
-        with memoryview(self._memory) as memory, memory[self._filled :] as free:
-            got = self._stream.readinto(free)  # type: ignore[union-attr] # FileIO and BytesIO have it
-        self._filled += got
-        return bool(got)
+        self._filled, behind = self._reading.read(self._memory, self._filled)
+        return behind
+
+
+def _reading(stream: BinaryIO | io.RawIOBase) -> PipeReading | _StreamReading:
+    library = native_library()
+    if library is None or not isinstance(stream, io.FileIO):
+        return _StreamReading(cast("BinaryIO", stream))
+    return PipeReading(library, stream.fileno())
+
+
+def _find_break(memory: mmap.mmap, begin: int, end: int) -> int:
+    """Return the index behind the first line break between both; 0 when there is none."""
+    # `mmap.find` of Python 3.11 compares byte by byte, and a copy to search in takes a fifth of the reading.
+    source = ctypes.c_char.from_buffer(memory)
+    at = ctypes.addressof(source)
+    del source  # it holds the memory, which is given back and grows
+    found = _memchr(at + begin, _LINE_BREAK, end - begin)
+    return 0 if found is None else int(found) - at + 1

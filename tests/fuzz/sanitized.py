@@ -1,6 +1,6 @@
 """A program that throws damaged text at a codec compiled with sanitizers: any byte touched outside ends it.
 
-python -m tests.fuzz.sanitized LIBRARY CASES SEED      prints {"written": ..., "read": ..., "documents": ...}: taken
+python -m tests.fuzz.sanitized LIBRARY CASES SEED      prints {"written": ..., "read": ..., ...}: taken of each
 
 Each input and each output lies in memory of its very size, which the sanitizer's malloc fences. What is taken is what
 the codec in Python makes of the same text.
@@ -8,6 +8,7 @@ the codec in Python makes of the same text.
 
 import ctypes
 import json
+import os
 import random
 import sys
 from array import array
@@ -187,15 +188,41 @@ def try_documents(library: ctypes.CDLL, rng: random.Random) -> bool:
     return len(found.left) < len(texts)
 
 
+def try_pipe(library: ctypes.CDLL, rng: random.Random) -> bool:
+    """Give a pipe more or less than there is room for; tells whether a line ended in it."""
+    text = rng.choice([payload(rng), damaged(rng, b"a\nbc\n")])
+    filled, free = rng.choice([0, 1, 17]), rng.choice([0, 1, max(0, len(text) - 1), len(text), len(text) + 3])
+    source, target = os.pipe()
+    os.write(target, text)
+    os.close(target)
+    behind = ctypes.c_int64(-1)
+    with memory(filled + free) as (place,):
+        ctypes.memset(place, 0, filled + free)
+        size = library.minutebook_read_pipe(
+            source,
+            ctypes.c_void_p(place),
+            ctypes.c_size_t(filled),
+            ctypes.c_size_t(filled + free),
+            ctypes.byref(behind),
+        )
+        found = ctypes.string_at(place, size)
+    os.close(source)
+    assert found == bytes(filled) + text[:free], text
+    assert behind.value == (0 if b"\n" not in text[:free] else filled + text.index(b"\n") + 1), text
+    return behind.value > 0
+
+
 def main() -> None:
     """Throw it."""
     library, rng = ctypes.CDLL(sys.argv[1]), random.Random(int(sys.argv[3]))
-    written = read = documents = 0
+    written = read = documents = pipes = 0
     for _ in range(int(sys.argv[2])):
         written += try_writing(library, rng)
         read += try_reading(library, rng)
         documents += try_documents(library, rng)
-    sys.stdout.write(json.dumps({"written": written, "read": read, "documents": documents}) + "\n")
+        pipes += try_pipe(library, rng)
+    taken = {"written": written, "read": read, "documents": documents, "pipes": pipes}
+    sys.stdout.write(json.dumps(taken) + "\n")
 
 
 if __name__ == "__main__":

@@ -90,7 +90,9 @@ PROCESSOR: Final = (
     ),
     Mutation(
         "miss a blank line",
-        Change("consumer/pipe/line_reader.py", "self._find_break(searched)", "self._find_break(max(searched, 1))"),
+        Change(
+            "consumer/pipe/line_reader.py", "(self._memory, 0, self._filled", "(self._memory, 1, self._filled or 1"
+        ),
         tests=("tests/unit/consumer/pipe/test_line_reader.py::test_lines_come_one_by_one",),
     ),
     Mutation(

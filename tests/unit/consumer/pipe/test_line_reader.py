@@ -6,6 +6,7 @@ from typing import BinaryIO, cast
 
 import pytest
 
+from consumer.pipe import line_reader
 from consumer.pipe.line_reader import LEAST_BYTES, LineReader
 
 MOST = 1 << 20
@@ -128,8 +129,11 @@ def test_memory_is_given_back_behind_a_long_line() -> None:
     assert lines.mapped_bytes == LEAST_BYTES
 
 
-def test_a_real_pipe_is_read_without_waiting_for_more() -> None:
+@pytest.mark.parametrize("is_native", [True, False])
+def test_a_real_pipe_is_read_without_waiting_for_more(monkeypatch: pytest.MonkeyPatch, *, is_native: bool) -> None:
     """The daemon writes a line and waits for the answer: a reader that waits for a full buffer never answers."""
+    if not is_native:
+        monkeypatch.setattr(line_reader, "native_library", lambda: None)
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as stream, os.fdopen(writing, "wb", buffering=0) as pipe:
         lines = reader(stream)

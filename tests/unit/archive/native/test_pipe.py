@@ -1,0 +1,144 @@
+"""A pipe's lines by the codec: what Python reads of the same pieces, and nothing that is not there yet."""
+
+import errno
+import io
+import os
+import random
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from mmap import mmap
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from archive.native.pipe import PipeReading
+from consumer.pipe import line_reader
+from consumer.pipe.line_reader import LEAST_BYTES, LineReader
+from tests.fakes.compiled_codec import COMPILER, compiled_codec
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+MOST = 1 << 20
+PATIENCE_SECONDS = 20
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _codec(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let lines be read by the sources as they are."""
+    library = compiled_codec(tmp_path_factory.mktemp("codec"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(line_reader, "native_library", lambda: library)
+        yield
+
+
+@contextmanager
+def pipe() -> Iterator[tuple[io.BufferedReader, io.FileIO]]:
+    """Open a pipe: the end for reading, the end for writing."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as stream, os.fdopen(writing, "wb", buffering=0) as free:
+        yield stream, free
+
+
+def read(lines: LineReader) -> list[bytes]:
+    """Read to the end of input."""
+    found = []
+    while line := lines.next_line():
+        found.append(bytes(line))
+    return found
+
+
+def reading(stream: io.BufferedReader) -> PipeReading:
+    """Return what reads that stream, of the library."""
+    library = line_reader.native_library()
+    assert library is not None
+    return PipeReading(library, stream.fileno())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lines_are_those_of_the_twin(seed: int) -> None:
+    """Any lines, in any pieces, the last one without its break."""
+    rng = random.Random(seed)
+    sizes = rng.choices([0, 1, 2, 100, 4095, 4096, LEAST_BYTES - 1, LEAST_BYTES, 200_000, MOST + 5], k=12)
+    content = b"".join(b"x" * size + b"\n" for size in sizes)[: rng.choice([-1, None])]
+    cuts = sorted({0, len(content), *(rng.randrange(len(content) + 1) for _ in range(rng.choice([0, 3, 30])))})
+    with pipe() as (stream, free):
+
+        def write() -> None:
+            with free:
+                for begin, end in pairwise(cuts):
+                    left = memoryview(content)[begin:end]
+                    while left:
+                        left = left[free.write(left) :]
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        found = read(LineReader(stream, MOST))
+        writer.join()
+    assert found == read(LineReader(io.BytesIO(content), MOST))
+
+
+@pytest.mark.parametrize("size", [1, 5, LEAST_BYTES - 1, LEAST_BYTES, LEAST_BYTES + 1, 3 * LEAST_BYTES])
+def test_nothing_is_read_behind_a_line(size: int) -> None:
+    """The daemon waits for an answer to each, then writes the next one."""
+    line, answered, waited = b"x" * (size - 1) + b"\n", threading.Event(), []
+    with pipe() as (stream, free):
+
+        def write() -> None:
+            with free:
+                free.write(line[:-1])
+                free.write(line[-1:])
+                waited.append(answered.wait(PATIENCE_SECONDS))
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        lines = LineReader(stream, MOST)
+        assert bytes(lines.next_line()) == line
+        answered.set()
+        assert bytes(lines.next_line()) == b""
+        writer.join()
+    assert waited == [True]
+
+
+def test_a_signal_is_handled_while_it_waits() -> None:
+    """The handler writes what is waited for: it must run in the middle of the read, which then goes on."""
+    with pipe() as (stream, free):
+
+        def write(_number: int, _frame: FrameType | None) -> None:
+            free.write(b"a\n")
+
+        before = signal.signal(signal.SIGALRM, write)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            assert bytes(LineReader(stream, MOST).next_line()) == b"a\n"
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
+
+def test_what_was_read_comes_before_an_error() -> None:
+    """An error behind some bytes is told by the next read."""
+    with pipe() as (stream, free), mmap(-1, LEAST_BYTES) as memory:
+        os.set_blocking(stream.fileno(), False)
+        free.write(b"abc")
+        reads = reading(stream)
+        assert reads.read(memory, 2) == (5, 0)
+        assert memory[:6] == b"\0\0abc\0"
+        with pytest.raises(BlockingIOError):
+            reads.read(memory, 5)
+        free.write(b"d\n")
+        assert reads.read(memory, 5) == (7, 7)
+
+
+def test_a_read_that_fails_names_its_error(tmp_path: Path) -> None:
+    """What the system says, as of Python's own read."""
+    library = line_reader.native_library()
+    assert library is not None
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with mmap(-1, LEAST_BYTES) as memory, pytest.raises(IsADirectoryError) as failed:
+            PipeReading(library, folder).read(memory, 0)
+    finally:
+        os.close(folder)
+    assert failed.value.errno == errno.EISDIR
