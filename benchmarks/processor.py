@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.pipe.child import Child, Memory, Used
 from benchmarks.pipe.inputs import SHAPES, Input, Pace, Shape, make_input
-from benchmarks.pipe.product import SHARES
+from benchmarks.pipe.product import MARKERS, PIPE, SEGMENTS, SHARES
 from benchmarks.pipe.services import Server, s3_server
 from consumer.forks.memory import ENVIRONMENT
 
@@ -62,12 +62,10 @@ class Bench:
             used = child.run(given.messages)
         if not self._shares.exists():
             return used
-        took = json.loads(self._shares.read_text())
-        # A first PUT makes the connection, once for hours of a real life and for three minutes of this one.
-        first, *later = took["put"]
-        put = statistics.mean(later) if later else first
-        work = used.seconds - first + put
-        return used._replace(pipe=sum(took["pipe"]) / work, put=put * len(took["put"]) / work)
+        took = {name: sum(seconds) for name, seconds in json.loads(self._shares.read_text()).items()}
+        # Markers are written once in hours of a real life, and make the connection: they are no part of its work.
+        work = used.seconds - took[MARKERS]
+        return used._replace(pipe=took[PIPE] / work, put=took[SEGMENTS] / work)
 
 
 def measure(bench: Bench, shape: Shape, options: argparse.Namespace) -> dict[str, Any]:
