@@ -19,6 +19,7 @@ from archive.properties_file import FILE_VARIABLE, SUPERVISED_VARIABLE
 from archive.store.s3 import S3Store
 from consumer.dedupe.table import DynamoDedupeTable
 from consumer.evidence.turn import FileTurn
+from consumer.pipe.capacity import size_pipes
 from consumer.processor.dedupe_start import await_table, open_table
 from consumer.processor.processor import ShardProcessor
 from consumer.processor.protocol import Processor, run_process
@@ -80,6 +81,7 @@ def serve(
     wrap: Callable[[ShardProcessor], Processor] = lambda processor: processor,
 ) -> None:
     """Serve one shard until the input ends. Whatever goes wrong comes out of here."""
+    size_pipes(stdin, protocol)
     settings, clock, rng = prepared.settings, SystemClock(), new_random()
     store = S3Store(prepared.s3, settings.bucket)
     stream = KinesisStream(

@@ -12,9 +12,9 @@ from typing import IO, Final, NamedTuple, Self, cast
 
 from benchmarks.pipe.inputs import SHARD
 
-_WRITE_BYTES: Final = 1 << 16
-"""The daemon writes so much at a time (StreamingMessageWriter.java); KCL's own writer an eighth of it."""
-_ENCODE_SECONDS: Final = 280e-6
+_WRITE_BYTES: Final = 1 << 17
+"""The daemon writes so much at a time (StreamingMessageWriter.java); KCL's own writer a sixteenth of it."""
+_ENCODE_SECONDS: Final = 560e-6
 """What it computes for each of them: 4.4 ms for a MB, by its threads `multi-lang-daemon` (`whole_path`, 600 MB). A
 process that reads has so long between two pieces; from a double that computes nothing, each read would wait for a
 writer that waits for it."""

@@ -1,4 +1,4 @@
-"""What comes down the daemon's pipe: lines in bounded memory, and the messages and records in them.
+"""What comes down the daemon's pipe: how much it holds, lines in bounded memory, messages and records in them.
 
 Imports nothing of the consumer; `processor` takes what is read here.
 """

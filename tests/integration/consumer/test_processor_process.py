@@ -1,11 +1,13 @@
 """`minutebook-processor` as a process: its stdout, its signals, its log, its memory."""
 
+import fcntl
 import re
 import signal
 from pathlib import Path
 
 import pytest
 
+from consumer.pipe.capacity import INPUT_BYTES, OUTPUT_BYTES
 from tests.integration.archive_site import Site
 
 NOISE = """
@@ -36,6 +38,15 @@ def test_a_stray_print_does_not_reach_the_protocol(site: Site, tmp_path: Path) -
         noise = [line for line in processor.events.lines if "responseFor" in line]
     assert len(noise) >= 4, "nothing was printed: this proves nothing"
     site.assert_exactly_once()
+
+
+def test_the_pipes_are_sized(site: Site) -> None:
+    """As the daemon's ends of them tell, also where a stub has handed them over."""
+    with site.forks() as forks, forks.processor(site.lease) as processor:
+        processor.start()
+        pipes = processor.process.stdin, processor.process.stdout
+        held = [fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) for pipe in pipes if pipe is not None]
+    assert held == [INPUT_BYTES, OUTPUT_BYTES]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

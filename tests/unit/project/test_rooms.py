@@ -41,7 +41,7 @@ DIRECTIONS: Final = {
     "consumer.evidence": "archived services settings stream",
     "consumer.processor": "archived dedupe pipe evidence services settings stream",
     "consumer.command_line": "daemon preflight status restore expire settings",
-    "consumer.serving": "dedupe evidence processor services settings stream",
+    "consumer.serving": "dedupe evidence pipe processor services settings stream",
     "consumer.main": "last_word serving",
     "consumer.forks": "last_word pipe processor serving settings stream",
 }

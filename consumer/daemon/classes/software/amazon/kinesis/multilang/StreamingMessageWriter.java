@@ -20,7 +20,8 @@ import software.amazon.kinesis.retrieval.KinesisClientRecord;
  * more to log their number. All other messages stay with it: they are short, and only one is on its way at a time.
  */
 final class StreamingMessageWriter extends MessageWriter {
-    private static final int BUFFER_BYTES = 1 << 16;
+    /** What a processor lets its pipe hold (consumer/pipe/capacity.py): it is woken for each of them. */
+    private static final int BUFFER_BYTES = 1 << 17;
 
     private OutputStream stream;
     private ObjectMapper mapper;
