@@ -1,9 +1,10 @@
 """A processor's own cost, as a process: the daemon's lines in through a pipe, gzip segments out by HTTP.
 
 Beside it, in turns in the same run: the way a kclpy program does it by hand (kclpy's decoder, `json`, base64, zlib,
-a PUT a minute), and the floor (read the pipe, compress what must come out, once). CPU seconds are the process's own,
-user and system, without its start; neither the daemon's double nor the server counts. `pipe` and `PUT` are the shares
-of it that reading the daemon's lines and sending segments take, by the clock of the thread that does it.
+a PUT a minute), and the floor (read the pipe, compress what must come out, send it, and nothing else). CPU seconds
+are the process's own, user and system, without its start; neither the daemon's double nor the server counts. `pipe`
+and `PUT` are what of them reading the daemon's lines and sending segments take, and their share, by the clock of the
+thread that does it.
 """
 
 import argparse
@@ -17,8 +18,8 @@ from typing import Any
 
 from benchmarks.pipe.child import Child, Memory, Used
 from benchmarks.pipe.inputs import SHAPES, Input, Pace, Shape, make_input
-from benchmarks.pipe.product import MARKERS, PIPE, SEGMENTS, SHARES
 from benchmarks.pipe.services import Server, s3_server
+from benchmarks.pipe.shares import MARKERS, PIPE, SEGMENTS, SHARES
 from consumer.forks.memory import ENVIRONMENT
 
 _SIDES = ("minutebook", "plain", "floor")
@@ -35,7 +36,7 @@ class Bench:
         self._shares = folder / "shares"
         self._runs = 0
 
-    def start(self, side: str, given: Input) -> Child:
+    def start(self, side: str, given: Input, pace: Pace) -> Child:
         """Start one side on a shard that nobody has archived before."""
         self._runs += 1
         environment = {
@@ -51,14 +52,20 @@ class Bench:
         arguments = {
             "minutebook": ["benchmarks.pipe.product", str(self._properties)],
             "plain": ["benchmarks.pipe.plain", self._server.address],
-            "floor": ["benchmarks.pipe.floor", str(lines), str(len(given.messages))],
+            "floor": [
+                "benchmarks.pipe.floor",
+                str(lines),
+                str(len(given.messages)),
+                str(pace.batches_per_minute),
+                self._server.address,
+            ],
         }[side]
         return Child([sys.executable, "-m", *arguments], environment)
 
-    def run(self, side: str, given: Input) -> Used:
+    def run(self, side: str, given: Input, pace: Pace) -> Used:
         """Let one side serve a whole life."""
         self._shares.unlink(missing_ok=True)
-        with self.start(side, given) as child:
+        with self.start(side, given, pace) as child:
             used = child.run(given.messages)
         if not self._shares.exists():
             return used
@@ -72,19 +79,21 @@ def measure(bench: Bench, shape: Shape, options: argparse.Namespace) -> dict[str
     """Return the raw figures of one shape: runs of each side, in turns."""
     # What a shard takes in a second: 1,000 records, or 1 MB.
     batch = options.batch_records or min(1000, 1_000_000 // shape.payload_bytes)
-    given = make_input(shape, options.megabytes * 1_000_000, Pace(batch, options.batches_per_minute))
+    pace = Pace(batch, options.batches_per_minute)
+    given = make_input(shape, options.megabytes * 1_000_000, pace)
     runs: dict[str, list[Used]] = {side: [] for side in options.sides}
     for _ in range(options.runs):
         for side, used in runs.items():
-            used.append(bench.run(side, given))
+            used.append(bench.run(side, given, pace))
     figures = {side: [use._asdict() for use in used] for side, used in runs.items()}
     return {"records": given.records, "payload_bytes": given.payload_bytes, **figures}
 
 
 def weigh(bench: Bench, shape: Shape, side: str, batch_bytes: int) -> Memory:
     """Return the memory that one large batch takes."""
-    given = make_input(shape, batch_bytes, Pace(batch_bytes // shape.payload_bytes))
-    with bench.start(side, given) as child:
+    pace = Pace(batch_bytes // shape.payload_bytes)
+    given = make_input(shape, batch_bytes, pace)
+    with bench.start(side, given, pace) as child:
         return child.weigh(given.messages[:1])
 
 
@@ -94,16 +103,16 @@ def _row(name: str, side: str, found: Mapping[str, Any], ratio: str) -> str:
     peak = max(run["peak_rss_mib"] for run in found[side])
     speed = found["payload_bytes"] / seconds / 1e6
     records = f"{found['records'] / seconds:,.0f}"
-    shares = " | ".join(_share(found[side], of) for of in ("pipe", "put"))
+    shares = " | ".join(_share(found[side], of, 1000 / speed) for of in ("pipe", "put"))
     return (
         f"| {name} | {side} | {1000 / speed:.2f} | {speed:.1f} | {records} | {ratio} | {shares} | {start:.2f} "
         f"| {peak:.0f} |\n"
     )
 
 
-def _share(runs: Sequence[Mapping[str, Any]], of: str) -> str:
+def _share(runs: Sequence[Mapping[str, Any]], of: str, whole: float) -> str:
     known = [run[of] for run in runs if run[of] is not None]
-    return f"{statistics.median(known):.1%}" if known else ""
+    return f"{statistics.median(known) * whole:.2f}, {statistics.median(known):.1%}" if known else ""
 
 
 def _ratio(found: Mapping[str, Any], side: str) -> str:

@@ -13,16 +13,15 @@ import time
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from archive.format.position import Position
+from benchmarks.pipe.shares import MARKERS, PIPE, SEGMENTS, SHARES
 from consumer.stream.port import Answer, Beginning, ShardInfo, StreamIdentity
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SHARES: Final = "BENCH_SHARES_FILE"
-PIPE, SEGMENTS, MARKERS = "pipe", "segments", "markers"
 _A_CENTURY_MS = 86_400_000 * 36500
 
 
