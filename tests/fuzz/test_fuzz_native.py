@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-CASES = 100_000 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 5_000
+CASES = 100_000 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 2_000
 COMPILER = shutil.which("gcc")
 
 

@@ -18,7 +18,7 @@ settings.register_profile(
     derandomize=True,
     database=None,
     deadline=None,
-    max_examples=250,
+    max_examples=125,
     stateful_step_count=40,
     suppress_health_check=_SLOW,
 )

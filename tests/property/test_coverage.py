@@ -12,7 +12,7 @@ import pytest
 from tests.property.coverage_audit import audits
 from tests.property.coverage_history import CALM, History
 
-HISTORIES: Final = 1500 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 80
+HISTORIES: Final = 1500 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 40
 CHUNKS: Final = 4
 
 

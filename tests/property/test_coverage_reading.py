@@ -13,7 +13,7 @@ from tests.property.coverage_history import ALL, CALM, Faults, History
 from tests.property.coverage_store import StoredHistory
 from tests.property.coverage_stream import MINUTE
 
-HISTORIES: Final = 1000 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 20
+HISTORIES: Final = 1000 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 12
 CHUNKS: Final = 4
 
 

@@ -37,6 +37,8 @@ class Known(NamedTuple):
     ref: LineRef
 
 
+_CHANCE = st.integers(0, 1 << 32).map(random.Random)
+"""Seeded, and not Hypothesis' own: that one may stop a history while it is asked, with files open."""
 _RECORD = st.builds(Sent, st.none() | st.integers(0, 5), st.integers(0, 20))
 _OBJECT = st.lists(_RECORD, max_size=9)
 _SHARDS = st.lists(st.lists(_OBJECT, min_size=1, max_size=3), max_size=4)
@@ -96,7 +98,7 @@ def payload(sent: Sent) -> bytes:
     return b"no event" if sent.event is None else f'{{"id":{sent.event}}}'.encode()
 
 
-@given(_SHARDS, _SHARDS, st.frozensets(st.integers(0, 11), max_size=3), st.integers(1, 7), st.randoms())
+@given(_SHARDS, _SHARDS, st.frozensets(st.integers(0, 11), max_size=3), st.integers(1, 7), _CHANCE)
 def test_of_each_event_exactly_the_first_record_stays(
     before: list[list[list[Sent]]],
     day: list[list[list[Sent]]],
@@ -136,7 +138,7 @@ def test_of_each_event_exactly_the_first_record_stays(
             assert (stays.arrival_ms, stays.shard) < (first.arrival_ms, other)
 
 
-@given(_SHARDS, _SHARDS, st.integers(1, 7), st.randoms())
+@given(_SHARDS, _SHARDS, st.integers(1, 7), _CHANCE)
 def test_copies_name_a_record_of_the_same_event_that_stays(
     before: list[list[list[Sent]]], day: list[list[list[Sent]]], partitions: int, rng: random.Random
 ) -> None:

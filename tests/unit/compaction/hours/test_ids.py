@@ -193,7 +193,7 @@ def test_an_hour_whose_object_was_written_again_is_read(kept: Hours, tmp_path: P
 def test_a_crash_at_any_request_of_the_night_is_made_up_for(made: Path, tmp_path: Path, *, drop: bool) -> None:
     """The night that follows finds the same copies, and reads no line that it need not."""
     whole, rows = None, list[tuple[str, str, int]]()
-    for at in itertools.count(1, 1 if IS_DEEP else 5):
+    for at in itertools.count(1, 1 if IS_DEEP else 15):
         shutil.copytree(made, tmp_path / str(at))
         desk = copied(tmp_path / str(at))
         if whole is None:
