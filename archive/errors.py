@@ -18,6 +18,7 @@
       DayNotPublished               2   a day that was asked for has no published table, or not with that verdict
       FormatError                   1   a key, line, marker or metadata field that does not parse
       DeliveryDoubt                 1   the daemon delivered what it never may deliver
+      DaemonGone                    1   nothing can be read from the daemon, or told to it
       BufferTooOld                  1   the buffer outlived its guarantee and was thrown away
       CheckpointFailed              1   KCL refused a checkpoint for a reason that retrying cannot mend
       ShardEndUnproven              1   the daemon says the shard has ended and the stream does not agree
@@ -130,6 +131,10 @@ class FormatError(MinutebookError):
 
 class DeliveryDoubt(MinutebookError):
     """The daemon delivered something it never may deliver, such as a record out of order."""
+
+
+class DaemonGone(MinutebookError):
+    """The pipe to the daemon is broken: what it was to be told did not arrive, and it delivers no more."""
 
 
 class BufferTooOld(MinutebookError):

@@ -28,8 +28,10 @@ def main() -> NoReturn:
     os._exit(code)
 
 
-def _guard_stdout() -> BinaryIO:
-    """Return a stream on the real stdout; from now on fd 1 and `sys.stdout` are stderr."""
+def _guard_stdout() -> BinaryIO | None:
+    """Return a stream on the real stdout, None where it is closed; from now on fd 1 and `sys.stdout` are stderr."""
+    if sys.stdout is None:
+        return None
     sys.stdout.flush()
     protocol = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
@@ -37,7 +39,7 @@ def _guard_stdout() -> BinaryIO:
     return protocol
 
 
-def _live(protocol: BinaryIO) -> int:
+def _live(protocol: BinaryIO | None) -> int:
     # structlog renders tracebacks with rich where it finds it; in this process that is memory for nothing.
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type] # None makes the import fail (importlib)
     from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
@@ -47,9 +49,15 @@ def _live(protocol: BinaryIO) -> int:
     return live(lambda: _serve(protocol))
 
 
-def _serve(protocol: BinaryIO) -> None:
+def _serve(protocol: BinaryIO | None) -> None:
+    from archive.errors import SettingsError  # noqa: PLC0415 - after the guard
     from consumer.serving import prepare, serve  # noqa: PLC0415 - after the guard; half a second
 
+    if protocol is None or sys.stdin is None:
+        raise SettingsError(
+            "stdin or stdout is closed, and they are the daemon's pipes",
+            next_step="let the MultiLangDaemon start this program, or minutebook consume, which starts that",
+        )
     serve(prepare(sys.argv[1] if len(sys.argv) > 1 else None, os.environ), sys.stdin.buffer, protocol)
 
 

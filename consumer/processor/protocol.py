@@ -15,7 +15,7 @@ from typing import IO, Any, BinaryIO, Final, NamedTuple, Protocol
 import msgspec
 from amazon_kclpy import kcl, messages
 
-from archive.errors import DeliveryDoubt
+from archive.errors import DaemonGone, DeliveryDoubt
 from consumer.pipe.line_reader import LineReader
 from consumer.pipe.messages import (
     Action,
@@ -93,8 +93,15 @@ class _Channel:
         self.error_file = error_file
 
     def read_line(self) -> memoryview:
-        """Return the next line, or nothing at the end of input. The one before is taken back."""
-        return self._lines.next_line()
+        """Return the next line, or nothing at the end of input. The one before is taken back.
+
+        Raises:
+            DaemonGone: the pipe cannot be read.
+        """
+        try:
+            return self._lines.next_line()
+        except OSError as exc:
+            raise _gone("cannot be read", exc) from exc
 
     def load_action(self, line: memoryview) -> Action | Delivery | messages.CheckpointInput:
         """Decode one line.
@@ -125,9 +132,26 @@ class _Channel:
         )
 
     def write_action(self, response: dict[str, Any]) -> None:
-        """Send one message, surrounded by line breaks as kclpy does: a stray half line cannot swallow it."""
-        self._stdout.write(b"\n" + msgspec.json.encode(response) + b"\n")
-        self._stdout.flush()
+        """Send one message, surrounded by line breaks as kclpy does: a stray half line cannot swallow it.
+
+        Raises:
+            DaemonGone: it could not be sent whole.
+        """
+        message = b"\n" + msgspec.json.encode(response) + b"\n"
+        try:
+            sent = self._stdout.write(message)
+            self._stdout.flush()
+        except OSError as exc:
+            raise _gone("takes no answer", exc) from exc
+        if sent != len(message):  # of a pipe that does not block, None or less; the daemon's does
+            raise _gone(f"took {sent or 0} bytes of {len(message)}", "it was set to O_NONBLOCK")
+
+
+def _gone(what: str, why: object) -> DaemonGone:
+    return DaemonGone(
+        f"the pipe to the daemon {what}: {why}",
+        next_step="the daemon is gone, its supervisor starts it again; what was not checkpointed comes again",
+    )
 
 
 class _StrictProcess(kcl.KCLProcess):  # type: ignore[misc] # kclpy is untyped

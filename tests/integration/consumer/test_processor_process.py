@@ -1,14 +1,18 @@
 """`minutebook-processor` as a process: its stdout, its signals, its log, its memory."""
 
 import fcntl
+import json
+import os
 import re
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from consumer.pipe.capacity import INPUT_BYTES, OUTPUT_BYTES
 from tests.integration.archive_site import Site
+from tests.integration.process_daemon import PROGRAM
 
 NOISE = """
 import os, sys
@@ -42,11 +46,29 @@ def test_a_stray_print_does_not_reach_the_protocol(site: Site, tmp_path: Path) -
 
 def test_the_pipes_are_sized(site: Site) -> None:
     """As the daemon's ends of them tell, also where a stub has handed them over."""
+    new = os.pipe()
+    is_small = fcntl.fcntl(new[0], fcntl.F_GETPIPE_SZ) < INPUT_BYTES // 2
+    for descriptor in new:
+        os.close(descriptor)
+    if is_small:
+        pytest.skip("this user's pipes are small already: pipe-user-pages-soft")
     with site.forks() as forks, forks.processor(site.lease) as processor:
         processor.start()
         pipes = processor.process.stdin, processor.process.stdout
         held = [fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) for pipe in pipes if pipe is not None]
     assert held == [INPUT_BYTES, OUTPUT_BYTES]
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_a_closed_end_is_one_clear_line(site: Site, closed: str) -> None:
+    """Whoever starts it by hand learns who should."""
+    command = ["/bin/sh", "-c", f'exec "$0" "$1" {closed}', PROGRAM, site.properties()]
+    done = subprocess.run(command, env=site.environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+    last = json.loads(done.stderr.splitlines()[-1])
+    assert (last["event"], last["kind"]) == ("processor_failed", "SettingsError")
+    assert "stdin or stdout is closed" in last["error"]
+    assert "minutebook consume" in last["next_step"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
