@@ -6,15 +6,17 @@ pages that were never written cost nothing, and what is given back is gone at on
 """
 
 import ctypes
+import errno
 import io
 import mmap
+import os
 from typing import BinaryIO, Final, cast
 
 from archive.native.library import native_library
 from archive.native.pipe import PipeReading
 
 LEAST_BYTES: Final = 64 << 10
-"""What is kept between short lines. A pipe gives no more in one read."""
+"""What is kept between short lines."""
 _LINE_BREAK: Final = ord("\n")
 _memchr: Final = ctypes.CDLL(None).memchr
 _memchr.restype, _memchr.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
@@ -30,6 +32,8 @@ class _StreamReading:
         """Read once behind what is filled; see `PipeReading.read`."""
         with memoryview(memory) as whole, whole[filled:] as free:
             got = self._stream.readinto(free)  # type: ignore[attr-defined] # FileIO and BytesIO have it
+        if got is None:  # a descriptor that does not block
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         return filled + got, _find_break(memory, filled, filled + got)
 
 

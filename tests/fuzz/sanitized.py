@@ -195,7 +195,7 @@ def try_pipe(library: ctypes.CDLL, rng: random.Random) -> bool:
     source, target = os.pipe()
     os.write(target, text)
     os.close(target)
-    behind = ctypes.c_int64(-1)
+    end = (ctypes.c_int64 * 2)(-1, -2)
     with memory(filled + free) as (place,):
         ctypes.memset(place, 0, filled + free)
         size = library.minutebook_read_pipe(
@@ -203,13 +203,15 @@ def try_pipe(library: ctypes.CDLL, rng: random.Random) -> bool:
             ctypes.c_void_p(place),
             ctypes.c_size_t(filled),
             ctypes.c_size_t(filled + free),
-            ctypes.byref(behind),
+            end,
         )
         found = ctypes.string_at(place, size)
     os.close(source)
     assert found == bytes(filled) + text[:free], text
-    assert behind.value == (0 if b"\n" not in text[:free] else filled + text.index(b"\n") + 1), text
-    return behind.value > 0
+    is_line = b"\n" in text[:free]
+    assert end[0] == (filled + text.index(b"\n") + 1 if is_line else 0), text
+    assert end[1] == (0 if is_line or free <= len(text) else -1), text
+    return is_line
 
 
 def main() -> None:

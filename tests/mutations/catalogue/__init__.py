@@ -19,6 +19,7 @@ from tests.mutations.catalogue.night_tasks import NIGHT_TASKS
 from tests.mutations.catalogue.nightly import NIGHTLY
 from tests.mutations.catalogue.once_clean import ONCE_CLEAN
 from tests.mutations.catalogue.operators import OPERATORS
+from tests.mutations.catalogue.pipe import PIPE
 from tests.mutations.catalogue.platforms import PLATFORMS
 from tests.mutations.catalogue.processor import PROCESSOR
 from tests.mutations.catalogue.publishing import PUBLISHING
@@ -35,6 +36,7 @@ from tests.mutations.catalogue.watermarks import WATERMARKS
 MUTATIONS: Final = (
     *ARCHIVE,
     *COMPRESSION,
+    *PIPE,
     *PROCESSOR,
     *SETTINGS,
     *SHARDS,

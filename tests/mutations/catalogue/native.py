@@ -34,34 +34,12 @@ _UNLESS_ARCHIVED: Final = """\
         else:
             self._open_buffer(minute, measured"""
 
-_PIPE: Final = "archive/native/src/read_pipe.c"
-_PIPES: Final = "tests/unit/archive/native/test_pipe.py"
 
 NATIVE: Final = (
     Mutation(
-        "wait for more behind a whole line",
-        Change(_PIPE, "while (filled < size && *behind == 0) {", "while (filled < size) {"),
-        tests=(f"{_PIPES}::test_nothing_is_read_behind_a_line",),
-    ),
-    Mutation(
-        "look for a line's end from its beginning's place",
-        Change(_PIPE, "*behind = found - memory + 1;", "*behind = found - (memory + before) + 1;"),
-        tests=(f"{_PIPES}::test_lines_are_those_of_the_twin",),
-    ),
-    Mutation(
-        "read a pipe beyond the memory's end",
-        Change(_PIPE, "memory + filled, size - filled)", "memory + filled, size)"),
-        tests=(_SANITIZED,),
-    ),
-    Mutation(
-        "drop what was read in front of an error",
-        Change(_PIPE, "got < 0 && filled == before", "got < 0"),
-        tests=(f"{_PIPES}::test_what_was_read_comes_before_an_error",),
-    ),
-    Mutation(
-        "take a signal for an error of the pipe",
-        Change("archive/native/pipe.py", "if found != -errno.EINTR:", "if found:"),
-        tests=(f"{_PIPES}::test_a_signal_is_handled_while_it_waits",),
+        "keep Python's lock while the codec works",
+        Change("archive/native/library.py", "library = ctypes.CDLL(", "library = ctypes.PyDLL("),
+        tests=("tests/unit/archive/native/test_library.py::test_other_threads_run_while_a_library_works",),
     ),
     Mutation(
         "write a line without looking for room",

@@ -79,33 +79,6 @@ PROCESSOR: Final = (
         tests=(f"{_TOGETHER}::test_commas_and_lengths_that_only_add_up_are_no_usual_numbers",),
     ),
     Mutation(
-        "read lines through Python's buffer",
-        Change(
-            "consumer/pipe/line_reader.py",
-            "stream.raw if isinstance(stream, io.BufferedReader) else stream",
-            "stream",
-        ),
-        Change("consumer/pipe/line_reader.py", "_stream.readinto(free)", "_stream.readinto1(free)"),
-        tests=("tests/unit/consumer/pipe/test_line_reader.py::test_a_whole_line_is_handed_out_before_more_is_read",),
-    ),
-    Mutation(
-        "end with a pipe that cannot be sized",
-        Change("consumer/pipe/capacity.py", "with suppress(OSError):", "with suppress(KeyError):"),
-        tests=("tests/unit/consumer/pipe/test_capacity.py::test_a_pipe_that_cannot_be_sized_stays_as_it_is",),
-    ),
-    Mutation(
-        "leave a processor's pipes as they are",
-        Change("consumer/serving.py", "    size_pipes(stdin, protocol)\n", ""),
-        tests=("tests/integration/consumer/test_processor_process.py::test_the_pipes_are_sized",),
-    ),
-    Mutation(
-        "miss a blank line",
-        Change(
-            "consumer/pipe/line_reader.py", "(self._memory, 0, self._filled", "(self._memory, 1, self._filled or 1"
-        ),
-        tests=("tests/unit/consumer/pipe/test_line_reader.py::test_lines_come_one_by_one",),
-    ),
-    Mutation(
         "sort by arrival time",
         Change(
             _ARCHIVER,

@@ -1,5 +1,6 @@
 """A library is used only with the sources that it was compiled from."""
 
+import ctypes
 import runpy
 import shutil
 import subprocess
@@ -39,6 +40,11 @@ def test_a_library_of_its_sources_is_used(built: Path) -> None:
     assert load(built) is not None
     shutil.rmtree(built / "src")
     assert load(built) is not None
+
+
+def test_other_threads_run_while_a_library_works(built: Path) -> None:
+    """It waits for the daemon, too: with `PyDLL`, which keeps Python's lock, nothing would run until a line comes."""
+    assert type(load(built)) is ctypes.CDLL
 
 
 def test_a_library_of_other_sources_is_not_used(built: Path) -> None:

@@ -5,6 +5,7 @@ import io
 import os
 import random
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -115,6 +116,54 @@ def test_a_signal_is_handled_while_it_waits() -> None:
             assert bytes(LineReader(stream, MOST).next_line()) == b"a\n"
         finally:
             signal.signal(signal.SIGALRM, before)
+
+
+def test_a_signal_within_a_line_is_handled_before_its_end_comes() -> None:
+    """The handler writes the rest: some of the line is there already, and the signal is told behind it."""
+    with pipe() as (stream, free):
+        free.write(b"ab")
+
+        def write(_number: int, _frame: FrameType | None) -> None:
+            free.write(b"c\n")
+
+        before = signal.signal(signal.SIGALRM, write)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            assert bytes(LineReader(stream, MOST).next_line()) == b"abc\n"
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+def test_an_error_that_comes_once_is_told(monkeypatch: pytest.MonkeyPatch, *, is_native: bool) -> None:
+    """A connection that was reset says so once, and is then at its end, as if the daemon had closed it."""
+    if not is_native:
+        monkeypatch.setattr(line_reader, "native_library", lambda: None)
+    ours, theirs = socket.socketpair()
+    ours.send(b"never read")
+    theirs.send(b"half a line")
+    theirs.close()
+    with os.fdopen(ours.detach(), "rb") as stream, pytest.raises(ConnectionResetError):
+        LineReader(stream, MOST).next_line()
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+def test_an_end_that_comes_once_is_told(monkeypatch: pytest.MonkeyPatch, *, is_native: bool) -> None:
+    """Of a terminal: twice Ctrl-D behind half a line ends the input, and the next reading would wait for more."""
+    if not is_native:
+        monkeypatch.setattr(line_reader, "native_library", lambda: None)
+    hand, terminal = os.openpty()
+    os.write(hand, b"abc\x04\x04")
+    with os.fdopen(terminal, "rb") as stream:
+        assert bytes(LineReader(stream, MOST).next_line()) == b"abc"
+    os.close(hand)
+
+
+def test_a_pipe_is_read_by_the_codec() -> None:
+    """What the other tests here compare with its twin, and no double of a stream is."""
+    with pipe() as (stream, _):
+        assert isinstance(LineReader(stream, MOST)._reading, PipeReading)
+        assert not isinstance(LineReader(io.BytesIO(), MOST)._reading, PipeReading)
 
 
 def test_what_was_read_comes_before_an_error() -> None:

@@ -129,6 +129,23 @@ def test_memory_is_given_back_behind_a_long_line() -> None:
     assert lines.mapped_bytes == LEAST_BYTES
 
 
+def test_memory_is_no_larger_than_a_line_may_be() -> None:
+    """Where twice as much as it has would be more."""
+    lines, most = reader(io.BytesIO(b"x" * 200_000), 150_000), 150_000
+    assert len(lines.next_line()) == most
+    assert lines.mapped_bytes == most
+
+
+def test_a_pipe_that_does_not_block_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of both readers the same one: nothing is there, and that is no end of input."""
+    for library in (lambda: None, line_reader.native_library):
+        monkeypatch.setattr(line_reader, "native_library", library)
+        reading, writing = os.pipe()
+        os.set_blocking(reading, False)
+        with os.fdopen(reading, "rb") as stream, os.fdopen(writing, "wb"), pytest.raises(BlockingIOError):
+            reader(stream).next_line()
+
+
 @pytest.mark.parametrize("is_native", [True, False])
 def test_a_real_pipe_is_read_without_waiting_for_more(monkeypatch: pytest.MonkeyPatch, *, is_native: bool) -> None:
     """The daemon writes a line and waits for the answer: a reader that waits for a full buffer never answers."""
