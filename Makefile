@@ -20,7 +20,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; d
 	>/dev/null 2>&1 && { command -v "$$name"; break; }; done)
 
 # More than twice what a small machine has of cores: the tests of the real daemon mostly wait.
-WORKERS ?= 5
+WORKERS ?= 6
 
 # The reader of Iceberg tables for the Spark of `make readers`.
 ICEBERG_SPARK := org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1
