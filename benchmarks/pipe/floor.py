@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from isal import isal_zlib
 
 from benchmarks.pipe.shares import MARKERS, PIPE, SEGMENTS, SHARES
+from consumer.pipe.capacity import size_pipes
 
 _READ_BYTES: Final = 1 << 20
 _FEED_BYTES: Final = 128 << 10
@@ -56,6 +57,7 @@ def main() -> None:
     lines = memoryview(Path(sys.argv[1]).read_bytes())
     step, batches = -(-len(lines) // int(sys.argv[2])), int(sys.argv[3])
     sender = _Sender(sys.argv[4])
+    size_pipes(sys.stdin.buffer, sys.stdout.buffer)
     buffer, at, held = memoryview(bytearray(_READ_BYTES)), 0, 0
     compressor, compressed = isal_zlib.compressobj(1, wbits=31), bytearray()
     action, is_new = b"", True

@@ -150,7 +150,7 @@ class _Channel:
 def _gone(what: str, why: object) -> DaemonGone:
     return DaemonGone(
         f"the pipe to the daemon {what}: {why}",
-        next_step="the daemon is gone, its supervisor starts it again; what was not checkpointed comes again",
+        next_step="look why the daemon ended, and who else holds its pipes; what was not checkpointed comes again",
     )
 
 
