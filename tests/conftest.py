@@ -29,11 +29,12 @@ _WAITING = frozenset({"chaos", "e2e"})
 """Rings whose tests mostly wait: for JVMs, for leases, for the end of a minute."""
 _LONGEST_WAITING = (
     "test_denied",
+    "test_dead_leader",
+    "test_chaos",
     "test_newcomer",
     "test_restore",
     "test_crashes",
-    "test_chaos",
-    "test_malformed",
+    "test_zombie",
     "test_dedupe",
 )
 _LONGEST_FIRST = ("simulation", "model", "integration", "property", "fuzz", "contract")
