@@ -103,25 +103,14 @@ def test_nothing_is_read_behind_a_line(size: int) -> None:
     assert waited == [True]
 
 
-def test_a_signal_is_handled_while_it_waits() -> None:
-    """The handler writes what is waited for: it must run in the middle of the read, which then goes on."""
+@pytest.mark.parametrize("there", [b"", b"ab"])
+def test_a_signal_is_handled_while_it_waits(there: bytes) -> None:
+    """The handler writes what is waited for: it must run in the middle of the read, which then goes on.
+
+    Some of the line may be there already: then the signal is told behind it.
+    """
     with pipe() as (stream, free):
-
-        def write(_number: int, _frame: FrameType | None) -> None:
-            free.write(b"a\n")
-
-        before = signal.signal(signal.SIGALRM, write)
-        try:
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
-            assert bytes(LineReader(stream, MOST).next_line()) == b"a\n"
-        finally:
-            signal.signal(signal.SIGALRM, before)
-
-
-def test_a_signal_within_a_line_is_handled_before_its_end_comes() -> None:
-    """The handler writes the rest: some of the line is there already, and the signal is told behind it."""
-    with pipe() as (stream, free):
-        free.write(b"ab")
+        free.write(there)
 
         def write(_number: int, _frame: FrameType | None) -> None:
             free.write(b"c\n")
@@ -129,7 +118,7 @@ def test_a_signal_within_a_line_is_handled_before_its_end_comes() -> None:
         before = signal.signal(signal.SIGALRM, write)
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.05)
-            assert bytes(LineReader(stream, MOST).next_line()) == b"abc\n"
+            assert bytes(LineReader(stream, MOST).next_line()) == there + b"c\n"
         finally:
             signal.signal(signal.SIGALRM, before)
 
