@@ -83,7 +83,7 @@ malformed: $(READY) ## send RECORDS=1000 malformed aggregates of SEED=1 among go
 nights: $(READY) ## kill KILLS=20 drivers of the nightly job with SEED=1, stop ranges of days, then prove every row (minutes)
 	@$(BIN)/python -m tests.nights --kills $(or $(KILLS),20) --seed $(or $(SEED),1) $(ARGS)
 
-fuzz: $(READY) ## throw fresh hostile input at every reader, thirty times as long as the tests do (minutes)
+fuzz: $(READY) ## throw fresh hostile input at every reader, sixty times as long as the tests do (minutes)
 	@MINUTEBOOK_SEARCH=deep $(BIN)/python -m pytest tests/fuzz --timeout 3600 $(ARGS)
 
 docs: $(READY) ## build the documentation's site into SITE=site: open site/index.html

@@ -62,12 +62,6 @@ def main() -> None:
     compressor, compressed = isal_zlib.compressobj(1, wbits=31), bytearray()
     action, is_new = b"", True
     reading, sending = 0.0, 0.0
-
-    def put() -> float:
-        begun = time.thread_time()
-        sender.put(compressed)
-        return time.thread_time() - begun
-
     while True:
         begun = time.thread_time()
         got = os.readv(0, [buffer])
@@ -86,7 +80,9 @@ def main() -> None:
             at, held = at + step, held + 1
         if held == batches or (is_last and held):
             compressed += compressor.flush()
-            sending += put()
+            begun = time.thread_time()
+            sender.put(compressed)
+            sending += time.thread_time() - begun
             compressor, compressed, held = isal_zlib.compressobj(1, wbits=31), bytearray(), 0
         sys.stdout.write('\n{"action":"status","responseFor":"' + action.decode() + '"}\n')
         sys.stdout.flush()

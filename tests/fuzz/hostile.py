@@ -1,7 +1,7 @@
 """Hostile input: valid input that was damaged, and how long to search.
 
-`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and thirty times as long; the default repeats the same half of
-what a test asks for everywhere.
+`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and sixty times as long; by default a test gets half of the inputs
+that it names, the same everywhere.
 """
 
 import os
@@ -15,7 +15,7 @@ _DEEP = os.environ.get("MINUTEBOOK_SEARCH") == "deep"
 
 
 def search(examples: int) -> settings:
-    """Return the settings of one test: half of `examples` inputs, thirty times as many when deep."""
+    """Return the settings of one test: half of `examples` inputs, thirty times `examples` when deep."""
     return settings(
         max_examples=examples * 30 if _DEEP else examples // 2,
         derandomize=not _DEEP,
