@@ -1,7 +1,7 @@
 """Hostile input: valid input that was damaged, and how long to search.
 
-`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and sixty times as long; by default a test gets half of the inputs
-that it names, the same everywhere.
+`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and sixty times as long; by default a test gets half of the
+inputs that it names, the same everywhere.
 """
 
 import os

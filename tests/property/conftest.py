@@ -1,7 +1,7 @@
 """How long the property ring searches, and that it does so quietly.
 
-`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and thirty times as long, `first` stops at the first history that
-breaks a rule instead of looking for its simplest form; the default repeats the same histories everywhere.
+`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and thirty times as long, `first` stops at the first history
+that breaks a rule instead of looking for its simplest form; the default repeats the same histories everywhere.
 """
 
 import logging
