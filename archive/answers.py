@@ -2,17 +2,14 @@
 
 A proxy between us and AWS may answer 200 with a page, a list or `null`. botocore's parsers look for fields where
 there are none, and whatever Python says of that (AttributeError, TypeError) would come out of the client as a defect.
-So it is with events that end within one, or are damaged: botocore tells them by errors that are none of its own.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.eventstream import ParserError
 from botocore.exceptions import HTTPClientError, IncompleteReadError
 from botocore.parsers import ResponseParserError, ResponseParserFactory
-from urllib3.exceptions import HTTPError
 
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSResponse
@@ -35,8 +32,6 @@ _NOT_TAKEN_APART: Final = (
     TypeError,
     ValueError,
     ResponseParserError,
-    ParserError,  # of an event: a wrong checksum, a length beyond all bounds
-    HTTPError,  # events are read from the connection itself: cut off, or silent for too long
 )
 
 
@@ -44,30 +39,6 @@ class MisshapenAnswerError(HTTPClientError):
     """It passes, like any answer that did not arrive: what became of the request is not known."""
 
     fmt = "the answer (HTTP {status}) is not of the service's shape, as a proxy's is not: {error}"
-
-
-class TornEventsError(HTTPClientError):
-    """It passes: what came before is whole, and what comes next can be asked for again."""
-
-    fmt = "the events were cut off, or are damaged: {error}"
-
-
-def read_events(events: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the events of an answer that is a stream of them; each is whole.
-
-    Raises:
-        TornEventsError: the stream was cut off or damaged, or is of another shape.
-        ClientError: the service's own, sent as an event.
-    """
-    left = iter(events)
-    while True:
-        try:
-            event = next(left, None)
-        except _NOT_TAKEN_APART as exc:
-            raise TornEventsError(error=f"{type(exc).__name__}: {exc}") from exc
-        if event is None:
-            return
-        yield event
 
 
 class CheckedParsers(ResponseParserFactory):
@@ -87,15 +58,11 @@ def check_document(
 
     A connection that ends within the headers looks to Python like an answer without a body, and botocore makes an
     empty result of that, and of a body that is no JSON: no row, no record, no table. So is `{}` where the service's
-    model says what is in every answer. Events come for minutes, and are judged one by one.
+    model says what is in every answer.
     """
-    if model.has_event_stream_output or http_response.status_code >= _FIRST_ERROR:
+    if http_response.status_code >= _FIRST_ERROR or model.output_shape is None or not model.output_shape.members:
         return
     body = http_response.content
-    if model.output_shape is None and body.rstrip()[-1:] not in {b"", b"}"}:
-        raise MisshapenAnswerError(status=http_response.status_code, error="it has a body, and this one has none")
-    if model.output_shape is None or not model.output_shape.members:
-        return
     protocol = getattr(model.service_model, "resolved_protocol", "json")
     if not body or (protocol == "json" and not body[-_BLANKS:].rstrip().endswith(b"}")):
         raise IncompleteReadError(actual_bytes=len(body), expected_bytes=len(body) + 1)

@@ -62,7 +62,6 @@ _PASSING_CODES: Final = frozenset(
         "IncompleteBody",
         "InternalError",
         "InternalFailure",
-        "InternalFailureException",  # Kinesis, as an event
         "InternalServerError",
         "InvalidSignatureException",  # DynamoDB and Kinesis: a request that waited until its signature had expired
         "KMSThrottlingException",

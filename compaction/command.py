@@ -205,7 +205,7 @@ def _started(
         stop.check()  # every request asks for its waits first
         return Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS)
 
-    address, consumer = settings.stream._replace(share=request.checked_budget()), request.checked_fan_out()
+    address = settings.stream._replace(share=request.checked_budget())
     with stopped_by_signals(stop), ExitStack() as stack:
         many, as_json = request.is_range, request.as_json
         report = stack.enter_context(_progress(what)) if many else no_progress
@@ -225,10 +225,6 @@ def _started(
             shards=once_in_vain(lambda: address.open(clock, budget_seconds=_LISTING_BUDGET_SECONDS).listed()),
             spread=engine.spread,
         )
-        if consumer is not None:
-            fan_out = address.fan_out(consumer, waits)
-            stack.callback(fan_out.close)
-            context = context._replace(fan_out=fan_out.lent)
         yield context, DaysRun(what, request.parallel_days, many, as_json, stop, clock, engine.cancel, report)
 
 

@@ -76,13 +76,6 @@ def audit(
         float | None,
         typer.Option(metavar="SHARE", help="What level stream takes of each shard's reads. Default: 0.4."),
     ] = None,
-    stream_fan_out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Level stream reads by enhanced fan-out, which is paid for: a consumer's name or ARN.",
-        ),
-    ] = None,
     sample: Annotated[
         int | None,
         typer.Option(
@@ -119,7 +112,6 @@ def audit(
         event_id=event_id,
         published=published,
         stream_budget=stream_budget,
-        stream_fan_out=stream_fan_out,
         sample=sample,
         fail_on=fail_on,
     )

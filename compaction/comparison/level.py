@@ -13,7 +13,6 @@ round of tasks reads the next slice of every shard. The driver sees counts and s
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -78,11 +77,8 @@ def check_stream(
     shards = [shard for shard in facts.shards if asked.only in {None, shard}]
     window = Window.of(inventory, asked.sample_minutes)
     try:
-        with _consumer(context, facts) as consumer:
-            work = _Rounds(
-                context, inventory, segments, markers, facts=facts, ends=ends, window=window, consumer=consumer
-            )
-            read = work.run(shards, asked.slice_bytes)
+        work = _Rounds(context, inventory, segments, markers, facts=facts, ends=ends, window=window)
+        read = work.run(shards, asked.slice_bytes)
     except (StreamRefused, StreamUnavailable) as exc:
         return _unread("stream_readable", str(exc))
     whole = {shard: one for shard, one in read.items() if not one.error and not one.log.is_broken}
@@ -91,10 +87,6 @@ def check_stream(
     total = sum(one.comparison.compared for one in read.values())
     marked = {} if window.is_sample else {shard: (one.comparison, one.log) for shard, one in whole.items()}
     return StreamResult(findings, tuple(checks), total, marked)
-
-
-def _consumer(context: JobContext, facts: StreamFacts) -> AbstractContextManager[str | None]:
-    return nullcontext() if context.fan_out is None else context.fan_out(facts.arn)
 
 
 def _unread(check: str, message: str) -> StreamResult:
@@ -142,10 +134,8 @@ class _Rounds:
         facts: StreamFacts,
         ends: Mapping[str, Position],
         window: Window,
-        consumer: str | None,
     ) -> None:
         self._context = context
-        self._consumer = consumer
         self._inventory = inventory
         self._markers = markers
         self._facts = facts
@@ -200,7 +190,6 @@ class _Rounds:
             adopted=None if sentinel is None else sentinel.adopted,
             # The slice before has read to the stream's end: what the archive holds behind it, the stream does not.
             read=before is None or before.next_sequence is not None,
-            consumer=self._consumer,
         )
 
 
@@ -220,7 +209,7 @@ def _checks(read: Mapping[str, SliceResult], gone: set[str], window: Window) -> 
     if broken:
         message = (
             f"records left the stream faster than they were read again: {', '.join(broken[:5])} "
-            "(--stream-budget and --stream-fan-out read faster, --sample reads less)"
+            "(--stream-budget reads faster, --sample reads less)"
         )
         checks.append(AuditCheck(id="stream_unbroken", status="unknown", message=message))
     if gone:

@@ -31,7 +31,7 @@ class SliceOrder(NamedTuple):
 
     `begun_ms` and `adopted` are the point at which the archive was begun on purpose. `read` is False for what lies
     behind the end of the stream: there is nothing to ask for. `bounds.since_ms` is that of the shard's first slice,
-    where this one is not. `consumer` is the ARN of that which reads by enhanced fan-out; None: the stream is polled.
+    where this one is not.
     """
 
     shard_id: str
@@ -44,7 +44,6 @@ class SliceOrder(NamedTuple):
     begun_ms: int | None = None
     adopted: Position | None = None
     read: bool = True
-    consumer: str | None = None
 
 
 class SliceResult(NamedTuple):
@@ -72,7 +71,7 @@ def _compare(order: SliceOrder) -> SliceResult:
         sent: Iterator[Sent] = iter(())
         bounds = order.bounds
         if order.read:
-            sent = order.stream().read(order.shard_id, order.reach, log, order.consumer)
+            sent = order.stream().read(order.shard_id, order.reach, log)
             bounds = bounds._replace(since_ms=max(bounds.since_ms, log.since_ms if log.is_trimmed else 0))
         compared = compare_shard(
             order.shard_id, order.segments, lines.read, _promised(order, sent), bounds, lambda: not log.is_broken

@@ -1,7 +1,6 @@
 """What a run is given: the world it reaches, and what is asked of it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from archive.clock import Clock, IdSource
@@ -91,8 +90,6 @@ class JobContext(NamedTuple):
     version: str
     owner: StreamOwner
     stream: Callable[[], StreamReader] | None = None
-    fan_out: Callable[[str], AbstractContextManager[str]] | None = None
-    """Lends the consumer of the stream of an ARN; None: the stream is polled."""
     shuffle: Shuffle | None = None
     table: DayTable | None = None
     shards: Callable[[], ListedShards] | None = None

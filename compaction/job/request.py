@@ -13,7 +13,6 @@ from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.job.context import MAX_REPEATS
 from compaction.job.scope import SETTLED_MS
 from compaction.job.settings import JobSettings
-from compaction.stream.consumers import CONSUMER_ARN, CONSUMER_NAME
 from compaction.stream.pace import SHARE
 from compaction.tasks.parquet import SCHEMA, ZSTD_LEVEL
 from compaction.typed.columns import Columns
@@ -57,7 +56,6 @@ class AuditRequest(NamedTuple):
     so_far: str | None = None
     parallel_days: int = PARALLEL_DAYS
     stream_budget: float | None = None
-    stream_fan_out: str | None = None
     sample: int | None = None
     fail_on: str = "unknown"
 
@@ -77,24 +75,6 @@ class AuditRequest(NamedTuple):
                 next_step=f"write what of a shard's reads may be taken, from above 0 to 1, as in {SHARE}",
             )
         return self.stream_budget
-
-    def checked_fan_out(self) -> str | None:
-        """Return the consumer by which level stream reads, a name or an ARN; None: it polls. Raises SettingsError."""
-        asked = self.stream_fan_out
-        if asked is None:
-            return None
-        self._check_is_of_stream("--stream-fan-out")
-        if self.stream_budget is not None:
-            raise SettingsError(
-                "--stream-budget is about polling, and --stream-fan-out reads beside it",
-                next_step="give one of the two",
-            )
-        if CONSUMER_NAME.fullmatch(asked) is None and CONSUMER_ARN.fullmatch(asked) is None:
-            raise SettingsError(
-                f"--stream-fan-out {asked}: neither the name of a consumer nor its ARN",
-                next_step="a name has up to 128 letters, digits and _.-; the service names the ARN",
-            )
-        return asked
 
     def checked_sample(self) -> int | None:
         """Return the minutes of each shard that are compared with the stream; raises SettingsError."""
@@ -165,10 +145,6 @@ class CompactRequest(NamedTuple):
     def checked_budget(self) -> float:
         """Return the share of each shard's reads that may be taken: none are."""
         return SHARE
-
-    def checked_fan_out(self) -> str | None:
-        """Return the consumer by which the stream is read: it is not."""
-        return None
 
     def days(self, today: Day) -> list[Day]:
         """Return the days; raises SettingsError."""

@@ -1,18 +1,14 @@
 """Where a stream is, as a plain value: tasks take it along and open the stream themselves."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from archive.access import Access
 from archive.aws import client_config, make_kinesis_client
 from archive.clock import Clock, SystemClock, new_random
-from archive.retry import Backoff
-from compaction.stream.consumers import FanOut
 from compaction.stream.kinesis import StreamReader
 from compaction.stream.pace import SHARE
 
 _BUDGET_SECONDS = 120
-_LAST_SECONDS = 30
 
 
 class StreamAddress(NamedTuple):
@@ -32,9 +28,3 @@ class StreamAddress(NamedTuple):
         """Return the stream with a clock, and how long each request is repeated."""
         client = make_kinesis_client(self.region, self.endpoint, self.access, client_config(connections=32))
         return StreamReader(client, self.name, clock, new_random(), budget_seconds=budget_seconds, share=self.share)
-
-    def fan_out(self, asked: str, waits: Callable[[], Backoff]) -> FanOut:
-        """Return the consumer of a run, a name or an ARN; at its end nothing cuts the waits short."""
-        clock, rng = SystemClock(), new_random()
-        client = make_kinesis_client(self.region, self.endpoint, self.access)
-        return FanOut(client, asked, waits, lambda: Backoff(clock, rng, budget_seconds=_LAST_SECONDS))

@@ -1,9 +1,9 @@
 """The stream itself, read again from Kinesis."""
 
 import random
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from archive.aws import KINESIS, ask
@@ -12,20 +12,19 @@ from archive.coverage.topology import ShardRow, hash_range_of
 from archive.errors import StreamUnavailable
 from archive.format.position import Position
 from archive.retry import Backoff
-from compaction.stream.fan_out import Subscriber
 from compaction.stream.kpl import user_records
 from compaction.stream.pace import SHARE, Pace
-from compaction.stream.pages import Page, Reading, date_ms, polled, up_to_the_tip
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
-    from mypy_boto3_kinesis.type_defs import RecordTypeDef, ShardTypeDef
+    from mypy_boto3_kinesis.type_defs import GetRecordsOutputTypeDef, RecordTypeDef, ShardTypeDef
 
 T = TypeVar("T")
 
 _BUDGET_SECONDS: Final = 120
 _MARGIN_MS: Final = 5 * 60_000
 """Arrival times may step back inside a shard; reading begins and ends this much outside the day."""
+_EMPTY_AT_TIP: Final = 3
 DAY_MS: Final = 86_400_000
 """The least retention there is."""
 
@@ -159,18 +158,23 @@ class StreamReader:
                 closed.add(shard["ShardId"])
         return ListedShards(summary["StreamARN"], created_ms, tuple(rows), frozenset(closed))
 
-    def read(self, shard_id: str, reach: Reach, log: ReadLog, consumer: str | None = None) -> Iterator[Sent]:
-        """Return the user records of a shard within a reach, in the shard's order; where they begin is asked at once.
+    def read(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
+        """Return the user records of a shard within a reach, in the shard's order; the iterator is asked for at once.
 
         Reading ends at the reach's stop, at a record that arrived well after its end, or after it was asked for, at
         the shard's end, or at its tip. `log` is filled in: `since_ms` when this returns, the rest as it is read.
-        With the ARN of a consumer it reads by enhanced fan-out, and takes nothing of what others poll.
 
         Raises:
             StreamRefused, StreamUnavailable: Kinesis; also while it is read.
         """
-        reading = self._polled(shard_id, reach) if consumer is None else self._sent(shard_id, reach, consumer)
-        log.asked_ms = reading.asked_ms
+        request: dict[str, Any] = {"StreamName": self._name, "ShardId": shard_id}
+        if reach.at is None:
+            at_seconds = max(0, reach.begin_ms - _MARGIN_MS) / 1000
+            request |= {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": at_seconds}
+        else:
+            request |= {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": str(reach.at)}
+        answer = self._ask(lambda: self._client.get_shard_iterator(**request), f"GetShardIterator of {shard_id}")
+        log.asked_ms = _date_ms(answer)
         now_ms = max(self._clock.now_ms(), log.asked_ms or 0)
         # A host's clock may be slow, and a busy shard never comes to its tip.
         log.until_ms = min(reach.end_ms, now_ms)
@@ -178,50 +182,25 @@ class StreamReader:
         edge_ms = now_ms - reach.retention_ms
         if reach.at is None and edge_ms > max(reach.begin_ms, reach.created_ms):
             log.is_trimmed, log.since_ms = True, edge_ms + 60_000
-        return self._records(reading.pages, reach, log)
+        return self._records(shard_id, answer["ShardIterator"], reach, log)
 
-    def _polled(self, shard_id: str, reach: Reach) -> Reading:
-        request: dict[str, Any] = {"StreamName": self._name, "ShardId": shard_id}
-        if reach.at is None:
-            request |= {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": _first_seconds(reach)}
-        else:
-            request |= {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": str(reach.at)}
-        found = self._ask(lambda: self._client.get_shard_iterator(**request), f"GetShardIterator of {shard_id}")
-        pace = Pace(self._clock, self._share, self._page_records)
-        return Reading(date_ms(found), polled(self._client, shard_id, found["ShardIterator"], self._ask, pace))
-
-    def _sent(self, shard_id: str, reach: Reach, consumer: str) -> Reading:
-        place: dict[str, Any] = {"Type": "AT_TIMESTAMP", "Timestamp": _first_seconds(reach)}
-        if reach.at is not None:
-            place = {"Type": "AT_SEQUENCE_NUMBER", "SequenceNumber": str(reach.at)}
-        subscriber = Subscriber(
-            self._client, consumer, shard_id, ask=self._ask, clock=self._clock, waits=self._new_backoff
-        )
-        return Reading(subscriber.subscribe(place), subscriber.pages())
-
-    def _records(self, pages: Generator[Page], reach: Reach, log: ReadLog) -> Iterator[Sent]:
+    def _records(self, shard_id: str, iterator: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
         """Yield records until something ends the reading.
 
-        A reading whose next record has left the stream goes on at the oldest one that has not, and says nothing. So
+        An iterator whose next record has left the stream goes on at the oldest one that has not, and says nothing. So
         the place where a page was to begin (the last record that came) must still be held when it is answered, and a
         slice must begin with the very record at which the one before it ended; when that arrived, it tells itself.
         """
-        with closing(pages):
-            yield from self._read(up_to_the_tip(pages), reach, log)
-        if reach.at is not None and log.oldest_ms is None:
-            log.is_broken = True  # the record at which the slice before it ended is gone
-
-    def _read(self, pages: Iterator[Page], reach: Reach, log: ReadLog) -> Iterator[Sent]:
         stood_ms = max(log.since_ms, reach.created_ms) if reach.at is None else None
-        for page in pages:
-            log.answered_ms = page.until_ms
-            now_ms = self._clock.now_ms() if page.until_ms is None else page.until_ms
+        for page in self._pages(shard_id, iterator):
+            log.answered_ms = _date_ms(page)
+            now_ms = self._clock.now_ms() if log.answered_ms is None else log.answered_ms
             if stood_ms is not None and stood_ms <= now_ms - reach.retention_ms:
                 log.is_broken = True
                 return
-            if not page.records:
-                stood_ms = max(stood_ms or 0, (now_ms if page.since_ms is None else page.since_ms) - page.behind_ms)
-            for record in page.records:
+            if not page["Records"]:
+                stood_ms = max(stood_ms or 0, now_ms - page["MillisBehindLatest"])
+            for record in page["Records"]:
                 arrival_ms = round(record["ApproximateArrivalTimestamp"].timestamp() * 1000)
                 sequence = int(record["SequenceNumber"])
                 if log.oldest_ms is None:
@@ -235,6 +214,28 @@ class StreamReader:
                 if reach.stop is not None and sequence >= reach.stop.sequence:
                     log.next_sequence = sequence
                     return
+        if reach.at is not None and log.oldest_ms is None:
+            log.is_broken = True  # the record at which the slice before it ended is gone
+
+    def _pages(self, shard_id: str, first: str) -> Iterator["GetRecordsOutputTypeDef"]:
+        """Yield what GetRecords answers until the shard's end, or until its tip has given nothing three times."""
+        pace = Pace(self._clock, self._share, self._page_records)
+        iterator: str | None = first
+        empty_at_tip = 0
+        while iterator and empty_at_tip < _EMPTY_AT_TIP:
+            pace.wait()
+            page = self._page(shard_id, iterator, pace.page_records)
+            pace.note(len(page["Records"]), sum(len(record["Data"]) for record in page["Records"]))
+            yield page
+            at_tip = not page["Records"] and page["MillisBehindLatest"] == 0
+            empty_at_tip = empty_at_tip + 1 if at_tip else 0
+            iterator = page.get("NextShardIterator")
+
+    def _page(self, shard_id: str, iterator: str, limit: int) -> "GetRecordsOutputTypeDef":
+        return self._ask(
+            lambda: self._client.get_records(ShardIterator=iterator, Limit=limit),
+            f"GetRecords of {shard_id}",
+        )
 
     def _shards(self) -> Iterator["ShardTypeDef"]:
         token: str | None = None
@@ -252,16 +253,9 @@ class StreamReader:
             if not token:
                 return
 
-    def _new_backoff(self) -> Backoff:
-        return Backoff(self._clock, self._rng, budget_seconds=self._budget_seconds, first_seconds=0.25)
-
     def _ask(self, request: Callable[[], T], what: str) -> T:
-        return ask(request, f"{what} of stream {self._name!r}", self._new_backoff(), KINESIS)
-
-
-def _first_seconds(reach: Reach) -> float:
-    """Return when reading begins that looks for its place by time: a while before the reach does."""
-    return max(0, reach.begin_ms - _MARGIN_MS) / 1000
+        backoff = Backoff(self._clock, self._rng, budget_seconds=self._budget_seconds, first_seconds=0.25)
+        return ask(request, f"{what} of stream {self._name!r}", backoff, KINESIS)
 
 
 def _within(record: "RecordTypeDef", sequence: int, arrival_ms: int, reach: Reach, log: ReadLog) -> Iterator[Sent]:
@@ -272,6 +266,15 @@ def _within(record: "RecordTypeDef", sequence: int, arrival_ms: int, reach: Reac
         position = Position(sequence, sub)
         if (reach.start is None or position >= reach.start) and (reach.stop is None or position < reach.stop):
             yield Sent(position, arrival_ms, partition_key, data)
+
+
+def _date_ms(answer: Mapping[str, Any]) -> int | None:
+    """Return the Date of an answer; None where it has none that can be read."""
+    text = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date", "")
+    try:
+        return int(parsedate_to_datetime(text).timestamp() * 1000)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def once_in_vain(ask: Callable[[], T]) -> Callable[[], T]:

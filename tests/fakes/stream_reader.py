@@ -27,9 +27,8 @@ class HeldStream(NamedTuple):
         """Return the shards, all open; who holds which hash keys it leaves to the markers."""
         return ListedShards(self.arn, self.created_ms, tuple(map(ShardRow, sorted(self.records))), frozenset())
 
-    def read(self, shard_id: str, reach: Reach, log: ReadLog, consumer: str | None = None) -> Iterator[Sent]:
+    def read(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
         """Return what lies within a reach; the clock of the service stands still meanwhile."""
-        del consumer
         edge_ms = self.created_ms if self.oldest_ms is None else self.oldest_ms
         log.since_ms, log.until_ms = reach.begin_ms, min(reach.end_ms, self.now_ms)
         log.asked_ms = log.answered_ms = self.now_ms

@@ -24,9 +24,6 @@ _S3_ACTIONS: Final = {
 }
 _S3_CONTEXT: Final = {"IfNoneMatch": "s3:if-none-match", "IfMatch": "s3:if-match", "Prefix": "s3:prefix"}
 _UNCONDITIONAL: Final = frozenset({"CreateMultipartUpload", "UploadPart"})
-_OF_CONSUMERS: Final = frozenset(
-    {"SubscribeToShard", "RegisterStreamConsumer", "DescribeStreamConsumer", "DeregisterStreamConsumer"}
-)
 _PARTIQL: Final = re.compile(r'(INSERT INTO|UPDATE) "([a-zA-Z0-9_.-]+)" .*')
 _EVENT: Final = "provide-client-params.*.*"
 
@@ -54,9 +51,6 @@ class Heard:
         where = f"{names.region}:{names.account}"
         if service == "kinesis":
             yield Request(f"kinesis:{operation}", f"arn:aws:kinesis:{where}:stream/{names.stream}")
-            if operation in _OF_CONSUMERS:  # which of the two is asked about differs by what names the consumer
-                consumer = f"stream/{names.stream}/consumer/{params.get('ConsumerName', 'audit')}:1"
-                yield Request(f"kinesis:{operation}", f"arn:aws:kinesis:{where}:{consumer}")
         elif operation == "BatchExecuteStatement":  # PartiQL: an action for each kind of statement, on its table
             for statement in params["Statements"]:
                 verb, table = _PARTIQL.fullmatch(statement["Statement"]).groups()  # type: ignore[union-attr] # else it fails

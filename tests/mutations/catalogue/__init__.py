@@ -11,7 +11,6 @@ from tests.mutations.catalogue.coverage import COVERAGE
 from tests.mutations.catalogue.days import DAYS
 from tests.mutations.catalogue.event_time import EVENT_TIME
 from tests.mutations.catalogue.evidence import EVIDENCE
-from tests.mutations.catalogue.fan_out import FAN_OUT
 from tests.mutations.catalogue.forks import FORKS
 from tests.mutations.catalogue.hours import HOURS
 from tests.mutations.catalogue.native import NATIVE
@@ -52,7 +51,6 @@ MUTATIONS: Final = (
     *NIGHT_TASKS,
     *PUBLISHING,
     *DAYS,
-    *FAN_OUT,
     *HOURS,
     *READING,
     *PLATFORMS,

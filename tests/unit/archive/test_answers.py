@@ -80,17 +80,6 @@ def test_kinesis(status: int, body: bytes) -> None:
     assert isinstance(error, StreamUnavailable)
 
 
-@pytest.mark.parametrize("body", [PAGE, b"null"])
-def test_what_answers_nothing_has_no_body(body: bytes) -> None:
-    """A consumer would count as removed, and cost on. Some emulators say `{}`."""
-    client = answered(make_kinesis_client("us-east-1", ENDPOINT, Access(), client_config()), 200, body)
-    error = asked(lambda: client.deregister_stream_consumer(ConsumerARN="arn:aws:kinesis:x:1:stream/s"), KINESIS)
-    assert isinstance(error, StreamUnavailable)
-    for empty in (b"", b"{}"):
-        client = answered(make_kinesis_client("us-east-1", ENDPOINT, Access(), client_config()), 200, empty)
-        client.deregister_stream_consumer(ConsumerARN="arn:aws:kinesis:x:1:stream/s")
-
-
 @pytest.mark.parametrize("status", [200, 503])
 @pytest.mark.parametrize("body", OF_JSON)
 def test_dynamodb(status: int, body: bytes) -> None:

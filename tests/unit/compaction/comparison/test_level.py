@@ -46,9 +46,8 @@ class Failing(HeldStream):
 
     fault: str = ""
 
-    def read(self, shard_id: str, reach: Reach, log: ReadLog, consumer: str | None = None) -> Iterator[Sent]:
+    def read(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
         """Fail in the second shard."""
-        del consumer
         return self._half(shard_id, reach, log)
 
     def _half(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:

@@ -1,7 +1,6 @@
 """Which days a command of the nightly job is asked for."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -106,26 +105,3 @@ def test_no_hour_is_guessed_and_none_is_a_day(asked: CompactRequest) -> None:
     """What is about days is asked for when the day is compacted."""
     with pytest.raises(SettingsError):
         asked.asked_hour(AT_MS)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"stream_fan_out": "audit"}, "is about reading the stream"),
-        ({"level": "stream", "stream_fan_out": "audit", "stream_budget": 0.4}, "--stream-budget is about polling"),
-        ({"level": "stream", "stream_fan_out": "an audit"}, "neither the name of a consumer nor its ARN"),
-        ({"level": "stream", "stream_fan_out": "arn:aws:kinesis:x:1:stream/s"}, "neither the name of a consumer"),
-    ],
-)
-def test_a_consumer_that_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
-    """Before anything is asked of the stream."""
-    with pytest.raises(SettingsError, match=said):
-        AuditRequest(FILE, **options).checked_fan_out()
-
-
-@pytest.mark.parametrize(
-    "asked", [None, "audit.v-1_x", "arn:aws-cn:kinesis:x:000000000000:stream/s/consumer/audit:1"]
-)
-def test_a_consumer_is_a_name_or_an_arn(asked: str | None) -> None:
-    """Or there is none, and the stream is polled."""
-    assert AuditRequest(FILE, level="stream", stream_fan_out=asked).checked_fan_out() == asked
