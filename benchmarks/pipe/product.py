@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar
 
 from archive.format.position import Position
+from archive.kinesis.answers import Answer, Beginning
 from benchmarks.pipe.shares import MARKERS, PIPE, SEGMENTS, SHARES
-from consumer.stream.port import Answer, Beginning, ShardInfo, StreamIdentity
+from consumer.stream.port import ShardInfo, StreamIdentity
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from archive.store.places import StorePrefix, parse_place
 from archive.store.storage import Address
 from compaction.inventory.owner import StreamOwner, parse_stream_arn
 from compaction.job.properties import Fetch, fetch_properties, read_job_properties
-from compaction.stream.address import StreamAddress
+from compaction.stream.kinesis import StreamAddress
 
 _OURS: Final = "minutebook."
 _FOLDER: Final = "_parquet"

@@ -1,23 +1,23 @@
 """The stream itself, read again from Kinesis."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from archive.aws import KINESIS, ask
-from archive.clock import Clock
+from archive.access import Access
+from archive.aws import client_config, make_kinesis_client
+from archive.clock import Clock, SystemClock, new_random
 from archive.coverage.topology import ShardRow, hash_range_of
 from archive.errors import StreamUnavailable
+from archive.format.aggregate import UserRecord, deaggregate
 from archive.format.position import Position
-from archive.retry import Backoff
-from compaction.stream.kpl import user_records
-from compaction.stream.pace import SHARE, Pace
+from archive.kinesis.answers import Answer, Beginning, HeldRecord
+from archive.kinesis.client import StreamClient
+from compaction.stream.pace import MOST_RECORDS, SHARE, Pace
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
-    from mypy_boto3_kinesis.type_defs import GetRecordsOutputTypeDef, RecordTypeDef, ShardTypeDef
 
 T = TypeVar("T")
 
@@ -39,11 +39,10 @@ class Sent(NamedTuple):
 
 
 class StreamFacts(NamedTuple):
-    """Which stream this is, how far back it reaches (epoch ms, and by its retention), and its shards."""
+    """Which stream this is, since when there is one (epoch ms), its shards, and how long it keeps a record."""
 
     arn: str
     created_ms: int
-    oldest_ms: int
     shards: tuple[str, ...]
     retention_ms: int = DAY_MS
 
@@ -95,7 +94,10 @@ class ReadLog:
 
 
 class StreamReader:
-    """One stream, read by name. Thread-safe, as botocore's clients are."""
+    """One stream, read by name. Thread-safe, as botocore's clients are.
+
+    Every method raises StreamRefused or StreamUnavailable where Kinesis does not answer.
+    """
 
     def __init__(
         self,
@@ -104,77 +106,45 @@ class StreamReader:
         clock: Clock,
         rng: random.Random,
         *,
-        page_records: int = 10_000,
+        page_records: int = MOST_RECORDS,
         budget_seconds: float = _BUDGET_SECONDS,
         share: float = SHARE,
     ) -> None:
-        self._client = client
-        self._name = stream_name
+        self._stream = StreamClient(lambda: client, stream_name, clock, rng, budget_seconds=budget_seconds)
         self._clock = clock
-        self._rng = rng
         self._page_records = page_records
-        self._budget_seconds = budget_seconds
         self._share = share
 
     def describe(self) -> StreamFacts:
-        """Return what the stream says about itself.
-
-        Raises:
-            StreamRefused, StreamUnavailable: Kinesis.
-        """
-        answer = self._ask(
-            lambda: self._client.describe_stream_summary(StreamName=self._name), "DescribeStreamSummary"
-        )
-        summary = answer["StreamDescriptionSummary"]
-        retention_ms = summary["RetentionPeriodHours"] * 3_600_000
-        created_ms = int(summary["StreamCreationTimestamp"].timestamp() * 1000)
-        oldest_ms = max(created_ms, self._clock.now_ms() - retention_ms)
-        shards = sorted(row["ShardId"] for row in self._shards())
-        return StreamFacts(summary["StreamARN"], created_ms, oldest_ms, tuple(shards), retention_ms)
+        """Return what the stream says about itself."""
+        summary = self._stream.summary()
+        shards = sorted(shard.shard_id for shard in self._stream.shards())
+        return StreamFacts(summary.arn, summary.created_ms, tuple(shards), summary.retention_ms)
 
     def listed(self) -> ListedShards:
-        """Return the stream's shards, with their hash keys and parents.
-
-        Raises:
-            StreamRefused, StreamUnavailable: Kinesis.
-        """
-        answer = self._ask(
-            lambda: self._client.describe_stream_summary(StreamName=self._name), "DescribeStreamSummary"
-        )
-        summary = answer["StreamDescriptionSummary"]
-        created_ms = int(summary["StreamCreationTimestamp"].timestamp() * 1000)
-        rows, closed = [], set()
-        for shard in self._shards():
-            keys = shard["HashKeyRange"]
-            parents = (shard.get("ParentShardId"), shard.get("AdjacentParentShardId"))
-            rows.append(
-                ShardRow(
-                    shard["ShardId"],
-                    hash_range_of(keys["StartingHashKey"], keys["EndingHashKey"]),
-                    frozenset(parent for parent in parents if parent),
-                )
+        """Return the stream's shards, with their hash keys and parents."""
+        summary = self._stream.summary()
+        shards = list(self._stream.shards())
+        rows = tuple(
+            ShardRow(
+                shard.shard_id,
+                hash_range_of(shard.starting_hash_key, shard.ending_hash_key),
+                frozenset(shard.parents),
             )
-            if shard["SequenceNumberRange"].get("EndingSequenceNumber"):
-                closed.add(shard["ShardId"])
-        return ListedShards(summary["StreamARN"], created_ms, tuple(rows), frozenset(closed))
+            for shard in shards
+        )
+        closed = frozenset(shard.shard_id for shard in shards if shard.closed)
+        return ListedShards(summary.arn, summary.created_ms, rows, closed)
 
     def read(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
         """Return the user records of a shard within a reach, in the shard's order; the iterator is asked for at once.
 
         Reading ends at the reach's stop, at a record that arrived well after its end, or after it was asked for, at
         the shard's end, or at its tip. `log` is filled in: `since_ms` when this returns, the rest as it is read.
-
-        Raises:
-            StreamRefused, StreamUnavailable: Kinesis; also while it is read.
         """
-        request: dict[str, Any] = {"StreamName": self._name, "ShardId": shard_id}
-        if reach.at is None:
-            at_seconds = max(0, reach.begin_ms - _MARGIN_MS) / 1000
-            request |= {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": at_seconds}
-        else:
-            request |= {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": str(reach.at)}
-        answer = self._ask(lambda: self._client.get_shard_iterator(**request), f"GetShardIterator of {shard_id}")
-        log.asked_ms = _date_ms(answer)
+        beginning = Beginning(reach.at, max(0, reach.begin_ms - _MARGIN_MS))
+        opened = self._stream.begin(shard_id, beginning)
+        log.asked_ms = opened.date_ms
         now_ms = max(self._clock.now_ms(), log.asked_ms or 0)
         # A host's clock may be slow, and a busy shard never comes to its tip.
         log.until_ms = min(reach.end_ms, now_ms)
@@ -182,9 +152,9 @@ class StreamReader:
         edge_ms = now_ms - reach.retention_ms
         if reach.at is None and edge_ms > max(reach.begin_ms, reach.created_ms):
             log.is_trimmed, log.since_ms = True, edge_ms + 60_000
-        return self._records(shard_id, answer["ShardIterator"], reach, log)
+        return self._records(self._pages(shard_id, opened), reach, log)
 
-    def _records(self, shard_id: str, iterator: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
+    def _records(self, pages: Iterator[Answer], reach: Reach, log: ReadLog) -> Iterator[Sent]:
         """Yield records until something ends the reading.
 
         An iterator whose next record has left the stream goes on at the oldest one that has not, and says nothing. So
@@ -192,89 +162,84 @@ class StreamReader:
         slice must begin with the very record at which the one before it ended; when that arrived, it tells itself.
         """
         stood_ms = max(log.since_ms, reach.created_ms) if reach.at is None else None
-        for page in self._pages(shard_id, iterator):
-            log.answered_ms = _date_ms(page)
-            now_ms = self._clock.now_ms() if log.answered_ms is None else log.answered_ms
+        for page in pages:
+            log.answered_ms = page.date_ms
+            now_ms = self._clock.now_ms() if page.date_ms is None else page.date_ms
             if stood_ms is not None and stood_ms <= now_ms - reach.retention_ms:
                 log.is_broken = True
                 return
-            if not page["Records"]:
-                stood_ms = max(stood_ms or 0, now_ms - page["MillisBehindLatest"])
-            for record in page["Records"]:
-                arrival_ms = round(record["ApproximateArrivalTimestamp"].timestamp() * 1000)
-                sequence = int(record["SequenceNumber"])
+            if not page.records:
+                assert page.behind_ms is not None  # noqa: S101 - GetRecords always names it
+                stood_ms = max(stood_ms or 0, now_ms - page.behind_ms)
+            for record in page.records:
                 if log.oldest_ms is None:
-                    log.oldest_ms = arrival_ms
-                    log.is_broken = reach.at is not None and sequence != reach.at
-                if log.is_broken or arrival_ms >= log.until_ms + _MARGIN_MS:
+                    log.oldest_ms = record.arrival_ms
+                    log.is_broken = reach.at is not None and record.sequence != reach.at
+                if log.is_broken or record.arrival_ms >= log.until_ms + _MARGIN_MS:
                     return
-                if reach.stop is None or sequence <= reach.stop.sequence:
-                    stood_ms = max(stood_ms or 0, arrival_ms)
-                    yield from _within(record, sequence, arrival_ms, reach, log)
-                if reach.stop is not None and sequence >= reach.stop.sequence:
-                    log.next_sequence = sequence
+                if reach.stop is None or record.sequence <= reach.stop.sequence:
+                    stood_ms = max(stood_ms or 0, record.arrival_ms)
+                    yield from _within(record, reach, log)
+                if reach.stop is not None and record.sequence >= reach.stop.sequence:
+                    log.next_sequence = record.sequence
                     return
         if reach.at is not None and log.oldest_ms is None:
             log.is_broken = True  # the record at which the slice before it ended is gone
 
-    def _pages(self, shard_id: str, first: str) -> Iterator["GetRecordsOutputTypeDef"]:
+    def _pages(self, shard_id: str, page: Answer) -> Iterator[Answer]:
         """Yield what GetRecords answers until the shard's end, or until its tip has given nothing three times."""
         pace = Pace(self._clock, self._share, self._page_records)
-        iterator: str | None = first
         empty_at_tip = 0
-        while iterator and empty_at_tip < _EMPTY_AT_TIP:
+        while page.iterator and empty_at_tip < _EMPTY_AT_TIP:
             pace.wait()
-            page = self._page(shard_id, iterator, pace.page_records)
-            pace.note(len(page["Records"]), sum(len(record["Data"]) for record in page["Records"]))
+            page = self._stream.read(shard_id, page.iterator, most=pace.page_records)
+            pace.note(len(page.records), sum(len(record.data) for record in page.records))
             yield page
-            at_tip = not page["Records"] and page["MillisBehindLatest"] == 0
-            empty_at_tip = empty_at_tip + 1 if at_tip else 0
-            iterator = page.get("NextShardIterator")
-
-    def _page(self, shard_id: str, iterator: str, limit: int) -> "GetRecordsOutputTypeDef":
-        return self._ask(
-            lambda: self._client.get_records(ShardIterator=iterator, Limit=limit),
-            f"GetRecords of {shard_id}",
-        )
-
-    def _shards(self) -> Iterator["ShardTypeDef"]:
-        token: str | None = None
-        while True:
-            answer = self._ask(
-                lambda token=token: (  # type: ignore[misc]
-                    self._client.list_shards(NextToken=token)
-                    if token
-                    else self._client.list_shards(StreamName=self._name)
-                ),
-                "ListShards",
-            )
-            yield from answer["Shards"]
-            token = answer.get("NextToken")
-            if not token:
-                return
-
-    def _ask(self, request: Callable[[], T], what: str) -> T:
-        backoff = Backoff(self._clock, self._rng, budget_seconds=self._budget_seconds, first_seconds=0.25)
-        return ask(request, f"{what} of stream {self._name!r}", backoff, KINESIS)
+            empty_at_tip = empty_at_tip + 1 if page.is_tip else 0
 
 
-def _within(record: "RecordTypeDef", sequence: int, arrival_ms: int, reach: Reach, log: ReadLog) -> Iterator[Sent]:
+class StreamAddress(NamedTuple):
+    """Where a stream is, as a plain value: tasks take it along and open the stream themselves.
+
+    `share` is what of each shard's reads may be taken.
+    """
+
+    name: str
+    region: str
+    endpoint: str | None
+    access: Access
+    share: float = SHARE
+
+    def here(self) -> StreamReader:
+        """Return the stream, to be read in this process."""
+        return self.open(SystemClock())
+
+    def open(self, clock: Clock, *, budget_seconds: float = _BUDGET_SECONDS) -> StreamReader:
+        """Return the stream with a clock, and how long each request is repeated."""
+        client = make_kinesis_client(self.region, self.endpoint, self.access, client_config(connections=32))
+        return StreamReader(client, self.name, clock, new_random(), budget_seconds=budget_seconds, share=self.share)
+
+
+def user_records(partition_key: str, data: bytes) -> list[UserRecord]:
+    """Take a Kinesis record apart: what its producer put in, not only what KCL delivers of it.
+
+    KCL delivers nothing of an aggregate when one of its records hashes outside the shard, says nothing about it, and
+    drops what follows a malformed user record. Here those records are counted too, under the numbers that KCL would
+    have given them, so that such a loss is seen as `missing_in_archive`. What is not an aggregate, or only begins
+    like one, is a plain record.
+    """
+    delivery = deaggregate(partition_key, data)
+    return [*delivery.delivered, *delivery.withheld]
+
+
+def _within(record: HeldRecord, reach: Reach, log: ReadLog) -> Iterator[Sent]:
     """Yield the user records of a Kinesis record that lie within a reach."""
-    if not log.since_ms <= arrival_ms < log.until_ms:
+    if not log.since_ms <= record.arrival_ms < log.until_ms:
         return
-    for sub, partition_key, data in user_records(record["PartitionKey"], record["Data"]):
-        position = Position(sequence, sub)
+    for sub, partition_key, data in user_records(record.partition_key, record.data):
+        position = Position(record.sequence, sub)
         if (reach.start is None or position >= reach.start) and (reach.stop is None or position < reach.stop):
-            yield Sent(position, arrival_ms, partition_key, data)
-
-
-def _date_ms(answer: Mapping[str, Any]) -> int | None:
-    """Return the Date of an answer; None where it has none that can be read."""
-    text = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date", "")
-    try:
-        return int(parsedate_to_datetime(text).timestamp() * 1000)
-    except (TypeError, ValueError, OverflowError):
-        return None
+            yield Sent(position, record.arrival_ms, partition_key, data)
 
 
 def once_in_vain(ask: Callable[[], T]) -> Callable[[], T]:

@@ -14,14 +14,14 @@ SHARE: Final = 0.4
 """Of both, unless told: 2 calls and 0.8 MB a second."""
 _PAGE_BYTES: Final = BYTES_A_SECOND // CALLS_A_SECOND
 _FIRST_RECORDS: Final = 25
-_MOST_RECORDS: Final = 10_000
+MOST_RECORDS: Final = 10_000
 """What one GetRecords returns at most."""
 
 
 class Pace:
     """How fast one shard is read: `share` of what it serves, from above 0 to 1."""
 
-    def __init__(self, clock: Clock, share: float, most_records: int = _MOST_RECORDS) -> None:
+    def __init__(self, clock: Clock, share: float, most_records: int = MOST_RECORDS) -> None:
         self._clock = clock
         self._share = share
         self._most = most_records

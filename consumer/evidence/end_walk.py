@@ -5,8 +5,9 @@ from typing import Final
 from archive.clock import Clock
 from archive.format.aggregate import EVERY_HASH_KEY, HashRange
 from archive.format.position import Position
+from archive.kinesis.answers import Answer, Beginning
 from consumer.evidence.tip_walk import Reached, TipWalk
-from consumer.stream.port import Answer, Beginning, StreamReader
+from consumer.stream.port import StreamReader
 
 # GetRecords may be called five times a second per shard, KCL's own calls included.
 _PAUSE_SECONDS: Final = 0.25

@@ -4,8 +4,8 @@ from typing import Final
 
 from archive.coverage.continuity import OldestHeld
 from archive.format.position import Position
+from archive.kinesis.answers import Beginning, HeldRecord
 from consumer.services import Services
-from consumer.stream.port import Beginning, HeldRecord
 
 # GetRecords may be called five times a second per shard, KCL's own calls included.
 _PAUSE_SECONDS: Final = 0.25

@@ -17,12 +17,12 @@ from archive.format.keys import start_marker_key
 from archive.format.metadata import Predecessor
 from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
+from archive.kinesis.answers import Answer, Beginning
 from consumer.evidence.shard_evidence import ShardEvidence, position_of
 from consumer.evidence.tip_walk import Reached, TipWalk, shard_hash_range
 from consumer.evidence.turn import Turn
 from consumer.evidence.undelivered import keep_undelivered
 from consumer.services import Services
-from consumer.stream.port import Answer, Beginning
 
 _CALL_SECONDS: Final = 1.0
 _MAX_CALLS: Final = 20

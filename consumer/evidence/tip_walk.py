@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple
 
 from archive.format.aggregate import EVERY_HASH_KEY, Delivery, Fault, HashRange, deaggregate
 from archive.format.position import Position
-from consumer.stream.port import Answer, HeldRecord, ShardInfo
+from archive.kinesis.answers import Answer, HeldRecord
+from consumer.stream.port import ShardInfo
 
 WithheldReason = Literal["empty", "malformed", "outside_hash_range"]
 _REASONS: dict[Fault | None, WithheldReason] = {

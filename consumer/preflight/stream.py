@@ -21,7 +21,7 @@ def check_stream(probe: Probe) -> Check:
     settings = probe.settings
     try:
         identity = probe.stream.describe()
-        shards = sum(1 for row in probe.stream.shards() if "EndingSequenceNumber" not in row["SequenceNumberRange"])
+        shards = sum(not shard.closed for shard in probe.stream.shards())
     except StreamRefused as exc:
         code = error_code(exc.__cause__)
         if code == "ResourceNotFoundException":
@@ -59,7 +59,7 @@ def _is_of_role(error: BaseException | None) -> bool:
 def check_reading(probe: Probe) -> Check:
     """Read from one shard, as KCL will."""
     name, kinesis = probe.settings.stream_name, probe.kinesis
-    shard = next(iter(probe.stream.shards()))["ShardId"]
+    shard = next(iter(probe.stream.shards())).shard_id
     try:
         found = kinesis.get_shard_iterator(StreamName=name, ShardId=shard, ShardIteratorType="TRIM_HORIZON")
         kinesis.get_records(ShardIterator=found["ShardIterator"], Limit=1)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol, Self
 
 from archive.format.position import Position
+from archive.kinesis.answers import Answer, Beginning
 
 SURELY_KEPT_MS: Final = 23 * 3_600_000
 """Kinesis keeps every record for a day at least, whatever the retention is or was; an hour is left to clocks."""
@@ -39,40 +40,6 @@ class ShardInfo(NamedTuple):
     parents: tuple[str, ...]
     children: tuple[str, ...]
     closed: bool
-
-
-class HeldRecord(NamedTuple):
-    """One Kinesis record as the stream holds it: an aggregate is not taken apart."""
-
-    sequence: int
-    arrival_ms: int
-    partition_key: str
-    data: bytes
-
-
-class Beginning(NamedTuple):
-    """Where reading begins: at a sequence number, else at a time, else at the oldest record that is held."""
-
-    sequence: int | None = None
-    since_ms: int | None = None
-
-
-class Answer(NamedTuple):
-    """What Kinesis answered, to GetShardIterator or to GetRecords.
-
-    `date_ms` is the service's time by the answer's Date header, None where it had none. Without an `iterator` the
-    shard's end was reached.
-    """
-
-    iterator: str | None
-    date_ms: int | None
-    records: tuple[HeldRecord, ...] = ()
-    behind_ms: int | None = None
-
-    @property
-    def is_tip(self) -> bool:
-        """Tell whether nothing is left to read: an empty answer before the tip is normal."""
-        return not self.records and (self.iterator is None or self.behind_ms == 0)
 
 
 class StreamFacts(Protocol):

@@ -30,7 +30,7 @@ class Call(NamedTuple):
 
 
 class HeldKinesis:
-    """Implements the calls of `compaction.stream.kinesis.StreamReader` for a stream of one shard.
+    """Implements the calls of `archive.kinesis.client.StreamClient` for a stream of one shard.
 
     `most` bounds the records of one answer, as the service's own limit does.
     """

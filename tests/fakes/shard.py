@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from archive.format.aggregate import EVERY_HASH_KEY
 from archive.format.position import Position
-from consumer.stream.port import HeldRecord
+from archive.kinesis.answers import HeldRecord
 
 SHARD = "shardId-000000000000"
 FIRST_SEQUENCE = 49_680_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000

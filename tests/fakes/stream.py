@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Self
 from archive.clock import Clock
 from archive.errors import StreamRefused, StreamUnavailable
 from archive.format.position import Position
-from consumer.stream.port import Answer, Beginning, HeldRecord, ShardInfo, StreamIdentity
-from consumer.stream.service_time import ServiceTime
+from archive.kinesis.answers import Answer, Beginning, HeldRecord
+from archive.kinesis.service_time import ServiceTime
+from consumer.stream.port import ShardInfo, StreamIdentity
 from tests.fakes.clock import START_MS
 from tests.fakes.shard import FakeShard
 from tests.witness.aggregate import aggregate

@@ -21,7 +21,7 @@ class HeldStream(NamedTuple):
         """Return what the stream says about itself."""
         oldest_ms = self.created_ms if self.oldest_ms is None else self.oldest_ms
         shards = tuple(sorted(self.records))
-        return StreamFacts(self.arn, self.created_ms, oldest_ms, shards, self.now_ms - oldest_ms)
+        return StreamFacts(self.arn, self.created_ms, shards, self.now_ms - oldest_ms)
 
     def listed(self) -> ListedShards:
         """Return the shards, all open; who holds which hash keys it leaves to the markers."""

@@ -64,7 +64,9 @@ class _Kinesis:
         )
 
     def list_shards(self, **_: object) -> dict[str, Any]:
-        return self._dated(Shards=[{"ShardId": shard_id} for shard_id in self._shards])
+        keys = {"StartingHashKey": "0", "EndingHashKey": str(2**128 - 1)}
+        row = {"HashKeyRange": keys, "SequenceNumberRange": {"StartingSequenceNumber": "0"}}
+        return self._dated(Shards=[row | {"ShardId": shard_id} for shard_id in self._shards])
 
     def get_shard_iterator(self, *, ShardId: str, **_: object) -> dict[str, Any]:  # noqa: N803 - boto3's name
         return self._dated(ShardIterator=f"{ShardId} begin")

@@ -129,7 +129,9 @@ DAYS: Final = (
     ),
     Mutation(
         "believe that a slice begins where the one before it ended",
-        Change(_KINESIS, "log.is_broken = reach.at is not None and sequence != reach.at", "log.is_broken = False"),
+        Change(
+            _KINESIS, "log.is_broken = reach.at is not None and record.sequence != reach.at", "log.is_broken = False"
+        ),
         tests=(f"{_READ}::test_a_slice_that_does_not_begin_where_the_one_before_ended_is_broken",),
     ),
     Mutation(

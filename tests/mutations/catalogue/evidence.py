@@ -63,7 +63,7 @@ EVIDENCE: Final = (
     Mutation(
         "take an empty answer for the tip",
         Change(
-            "consumer/stream/port.py",
+            "archive/kinesis/answers.py",
             "return not self.records and (self.iterator is None or self.behind_ms == 0)",
             "return not self.records",
         ),

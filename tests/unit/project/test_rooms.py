@@ -24,6 +24,7 @@ DIRECTIONS: Final = {
     "archive.retry": "errors clock",
     "archive.roles": "access answers",
     "archive.aws": "access answers checksum errors retry roles",
+    "archive.kinesis": "aws clock retry",
     "archive.format": "errors compression",
     "archive.native": "format",
     "archive.coverage": "errors format",

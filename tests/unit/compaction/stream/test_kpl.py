@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.format.aggregate import MAGIC, UserRecord, deaggregate
-from compaction.stream.kpl import user_records
+from compaction.stream.kinesis import user_records
 from tests.fakes.aggregates import SHAPES
 from tests.witness.aggregate import aggregate
 

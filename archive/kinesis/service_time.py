@@ -44,7 +44,7 @@ def epoch_ms(date: str | None) -> int | None:
     if date is None:
         return None
     try:
-        found = parsedate_to_datetime(date)
-    except ValueError:
+        moment = parsedate_to_datetime(date)
+        return int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1000)
+    except (ValueError, OverflowError):
         return None
-    return int(found.replace(tzinfo=found.tzinfo or UTC).timestamp() * 1000)
