@@ -12,7 +12,7 @@ round of tasks reads the next slice of every shard. The driver sees counts and s
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,14 +21,13 @@ from archive.format.markers import ApplicationRecord
 from archive.format.minute import iso_time
 from archive.format.position import Position
 from compaction.comparison.records import Bounds, Comparison, joined
-from compaction.comparison.sample import Window
-from compaction.comparison.slices import SLICE_BYTES, Slice, cut
+from compaction.comparison.slices import SLICE_BYTES, Slice, Window, cut
 from compaction.comparison.task import SHARDS_A_TASK, SliceOrder, SliceResult, compare_slices
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.segments import Segment
 from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
 from compaction.job.context import JobContext
-from compaction.stream.kinesis import Reach, ReadLog, StreamFacts
+from compaction.stream.kinesis import ListedShards, Reach, ReadLog
 from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Finding
 
@@ -68,35 +67,42 @@ def check_stream(
     if context.stream is None:
         return _unread("stream_readable", "no stream was given")
     try:
-        facts = context.stream().describe()
+        stream = context.stream().listed()
     except (StreamRefused, StreamUnavailable) as exc:
         return _unread("stream_readable", str(exc))
-    stranger = _stranger(markers.application, facts)
+    stranger = _stranger(markers.application, stream)
     if stranger:
         return _unread("stream_identity", stranger)
-    shards = [shard for shard in facts.shards if asked.only in {None, shard}]
+    listed = sorted(row.shard_id for row in stream.rows)
     window = Window.of(inventory, asked.sample_minutes)
+    rounds = _Rounds(context, inventory, segments, markers, stream=stream, ends=ends, window=window)
     try:
-        work = _Rounds(context, inventory, segments, markers, facts=facts, ends=ends, window=window)
-        read = work.run(shards, asked.slice_bytes)
+        results = rounds.run([shard for shard in listed if asked.only in {None, shard}], asked.slice_bytes)
     except (StreamRefused, StreamUnavailable) as exc:
         return _unread("stream_readable", str(exc))
-    whole = {shard: one for shard, one in read.items() if not one.error and not one.log.is_broken}
-    findings = tuple(found for one in read.values() for found in one.comparison.findings)
-    checks = _checks(read, {segment.metadata.shard_id for segment in segments} - set(facts.shards), window)
-    total = sum(one.comparison.compared for one in read.values())
-    marked = {} if window.is_sample else {shard: (one.comparison, one.log) for shard, one in whole.items()}
-    return StreamResult(findings, tuple(checks), total, marked)
+    findings = tuple(finding for result in results.values() for finding in result.comparison.findings)
+    checks = _checks(results, {segment.metadata.shard_id for segment in segments}.difference(listed), window)
+    compared = sum(result.comparison.compared for result in results.values())
+    whole = {
+        shard: (result.comparison, result.log)
+        for shard, result in results.items()
+        if not result.error and not result.log.is_broken
+    }
+    return StreamResult(findings, tuple(checks), compared, {} if window.is_sample else whole)
 
 
 def _unread(check: str, message: str) -> StreamResult:
-    return StreamResult((), (AuditCheck(id=check, status="unknown", message=message),), 0)
+    return StreamResult((), (_unknown(check, message),), 0)
 
 
-def _stranger(application: ApplicationRecord | None, facts: StreamFacts) -> str:
+def _unknown(check: str, message: str) -> AuditCheck:
+    return AuditCheck(id=check, status="unknown", message=message)
+
+
+def _stranger(application: ApplicationRecord | None, stream: ListedShards) -> str:
     if application is None:
         return "there is no record of the stream that the prefix belongs to"
-    if (application.stream_arn, application.stream_created_ms) != (facts.arn, facts.created_ms):
+    if (application.stream_arn, application.stream_created_ms) != (stream.arn, stream.created_ms):
         return f"the prefix belongs to {application.stream_arn}, created at {application.stream_created_ms} ms"
     return ""
 
@@ -115,12 +121,15 @@ class _Shard:
 
     def result(self) -> SliceResult:
         """Join the slices: asked before the first one was read, answered when the last one had been."""
-        comparison = joined([one.comparison for one in self.results])
-        log = replace(self.results[0].log)
-        read = [one.log for one in self.results if one.log.asked_ms is not None]
-        log.answered_ms = read[-1].answered_ms if read else None
-        log.is_broken = any(one.log.is_broken for one in self.results)
-        return SliceResult(comparison, log, next((one.error for one in self.results if one.error), ""))
+        logs = [result.log for result in self.results]
+        answered = [log.answered_ms for log in logs if log.asked_ms is not None]
+        log = replace(
+            logs[0],
+            answered_ms=answered[-1] if answered else None,
+            is_broken=any(log.is_broken for log in logs),
+        )
+        comparison = joined([result.comparison for result in self.results])
+        return SliceResult(comparison, log, next((result.error for result in self.results if result.error), ""))
 
 
 class _Rounds:
@@ -131,41 +140,38 @@ class _Rounds:
         segments: Sequence[Segment],
         markers: ArchiveMarkers,
         *,
-        facts: StreamFacts,
+        stream: ListedShards,
         ends: Mapping[str, Position],
         window: Window,
     ) -> None:
         self._context = context
         self._inventory = inventory
         self._markers = markers
-        self._facts = facts
+        self._stream = stream
         self._ends = ends
         self._window = window
         self._segments: dict[str, list[Segment]] = defaultdict(list)
         for segment in segments:
             self._segments[segment.metadata.shard_id].append(segment)
 
-    def _cut(self, shard_id: str, slice_bytes: int) -> _Shard:
-        return _Shard(cut(self._window.of_shard(self._segments[shard_id], shard_id), slice_bytes))
-
     def run(self, shard_ids: Sequence[str], slice_bytes: int) -> dict[str, SliceResult]:
         """Read the shards, a slice of each in every round."""
-        shards = {shard: self._cut(shard, slice_bytes) for shard in shard_ids}
+        window, segments = self._window, self._segments
+        shards = {shard: _Shard(cut(window.of_shard(segments[shard], shard), slice_bytes)) for shard in shard_ids}
         while at_work := [shard for shard, state in shards.items() if not state.is_done]:
             orders = [self._order(shard, shards[shard]) for shard in at_work]
             tasks = [orders[begin : begin + SHARDS_A_TASK] for begin in range(0, len(orders), SHARDS_A_TASK)]
-            results = [one for task in self._context.spread(compare_slices, tasks) for one in task]
+            results = [result for task in self._context.spread(compare_slices, tasks) for result in task]
             for shard, result in zip(at_work, results, strict=True):
                 shards[shard].results.append(result)
         return {shard: state.result() for shard, state in shards.items()}
 
     def _order(self, shard_id: str, state: _Shard) -> SliceOrder:
-        part = state.left.pop(0)
-        before = state.results[-1].log if state.results else None
+        segments, start, stop = state.left.pop(0)
+        first, before = (state.results[0].log, state.results[-1].log) if state.results else (None, None)
         markers = self._markers.shards.get(shard_id, ShardMarkers())
         end, application = markers.end, self._markers.application
         kept = frozenset(map(int, end.undelivered)) if end is not None else frozenset[int]()
-        first = state.results[0].log if state.results else None
         since_ms = first.since_ms if first is not None and first.is_trimmed else 0
         begin_ms, end_ms = self._window.times(shard_id)
         assert self._context.stream is not None  # noqa: S101 - for the type checker: `check_stream` has looked
@@ -175,15 +181,15 @@ class _Rounds:
             stream=self._context.stream,
             archive=self._context.place.address,
             prefix=self._inventory.prefix,
-            segments=part.segments,
+            segments=segments,
             reach=Reach(
                 begin_ms,
                 end_ms,
-                part.start,
-                part.stop,
+                start,
+                stop,
                 None if before is None else before.next_sequence,
-                self._facts.created_ms,
-                self._facts.retention_ms,
+                self._stream.created_ms,
+                self._stream.retention_ms,
             ),
             bounds=Bounds(since_ms, self._ends.get(shard_id), end is not None, kept),
             begun_ms=None if application is None else application.start_at_ms,
@@ -193,42 +199,43 @@ class _Rounds:
         )
 
 
-def _checks(read: Mapping[str, SliceResult], gone: set[str], window: Window) -> list[AuditCheck]:
+def _checks(results: Mapping[str, SliceResult], gone: set[str], window: Window) -> list[AuditCheck]:
     """Say what was compared, and what could not be."""
-    checks = [_compared(read, window)]
-    failed = {shard: one.error for shard, one in read.items() if one.error}
+    checks = [_compared(results, window)]
+    failed = {shard: result.error for shard, result in results.items() if result.error}
     if failed:
-        message = (
-            f"{len(failed)} shard(s) could not be read: {', '.join(list(failed)[:5])}: {next(iter(failed.values()))}"
-        )
-        checks.append(AuditCheck(id="stream_readable", status="unknown", message=message))
-    if any(one.log.is_trimmed for one in read.values()):
+        message = f"{len(failed)} shard(s) could not be read: {_some(failed)}: {next(iter(failed.values()))}"
+        checks.append(_unknown("stream_readable", message))
+    if any(result.log.is_trimmed for result in results.values()):
         message = "a part of the day has left the stream; only what is still there was compared"
-        checks.append(AuditCheck(id="stream_reach", status="unknown", message=message))
-    broken = [shard for shard, one in read.items() if one.log.is_broken]
+        checks.append(_unknown("stream_reach", message))
+    broken = [shard for shard, result in results.items() if result.log.is_broken]
     if broken:
         message = (
-            f"records left the stream faster than they were read again: {', '.join(broken[:5])} "
+            f"records left the stream faster than they were read again: {_some(broken)} "
             "(--stream-budget reads faster, --sample reads less)"
         )
-        checks.append(AuditCheck(id="stream_unbroken", status="unknown", message=message))
+        checks.append(_unknown("stream_unbroken", message))
     if gone:
-        message = f"the stream no longer lists {', '.join(sorted(gone)[:5])}"
-        checks.append(AuditCheck(id="stream_shards", status="unknown", message=message))
-    behind = {shard: one.comparison for shard, one in read.items() if one.comparison.to_come}
+        checks.append(_unknown("stream_shards", f"the stream no longer lists {_some(sorted(gone))}"))
+    behind = {shard: result.comparison for shard, result in results.items() if result.comparison.to_come}
     if behind:
-        oldest_ms = min(one.to_come_since_ms or 0 for one in behind.values())
+        oldest_ms = min(comparison.to_come_since_ms or 0 for comparison in behind.values())
         message = (
-            f"{sum(one.to_come for one in behind.values())} record(s) behind the archive's end, the oldest of "
-            f"{iso_time(oldest_ms)}, are not archived yet: {', '.join(list(behind)[:5])}"
+            f"{sum(comparison.to_come for comparison in behind.values())} record(s) behind the archive's end, the "
+            f"oldest of {iso_time(oldest_ms)}, are not archived yet: {_some(behind)}"
         )
-        checks.append(AuditCheck(id="stream_tail", status="unknown", message=message))
+        checks.append(_unknown("stream_tail", message))
     return checks
 
 
-def _compared(read: Mapping[str, SliceResult], window: Window) -> AuditCheck:
-    total = sum(one.comparison.compared for one in read.values())
-    message = f"{total} records of {len(read)} shards were read from the stream and compared"
+def _some(shards: Iterable[str]) -> str:
+    return ", ".join(list(shards)[:5])
+
+
+def _compared(results: Mapping[str, SliceResult], window: Window) -> AuditCheck:
+    total = sum(result.comparison.compared for result in results.values())
+    message = f"{total} records of {len(results)} shards were read from the stream and compared"
     if not window.is_sample:
         return AuditCheck(id="stream_compared", status="pass", message=message)
-    return AuditCheck(id="stream_sample", status="warning", message=f"{message}: {window.told(list(read))}")
+    return AuditCheck(id="stream_sample", status="warning", message=f"{message}: {window.told(list(results))}")

@@ -40,7 +40,7 @@ class Bounds(NamedTuple):
     kept: frozenset[int] = frozenset()
 
     def is_to_come(self, position: Position) -> bool:
-        """Tell whether a record may yet be archived."""
+        """Return whether a record may yet be archived."""
         return not self.is_ended and (self.end is None or position > self.end)
 
 
@@ -59,15 +59,15 @@ class Comparison(NamedTuple):
 def joined(slices: Sequence[Comparison]) -> Comparison:
     """Return the comparison of a shard from those of its slices: a minute that two of them share is one finding."""
     by_minute: dict[tuple[str, str, str | None], Finding] = {}
-    for found in (found for one in slices for found in one.findings):
-        place = (found.code, found.message, found.minute)
-        before = by_minute.get(place)
-        by_minute[place] = found if before is None else _added(before, found)
-    since = [one.to_come_since_ms for one in slices if one.to_come_since_ms is not None]
+    for further in (each for comparison in slices for each in comparison.findings):
+        minute = (further.code, further.message, further.minute)
+        before = by_minute.get(minute)
+        by_minute[minute] = further if before is None else _added(before, further)
+    since = [comparison.to_come_since_ms for comparison in slices if comparison.to_come_since_ms is not None]
     return Comparison(
         tuple(by_minute.values()),
-        sum(one.compared for one in slices),
-        sum(one.to_come for one in slices),
+        sum(comparison.compared for comparison in slices),
+        sum(comparison.to_come for comparison in slices),
         min(since, default=None),
     )
 
@@ -164,11 +164,12 @@ def compare_shard(
             settle(segment.metadata.first)
             held |= {record.position: (record, segment) for record in read(segment)}
         compared += 1
-        found = held.pop(sent.position, None)
-        if found is None:
+        if sent.position not in held:
             absent.add(sent)
-        elif (found[0].partition_key, found[0].data) != (sent.partition_key, sent.data):
-            altered.add(found[1].metadata.minute, sent.position, found[1].key)
+            continue
+        record, segment = held.pop(sent.position)
+        if (record.partition_key, record.data) != (sent.partition_key, sent.data):
+            altered.add(segment.metadata.minute, sent.position, segment.key)
     tallies = [absent.missing, altered]
     if is_whole():
         for segment in waiting:
@@ -176,5 +177,5 @@ def compare_shard(
             settle(None)
         settle(None)
         tallies.insert(1, extra)
-    findings = [found for tally in tallies for found in tally.findings(shard_id)]
-    return Comparison(tuple(findings), compared, absent.to_come, absent.since_ms)
+    findings = tuple(each for tally in tallies for each in tally.findings(shard_id))
+    return Comparison(findings, compared, absent.to_come, absent.since_ms)

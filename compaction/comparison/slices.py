@@ -1,21 +1,68 @@
-"""How a shard's day is cut: slices by position, which are read one after another. Pure.
+"""Which part of each shard's day is compared, all of it or a window, and how that is cut into slices. Pure."""
 
-A cut lies at the first position of a segment, and only where everything before it ends before it: so each archived
-record, and each record of the stream, belongs to exactly one slice, whatever its time of arrival. Times step back
-inside a shard, and a cut by them would leave some out, or count them twice.
-
-A slice ends at the first record that the stream holds at the cut or behind it, and the next one begins at that very
-record, by its sequence number. So the slices are one unbroken reading, or the second one shows that they are not.
-"""
-
+import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
+from archive.format.minute import MINUTE_MS, minute_text
 from archive.format.position import Position
+from archive.wording import some_of
+from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.segments import Segment
 
 SLICE_BYTES: Final = 256 << 20
 """Payload of a slice: five minutes of reading, at the usual share. A task that fails reads so much again."""
+_SHOWN: Final = 5
+
+
+class Window(NamedTuple):
+    """The times that are compared, from `begin_ms` on; `minutes` of them in each shard, None: all.
+
+    A window's place follows from the day and the shard: other shards, and other days, are looked at elsewhere, and
+    the same command looks at the same place. A sample proves nothing about the rest: no mark is written of it.
+    """
+
+    day: str
+    begin_ms: int
+    end_ms: int
+    minutes: int | None
+
+    @classmethod
+    def of(cls, inventory: DayObjects, minutes: int | None) -> Self:
+        """Return the window of a scope; one that is as long as the scope is no sample."""
+        begin_ms, end_ms = inventory.day.begin_ms, inventory.end_ms
+        is_all = minutes is None or minutes * MINUTE_MS >= end_ms - begin_ms
+        return cls(str(inventory.day), begin_ms, end_ms, None if is_all else minutes)
+
+    @property
+    def is_sample(self) -> bool:
+        """Return whether anything is left out."""
+        return self.minutes is not None
+
+    def times(self, shard_id: str) -> tuple[int, int]:
+        """Return the times of a shard, in whole minutes, as [begin, end)."""
+        if self.minutes is None:
+            return self.begin_ms, self.end_ms
+        room = (self.end_ms - self.begin_ms) // MINUTE_MS - self.minutes
+        chance = int.from_bytes(hashlib.sha256(f"{self.day} {shard_id}".encode()).digest()[:8])
+        begin_ms = self.begin_ms + chance % (room + 1) * MINUTE_MS
+        return begin_ms, begin_ms + self.minutes * MINUTE_MS
+
+    def of_shard(self, segments: Sequence[Segment], shard_id: str) -> list[Segment]:
+        """Return the segments of a shard that lie within; a segment is of one minute."""
+        begin_ms, end_ms = self.times(shard_id)
+        return [segment for segment in segments if begin_ms <= segment.metadata.minute * MINUTE_MS < end_ms]
+
+    def told(self, shards: Sequence[str]) -> str:
+        """Say what of the shards was compared, and what was not."""
+        windows = [
+            f"{shard} {minute_text(begin_ms // MINUTE_MS)} to {minute_text(end_ms // MINUTE_MS)}"
+            for shard, (begin_ms, end_ms) in ((shard, self.times(shard)) for shard in shards)
+        ]
+        return (
+            f"{self.minutes} minutes of each ({some_of(windows, _SHOWN)}); the rest of the day was not compared with "
+            "the stream, and nothing was proven by what was"
+        )
 
 
 class Slice(NamedTuple):
@@ -27,7 +74,16 @@ class Slice(NamedTuple):
 
 
 def cut(segments: Iterable[Segment], slice_bytes: int) -> list[Slice]:
-    """Cut one shard; without segments it is one slice."""
+    """Cut one shard into slices; without segments it is one.
+
+    A cut lies at the first position of a segment, and only where everything before it ends before it: so each
+    archived record, and each record of the stream, belongs to exactly one slice, whatever its time of arrival. Times
+    step back inside a shard, and a cut by them would leave some out, or count them twice.
+
+    A slice ends at the first record that the stream holds at the cut or behind it, and the next one begins at that
+    very record, by its sequence number. So the slices are one unbroken reading, or the second one shows that they are
+    not.
+    """
     groups: list[list[Segment]] = [[]]
     starts: list[Position | None] = [None]
     size, reached = 0, None

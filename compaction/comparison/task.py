@@ -5,6 +5,7 @@ read. Shards wait most of the time, so a task takes several, one thread each.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from archive.compression import compression_of
@@ -65,20 +66,20 @@ def compare_slices(orders: Sequence[SliceOrder]) -> list[SliceResult]:
 
 def _compare(order: SliceOrder) -> SliceResult:
     log = ReadLog()
-    storage = open_retrying(order.archive, _BUDGET_SECONDS)
-    lines = _Lines(storage, order.prefix)
+    read = partial(_archived_records, open_retrying(order.archive, _BUDGET_SECONDS), order.prefix)
     try:
         sent: Iterator[Sent] = iter(())
         bounds = order.bounds
         if order.read:
             sent = order.stream().read(order.shard_id, order.reach, log)
             bounds = bounds._replace(since_ms=max(bounds.since_ms, log.since_ms if log.is_trimmed else 0))
-        compared = compare_shard(
-            order.shard_id, order.segments, lines.read, _promised(order, sent), bounds, lambda: not log.is_broken
+        promised = _promised(order, sent)
+        comparison = compare_shard(
+            order.shard_id, order.segments, read, promised, bounds, is_whole=lambda: not log.is_broken
         )
     except (StreamRefused, StreamUnavailable) as exc:
         return SliceResult(Comparison((), 0, 0), log, str(exc))
-    return SliceResult(compared, log)
+    return SliceResult(comparison, log)
 
 
 def _promised(order: SliceOrder, sent: Iterator[Sent]) -> Iterator[Sent]:
@@ -91,40 +92,31 @@ def _promised(order: SliceOrder, sent: Iterator[Sent]) -> Iterator[Sent]:
         yield record
 
 
-class _Lines:
-    """The archive's records, segment by segment."""
+def _archived_records(storage: RetryingStorage, prefix: str, segment: Segment) -> Iterator[Archived]:
+    """Yield a segment's records, and those that were dropped from it as producer duplicates.
 
-    def __init__(self, storage: RetryingStorage, prefix: str) -> None:
-        self._storage = storage
-        self._prefix = prefix
-
-    def read(self, segment: Segment) -> Iterator[Archived]:
-        """Yield a segment's records, and those that were dropped from it as producer duplicates.
-
-        An object that cannot be read is reported at level keys; here it simply holds nothing.
-        """
-        try:
-            yield from self._records(segment)
-        except (FormatError, ObjectChanged):
-            return
-
-    def _records(self, segment: Segment) -> Iterator[Archived]:
-        for line in self._lines(segment.key, segment.row.etag):
+    An object that cannot be read is reported at level keys; here it simply holds nothing.
+    """
+    metadata = segment.metadata
+    try:
+        for line in _lines(storage, segment.key, segment.row.etag):
             yield _archived(decode_line(line)[1])
-        metadata = segment.metadata
         if not metadata.dropped:
             return
         slot = (metadata.shard_id, metadata.minute, metadata.first, metadata.writer, compression_of(segment.key))
-        for line in self._lines(duplicates_key(self._prefix, *slot), None):
+        for line in _lines(storage, duplicates_key(prefix, *slot), None):
             record = decode_dropped_line(line)[1]
             if record.position in metadata.span:
                 yield _archived(record)
+    except (FormatError, ObjectChanged):
+        return
 
-    def _lines(self, key: str, etag: str | None) -> Iterator[bytes]:
-        def body() -> bytes:
-            return b"".join(self._storage.storage.open_read(key, etag).chunks)
 
-        yield from inflate([until_known(body, self._storage.new_backoff(), f"GET {key}")], compression_of(key))
+def _lines(storage: RetryingStorage, key: str, etag: str | None) -> Iterator[bytes]:
+    def body() -> bytes:
+        return b"".join(storage.storage.open_read(key, etag).chunks)
+
+    yield from inflate([until_known(body, storage.new_backoff(), f"GET {key}")], compression_of(key))
 
 
 def _archived(record: Record) -> Archived:

@@ -38,22 +38,17 @@ class Sent(NamedTuple):
     data: bytes
 
 
-class StreamFacts(NamedTuple):
-    """Which stream this is, since when there is one (epoch ms), its shards, and how long it keeps a record."""
-
-    arn: str
-    created_ms: int
-    shards: tuple[str, ...]
-    retention_ms: int = DAY_MS
-
-
 class ListedShards(NamedTuple):
-    """The stream's shards as ListShards names them; `closed` are those that take no records any more."""
+    """A stream, and its shards as ListShards names them; `closed` are those that take no records any more.
+
+    `created_ms` is since when there is the stream (epoch ms), `retention_ms` how long it keeps a record.
+    """
 
     arn: str
     created_ms: int
     rows: tuple[ShardRow, ...]
     closed: frozenset[str]
+    retention_ms: int = DAY_MS
 
 
 class Reach(NamedTuple):
@@ -115,26 +110,16 @@ class StreamReader:
         self._page_records = page_records
         self._share = share
 
-    def describe(self) -> StreamFacts:
-        """Return what the stream says about itself."""
-        summary = self._stream.summary()
-        shards = sorted(shard.shard_id for shard in self._stream.shards())
-        return StreamFacts(summary.arn, summary.created_ms, tuple(shards), summary.retention_ms)
-
     def listed(self) -> ListedShards:
-        """Return the stream's shards, with their hash keys and parents."""
-        summary = self._stream.summary()
+        """Return the stream and its shards, with their hash keys and parents."""
+        arn, created_ms, retention_ms = self._stream.summary()
         shards = list(self._stream.shards())
         rows = tuple(
-            ShardRow(
-                shard.shard_id,
-                hash_range_of(shard.starting_hash_key, shard.ending_hash_key),
-                frozenset(shard.parents),
-            )
-            for shard in shards
+            ShardRow(shard_id, hash_range_of(first_key, last_key), frozenset(parents))
+            for shard_id, first_key, last_key, parents, _ in shards
         )
         closed = frozenset(shard.shard_id for shard in shards if shard.closed)
-        return ListedShards(summary.arn, summary.created_ms, rows, closed)
+        return ListedShards(arn, created_ms, rows, closed, retention_ms)
 
     def read(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
         """Return the user records of a shard within a reach, in the shard's order; the iterator is asked for at once.

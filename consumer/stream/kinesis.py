@@ -3,6 +3,7 @@
 KCL reads the records. Beside it, `status.lag` and the pre-flight read one record at a time.
 """
 
+from collections import defaultdict
 from typing import Final
 
 from archive.aws import error_code
@@ -31,20 +32,13 @@ class KinesisStream(StreamClient):
     def all_shards(self, *, at_ms: int | None = None, since_ms: int | None = None) -> dict[str, ShardInfo]:
         """Return the shards that ListShards names, by id; see `StreamFacts`."""
         rows = sorted(self.shards(at_ms=at_ms, since_ms=since_ms), key=lambda row: row.shard_id)
-        children: dict[str, list[str]] = {}
+        children = defaultdict[str, list[str]](list)
         for row in rows:
             for parent in row.parents:
-                children.setdefault(parent, []).append(row.shard_id)
+                children[parent].append(row.shard_id)
         return {
-            row.shard_id: ShardInfo(
-                row.shard_id,
-                row.starting_hash_key,
-                row.ending_hash_key,
-                row.parents,
-                tuple(children.get(row.shard_id, ())),
-                row.closed,
-            )
-            for row in rows
+            shard_id: ShardInfo(shard_id, first_key, last_key, parents, tuple(children[shard_id]), closed)
+            for shard_id, first_key, last_key, parents, closed in rows
         }
 
     def holds(self, shard_id: str, position: Position) -> bool:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from archive.coverage.topology import ShardRow
 from archive.format.record import Record
-from compaction.stream.kinesis import ListedShards, Reach, ReadLog, Sent, StreamFacts
+from compaction.stream.kinesis import ListedShards, Reach, ReadLog, Sent
 
 
 class HeldStream(NamedTuple):
@@ -17,15 +17,11 @@ class HeldStream(NamedTuple):
     now_ms: int
     oldest_ms: int | None = None
 
-    def describe(self) -> StreamFacts:
-        """Return what the stream says about itself."""
-        oldest_ms = self.created_ms if self.oldest_ms is None else self.oldest_ms
-        shards = tuple(sorted(self.records))
-        return StreamFacts(self.arn, self.created_ms, shards, self.now_ms - oldest_ms)
-
     def listed(self) -> ListedShards:
         """Return the shards, all open; who holds which hash keys it leaves to the markers."""
-        return ListedShards(self.arn, self.created_ms, tuple(map(ShardRow, sorted(self.records))), frozenset())
+        oldest_ms = self.created_ms if self.oldest_ms is None else self.oldest_ms
+        rows = tuple(map(ShardRow, sorted(self.records)))
+        return ListedShards(self.arn, self.created_ms, rows, frozenset(), self.now_ms - oldest_ms)
 
     def read(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
         """Return what lies within a reach; the clock of the service stands still meanwhile."""

@@ -156,17 +156,17 @@ DAYS: Final = (
     ),
     Mutation(
         "mark a sample as if the day had been read",
-        Change(_LEVEL, "marked = {} if window.is_sample else {", "marked = {} if not read else {"),
+        Change(_LEVEL, "{} if window.is_sample else whole)", "whole)"),
         tests=(f"{_COMPARED}::test_a_sample_writes_no_mark_and_says_what_it_left_out",),
     ),
     Mutation(
         "mark a shard that was not read in one unbroken piece",
-        Change(_LEVEL, "if not one.error and not one.log.is_broken}", "if not one.error}"),
+        Change(_LEVEL, "if not result.error and not result.log.is_broken\n", "if not result.error\n"),
         tests=(f"{_COMPARED}::test_what_retention_took_in_front_of_the_reader_is_not_foreign",),
     ),
     Mutation(
         "mark a shard that could not be read",
-        Change(_LEVEL, "if not one.error and not one.log.is_broken}", "if not one.log.is_broken}"),
+        Change(_LEVEL, "if not result.error and not result.log.is_broken\n", "if not result.log.is_broken\n"),
         tests=(f"{_COMPARED}::test_a_shard_that_cannot_be_read_leaves_the_other_compared",),
     ),
 )

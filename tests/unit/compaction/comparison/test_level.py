@@ -14,8 +14,7 @@ from archive.format.record import Record
 from archive.store.places import open_storage
 from archive.store.storage import Address, Storage
 from compaction.audit.audit import audit_day
-from compaction.comparison.sample import Window
-from compaction.comparison.slices import cut
+from compaction.comparison.slices import Window, cut
 from compaction.inventory.inventory import Inventory, Row
 from compaction.inventory.segments import Segment
 from compaction.job.context import AuditOptions
