@@ -91,6 +91,18 @@ def test_what_is_usual_is_taken() -> None:
     assert check(WANTED, texts) == len(texts)
 
 
+@pytest.mark.parametrize("half", [r"\udc00", r"\uDFFFx", r"\ud800", r"\udbffx", r"\ud800\ud800", r"\udc00\ud800"])
+def test_half_a_surrogate_pair_has_no_encoding(half: str) -> None:
+    """Both refuse it in a text, in a list and in a document: the Parquet file would hold invalid UTF-8."""
+    for kind, value in (("string", f'"{half}"'), ("list<string>", f'["{half}"]'), ("json", f'["{half}"]')):
+        texts = [b'{"x":%s}' % value.encode(), b'{"x":null}']
+        columns = mapping({"x": {"type": kind}})
+        (native, _), _, taken = both(columns, texts)
+        assert taken == 1
+        assert native.to_pylist()[0]["x"] is None
+        assert check(columns, texts) == taken
+
+
 def test_what_lies_below_a_null_is_no_payload() -> None:
     """Arrow says nothing of the bytes there."""
     whole = pa.array(['{"x":1}', '{"x":2}'])

@@ -4,9 +4,13 @@ from itertools import pairwise
 
 import pytest
 
+from archive.format.day import day_of_ms
 from archive.format.metadata import Continuity
+from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, read_mark_key
+from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.quiet_shard import Tried, marks, quiet_shard, wait
+from tests.fakes.shard import SHARD
 from tests.fakes.stream import DAY_MS
 from tests.fakes.world import World
 
@@ -64,6 +68,19 @@ def test_a_position_that_is_held_is_proven_after_any_outage(quiet: Tried) -> Non
     world.clock.advance(5 * DAY_MS / 1000)
     wait(Tried(world, world.started()), 0)
     [mark] = marks(world)
+    assert (mark.continuity, mark.from_ms) == (Continuity.PROVEN, START_MS - MINUTE_MS)
+
+
+def test_a_mark_that_is_not_proven_is_nothing_to_go_on_from(quiet: Tried) -> None:
+    """Behind the tail, which is held, everything up to it is still to be proven."""
+    world = quiet.world
+    wait(quiet, 30, ticks=1)  # the checkpoint
+    world.clock.advance(5 * DAY_MS / 1000)
+    until_ms, tail = world.clock.now_ms() - MINUTE_MS, world.shard.everything[3].position
+    begun = ReadMark(SHARD, MarkKind.READ, Continuity.UNPROVEN, until_ms - MINUTE_MS, until_ms, tail, "w")
+    world.bucket.place(read_mark_key(PREFIX, day_of_ms(until_ms), begun), encode_read_mark(begun))
+    wait(Tried(world, world.started()), 0)
+    [mark] = [mark for mark in marks(world) if mark != begun]
     assert (mark.continuity, mark.from_ms) == (Continuity.PROVEN, START_MS - MINUTE_MS)
 
 

@@ -60,3 +60,17 @@ def test_a_pause_in_the_middle_of_the_retries_ends_them(world: World) -> None:
     with pytest.raises(StoreUnavailable):
         worker.daemon.request_shutdown()
     assert world.chain() == []
+
+
+def test_a_pause_while_the_claim_is_asked_for_ends_the_commit(world: World) -> None:
+    """Between the guard of the age and the PUT lie requests to Kinesis: the slot may be expired behind them."""
+    world.archive_all()
+    world.clock.advance(60)
+    world.put()
+    worker = world.holding(1)
+    worker.store.requests.clear()
+    world.stream.on_request = lambda: world.clock.advance(3600)
+    with pytest.raises(BufferTooOld):
+        worker.daemon.request_shutdown()
+    assert "PUT" not in worker.store.requests
+    assert world.spans() == [(0, 5)]

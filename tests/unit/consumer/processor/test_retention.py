@@ -161,3 +161,14 @@ def test_a_stream_that_trims_late_is_read_to_its_oldest_record(world: World) -> 
     world.clock.advance(5 * DAY)
     worker.daemon.deliver()
     assert world.spans() == [(0, 3)]
+
+
+@pytest.mark.parametrize(("more_seconds", "spans"), [(2, []), (-2, [(0, 3)])])
+def test_the_margin_holds_a_buffers_age_a_puts_flight_and_five_minutes(
+    world: World, more_seconds: float, spans: list[tuple[int, int]]
+) -> None:
+    """S3 takes a PUT a quarter of an hour after it was signed: closer to the end, a call commits what it brought."""
+    worker = world.started(max_segment_age_seconds=600)
+    world.clock.advance(DAY - (600 + 900 + 300) - more_seconds)
+    worker.daemon.deliver()
+    assert world.spans() == spans

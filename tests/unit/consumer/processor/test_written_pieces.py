@@ -6,12 +6,14 @@ import random
 import pytest
 
 from archive.errors import DeliveryDoubt
+from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
 from archive.native.library import native_library
 from archive.native.lines import new_line_writer
 from consumer.pipe.messages import Delivery, read_message
 from consumer.pipe.pieces import WrittenPiece
 from demo.readback import StoredSegment
+from tests.fakes.stream import DAY_MS
 from tests.fakes.world import Worker, World
 
 needs_codec = pytest.mark.skipif(
@@ -60,6 +62,26 @@ def test_lines_that_were_delivered_before_stop_the_shard() -> None:
     worker = world.holding(6)
     with pytest.raises(DeliveryDoubt, match="was delivered after"):
         worker.daemon.redeliver(records)
+
+
+@needs_codec
+@pytest.mark.parametrize("plainly", [True, False])
+def test_archived_records_that_come_again_prove_what_follows(*, plainly: bool) -> None:
+    """As lines and as records: a moment later the stream may have trimmed them, and could not be asked any more."""
+    world = World()
+    world.stream.retention_ms = 7 * DAY_MS
+    archived = world.put(4, data=b"x" * 100)
+    world.archive_all()
+    world.lease.wipe()
+    world.clock.advance(2 * DAY_MS / 1000)
+    worker = world.started()
+    deliver(world, worker, 4, plainly=plainly)
+    world.shard.trim_through(archived[-1].position)
+    world.put(2, data=b"x" * 100)
+    deliver(world, worker, 2, plainly=plainly)
+    worker.daemon.request_shutdown()
+    assert world.spans() == [(0, 3), (4, 5)]
+    assert world.metadata().continuity is Continuity.PROVEN
 
 
 @needs_codec
