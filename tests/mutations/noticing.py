@@ -3,11 +3,13 @@
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 from tests.mutations.mutation import Mutation
-from tests.mutations.tree import Tree
+from tests.mutations.tree import ROOT, Tree
 
 _PROPERTY_RING: Final = "tests/property/test_processor_histories.py"
 _TESTS_FAILED: Final = 1
@@ -16,6 +18,7 @@ _SHOWN: Final = 2000
 _ALL_SECONDS: Final = 3600
 """What all the tests of all mutations may take, also on a machine that does other things."""
 
+_TEST: Final = re.compile(r"^def (test_\w+)\(", re.MULTILINE)
 _FOUND: Final = re.compile(r"^seed (\d+) \(([^)]*)\): (.*)$", re.MULTILINE)
 _NO_CODE: Final = re.compile(
     r"\b(?:NameError|ImportError|ModuleNotFoundError|SyntaxError|UnboundLocalError|AttributeError|TypeError): .*"
@@ -31,9 +34,19 @@ class Verdict(NamedTuple):
     remark: str = ""
 
 
+@cache
+def files_of_tests() -> dict[str, list[str]]:
+    """Return the files that define each test function: wherever it lies, a mutation names it by its name alone."""
+    files: dict[str, list[str]] = defaultdict(list)
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        for name in _TEST.findall(path.read_text()):
+            files[name].append(path.relative_to(ROOT).as_posix())
+    return files
+
+
 def pass_all(tree: Tree, mutations: Sequence[Mutation]) -> bool:
     """Tell whether the tests that the mutations name pass without any of them; says what failed."""
-    wanted = sorted({test for mutation in mutations for test in mutation.tests})
+    wanted = _ids(sorted({test for mutation in mutations for test in mutation.tests}))
     done = _run_pytest(tree, *wanted, seconds=_ALL_SECONDS)
     if done.returncode != 0:
         sys.stdout.write(f"{done.stdout[-_SHOWN:]}{done.stderr[-_SHOWN:]}\n")
@@ -42,7 +55,7 @@ def pass_all(tree: Tree, mutations: Sequence[Mutation]) -> bool:
 
 def by_tests(tree: Tree, mutation: Mutation) -> Verdict:
     """Ask the tests that the mutation names."""
-    return _pytest(tree, *mutation.tests)
+    return _pytest(tree, *_ids(mutation.tests))
 
 
 def by_property(tree: Tree, _mutation: Mutation) -> Verdict:
@@ -61,6 +74,10 @@ def by_simulation(tree: Tree, mutation: Mutation, seeds: str, workers: str) -> V
     if _NO_CODE.search(text):
         return Verdict(noticed=False, word="NO CODE", remark=text)
     return Verdict(noticed=True, word=f"{seed + 1:,}", remark=f"({scenario}: {text[:110]})")
+
+
+def _ids(names: Iterable[str]) -> list[str]:
+    return [f"{path}::{name}" for name in names for path in files_of_tests()[name]]
 
 
 def _run_pytest(tree: Tree, *tests: str, seconds: float = 600) -> subprocess.CompletedProcess[str]:

@@ -1,11 +1,13 @@
 """The catalogue is true to the code."""
 
+import ast
 from collections import Counter
 
 import pytest
 
 from tests.mutations.catalogue import MUTATIONS
-from tests.mutations.mutation import Mutation
+from tests.mutations.mutation import Mutation, mutated
+from tests.mutations.noticing import files_of_tests
 from tests.mutations.tree import ROOT
 
 each_mutation = pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
@@ -13,18 +15,16 @@ each_mutation = pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutati
 
 @each_mutation
 def test_a_change_has_exactly_one_place(mutation: Mutation) -> None:
-    """Its old text occurs once in its file."""
-    for change in mutation.changes:
-        assert (ROOT / change.path).read_text().count(change.old) == 1
+    """Its old code occurs once in the definition that it names, and what comes of it is other code."""
+    for path, text in mutated(mutation.changes).items():
+        assert ast.dump(ast.parse(text)) != ast.dump(ast.parse((ROOT / path).read_text()))
 
 
 @each_mutation
 def test_somebody_must_notice(mutation: Mutation) -> None:
-    """It names tests or a mode of the simulation, and each test is a function of its file."""
+    """It names tests or a mode of the simulation, and each test is there."""
     assert mutation.tests or mutation.mode
-    for test in mutation.tests:
-        path, _, name = test.partition("::")
-        assert f"def {name}(" in (ROOT / path).read_text()
+    assert set(mutation.tests) <= files_of_tests().keys()
 
 
 def test_each_mutation_has_one_entry() -> None:

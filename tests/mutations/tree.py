@@ -4,25 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.mutations.mutation import Mutation
-
 ROOT: Final = Path(__file__).resolve().parents[2]
-_PARTS: Final = (
-    "archive",
-    "consumer",
-    "compaction",
-    "demo",
-    "tests",
-    "pyproject.toml",
-    "minutebook",
-    "properties",
-    "requirements",
-)
+CODE: Final = ("archive", "consumer", "compaction", "minutebook", "demo", "tests")
+_PARTS: Final = (*CODE, "pyproject.toml", "properties", "requirements")
 _CACHE: Final = ".cache"
 """Where the embedded servers are installed: not of the product, so the copy has the same."""
 
@@ -41,13 +30,12 @@ class Tree:
         (folder / _CACHE).symlink_to(ROOT / _CACHE)
 
     @contextmanager
-    def broken_by(self, mutation: Mutation) -> Iterator[None]:
-        """Apply a mutation, and take it back in the end."""
-        originals = {change.path: (self._folder / change.path).read_text() for change in mutation.changes}
+    def broken_by(self, texts: Mapping[str, str]) -> Iterator[None]:
+        """Replace the text of some files, and take that back in the end."""
+        originals = {path: (self._folder / path).read_text() for path in texts}
         try:
-            for change in mutation.changes:
-                target = self._folder / change.path
-                target.write_text(target.read_text().replace(change.old, change.new))
+            for path, text in texts.items():
+                (self._folder / path).write_text(text)
             yield
         finally:
             for path, text in originals.items():

@@ -1,0 +1,47 @@
+"""Mutations of what must not stop a shard in silence."""
+
+from typing import Final
+
+from tests.mutations.mutation import Change, Mutation
+
+LIVENESS: Final = (
+    Mutation(
+        "an old start is the trim horizon whatever the rows say",
+        Change("consumer.archived.application:kcl_start", "has_timestamp_rows", "False"),
+        tests=("test_an_older_start_stays_a_timestamp_while_a_row_waits_for_it",),
+        mode="operations",
+    ),
+    Mutation(
+        "a dead lock is left to KCL",
+        Change("consumer.daemon.readers.rules:ReaderWatch._dead_lock", "still < LOCK_SECONDS", "still >= 0"),
+        tests=("test_every_shard_is_read_again_and_somebody_says_so",),
+    ),
+    Mutation(
+        "a skipped batch leaves no marker before the next daemon",
+        Change("consumer.daemon.supervisor:Supervisor._run_once", "_try(self._plan.after_end)", "False"),
+        tests=("test_no_daemon_is_started_while_the_marker_cannot_be_stored",),
+    ),
+    Mutation(
+        "a permission that KCL lacks is a crash like any other",
+        Change("consumer.daemon.run_notes:RunNotes.note_error", "2", "1"),
+        tests=("test_a_missing_permission_comes_before_what_followed_from_it",),
+    ),
+    Mutation(
+        "a processor that was killed is not named",
+        Change(
+            "consumer.daemon.processor_log:ProcessorWatch.take_killed",
+            "polls > patience or pid in certain",
+            "polls < 0",
+        ),
+        tests=("test_a_processor_that_is_killed_is_named",),
+    ),
+    Mutation(
+        "a minute that keeps coming is held until it is too old",
+        Change(
+            "consumer.processor.buffer:Buffer.is_aged",
+            "self.seconds_left(now) <= self._settings.max_segment_age_seconds / 2",
+            "False",
+        ),
+        tests=("test_a_minute_that_keeps_coming_is_committed_in_good_time",),
+    ),
+)

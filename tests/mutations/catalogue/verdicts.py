@@ -1,0 +1,165 @@
+"""Mutations of what an audit calls clean, missing or broken."""
+
+from typing import Final
+
+from tests.mutations.mutation import Change, Mutation
+
+_CHAIN: Final = "archive.coverage.chain:Chain"
+
+VERDICTS: Final = (
+    Mutation(
+        "pass over a hole in the hash keys",
+        Change("compaction.audit.coverage:_doubt_findings", "doubt.shard_id in told", "doubt.shard_id is None"),
+        tests=("test_a_half_that_nobody_holds_is_missing",),
+    ),
+    Mutation(
+        "judge a day once that changes while it is read",
+        Change("compaction.audit.audit:is_in_motion", "again.digest() != seen.digest()", "again is seen"),
+        tests=("test_segments_that_are_committed_while_the_day_is_read_are_no_defect",),
+    ),
+    Mutation(
+        "never withdraw a verdict",
+        Change(
+            "compaction.rewrite:_Run._judge_again",
+            "(pointer.verdict, pointer.audit) != judged",
+            "pointer.verdict != 'clean'",
+        ),
+        tests=("test_a_clean_verdict_is_withdrawn_when_a_gap_shows",),
+    ),
+    Mutation(
+        "believe that a shard is its own parent",
+        Change("archive.proof.stated:_check_kin", "shard_id in kin", "kin == shard_id"),
+        tests=(
+            "test_a_marker_that_names_its_own_shard_as_kin_is_not_believed",
+            "test_a_shard_that_names_itself_as_its_parent_is_judged_whole",
+        ),
+    ),
+    Mutation(
+        "call a record missing that a lagging consumer will bring",
+        Change(
+            "compaction.comparison.records:_Absent.add",
+            "self._bounds.is_to_come(sent.position)",
+            "self._bounds.end is not None and (not self._bounds.is_to_come)",
+        ),
+        tests=("test_a_record_behind_the_archives_end_is_to_come",),
+    ),
+    Mutation(
+        "originals are looked for on the day alone",
+        Change("compaction.rules.originals:Originals._walk", "self._outward(sign) if left else ()", "()"),
+        tests=("test_an_original_19_hours_earlier_is_found",),
+    ),
+    Mutation(
+        "a line outside its object's span draws others in",
+        Change(
+            "compaction.tasks.plan:spans_of",
+            "(min(max(end, said.first), said.last) for end in (read.low, read.high))",
+            "(read.low, read.high)",
+        ),
+        tests=("test_a_line_outside_its_objects_span_draws_no_other_object_in",),
+    ),
+    Mutation(
+        "believe that a reader that was away for days missed nothing",
+        Change(f"{_CHAIN}._doubt", "Reason.UNPROVEN", "None"),
+        tests=(
+            "test_an_outage_of_three_days_leaves_no_day_clean_and_nothing_is_expired",
+            "test_a_root_that_was_killed_before_its_first_commit_is_not_clean",
+            "test_a_segment_that_proves_nothing_begins_an_interval",
+        ),
+        mode="days",
+    ),
+    Mutation(
+        "let silence of a segment say that nothing is missing",
+        Change(
+            f"{_CHAIN}._doubt", "before is None or link.run is None or link.run != before.link.run", "link is before"
+        ),
+        Change(
+            f"{_CHAIN}._doubt",
+            "None if link.until_ms - before.until_ms < SURELY_HELD_MS else Reason.UNDECIDED",
+            "None",
+        ),
+        tests=(
+            "test_an_outage_of_three_days_leaves_no_day_clean_and_nothing_is_expired",
+            "test_a_child_that_was_begun_a_day_late_is_not_clean",
+        ),
+    ),
+    Mutation(
+        "let an archive that merely stops be whole",
+        Change(
+            f"{_CHAIN}.intervals",
+            "Interval(node.from_ms, node.until_ms)",
+            "Interval(node.from_ms, node.until_ms + (node is self.nodes[-1]) * 2 ** 50)",
+        ),
+        tests=(
+            "test_a_consumer_that_died_with_its_checkpoint_at_the_tail_is_looked_at_again",
+            "test_what_the_chains_do_not_show_is_never_clean",
+        ),
+    ),
+    Mutation(
+        "forget the shards that KCL's table names",
+        Change("compaction.job.sight:_stream", "checkpoints.rows", "()"),
+        tests=("test_a_shard_that_only_the_lease_table_names_is_missing",),
+    ),
+    Mutation(
+        "believe no read mark",
+        Change("archive.proof.gathered:Gathered.pieces", "self.marks.get(shard_id, {}).items()", "[]"),
+        tests=("test_a_quiet_shard_with_marks_is_clean",),
+    ),
+    Mutation(
+        "believe no child's birth",
+        Change(
+            "archive.coverage.frontier:_Descent._descend",
+            "self._coverage(child)",
+            "self._coverage(child).without_birth()",
+        ),
+        tests=("test_a_split_ten_seconds_before_midnight_holds_no_day",),
+    ),
+    Mutation(
+        "believe another application's lease table",
+        Change("compaction.inventory.checkpoints:Checkpoints.believed", "begun_by == self.application", "begun_by"),
+        tests=("test_another_applications_lease_table_breaks_no_chain",),
+    ),
+    Mutation(
+        "follow a key out of the directory",
+        Change(
+            "archive.store.directory_storage:DirectoryStorage._path",
+            "key.startswith('/') or '..' in key.split('/')",
+            "key.startswith('//')",
+        ),
+        tests=("test_a_key_never_leads_out_of_the_root",),
+    ),
+    Mutation(
+        "pass over a group of an aggregate",
+        Change("archive.format.aggregate:_fields", "_GROUP", "-1"),
+        tests=("test_we_deliver_what_kcl_delivers",),
+    ),
+    Mutation(
+        "call today clean",
+        Change("compaction.audit.conclusion:_unfinished", "'unknown'", "'warning'"),
+        tests=("test_a_day_that_is_not_settled_is_unknown",),
+    ),
+    Mutation(
+        "audit another stream's archive",
+        Change("compaction.inventory.owner:read_owned", "not _is_same(named, owner)", "False"),
+        tests=(
+            "test_another_streams_archive_is_refused",
+            "test_another_streams_archive_is_not_published",
+        ),
+    ),
+    Mutation(
+        "judge an expired day by what is left of it",
+        Change("compaction.audit.audit:audit_day", "is_expired(context.archive, prefix, day)", "until_ms == day"),
+        tests=("test_an_expired_day_is_unknown_and_nothing_else",),
+    ),
+    Mutation(
+        "stop at a tombstone that cannot be read",
+        Change(
+            "compaction.inventory.tombstones:_read",
+            ("try:\n    return decode_tombstone(stored.body, key)\nexcept FormatError as exc:\n    return exc"),
+            ("try:\n    return decode_tombstone(stored.body, key)\nexcept KeyError as exc:\n    raise exc"),
+        ),
+        tests=(
+            "test_the_day_itself_is_never_clean",
+            "test_a_day_that_does_not_need_it_is_judged",
+        ),
+    ),
+)
