@@ -1,6 +1,10 @@
 """Mutants from the syntax tree, and the tests that concern a module."""
 
 import ast
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from textwrap import dedent
 
 import pytest
@@ -8,7 +12,8 @@ import pytest
 from tests.mutations.concerned import concerned_by
 from tests.mutations.editing import PlaceError, replace
 from tests.mutations.generated import mutants_of
-from tests.mutations.tree import ROOT
+from tests.mutations.surviving import search
+from tests.mutations.tree import ROOT, Tree
 
 SOURCE = '''
 LIMIT = 3
@@ -110,6 +115,39 @@ def test_a_place_that_is_not_there_once_is_an_error(definition: str, old: str) -
     """A mutation that would change something else, or nothing, is refused."""
     with pytest.raises(PlaceError):
         replace(SOURCE, definition, old, "y")
+
+
+class Notices(Tree):
+    """A copy in which the tests notice the mutants of some lines; nothing is run."""
+
+    def __init__(self, *lines: str) -> None:
+        self._lines = lines
+        self._texts: Mapping[str, str] = {}
+
+    @contextmanager
+    def broken_by(self, texts: Mapping[str, str]) -> Iterator[None]:
+        """Remember the texts for a while."""
+        self._texts = texts
+        yield
+        self._texts = {}
+
+    def run(self, module: str, *arguments: str, timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+        """Fail where one of the lines is not there any more."""
+        is_noticed = any(line not in text for text in self._texts.values() for line in self._lines)
+        return subprocess.CompletedProcess([module, *arguments, str(timeout)], int(is_noticed))
+
+
+def test_what_no_test_notices_is_printed_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """And counted; the rest was noticed by the tests that concern the file."""
+    path = "archive/store/commit.py"
+    line = "    if winner.writer == metadata.writer:\n"
+    count = len(mutants_of((ROOT / path).read_text()))
+    survived = search(Notices(line), path, minutes=5, seed=1)
+    *survivors, summary = capsys.readouterr().out.splitlines()
+    assert 0 < survived == len(survivors) < count
+    assert summary == f"{count} mutants, {count} tried, {survived} survived"
+    assert any(re.match(rf"SURVIVED  {path}:[0-9]+  attempts \+= 1  ->  pass", text) for text in survivors)
+    assert not any("winner.writer" in text for text in survivors)
 
 
 def test_the_tests_that_mirror_a_module_come_first() -> None:
