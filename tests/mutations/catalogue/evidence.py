@@ -37,7 +37,7 @@ _DAYS: Final = in_mode(
     ),
     Mutation(
         "take an empty answer for the tip",
-        Change("consumer.stream.port:Answer.is_tip", "self.iterator is None or self.behind_ms == 0", "True"),
+        Change("archive.kinesis.answers:Answer.is_tip", "self.iterator is None or self.behind_ms == 0", "True"),
         tests=("test_an_answer_that_is_empty_on_the_way_is_no_tip",),
     ),
     Mutation(
