@@ -31,8 +31,8 @@ from archive.format.markers import StartMarker, encode_marker
 from archive.logs import configure_logging
 from archive.properties_file import FORKS_VARIABLE, SUPERVISED_VARIABLE
 from benchmarks.pipe.child import Child
+from benchmarks.quiet_services import Answers, serve
 from consumer.daemon.fork_server import stub_command
-from consumer.forks.stage import Answers, play
 from tests.integration.fork_site import PYTHON, Forks
 from tests.integration.process_daemon import PROGRAM
 
@@ -81,9 +81,9 @@ class _Far(Answers):
         super().send_response(code, message)
 
 
-def _play(listener: socket.socket, answer_after_seconds: float) -> None:
+def _serve(listener: socket.socket, answer_after_seconds: float) -> None:
     _Far.seconds = answer_after_seconds  # this process' own
-    play(listener, _Far)
+    serve(listener, _Far)
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def _services(answer_after_seconds: float) -> Iterator[str]:
     """Let a small S3 and Kinesis answer in a process of its own; yields its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         arguments = (listener, answer_after_seconds)
-        process = multiprocessing.get_context("fork").Process(target=_play, args=arguments)
+        process = multiprocessing.get_context("fork").Process(target=_serve, args=arguments)
         process.start()
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -122,7 +122,7 @@ def _begin_shard(address: str) -> None:
 def _properties(folder: Path, address: str) -> Path:
     path = folder / "bench.properties"
     path.write_text(
-        "streamName = rehearsal\napplicationName = bench\nregionName = us-east-1\nminutebook.bucket = bench\n"
+        "streamName = bench\napplicationName = bench\nregionName = us-east-1\nminutebook.bucket = bench\n"
         f"minutebook.s3Endpoint = {address}\nkinesisEndpoint = {address}\n"
     )
     return path

@@ -22,7 +22,7 @@ from consumer.evidence.turn import FileTurn
 from consumer.pipe.capacity import size_pipes
 from consumer.processor.dedupe_start import await_table, open_table
 from consumer.processor.processor import ShardProcessor
-from consumer.processor.protocol import Processor, run_process
+from consumer.processor.protocol import run_process
 from consumer.services import Services
 from consumer.settings.settings import Settings, load_settings
 from consumer.stream.kinesis import KinesisStream
@@ -78,7 +78,7 @@ def serve(
     stdin: BinaryIO,
     protocol: BinaryIO,
     *,
-    wrap: Callable[[ShardProcessor], Processor] = lambda processor: processor,
+    after_batch: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve one shard until the input ends. Whatever goes wrong comes out of here."""
     size_pipes(stdin, protocol)
@@ -91,4 +91,4 @@ def serve(
         await_table(prepared.table, Services(settings, store, stream, clock, rng, new_id))
     turn = FileTurn(prepared.path)
     processor = ShardProcessor(settings, store, stream, clock, rng, new_id, prepared.table, turn=turn)
-    run_process(wrap(processor), stdin, protocol)
+    run_process(processor, stdin, protocol, after_batch=after_batch)

@@ -23,12 +23,13 @@ from typing import BinaryIO, Final, NamedTuple, NoReturn
 
 import structlog
 
-from consumer.forks.parent_death import die_with
 from consumer.forks.server import Pipes
 
 PROGRAM: Final = "minutebook-processor"
+_PR_SET_PDEATHSIG: Final = 1
 _ARG_START: Final = 48 - 3
 """Of /proc/self/stat (proc(5)), counted behind the name; the next field is where the arguments end."""
+_libc: Final = ctypes.CDLL(None)
 
 
 class Title(NamedTuple):
@@ -71,6 +72,13 @@ def become_processor(
     code = live(os.fdopen(0, "rb", closefd=False), protocol)
     sys.stderr.flush()
     os._exit(code)
+
+
+def die_with(parent: int) -> None:
+    """Let this process be killed when `parent`, which forked it, ends (prctl(2)); end at once if it has already."""
+    _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:  # it ended before we asked: no signal comes
+        os._exit(128 + signal.SIGKILL)
 
 
 def _own_signals() -> None:

@@ -10,10 +10,9 @@ import structlog
 from archive.clock import SystemClock
 from consumer.forks.certificates import share_certificates
 from consumer.forks.child import become_processor, find_title
-from consumer.forks.layout import fill_holes
-from consumer.forks.memory import Thrifty, give_back
-from consumer.forks.rehearsal import rehearse
+from consumer.forks.memory import MemoryThrift, give_back
 from consumer.forks.server import ForkServer, Pipes
+from consumer.forks.warm_up import warm_up
 from consumer.last_word import live
 from consumer.serving import Prepared, log_level, prepare, serve
 
@@ -31,11 +30,10 @@ def serve_forks(listener: socket.socket, path: str, parent: int) -> None:
     gc.disable()  # what it moves between its lists, it writes to
     prepared = prepare(path, os.environ)
     share_certificates([prepared.s3, prepared.kinesis()])
-    rehearse(prepared, clock, log_level(prepared.settings, os.environ))
+    warm_up(prepared, clock, log_level(prepared.settings, os.environ))
     gc.collect()
     give_back()
     gc.freeze()
-    fill_holes()
     server, title = os.getpid(), find_title()
 
     def become(pipes: Pipes) -> None:
@@ -47,4 +45,4 @@ def serve_forks(listener: socket.socket, path: str, parent: int) -> None:
 
 
 def _live(prepared: Prepared, stdin: BinaryIO, protocol: BinaryIO) -> int:
-    return live(lambda: serve(prepared, stdin, protocol, wrap=lambda shard: Thrifty(shard, SystemClock())))
+    return live(lambda: serve(prepared, stdin, protocol, after_batch=MemoryThrift(SystemClock()).after_batch))

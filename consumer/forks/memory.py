@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from archive.clock import Clock
-from consumer.pipe.messages import Initialize, LeaseLost
-from consumer.processor.protocol import Batch, Processor, ShutdownInput
 
 ENVIRONMENT: Final = {
     "MALLOC_ARENA_MAX": "1",
@@ -29,24 +27,16 @@ _STATM: Final = Path("/proc/self/statm")
 _libc: Final = ctypes.CDLL(None)
 
 
-class Thrifty:
-    """A processor that gives memory back between two calls, where it has grown by a few MB."""
+class MemoryThrift:
+    """Gives a processor's free memory back, when it has grown by a few MB."""
 
-    version = 3
-
-    def __init__(self, processor: Processor, clock: Clock) -> None:
-        self._processor = processor
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._looked_at = clock.monotonic()
         self._least = resident_bytes()
 
-    def initialize(self, initialize_input: Initialize) -> None:
-        """Pass it on."""
-        self._processor.initialize(initialize_input)
-
-    def process_records(self, process_records_input: Batch) -> None:
-        """Pass it on, then look at the memory, now and then."""
-        self._processor.process_records(process_records_input)
+    def after_batch(self) -> None:
+        """Look at the memory, every few seconds."""
         now = self._clock.monotonic()
         if now - self._looked_at < _EVERY_SECONDS:
             return
@@ -54,18 +44,6 @@ class Thrifty:
         if resident_bytes() > self._least + _GROWN_BYTES:
             give_back()
             self._least = resident_bytes()
-
-    def lease_lost(self, lease_lost_input: LeaseLost) -> None:
-        """Pass it on."""
-        self._processor.lease_lost(lease_lost_input)
-
-    def shard_ended(self, shard_ended_input: ShutdownInput) -> None:
-        """Pass it on."""
-        self._processor.shard_ended(shard_ended_input)
-
-    def shutdown_requested(self, shutdown_requested_input: ShutdownInput) -> None:
-        """Pass it on."""
-        self._processor.shutdown_requested(shutdown_requested_input)
 
 
 def resident_bytes() -> int:

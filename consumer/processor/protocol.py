@@ -10,6 +10,7 @@ may ask for a checkpoint. kclpy's loop and checkpointer are kept. Three things a
 """
 
 import sys
+from collections.abc import Callable
 from typing import IO, Any, BinaryIO, Final, NamedTuple, Protocol
 
 import msgspec
@@ -157,8 +158,9 @@ def _gone(what: str, why: object) -> DaemonGone:
 class _StrictProcess(kcl.KCLProcess):  # type: ignore[misc] # kclpy is untyped
     """kclpy's loop without its `except Exception`."""
 
-    def __init__(self, processor: Processor, channel: _Channel) -> None:
+    def __init__(self, processor: Processor, channel: _Channel, after_batch: Callable[[], None]) -> None:
         super().__init__(processor, error_file=channel.error_file)
+        self._after_batch = after_batch
         self.io_handler = channel
         self.checkpointer = kcl.Checkpointer(channel)
 
@@ -171,6 +173,7 @@ class _StrictProcess(kcl.KCLProcess):  # type: ignore[misc] # kclpy is untyped
         match action:
             case Delivery():
                 self.processor.process_records(Batch(action, self.checkpointer))
+                self._after_batch()
             case Initialize():
                 self.processor.initialize(action)
             case LeaseLost():
@@ -183,9 +186,16 @@ class _StrictProcess(kcl.KCLProcess):  # type: ignore[misc] # kclpy is untyped
                 raise DeliveryDoubt("an answer to a checkpoint that nobody asked for", next_step=PROTOCOL_STEP)
 
 
-def run_process(processor: Processor, stdin: BinaryIO, stdout: BinaryIO, error_file: IO[str] | None = None) -> None:
+def run_process(
+    processor: Processor,
+    stdin: BinaryIO,
+    stdout: BinaryIO,
+    error_file: IO[str] | None = None,
+    *,
+    after_batch: Callable[[], None] = lambda: None,
+) -> None:
     """Serve the daemon until it closes the input. Whatever the processor raises comes out of here.
 
     `stdout` carries the protocol and nothing else.
     """
-    _StrictProcess(processor, _Channel(stdin, stdout, error_file or sys.stderr)).run()
+    _StrictProcess(processor, _Channel(stdin, stdout, error_file or sys.stderr), after_batch).run()

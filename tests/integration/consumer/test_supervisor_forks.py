@@ -20,7 +20,7 @@ _HANGING = """
 import os, signal, socket, subprocess, sys
 from pathlib import Path
 from consumer.daemon.fork_server import open_door
-from consumer.forks.parent_death import die_with
+from consumer.forks.child import die_with
 from consumer.forks.server import ForkServer
 from consumer.forks.stub import REQUEST, connect
 

@@ -1,12 +1,8 @@
-"""A small S3 and Kinesis for the rehearsal: a server on loopback that answers as an empty bucket and a quiet stream.
+"""A small S3 and Kinesis on loopback, without TLS: they answer as an empty bucket and a quiet stream, at once."""
 
-It lives in a process of its own for as long as the rehearsal; nothing else ever talks to it.
-"""
-
-import io
 import json
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -17,8 +13,8 @@ _BEGAN_SECONDS: Final = 1_767_225_600
 _KINESIS: Final[Mapping[str, Any]] = {
     "DescribeStreamSummary": {
         "StreamDescriptionSummary": {
-            "StreamARN": "arn:aws:kinesis:us-east-1:000000000000:stream/rehearsal",
-            "StreamName": "rehearsal",
+            "StreamARN": "arn:aws:kinesis:us-east-1:000000000000:stream/bench",
+            "StreamName": "bench",
             "StreamStatus": "ACTIVE",
             "RetentionPeriodHours": 876_000,
             "StreamCreationTimestamp": _BEGAN_SECONDS,
@@ -35,11 +31,11 @@ _KINESIS: Final[Mapping[str, Any]] = {
             }
         ]
     },
-    "GetShardIterator": {"ShardIterator": "rehearsal"},
-    "GetRecords": {"Records": [], "MillisBehindLatest": 0, "NextShardIterator": "rehearsal"},
+    "GetShardIterator": {"ShardIterator": "bench"},
+    "GetRecords": {"Records": [], "MillisBehindLatest": 0, "NextShardIterator": "bench"},
 }
 _LISTING: Final = b"""<?xml version="1.0" encoding="UTF-8"?>
-<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>rehearsal</Name><KeyCount>0</KeyCount>
+<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>bench</Name><KeyCount>0</KeyCount>
 <MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated></ListBucketResult>"""
 _ABSENT: Final = b"""<?xml version="1.0" encoding="UTF-8"?>
 <Error><Code>NoSuchKey</Code><Message>none</Message></Error>"""
@@ -48,15 +44,6 @@ _ABSENT: Final = b"""<?xml version="1.0" encoding="UTF-8"?>
 class _Object(NamedTuple):
     body: bytes
     metadata: dict[str, str]
-
-
-def _chunks(source: io.BufferedIOBase) -> Iterator[bytes]:
-    """Yield the chunks of a body (RFC 9112, 7.1), and read over the lines behind them."""
-    while size := int(source.readline().split(b";")[0] or b"0", 16):
-        yield source.read(size)
-        source.readline()
-    while source.readline().strip():
-        pass
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -71,7 +58,7 @@ class Answers(BaseHTTPRequestHandler):
         """Store an object."""
         metadata = {name: text for name, text in self.headers.items() if name.lower().startswith("x-amz-meta-")}
         self._stored[urlsplit(self.path).path] = _Object(self._body(), metadata)
-        self._say(200, b"", {"ETag": '"rehearsal"'})
+        self._say(200, b"", {"ETag": '"bench"'})
 
     def do_GET(self) -> None:
         """Return an object, or a listing of none."""
@@ -82,7 +69,7 @@ class Answers(BaseHTTPRequestHandler):
         elif found is None:
             self._say(404, _ABSENT)
         else:
-            self._say(200, found.body, {"ETag": '"rehearsal"', **found.metadata})
+            self._say(200, found.body, {"ETag": '"bench"', **found.metadata})
 
     def do_HEAD(self) -> None:
         """Return an object's head."""
@@ -104,12 +91,7 @@ class Answers(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def _body(self) -> bytes:
-        """Read a request's body; over TLS botocore sends it in chunks, with the checksum behind it."""
-        if self.headers.get("Transfer-Encoding") != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        body = b"".join(_chunks(self.rfile))
-        is_double = "aws-chunked" in self.headers.get("Content-Encoding", "")
-        return b"".join(_chunks(io.BytesIO(body))) if is_double else body
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
     def _say(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
@@ -121,7 +103,7 @@ class Answers(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-def play(listener: socket.socket, answers: type[Answers] = Answers) -> None:
+def serve(listener: socket.socket, answers: type[Answers]) -> None:
     """Answer until the process is ended."""
     server = ThreadingHTTPServer(listener.getsockname(), answers, bind_and_activate=False)
     server.socket.close()
