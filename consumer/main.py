@@ -43,7 +43,7 @@ def _live(protocol: BinaryIO | None) -> int:
     # structlog renders tracebacks with rich where it finds it; in this process that is memory for nothing.
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type] # None makes the import fail (importlib)
     from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
-    from consumer.last_word import live  # noqa: PLC0415 - after the guard
+    from consumer.exit_line import live  # noqa: PLC0415 - after the guard
 
     configure_logging()
     return live(lambda: _serve(protocol))

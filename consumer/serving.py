@@ -18,7 +18,7 @@ from archive.logs import configure_logging
 from archive.properties_file import FILE_VARIABLE, SUPERVISED_VARIABLE
 from archive.store.s3 import S3Store
 from consumer.dedupe.table import DynamoDedupeTable
-from consumer.evidence.turn import FileTurn
+from consumer.evidence.worker_lock import FileLock
 from consumer.pipe.capacity import size_pipes
 from consumer.processor.dedupe_start import await_table, open_table
 from consumer.processor.processor import ShardProcessor
@@ -89,6 +89,6 @@ def serve(
     )
     if prepared.table is not None:
         await_table(prepared.table, Services(settings, store, stream, clock, rng, new_id))
-    turn = FileTurn(prepared.path)
-    processor = ShardProcessor(settings, store, stream, clock, rng, new_id, prepared.table, turn=turn)
+    lock = FileLock(prepared.path)
+    processor = ShardProcessor(settings, store, stream, clock, rng, new_id, prepared.table, lock=lock)
     run_process(processor, stdin, protocol, after_batch=after_batch)

@@ -35,8 +35,8 @@ from consumer.daemon.watching.health_file import health_path
 from consumer.daemon.watching.outputs import make_watch, watched
 from consumer.daemon.worker_id import stable_worker_id
 from consumer.leases.hand_over import Leaving
-from consumer.leases.heirs import REPORT_SECONDS
 from consumer.leases.leader_lock import release_own_lock
+from consumer.leases.next_owner import REPORT_SECONDS
 from consumer.leases.table import DynamoDBLeaseTable, failover_seconds, lease_table_of
 from consumer.preflight.check import Check, Outcome
 from consumer.preflight.java import find_jars, find_java

@@ -20,8 +20,8 @@ from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_
 from archive.kinesis.answers import Answer, Beginning
 from consumer.evidence.shard_evidence import ShardEvidence, position_of
 from consumer.evidence.tip_walk import Reached, TipWalk, shard_hash_range
-from consumer.evidence.turn import Turn
 from consumer.evidence.undelivered import keep_undelivered
+from consumer.evidence.worker_lock import WorkerLock
 from consumer.services import Services
 
 _CALL_SECONDS: Final = 1.0
@@ -36,11 +36,11 @@ _MAX_WALK_SECONDS: Final = 240.0
 class ReadMarks:
     """Writes the read marks of one shard."""
 
-    def __init__(self, services: Services, evidence: ShardEvidence, turn: Turn) -> None:
+    def __init__(self, services: Services, evidence: ShardEvidence, lock: WorkerLock) -> None:
         self._services = services.within(0)
         self._evidence = evidence
         self._shard_id = evidence.origin.shard_id
-        self._turn = turn
+        self._lock = lock
         self._attempt_ms: int | None = None
         self._walk: _Walk | None = None
         self._log = structlog.get_logger().bind(shard=self._shard_id)
@@ -52,11 +52,11 @@ class ReadMarks:
     def tick(self, tail: Predecessor) -> None:
         """Do what a quiet moment allows for: nothing, mostly. Nothing is held and nothing delivered behind `tail`."""
         try:
-            if self._may_ask(tail) and self._turn.take():
+            if self._may_ask(tail) and self._lock.take():
                 try:
                     self._ask(tail)
                 finally:
-                    self._turn.release()
+                    self._lock.release()
         except MinutebookError as exc:
             self._walk = None
             self._log.warning(

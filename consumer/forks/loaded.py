@@ -8,12 +8,12 @@ from typing import BinaryIO
 import structlog
 
 from archive.clock import SystemClock
+from consumer.exit_line import live
 from consumer.forks.certificates import share_certificates
 from consumer.forks.child import become_processor, find_title
 from consumer.forks.memory import MemoryThrift, give_back
 from consumer.forks.server import ForkServer, Pipes
 from consumer.forks.warm_up import warm_up
-from consumer.last_word import live
 from consumer.serving import Prepared, log_level, prepare, serve
 
 

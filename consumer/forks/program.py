@@ -29,10 +29,10 @@ def main() -> NoReturn:
     # structlog renders tracebacks with rich where it finds it; in these processes that is memory for nothing.
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type] # None makes the import fail (importlib)
     from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
-    from consumer.last_word import last_word  # noqa: PLC0415 - after the guard
+    from consumer.exit_line import exit_line  # noqa: PLC0415 - after the guard
 
     configure_logging()
-    code = last_word(lambda: _serve(listener, parent))
+    code = exit_line(lambda: _serve(listener, parent))
     with suppress(OSError):  # behind its parent nobody reads what is left of the last line
         sys.stderr.flush()
     os._exit(code)

@@ -20,8 +20,8 @@ import structlog
 
 from archive.clock import Clock
 from archive.errors import TableRefused, TableUnavailable
-from consumer.leases.heirs import REPORT_SECONDS, HandOver, living, plan_hand_over
 from consumer.leases.leader_lock import release_own_lock
+from consumer.leases.next_owner import REPORT_SECONDS, HandOver, living, plan_hand_over
 from consumer.leases.rows import LeaseTable
 
 LONGEST_SECONDS: Final = 5.0
@@ -109,7 +109,7 @@ class Leaving:
             plan = self._plan()
             for each in plan:
                 if self._clock.monotonic() - begun < LONGEST_SECONDS and self._table.hand_over(each):
-                    given[each.lease.shard_id] = each.heir
+                    given[each.lease.shard_id] = each.next_owner
         except (TableRefused, TableUnavailable) as exc:
             self._log.warning("leases_kept", error=str(exc), next_step=_NEXT_STEP)
         else:

@@ -193,12 +193,12 @@ def put_condition(seen: Lease | None) -> tuple[str, dict[str, "AttributeValueTyp
     return "leaseCounter = :seen", {":seen": {"N": str(seen.counter)}}
 
 
-def hand_over_request(seen: Lease, heir: str | None) -> dict[str, Any]:
-    """Return the UpdateItem by which a lease leaves its owner, who has stopped, for `heir` or for nobody.
+def hand_over_request(seen: Lease, next_owner: str | None) -> dict[str, Any]:
+    """Return the UpdateItem by which a lease leaves its owner, who has stopped, for `next_owner` or for nobody.
 
     our look              meanwhile                          our update
     --------              ---------                          ----------
-    w1, counter 7         -                                  holds: counter 8, of the heir or of nobody
+    w1, counter 7         -                                  holds: counter 8, of the next owner or of nobody
     w1, counter 7         the leader gives it to w2          leaseOwner = w1 fails: w2 keeps it
     w1, counter 7         a daemon of the same name renews   leaseCounter = 7 fails: it keeps its lease
     w1, counter 7         the row is deleted                 fails: no row is made of three attributes
@@ -216,9 +216,9 @@ def hand_over_request(seen: Lease, heir: str | None) -> dict[str, Any]:
         ":one": {"N": "1"},
     }
     change = "REMOVE leaseOwner ADD leaseCounter :one"
-    if heir is not None:
-        change = "SET leaseOwner = :heir ADD leaseCounter :one, ownerSwitchesSinceCheckpoint :one"
-        values[":heir"] = {"S": heir}
+    if next_owner is not None:
+        change = "SET leaseOwner = :next_owner ADD leaseCounter :one, ownerSwitchesSinceCheckpoint :one"
+        values[":next_owner"] = {"S": next_owner}
     return {
         "Key": {"leaseKey": {"S": seen.shard_id}},
         "UpdateExpression": change,

@@ -10,7 +10,7 @@ from archive.aws import DYNAMODB, ask, client_config, error_code, make_dynamodb_
 from archive.clock import Clock
 from archive.errors import TableRefused, TableUnavailable
 from archive.retry import Backoff
-from consumer.leases.heirs import HandOver
+from consumer.leases.next_owner import HandOver
 from consumer.leases.rows import (
     LeaderLock,
     Lease,
@@ -136,7 +136,7 @@ class DynamoDBLeaseTable:
 
         Sent once: of an answer that is lost nobody can tell what it was, and nothing depends on it.
         """
-        request = hand_over_request(hand_over.lease, hand_over.heir)
+        request = hand_over_request(hand_over.lease, hand_over.next_owner)
         what = f"UpdateItem {hand_over.lease.shard_id} in {self.name}"
         try:
             self._ask(lambda: self._client.update_item(TableName=self.name, **request), what, budget_seconds=0)

@@ -22,7 +22,7 @@ from archive.store.objects import ObjectStore
 from consumer.dedupe.deduplicator import ClaimMap
 from consumer.dedupe.table import DedupeTable
 from consumer.evidence.read_marks import ReadMarks
-from consumer.evidence.turn import FreeTurn, Turn
+from consumer.evidence.worker_lock import NoLock, WorkerLock
 from consumer.pipe.messages import Initialize
 from consumer.pipe.messages import LeaseLost as LeaseLostMessage
 from consumer.processor.archiver import Archiver
@@ -59,9 +59,9 @@ class ShardProcessor:
         new_id: IdSource,
         dedupe_table: DedupeTable | None = None,
         map_claims: ClaimMap | None = None,
-        turn: Turn | None = None,
+        lock: WorkerLock | None = None,
     ) -> None:
-        self._turn = turn or FreeTurn()
+        self._lock = lock or NoLock()
         self._dedupe_table = dedupe_table
         self._map_claims = map_claims
         # One process serves one shard once: whoever reads a segment sees by its writer who wrote the one before.
@@ -106,7 +106,7 @@ class ShardProcessor:
             IntervalCheckpoints(services, shard_id, last=start.chain.archived_through),
             ShardEndProof(services, start.evidence),
             retention,
-            ReadMarks(services, start.evidence, self._turn),
+            ReadMarks(services, start.evidence, self._lock),
             progress,
         )
         structlog.get_logger().info(

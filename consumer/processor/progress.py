@@ -13,7 +13,7 @@ import structlog
 from archive.clock import Clock
 
 EVENT: Final = "progress"
-_PULSE_SECONDS: Final = 5.0
+_HEARTBEAT_SECONDS: Final = 5.0
 """How often a shard on which nothing happens is heard of."""
 
 
@@ -37,7 +37,7 @@ class Progress:
 
     def lives(self) -> None:
         """Say within a call that takes long, now and then, that it goes on: else this would be taken for a hang."""
-        if self._clock.monotonic() - self._said_at >= _PULSE_SECONDS:
+        if self._clock.monotonic() - self._said_at >= _HEARTBEAT_SECONDS:
             self._say(self._buffer_bytes, None)
 
     def settled(self, oldest_ms: int | None, buffer_bytes: int, behind_ms: int | None = None) -> None:
@@ -46,7 +46,7 @@ class Progress:
         `behind_ms` is how far the call was behind the stream's tip, where the daemon knows.
         """
         now = self._clock.monotonic()
-        if oldest_ms != self._oldest_ms or self._told_at is None or now - self._told_at >= _PULSE_SECONDS:
+        if oldest_ms != self._oldest_ms or self._told_at is None or now - self._told_at >= _HEARTBEAT_SECONDS:
             self._oldest_ms = oldest_ms
             self._tell(buffer_bytes, behind_ms)
 

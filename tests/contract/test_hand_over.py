@@ -12,7 +12,7 @@ from archive.aws import error_code, make_dynamodb_client
 from archive.errors import TableRefused, TableUnavailable
 from archive.format.position import Position
 from consumer.leases.hand_over import HandedTable
-from consumer.leases.heirs import HandOver
+from consumer.leases.next_owner import HandOver
 from consumer.leases.rows import Lease, LeaseRows
 from demo.embedded import REGION, EmbeddedAws
 from tests.contract.lease_tables import LEASE, dynamodb_table, make_table
@@ -35,13 +35,13 @@ def handed_table(request: pytest.FixtureRequest) -> HandedTable:
     return dynamodb_table(request.getfixturevalue("dynamodb_client"))
 
 
-@pytest.mark.parametrize("heir", ["w2", None])
-def test_a_lease_is_handed_over_as_it_was_seen(handed_table: HandedTable, heir: str | None) -> None:
+@pytest.mark.parametrize("next_owner", ["w2", None])
+def test_a_lease_is_handed_over_as_it_was_seen(handed_table: HandedTable, next_owner: str | None) -> None:
     """Its counter moves, and all else stays."""
     handed_table.create()
     handed_table.put(HELD, None)
-    assert handed_table.hand_over(HandOver(HELD, heir))
-    assert handed_table.read() == LeaseRows({LEASE.shard_id: HELD._replace(owner=heir, counter=4)})
+    assert handed_table.hand_over(HandOver(HELD, next_owner))
+    assert handed_table.read() == LeaseRows({LEASE.shard_id: HELD._replace(owner=next_owner, counter=4)})
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_of_a_hand_over_and_a_theft_one_happens(dynamodb_client: "DynamoDBClient
             rows = table.read()
             assert rows is not None
             assert given != stolen
-            heir = "w2" if given else "thief"
-            assert rows.leases[lease.shard_id] == lease._replace(owner=heir, counter=4)
-            winners.add(heir)
+            next_owner = "w2" if given else "thief"
+            assert rows.leases[lease.shard_id] == lease._replace(owner=next_owner, counter=4)
+            winners.add(next_owner)
     assert winners
 
 

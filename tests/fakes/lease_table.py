@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from archive.errors import TableUnavailable
-from consumer.leases.heirs import HandOver
+from consumer.leases.next_owner import HandOver
 from consumer.leases.rows import LeaderLock, Lease, LeaseRows, lease_item, parse_lease, parse_rows
 
 PutHook = Callable[[str], None]
@@ -75,7 +75,7 @@ class MemoryLeaseTable:
             return False
         if (now.owner, now.counter, now.checkpoint) != (lease.owner, lease.counter, lease.checkpoint):
             return False
-        self.seed(now._replace(owner=hand_over.heir, counter=now.counter + 1))
+        self.seed(now._replace(owner=hand_over.next_owner, counter=now.counter + 1))
         return True
 
     def reports(self) -> dict[str, int]:

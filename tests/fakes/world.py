@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from archive.clock import Clock
 from archive.format.metadata import SegmentMetadata
-from consumer.evidence.turn import Turn
+from consumer.evidence.worker_lock import WorkerLock
 from consumer.processor.processor import ShardProcessor
 from consumer.settings.settings import Settings
 from demo.readback import StoredSegment
@@ -56,7 +56,7 @@ class World:
         faults: Faults | None = None,
         clock: Clock | None = None,
         seed: int = 1,
-        turn: Turn | None = None,
+        lock: WorkerLock | None = None,
         **changes: Any,  # noqa: ANN401 - any setting
     ) -> Worker:
         """Make a worker that takes the lease; it is not started yet. `changes` are settings."""
@@ -70,7 +70,7 @@ class World:
             random.Random(seed),
             self.new_id,
             self.table,
-            turn=turn,
+            lock=lock,
         )
         return Worker(DaemonDouble(self.lease, processor), store, own_clock)
 

@@ -14,7 +14,7 @@ from archive.clock import Clock
 from consumer.daemon.state_folder import boot_id, draft_of, write_whole
 from consumer.daemon.watching.health import Verdict
 
-PULSE_SECONDS: Final = 5.0
+WRITE_SECONDS: Final = 5.0
 _STALE_SECONDS: Final = 30.0
 _GONE: Final = "unhealthy: no daemon runs: nobody writes {}"
 

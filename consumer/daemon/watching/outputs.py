@@ -12,7 +12,7 @@ import structlog
 from archive.clock import Clock
 from consumer.daemon.watching.emf import EmfLines
 from consumer.daemon.watching.health_file import HealthFile
-from consumer.daemon.watching.pulse import MetricLines, Pulse
+from consumer.daemon.watching.health_writer import HealthWriter, MetricLines
 from consumer.daemon.watching.watch import LIMIT_SECONDS, Watch
 from consumer.settings.settings import Settings
 
@@ -54,5 +54,5 @@ def watched(watch: Watch, settings: Settings, health: Path, worker: str, clock: 
             port, stop = serve(settings.metrics_host, settings.metrics_port, watch.metrics.registry, watch.verdict)
             stack.callback(stop)
             structlog.get_logger().info("metrics_served", host=settings.metrics_host, port=port)
-        stack.enter_context(Pulse(watch, HealthFile(health, clock), clock, lines))
+        stack.enter_context(HealthWriter(watch, HealthFile(health, clock), clock, lines))
         yield

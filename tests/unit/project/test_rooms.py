@@ -43,8 +43,8 @@ DIRECTIONS: Final = {
     "consumer.processor": "archived dedupe pipe evidence services settings stream",
     "consumer.command_line": "daemon preflight status restore expire settings",
     "consumer.serving": "dedupe evidence pipe processor services settings stream",
-    "consumer.main": "last_word serving",
-    "consumer.forks": "last_word pipe processor serving settings stream",
+    "consumer.main": "exit_line serving",
+    "consumer.forks": "exit_line pipe processor serving settings stream",
 }
 # What people call, at the top of both sides: whole names, for each imports of several packages.
 FRONT: Final = {

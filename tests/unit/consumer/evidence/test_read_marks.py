@@ -11,7 +11,7 @@ from archive.coverage.continuity import AFTER_MIDNIGHT_MS, spread_of
 from archive.format.coverage_markers import UndeliveredRecord, decode_coverage_marker
 from archive.format.metadata import Continuity
 from archive.format.read_mark import FOLDER, MarkKind
-from consumer.evidence.turn import FileTurn
+from consumer.evidence.worker_lock import FileLock
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS, SkewedClock
 from tests.fakes.memory_store import EndlessFault, Fault
@@ -210,8 +210,8 @@ def test_a_store_that_does_not_answer_costs_the_mark_alone(quiet: Tried) -> None
 
 
 def test_one_shard_of_a_worker_asks_at_a_time(quiet: Tried) -> None:
-    """Whose turn it is not waits for the next call."""
-    other = quiet.world.worker(turn=Taken())
+    """A shard that does not get the lock waits for the next call."""
+    other = quiet.world.worker(lock=Taken())
     other.daemon.start()
     quiet.world.stream.requests.clear()
     for _ in range(4):
@@ -236,14 +236,14 @@ def test_a_lock_that_cannot_be_given_back_ends_nothing(tmp_path: Path, monkeypat
     """A file system without locks."""
     path = tmp_path / "kcl.properties"
     path.touch()
-    turn = FileTurn(str(path))
+    lock = FileLock(str(path))
 
     def refuse(*_given: object) -> None:
         raise OSError(errno.ENOLCK, "no locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    assert turn.take()
-    turn.release()
+    assert lock.take()
+    lock.release()
 
 
 def test_many_withheld_records_are_kept_little_by_little(quiet: Tried) -> None:
@@ -263,7 +263,7 @@ def test_many_withheld_records_are_kept_little_by_little(quiet: Tried) -> None:
 
 
 class Taken:
-    """A turn that another shard has."""
+    """A lock that another shard has."""
 
     def take(self) -> bool:
         """Say so."""

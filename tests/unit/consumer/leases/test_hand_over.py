@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from archive.errors import TableRefused, TableUnavailable
 from archive.format.position import Position
 from consumer.leases.hand_over import LONGEST_SECONDS, Leaving
-from consumer.leases.heirs import HandOver, living, plan_hand_over
+from consumer.leases.next_owner import HandOver, living, plan_hand_over
 from consumer.leases.rows import Lease
 from tests.fakes.clock import ManualClock
 from tests.fakes.lease_table import MemoryLeaseTable
@@ -38,13 +38,13 @@ def test_leases_go_to_whoever_has_the_fewest() -> None:
     """Each one counts at once."""
     leases = {lease.shard_id: lease for lease in (_lease(0), _lease(1), _lease(2), _lease(3, "w2"), _lease(4, "w2"))}
     plan = plan_hand_over(leases, "w1", ["w2", "w3"])
-    assert [each.heir for each in plan] == ["w3", "w3", "w2"]
+    assert [each.next_owner for each in plan] == ["w3", "w3", "w2"]
 
 
 def test_nobody_gets_more_than_one_may_hold() -> None:
     """What is left belongs to nobody."""
     leases = {lease.shard_id: lease for lease in (_lease(0), _lease(1), _lease(2, "w2"))}
-    assert [each.heir for each in plan_hand_over(leases, "w1", ["w2"], most=2)] == ["w2", None]
+    assert [each.next_owner for each in plan_hand_over(leases, "w1", ["w2"], most=2)] == ["w2", None]
 
 
 def test_finished_shards_and_other_workers_leases_stay() -> None:

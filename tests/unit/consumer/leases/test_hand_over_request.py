@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from archive.errors import TableUnavailable
 from archive.format.position import Position
-from consumer.leases.heirs import HandOver
+from consumer.leases.next_owner import HandOver
 from consumer.leases.rows import Lease, hand_over_request
 from consumer.leases.table import DynamoDBLeaseTable
 from tests.fakes.clock import ManualClock

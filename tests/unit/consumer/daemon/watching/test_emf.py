@@ -13,7 +13,7 @@ from consumer.daemon.kcl_log import KclEvent, Skipped
 from consumer.daemon.processor_log import ProcessorEvent
 from consumer.daemon.watching.emf import COUNTED, GAUGES, LATENCY, EmfLines
 from consumer.daemon.watching.health_file import HealthFile
-from consumer.daemon.watching.pulse import MetricLines, Pulse
+from consumer.daemon.watching.health_writer import HealthWriter, MetricLines
 from consumer.daemon.watching.watch import Watch
 from tests.fakes.clock import START_MS, ManualClock
 
@@ -67,7 +67,7 @@ class Scene:
         self.watch = Watch(self.clock, with_metrics=True)
         self.sink = io.BytesIO()
         lines = MetricLines(EmfLines("app", "w1"), self.sink, 60)
-        self.pulse = Pulse(self.watch, HealthFile(folder / "w1.health", self.clock), self.clock, lines)
+        self.writer = HealthWriter(self.watch, HealthFile(folder / "w1.health", self.clock), self.clock, lines)
         self.watch.daemon_started(looks_at_leases=False)
 
     def say(self, event: str, shard: str, **fields: Any) -> None:  # noqa: ANN401 - any field
@@ -78,7 +78,7 @@ class Scene:
         """Return the line of the next minute."""
         begin = self.sink.tell()
         self.clock.advance(60)
-        self.pulse.step()
+        self.writer.step()
         (line,) = self.sink.getvalue()[begin:].splitlines()
         entry = json.loads(line)
         assert isinstance(entry, dict)
@@ -164,9 +164,9 @@ def test_counters_are_what_was_added_since_the_last_line(scene: Scene) -> None:
 
 def test_there_is_one_line_an_interval_and_one_at_the_end(scene: Scene) -> None:
     """What was counted last is not lost with the task."""
-    with scene.pulse:
+    with scene.writer:
         scene.clock.advance(59)
-        scene.pulse.step()
+        scene.writer.step()
         assert scene.sink.getvalue() == b""
         scene.say("slot_lost", "s-1")
     (line,) = scene.sink.getvalue().splitlines()
@@ -176,7 +176,7 @@ def test_there_is_one_line_an_interval_and_one_at_the_end(scene: Scene) -> None:
 def test_a_stdout_that_nobody_reads_ends_the_lines_alone(scene: Scene) -> None:
     """Watching must not end what it watches."""
     scene.sink.close()
-    with scene.pulse:
+    with scene.writer:
         pass
 
 

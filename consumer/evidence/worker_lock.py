@@ -1,4 +1,4 @@
-"""One shard of a worker at a time: read marks must not make hundreds of shards ask Kinesis in the same second."""
+"""A lock that one shard of a worker holds at a time, so that read marks of hundreds do not ask Kinesis at once."""
 
 import fcntl
 import os
@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import Protocol
 
 
-class Turn(Protocol):
-    """Whose turn it is to ask."""
+class WorkerLock(Protocol):
+    """Held by the shard that asks."""
 
     def take(self) -> bool:
-        """Take the turn; False while another shard has it."""
+        """Take the lock; False while another shard has it."""
         ...
 
     def release(self) -> None:
@@ -18,8 +18,8 @@ class Turn(Protocol):
         ...
 
 
-class FreeTurn:
-    """Nobody else asks."""
+class NoLock:
+    """For a worker of one shard: nobody else asks."""
 
     def take(self) -> bool:
         """Take it."""
@@ -29,7 +29,7 @@ class FreeTurn:
         """Give it back."""
 
 
-class FileTurn:
+class FileLock:
     """A lock on a file that all processors of a worker read: its properties file. It ends with the process."""
 
     def __init__(self, path: str) -> None:

@@ -9,28 +9,28 @@ import structlog
 from archive.errors import MinutebookError
 from archive.native.library import codec_name
 
-_LAST_WORD: Final = "processor_failed"
+_EXIT_LINE: Final = "processor_failed"
 
 
 def live(work: Callable[[], None]) -> int:
-    """Do the work of a processor between its first and its last word; return the exit code."""
+    """Do the work of a processor between its first and its last line; return the exit code."""
     # On every line: the supervisor knows by it who is gone, and which shard has a reader.
     structlog.contextvars.bind_contextvars(pid=os.getpid())
     structlog.get_logger().info("processor_started", codec=codec_name())
-    code = last_word(work)
+    code = exit_line(work)
     if code == 0:
         structlog.get_logger().info("processor_ended")
     return code
 
 
-def last_word(work: Callable[[], None]) -> int:
+def exit_line(work: Callable[[], None]) -> int:
     """Return 0 when the work is done, else the error's own exit code (archive.errors): the last line says why."""
     log = structlog.get_logger()
     try:
         work()
     except MinutebookError as exc:
         log.error(  # noqa: TRY400 - the message names the thing and the next step; no stack is wanted
-            _LAST_WORD,
+            _EXIT_LINE,
             kind=type(exc).__name__,
             error=str(exc),
             next_step=exc.next_step or "look at the lines before this one",
@@ -39,7 +39,7 @@ def last_word(work: Callable[[], None]) -> int:
         return exc.exit_code
     except MemoryError as exc:
         log.exception(
-            _LAST_WORD,
+            _EXIT_LINE,
             kind=type(exc).__name__,
             error=f"there is no memory left for it: {exc}",
             next_step="give the task more memory (see minutebook docs operations); nothing is lost",
@@ -48,7 +48,7 @@ def last_word(work: Callable[[], None]) -> int:
         return 1
     except Exception as exc:
         log.exception(
-            _LAST_WORD,
+            _EXIT_LINE,
             kind=type(exc).__name__,
             error=str(exc),
             next_step="this is a defect of Minutebook: report the stack below; nothing was checkpointed",

@@ -9,7 +9,7 @@ import structlog
 
 from archive.clock import Clock
 from consumer.daemon.watching.emf import EmfLines
-from consumer.daemon.watching.health_file import PULSE_SECONDS, HealthFile
+from consumer.daemon.watching.health_file import WRITE_SECONDS, HealthFile
 from consumer.daemon.watching.watch import Watch
 
 _JOIN_SECONDS: Final = 2
@@ -23,7 +23,7 @@ class MetricLines(NamedTuple):
     every_seconds: float
 
 
-class Pulse:
+class HealthWriter:
     """Writes while the block runs; at its end the last metrics are written and the health file is removed."""
 
     def __init__(self, watch: Watch, file: HealthFile, clock: Clock, metrics: MetricLines | None = None) -> None:
@@ -32,7 +32,7 @@ class Pulse:
         self._clock = clock
         self._metrics = metrics
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="health-writer", daemon=True)
         self._written_at = clock.monotonic()
 
     def __enter__(self) -> Self:
@@ -70,7 +70,7 @@ class Pulse:
         self._metrics.sink.flush()
 
     def _run(self) -> None:
-        wait = PULSE_SECONDS if self._metrics is None else min(PULSE_SECONDS, self._metrics.every_seconds)
+        wait = WRITE_SECONDS if self._metrics is None else min(WRITE_SECONDS, self._metrics.every_seconds)
         while not self._stop.wait(wait):
             self._try(self.step)
 

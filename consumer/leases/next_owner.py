@@ -30,7 +30,7 @@ class HandOver(NamedTuple):
     """One lease as it was seen, and its next owner; None where nobody is."""
 
     lease: Lease
-    heir: str | None
+    next_owner: str | None
 
 
 def living(
@@ -53,10 +53,10 @@ def plan_hand_over(
     for lease in leases.values():
         if lease.owner != worker_id or lease.checkpoint == _FINISHED:
             continue
-        heir = min(
+        next_owner = min(
             (other for other in held if most is None or held[other] < most), key=held.__getitem__, default=None
         )
-        if heir is not None:
-            held[heir] += 1
-        plan.append(HandOver(lease, heir))
+        if next_owner is not None:
+            held[next_owner] += 1
+        plan.append(HandOver(lease, next_owner))
     return plan
