@@ -12,9 +12,9 @@ import typer
 from archive import errors
 from archive.clock import SystemClock
 from compaction.report.metric_line import METRICS
-from consumer.daemon.processor_log import OPENED, ProcessorEvent
-from consumer.daemon.watching.emf import COUNTED, GAUGES, LATENCY
-from consumer.daemon.watching.watch import Watch
+from consumer.child_logs.processor_log import OPENED, ProcessorEvent
+from consumer.monitoring.emf import COUNTED, GAUGES, LATENCY
+from consumer.monitoring.watch import Watch
 from docsite.tables import code, table
 from minutebook import front_door
 

@@ -23,26 +23,26 @@ from consumer.daemon.fork_server import ForkPlan, socket_of, stub_command
 from consumer.daemon.prepared.classes import find_classes
 from consumer.daemon.process import allow_descriptors, daemon_command
 from consumer.daemon.properties import ReadSize, effective_properties, processor_command
-from consumer.daemon.readers.first_start import FirstStart
-from consumer.daemon.readers.lock_memory import lock_memory
-from consumer.daemon.readers.poll import ReaderPoll
-from consumer.daemon.readers.rules import ReaderWatch
 from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.start import DaemonFile, StartChooser, as_settled, settle_start, stream_of
-from consumer.daemon.state_folder import default_state_folder, file_name, lock_worker, prepare_state
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
-from consumer.daemon.watching.health_file import health_path
-from consumer.daemon.watching.outputs import make_watch, watched
-from consumer.daemon.worker_id import stable_worker_id
 from consumer.leases.hand_over import Leaving
 from consumer.leases.leader_lock import release_own_lock
 from consumer.leases.next_owner import REPORT_SECONDS
 from consumer.leases.table import DynamoDBLeaseTable, failover_seconds, lease_table_of
+from consumer.liveness.first_start import FirstStart
+from consumer.liveness.lock_memory import lock_memory
+from consumer.liveness.poll import ReaderPoll
+from consumer.liveness.rules import ReaderWatch
+from consumer.monitoring.health_file import health_path
+from consumer.monitoring.outputs import make_watch, watched
 from consumer.preflight.check import Check, Outcome
 from consumer.preflight.java import find_jars, find_java
 from consumer.preflight.preflight import exit_code, preflight, settled
 from consumer.settings import shipped
 from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
+from consumer.worker.state_folder import default_state_folder, file_name, lock_worker, prepare_state
+from consumer.worker.worker_id import stable_worker_id
 
 _FAILED: Final = "consume_failed"
 _KILL_MARGIN_SECONDS: Final = 15

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from archive.errors import SettingsError
+from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.daemon.process import Child, Output
-from consumer.daemon.processor_log import ProcessorEvent
 from consumer.daemon.properties import unsplittable
 from consumer.forks import memory, stub
 

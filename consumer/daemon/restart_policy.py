@@ -17,7 +17,7 @@ import signal
 from dataclasses import dataclass
 from typing import Final
 
-from consumer.daemon.processor_log import ProcessorEvent
+from consumer.child_logs.processor_log import ProcessorEvent
 
 UNREAD: Final = "shard_without_reader"
 _REFUSALS: Final = frozenset({2, 6})

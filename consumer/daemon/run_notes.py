@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from consumer.daemon.kcl_log import KclError
-from consumer.daemon.processor_log import FAILED, Killed, ProcessorEvent
+from consumer.child_logs.kcl_log import KclError
+from consumer.child_logs.processor_log import FAILED, Killed, ProcessorEvent
 
 _RELATED_SECONDS: Final = 120
 """An error of the daemon's that lies further back than this is not why it ended."""

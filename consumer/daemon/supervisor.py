@@ -11,17 +11,17 @@ import structlog
 
 from archive.clock import Clock
 from archive.errors import MinutebookError
+from consumer.child_logs.kcl_log import NEXT_STEPS, KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
+from consumer.child_logs.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
 from consumer.daemon.fork_server import FORK_SERVER_ENDED, ForkPlan, start_fork_server
-from consumer.daemon.kcl_log import NEXT_STEPS, KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
 from consumer.daemon.process import Child, Output, Run
-from consumer.daemon.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
-from consumer.daemon.readers.poll import ReaderPoll
 from consumer.daemon.restart_policy import DaemonExit, Restart, RestartLimits, RestartPolicy, Stop
 from consumer.daemon.run_notes import DENIED, GRANT, RunNotes
 from consumer.daemon.stop_signals import StopSignals, listen
-from consumer.daemon.watching import log_lines
-from consumer.daemon.watching.watch import Watch
 from consumer.leases.hand_over import Leaving
+from consumer.liveness.poll import ReaderPoll
+from consumer.monitoring import log_lines
+from consumer.monitoring.watch import Watch
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,9 +22,9 @@ from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.fork_server import ForkPlan
 from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
-from consumer.daemon.watching.watch import Watch
 from consumer.leases.hand_over import Leaving
 from consumer.leases.rows import Lease
+from consumer.monitoring.watch import Watch
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import structlog
 
-from consumer.daemon.processor_log import read_event
-from consumer.daemon.watching.watch import Watch
+from consumer.child_logs.processor_log import read_event
+from consumer.monitoring.watch import Watch
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 from archive.clock import SystemClock
 from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
-from consumer.daemon.watching.watch import Watch
+from consumer.monitoring.watch import Watch
 from tests.integration.supervised import ROOT, Supervised, end
 
 

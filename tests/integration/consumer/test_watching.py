@@ -14,12 +14,12 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.errors import SettingsError
-from consumer.daemon.processor_log import read_event
-from consumer.daemon.state_folder import file_name, prepare_state
-from consumer.daemon.watching.command import health
-from consumer.daemon.watching.health_file import HealthFile, health_path
-from consumer.daemon.watching.server import LOOPBACK, serve
-from consumer.daemon.watching.watch import Watch
+from consumer.child_logs.processor_log import read_event
+from consumer.monitoring.command import health
+from consumer.monitoring.health_file import HealthFile, health_path
+from consumer.monitoring.server import LOOPBACK, serve
+from consumer.monitoring.watch import Watch
+from consumer.worker.state_folder import file_name, prepare_state
 from tests.fakes.failing_s3 import FailingS3, WriteFault
 from tests.fakes.failing_s3 import serve as serve_s3
 from tests.integration.archive_site import Site

@@ -10,8 +10,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from ruamel.yaml import YAML
 
-from consumer.daemon.watching.health import Verdict
-from consumer.daemon.watching.server import serve
+from consumer.monitoring.health import Verdict
+from consumer.monitoring.server import serve
 from consumer.settings.settings import load_settings
 from demo.embedded import free_ports
 

@@ -14,7 +14,7 @@ from ruamel.yaml.nodes import Node, ScalarNode, SequenceNode
 
 from archive.emf import NAMESPACE
 from compaction.job.settings import load_job_settings
-from consumer.daemon.watching.emf import COUNTED, GAUGES
+from consumer.monitoring.emf import COUNTED, GAUGES
 from consumer.settings.settings import load_with_kcl
 from tests.witness.policies import (
     BUCKET_POLICY,

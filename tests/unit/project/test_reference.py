@@ -9,7 +9,7 @@ import pytest
 
 from archive import errors
 from archive.properties_file import KCL_VARIABLES
-from consumer.daemon.watching.command import UNHEALTHY
+from consumer.monitoring.command import UNHEALTHY
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES
 from consumer.settings.settings import OUR_PROPERTIES, environment_name
 from docsite.events_page import NORMAL_LIFE, alarms, events_page, meaning
@@ -94,7 +94,7 @@ def test_the_level_of_an_event_is_the_one_that_operations_names() -> None:
 
 def test_every_metric_is_there(made: dict[str, str]) -> None:
     """Found by the calls that make them, and by the chapter on watching."""
-    tree = ast.parse((CHECKOUT / "consumer" / "daemon" / "watching" / "metrics.py").read_text())
+    tree = ast.parse((CHECKOUT / "consumer" / "monitoring" / "metrics.py").read_text())
     names = {
         node.args[0].value.removeprefix("minutebook_")
         for node in ast.walk(tree)

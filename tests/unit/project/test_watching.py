@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from consumer.daemon.processor_log import ProcessorEvent
-from consumer.daemon.watching.emf import COUNTED, GAUGES, LATENCY
-from consumer.daemon.watching.watch import Watch
+from consumer.child_logs.processor_log import ProcessorEvent
+from consumer.monitoring.emf import COUNTED, GAUGES, LATENCY
+from consumer.monitoring.watch import Watch
 from consumer.settings.settings import OUR_PROPERTIES
 from tests.fakes.clock import ManualClock
 

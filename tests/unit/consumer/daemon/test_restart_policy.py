@@ -2,7 +2,7 @@
 
 import pytest
 
-from consumer.daemon.processor_log import ProcessorEvent
+from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.daemon.restart_policy import DaemonExit, Restart, RestartLimits, RestartPolicy, Stop
 
 LIMITS = RestartLimits(healthy_seconds=100, crashes_in_a_row=4, longest_wait_seconds=3)

@@ -1,7 +1,7 @@
 """Why a run of the daemon ended, from what it told."""
 
-from consumer.daemon.kcl_log import KclError
-from consumer.daemon.processor_log import Killed, ProcessorEvent
+from consumer.child_logs.kcl_log import KclError
+from consumer.child_logs.processor_log import Killed, ProcessorEvent
 from consumer.daemon.run_notes import RunNotes
 from tests.fakes.clock import ManualClock
 

@@ -1,0 +1,97 @@
+"""The metrics server: `/metrics` for Prometheus, `/healthz` for whoever restarts tasks, and nothing else."""
+
+import socket
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Final
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from archive.errors import SettingsError
+from consumer.monitoring.health import Verdict
+
+LOOPBACK: Final = "127.0.0.1"
+_REQUEST_SECONDS: Final = 10
+_TEXT: Final = "text/plain; charset=utf-8"
+
+
+def serve(
+    host: str, port: int, registry: CollectorRegistry, verdict: Callable[[], Verdict]
+) -> tuple[int, Callable[[], None]]:
+    """Serve from a thread until the process ends or the returned function is called; port 0 takes a free one.
+
+    Returns the port and that function.
+
+    Raises:
+        SettingsError: the port is taken, or the address is not one of this machine's.
+    """
+
+    class Handler(_Handler):
+        answers = staticmethod(lambda path: _answer(path, registry, verdict))
+
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        server = _server_class(family)((host, port), Handler)
+    except OSError as exc:
+        raise SettingsError(
+            f"minutebook.metricsPort={port} on minutebook.metricsHost={host}: {exc.strerror}",
+            next_step="choose a free port, and an address of this machine (0.0.0.0 for all of them)",
+        ) from exc
+    thread = threading.Thread(target=server.serve_forever, name="metrics-server", daemon=True)
+    thread.start()
+
+    def stop() -> None:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    return server.server_port, stop
+
+
+def _answer(path: str, registry: CollectorRegistry, verdict: Callable[[], Verdict]) -> tuple[HTTPStatus, str, bytes]:
+    match path.partition("?")[0]:
+        case "/metrics":
+            return HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(registry)
+        case "/healthz":
+            found = verdict()
+            status = HTTPStatus.OK if found.is_healthy else HTTPStatus.SERVICE_UNAVAILABLE
+            return status, _TEXT, f"{found.sentence}\n".encode()
+        case _:
+            return HTTPStatus.NOT_FOUND, _TEXT, b"/metrics and /healthz are here\n"
+
+
+def _server_class(family: socket.AddressFamily) -> type[ThreadingHTTPServer]:
+    class Server(ThreadingHTTPServer):
+        address_family = family
+        daemon_threads = True
+
+    return Server
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD; a client that says nothing is let go."""
+
+    timeout = _REQUEST_SECONDS
+    answers: Callable[[str], tuple[HTTPStatus, str, bytes]]
+
+    def do_GET(self) -> None:
+        """Answer."""
+        self._send(with_body=True)
+
+    def do_HEAD(self) -> None:
+        """Answer without the body."""
+        self._send(with_body=False)
+
+    def log_message(self, *_: object) -> None:
+        """Keep silent: the log is for what somebody would act on."""
+
+    def _send(self, *, with_body: bool) -> None:
+        status, kind, body = self.answers(self.path)
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)

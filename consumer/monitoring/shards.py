@@ -1,0 +1,143 @@
+"""What is known of each shard that this worker reads, from its processors' lines and from the lease table.
+
+The oldest record that came and is not archived is remembered over the death of a processor and of the daemon: nobody
+else archives it meanwhile. It is forgotten when the archive has passed it, or when the shard is another worker's.
+"""
+
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from archive.clock import Clock
+from consumer.child_logs.processor_log import OPENED, ProcessorEvent
+
+PROGRESS: Final = "progress"
+COMMITTED: Final = "segment_committed"
+MARKED: Final = "read_mark_written"
+_FRESH_SECONDS: Final = 60.0
+"""As long as a read of a large lease table may take."""
+_LEFT: Final = frozenset({"lease_lost", "shard_end_checkpointed"})
+
+
+class ShardView(NamedTuple):
+    """One shard at one time; None: not known. Times are epoch milliseconds.
+
+    `oldest_ms` is when the oldest record arrived that was received and is not archived. `waits_seconds` is for how
+    long nothing was committed while there was one; `silent_seconds` since when its processor was heard of, None when
+    there is no processor. `stream_behind_ms` is how far the daemon's last call was behind the stream's tip.
+    """
+
+    shard: str
+    oldest_ms: int | None
+    waits_seconds: float | None
+    silent_seconds: float | None
+    buffer_bytes: int
+    last_commit_ms: int | None
+    covered_until_ms: int | None
+    stream_behind_ms: int | None
+
+
+@dataclass(slots=True)
+class _Shard:
+    oldest_ms: int | None = None
+    lost_ms: int | None = None
+    """The oldest record that a dead processor held, until the archive has passed it."""
+    waits_since: float | None = None
+    heard_at: float | None = None
+    buffer_bytes: int = 0
+    last_commit_ms: int | None = None
+    covered_until_ms: int | None = None
+    stream_behind_ms: int | None = None
+
+
+class Shards:
+    """The shards of one worker. Every method may be called from any thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._shards: dict[str, _Shard] = {}
+
+    def note(self, event: ProcessorEvent) -> None:
+        """Take a line of a processor; lines that name no shard say nothing here."""
+        if not event.shard:
+            return
+        with self._lock:
+            if event.event in _LEFT:
+                self._shards.pop(event.shard, None)
+                return
+            if event.event == OPENED:
+                self._shards.setdefault(event.shard, _Shard())
+            shard = self._shards.get(event.shard)
+            if shard is None:
+                return
+            shard.heard_at = self._clock.monotonic()
+            if event.covered_until_ms is not None:
+                shard.covered_until_ms = event.covered_until_ms
+            if event.event == PROGRESS:
+                self._take_progress(shard, event)
+            elif event.event == COMMITTED:
+                shard.last_commit_ms = self._clock.now_ms()
+                shard.buffer_bytes = 0
+                shard.lost_ms = None
+                # What is held behind it is told by the next line.
+                shard.waits_since = None if shard.oldest_ms is None else shard.heard_at
+
+    def _take_progress(self, shard: _Shard, event: ProcessorEvent) -> None:
+        """What comes again before the record that a dead processor held is no progress, nor is an empty call."""
+        shard.buffer_bytes = event.buffer_bytes
+        if event.behind_ms is not None:
+            shard.stream_behind_ms = event.behind_ms
+        if shard.lost_ms is not None and not _has_passed(shard.lost_ms, event):
+            return
+        shard.lost_ms = None
+        if event.oldest_ms is None:
+            shard.waits_since = None
+        elif shard.oldest_ms is None or shard.waits_since is None or event.oldest_ms > shard.oldest_ms:
+            shard.waits_since = shard.heard_at
+        shard.oldest_ms = event.oldest_ms
+
+    def daemon_ended(self) -> None:
+        """Take that no processor lives, and that what they held is gone."""
+        with self._lock:
+            for shard in self._shards.values():
+                shard.heard_at, shard.buffer_bytes = None, 0
+                shard.lost_ms = shard.oldest_ms
+
+    def leased(self, shards: Collection[str]) -> None:
+        """Take which shards the lease table gives to this worker; all others are somebody else's.
+
+        But for one that was heard of a moment ago: the table may have been read before its lease was taken.
+        """
+        with self._lock:
+            now = self._clock.monotonic()
+            fresh = {
+                name
+                for name, shard in self._shards.items()
+                if shard.heard_at is not None and now - shard.heard_at < _FRESH_SECONDS
+            }
+            self._shards = {name: self._shards.get(name) or _Shard() for name in sorted(fresh.union(shards))}
+
+    def views(self) -> list[ShardView]:
+        """Return what is known now, in the order of the shards' names."""
+        with self._lock:
+            now = self._clock.monotonic()
+            return [
+                ShardView(
+                    name,
+                    shard.oldest_ms,
+                    None if shard.waits_since is None else now - shard.waits_since,
+                    None if shard.heard_at is None else now - shard.heard_at,
+                    shard.buffer_bytes,
+                    shard.last_commit_ms,
+                    shard.covered_until_ms,
+                    shard.stream_behind_ms,
+                )
+                for name, shard in sorted(self._shards.items())
+            ]
+
+
+def _has_passed(lost_ms: int, event: ProcessorEvent) -> bool:
+    """Tell whether a new processor is past a record: it holds only later ones, or none at the stream's tip."""
+    return event.behind_ms == 0 if event.oldest_ms is None else event.oldest_ms > lost_ms

@@ -1,0 +1,90 @@
+"""The state folder and the lock that admits one daemon per worker id."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from archive.errors import SettingsError
+from consumer.worker.state_folder import lock_worker, prepare_state
+from tests.fakes.clock import ManualClock
+
+
+def test_the_folder_is_private(tmp_path: Path) -> None:
+    """Nobody else may read the daemon's file; a strange application name stays inside the folder."""
+    state = prepare_state(tmp_path / "state", "../my app")
+
+    assert state == tmp_path / "state" / ".._my_app"
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    """A file in the way is a settings error that names the option."""
+    (tmp_path / "state").write_text("")
+
+    with pytest.raises(SettingsError) as caught:
+        prepare_state(tmp_path / "state", "a")
+    assert "--state-dir" in caught.value.next_step
+
+
+@pytest.mark.parametrize("of_application", [False, True])
+def test_a_symbolic_link_is_refused(tmp_path: Path, *, of_application: bool) -> None:
+    """Whoever made it can point it elsewhere later."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "state").mkdir()
+    link = tmp_path / "state" / "app" if of_application else tmp_path / "link"
+    link.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SettingsError, match="is a symbolic link") as caught:
+        prepare_state(tmp_path / "state" if of_application else link, "app")
+    assert "--state-dir" in caught.value.next_step
+
+
+def test_a_folder_that_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
+    """Anybody could exchange the daemon's file, which names what is executed; not so in a folder like /tmp."""
+    state = tmp_path / "state"
+    state.mkdir()
+    state.chmod(0o777)
+    with pytest.raises(SettingsError, match="can be written to by everybody"):
+        prepare_state(state, "app")
+    state.chmod(0o1777)
+    assert prepare_state(state, "app") == state / "app"
+
+
+def test_a_disk_that_takes_no_file_is_one_sentence(tmp_path: Path) -> None:
+    """Full, read-only, or the folder is gone: a settings error with a way out, no traceback."""
+    with pytest.raises(SettingsError, match=r"w\.lock: No such file") as caught:
+        lock_worker(tmp_path / "gone", "w", ManualClock())
+    assert "--state-dir" in caught.value.next_step
+
+
+def test_the_second_daemon_is_refused(tmp_path: Path) -> None:
+    """A live holder keeps others out, after they have waited for a daemon that may be stopping."""
+    clock = ManualClock()
+    held = lock_worker(tmp_path, "w", clock)
+    try:
+        with pytest.raises(SettingsError, match="runs already"):
+            lock_worker(tmp_path, "w", clock)
+    finally:
+        os.close(held)
+    assert sum(clock.slept) >= 30
+
+
+def test_another_worker_id_is_another_lock(tmp_path: Path) -> None:
+    """Two workers on one host are fine when their ids differ."""
+    clock = ManualClock()
+    locks = [lock_worker(tmp_path, name, clock) for name in ("w-1", "w-2")]
+
+    assert clock.slept == []
+    for lock in locks:
+        os.close(lock)
+
+
+def test_the_lock_is_free_when_its_holder_is_gone(tmp_path: Path) -> None:
+    """Waiting ends as soon as the stopping daemon has closed the lock."""
+    clock = ManualClock()
+    held = lock_worker(tmp_path, "w", clock)
+    clock.on_sleep = lambda _: os.close(held)
+
+    os.close(lock_worker(tmp_path, "w", clock))
+    assert len(clock.slept) == 1
