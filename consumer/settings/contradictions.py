@@ -4,6 +4,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from archive.access import Access
+from archive.access import contradictions as access_contradictions
+
 _IDLE_SECONDS: Final = 60
 
 
@@ -61,3 +64,22 @@ def _watching(values: Mapping[str, Any]) -> list[str]:
         for (name, idle), (needed, wanted) in pairs.items()
         if name in values and needed not in values
     ]
+
+
+def reached_by(values: Mapping[str, Any], kcl: Mapping[str, str], *, account: str) -> list[str]:
+    """Return what cannot be true together of how AWS is reached; `account` is the stream's, or empty."""
+    addresses = {
+        "minutebook.s3Endpoint": values.get("s3_endpoint"),
+        "kinesisEndpoint": values.get("kinesis_endpoint"),
+        "dynamoDBEndpoint": values.get("dynamodb_endpoint"),
+    }
+    access: Access = values["access"]
+    errors = access_contradictions(access, addresses, account)
+    provider = kcl.get("AwsCredentialsProvider")
+    # The daemon's own file says both, as one: the processors read it.
+    if access.stream_role_arn and provider is not None and f"|{access.stream_role_arn}|" not in provider:
+        errors.append(
+            "AwsCredentialsProvider and minutebook.streamRoleArn both say as whom KCL asks Kinesis: keep one "
+            "(AwsCredentialsProviderDynamoDB says it for the tables)"
+        )
+    return errors

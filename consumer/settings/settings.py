@@ -4,14 +4,16 @@ The file holds KCL's own names and `minutebook.*` (KCL ignores names that it doe
 with it is reported at once.
 """
 
+import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from archive.access import ACCESS_PROPERTIES, PLAIN, Access
 from archive.compression import Compression
+from archive.errors import SettingsError
 from archive.native.library import SWITCH
 from archive.properties_file import (
     FILE_VARIABLE,
@@ -22,8 +24,7 @@ from archive.properties_file import (
     flag,
     read_settings,
 )
-from consumer.settings.access import reached_by
-from consumer.settings.contradictions import contradictions
+from consumer.settings.contradictions import contradictions, reached_by
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
 from consumer.settings.values import (
     Parse,
@@ -39,7 +40,6 @@ from consumer.settings.values import (
     whole,
     word,
 )
-from consumer.settings.wording import settings_error, suggestion
 
 _OURS: Final = "minutebook."
 _ENVIRONMENT: Final = "MINUTEBOOK_"
@@ -175,7 +175,7 @@ def load_with_kcl(path: Path | None, environ: Mapping[str, str]) -> LoadedSettin
     errors += _missing(values, texts) + contradictions(values, kcl)
     errors += reached_by(values, kcl, account=_account(kcl))
     if errors:
-        raise settings_error(source.source, errors)
+        raise _settings_error(source.source, errors)
     ours = {name: text for name, (_, text) in texts.items()}
     return LoadedSettings(Settings(**values), kcl, ours, source.path)
 
@@ -200,7 +200,7 @@ def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], 
         if variable not in known:
             errors.append(
                 f"environment variable {variable} is not a setting"
-                + suggestion(variable, [*known, *_NO_OVERRIDES], _OURS)
+                + _suggestion(variable, [*known, *_NO_OVERRIDES], _OURS)
             )
         elif text != text.strip():
             errors.append(f"environment variable {variable} begins or ends in blanks: remove them")
@@ -272,4 +272,24 @@ def _unknown(name: str) -> str:
     if "." in name and not name.startswith(_OURS):
         return f"{name} is refused: nested names reach past the checks of this file; use the flat KCL names"
     known = [*(_OURS + ours for ours in OUR_PROPERTIES), *KCL_PROPERTIES]
-    return f"{name} is not a setting of KCL or Minutebook" + suggestion(name, known, _OURS)
+    return f"{name} is not a setting of KCL or Minutebook" + _suggestion(name, known, _OURS)
+
+
+def _suggestion(name: str, known: Iterable[str], prefix: str) -> str:
+    """Return how a message about an unknown name ends; `prefix` is one that people leave out."""
+    by_fold: dict[str, str] = {}
+    for candidate in known:
+        by_fold[candidate.lower()] = candidate
+        if candidate.startswith(prefix):
+            by_fold[candidate.lower().removeprefix(prefix)] = candidate
+    close = difflib.get_close_matches(name.lower(), list(by_fold), n=1, cutoff=0.75)
+    return f": did you mean {by_fold[close[0]]}?" if close else ": remove it"
+
+
+def _settings_error(path: str, errors: list[str]) -> SettingsError:
+    """Return one error for all that is wrong with a file."""
+    count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
+    return SettingsError(
+        "\n  - ".join([f"{path}: {count} in the settings", *errors]),
+        next_step="correct the lines named; `minutebook init` prints a file that explains every name",
+    )
