@@ -122,14 +122,15 @@ class _Answers:
         status, body = _answer(request)
         headers = {"ETag": '"warm-up"', "Content-Length": str(len(body))}
         raw = HTTPResponse(io.BytesIO(body), headers, status, preload_content=False)
-        return AWSResponse(request.url, status, raw.headers, raw)
+        return AWSResponse(request.url, status, raw.headers, raw)  # type: ignore[arg-type] # as botocore.httpsession does
 
 
 def _answer(request: "AWSPreparedRequest") -> tuple[int, bytes]:
     """Return status and body, as a stream of one shard and an empty bucket give them."""
     if request.method == "POST":
-        operation = request.headers["X-Amz-Target"].decode().rpartition(".")[2]
-        return 200, msgspec.json.encode(_KINESIS[operation])
+        target = request.headers["X-Amz-Target"]
+        text = target.decode() if isinstance(target, bytes) else target
+        return 200, msgspec.json.encode(_KINESIS[text.rpartition(".")[2]])
     if request.method == "PUT":
         return _STORED
     return _EMPTY if "list-type=" in request.url else _ABSENT
