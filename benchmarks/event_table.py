@@ -20,7 +20,7 @@ from archive.format.day import Day
 from benchmarks.readers import Reader, duckdb_itself, duckdb_of_scan, spark_itself
 from compaction.iceberg.table import IcebergTable
 from compaction.tasks.parquet import SCHEMA
-from compaction.typed.events.asked import with_event_time
+from compaction.typed.event_time import with_event_time
 from compaction.verdict.audit_document import Events
 from tests.corpus.desk import Desk
 from tests.corpus.typed_day import payload_day

@@ -27,7 +27,7 @@ from compaction.typed.counts import TypedCounts
 from compaction.typed.documents import DocumentReader
 from compaction.typed.files.columns_file import parse_columns, read_columns
 from compaction.typed.files.proposing import propose
-from compaction.typed.widening import Widening
+from compaction.typed.payload_columns import PayloadColumns
 
 _OBJECTS: Final = 100
 """Segments of a day that are read, spread over its shards and minutes."""
@@ -93,9 +93,9 @@ def _proposed(table: pa.Table) -> Columns:
 
 
 def _try(columns: Columns, table: pa.Table) -> TypedCounts:
-    widening = Widening(columns)
-    widening.columns_of(table)
-    return widening.counts()
+    payload_columns = PayloadColumns(columns)
+    payload_columns.columns_of(table)
+    return payload_columns.counts()
 
 
 def _show(columns: Columns, counts: TypedCounts) -> None:

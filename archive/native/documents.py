@@ -1,7 +1,7 @@
 """Payloads of JSON as the buffers of Arrow's columns, straight from the text.
 
-The twin is `compaction.typed.widening` with what msgspec decodes: an object for each value, where this is one pass
-(archive/native/src/read_documents.c). A row that may not fit is left to the twin, which says why.
+The twin is `compaction.typed.payload_columns` with what msgspec decodes: an object for each value, where this is one
+pass (archive/native/src/read_documents.c). A row that may not fit is left to the twin, which says why.
 """
 
 import ctypes

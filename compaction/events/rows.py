@@ -14,7 +14,7 @@ from compaction.tasks.finished import Part, check_footer
 from compaction.tasks.local_copy import local_copy
 from compaction.tasks.parquet import PARQUET_TYPE, ROW_GROUP_BYTES, ZSTD_LEVEL
 from compaction.typed.columns import EVENT_TIME
-from compaction.typed.events.window import day_numbers
+from compaction.typed.event_window import day_numbers
 
 _ROWS: Final = 32_768
 """Rows that are read, and told apart, at once."""

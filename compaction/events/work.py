@@ -21,7 +21,7 @@ from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from compaction.dealing.opened import open_in_task
 from compaction.events.rows import EventFile, by_event_day, read_batches, write_sorted
-from compaction.typed.events.window import EARLY_DAYS
+from compaction.typed.event_window import EARLY_DAYS
 
 T = TypeVar("T")
 

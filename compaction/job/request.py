@@ -16,7 +16,7 @@ from compaction.job.settings import JobSettings
 from compaction.stream.pace import SHARE
 from compaction.tasks.parquet import SCHEMA, ZSTD_LEVEL
 from compaction.typed.columns import Columns
-from compaction.typed.events.asked import WINDOW_DAYS, with_event_time
+from compaction.typed.event_time import WINDOW_DAYS, with_event_time
 from compaction.typed.files.columns_file import read_columns
 from compaction.verdict.audit_document import AuditLevel
 from compaction.verdict.exit_code import FAIL_ON, FailOn

@@ -21,7 +21,7 @@ from compaction.tasks.line_tables import LINE_SCHEMA
 from compaction.typed.arrow_columns import constant_column
 from compaction.typed.columns import UNFIT, Columns
 from compaction.typed.counts import TypedCounts
-from compaction.typed.widening import Widening
+from compaction.typed.payload_columns import PayloadColumns
 
 SCHEMA_VERSION: Final = "2"
 """2: arrival times in microseconds (docs/decisions/0012-iceberg.md)."""
@@ -85,7 +85,7 @@ class ParquetPart:
         row_group_bytes: int = ROW_GROUP_BYTES,
     ) -> None:
         self._sink = sink
-        self._widening = None if columns is None else Widening(columns)
+        self._payload_columns = None if columns is None else PayloadColumns(columns)
         self._schema = schema_with(columns)
         self._typed = [] if columns is None else [*(path for path, _ in columns.leaves), UNFIT]
         self._zstd_level = zstd_level
@@ -114,7 +114,7 @@ class ParquetPart:
     @property
     def typed(self) -> TypedCounts | None:
         """What became of the payloads, where they have columns: complete once the file is closed."""
-        return None if self._widening is None else self._widening.counts()
+        return None if self._payload_columns is None else self._payload_columns.counts()
 
     @property
     def size(self) -> int:
@@ -140,8 +140,10 @@ class ParquetPart:
         self._pending.clear()
         self._segments.clear()
         self._pending_bytes = 0
-        if self._widening is not None:
-            table = pa.Table.from_arrays([*table.columns, *self._widening.columns_of(table)], schema=self._schema)
+        if self._payload_columns is not None:
+            table = pa.Table.from_arrays(
+                [*table.columns, *self._payload_columns.columns_of(table)], schema=self._schema
+            )
         in_order = self._is_sorted and self._ascends(table)
         if self._writer is None:
             self._is_sorted = in_order

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archive.format.position import Position
-from compaction.typed.events.window import Days, summed
+from compaction.typed.event_window import Days, summed
 from compaction.typed.misfits import Kind, Misfit
 
 SAMPLES = 20

@@ -12,7 +12,7 @@ from compaction.tasks.parquet import SCHEMA
 from compaction.typed.columns import Columns
 from compaction.typed.counts import TypedCounts
 from compaction.typed.files.columns_file import parse_columns
-from compaction.typed.widening import Widening
+from compaction.typed.payload_columns import PayloadColumns
 
 
 def lines_of(payloads: Sequence[bytes]) -> pa.Table:
@@ -31,10 +31,10 @@ def mapping(columns: Mapping[str, Any]) -> Columns:
 def widened(columns: Mapping[str, Any], payloads: Sequence[bytes]) -> tuple[list[dict[str, Any]], TypedCounts]:
     """Return the typed part of the rows, and what was counted."""
     wanted = mapping(columns)
-    widening = Widening(wanted)
-    arrays = widening.columns_of(lines_of(payloads))
+    payload_columns = PayloadColumns(wanted)
+    arrays = payload_columns.columns_of(lines_of(payloads))
     table = pa.Table.from_arrays(arrays, schema=pa.schema(wanted.fields))
-    return table.to_pylist(), widening.counts()
+    return table.to_pylist(), payload_columns.counts()
 
 
 def typed(kind: str, *values: str) -> list[tuple[Any, str | None]]:

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from compaction.typed.documents import MAX_BYTES, DocumentReader
+from compaction.typed.payload_columns import PayloadColumns
 from compaction.typed.places import places
-from compaction.typed.widening import Widening
 from tests.fakes.typed_lines import lines_of, mapping
 
 COLUMNS = {
@@ -74,11 +74,11 @@ def payloads(draw: st.DrawFn) -> bytes:
 def widened(block: list[bytes], *, shaped: bool) -> tuple[pa.Table, object]:
     """Return the columns, and what was counted."""
     columns = mapping(COLUMNS)
-    widening = Widening(columns)
+    payload_columns = PayloadColumns(columns)
     if not shaped:
-        widening._reader = DocumentReader(exact=True)
-    table = pa.Table.from_arrays(widening.columns_of(lines_of(block)), schema=pa.schema(columns.fields))
-    return table, widening.counts()
+        payload_columns._reader = DocumentReader(exact=True)
+    table = pa.Table.from_arrays(payload_columns.columns_of(lines_of(block)), schema=pa.schema(columns.fields))
+    return table, payload_columns.counts()
 
 
 @settings(max_examples=25)
@@ -136,10 +136,10 @@ def test_keys_that_no_struct_can_have_stop_nothing(key: str, where: str) -> None
 def test_a_payload_that_is_too_long_is_not_read_by_a_shape_either() -> None:
     """What is bounded must not depend on the neighbours: they taught the shape."""
     columns = mapping(COLUMNS)
-    widening = Widening(columns)
+    payload_columns = PayloadColumns(columns)
     good = json.dumps(GOOD).encode()
-    found = [widening.columns_of(lines_of([good] * 8 + [good + b" " * size])) for size in (0, MAX_BYTES)]
-    assert widening._reader._shape is not None
+    found = [payload_columns.columns_of(lines_of([good] * 8 + [good + b" " * size])) for size in (0, MAX_BYTES)]
+    assert payload_columns._reader._shape is not None
     said = [pa.Table.from_arrays(arrays, schema=pa.schema(columns.fields)).to_pylist()[-1] for arrays in found]
     assert (said[0]["n"], said[0]["_unfit"]) == (7, None)
     assert (said[1]["n"], said[1]["_unfit"]) == (

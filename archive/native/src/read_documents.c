@@ -1,8 +1,7 @@
 /* From payloads to the buffers of Arrow's columns, in one pass over each text.
  *
  * A row is taken where its payload is an object of JSON without any doubt and every column's value fits; all others are
- * left to Python, which finds the reasons (`compaction/typed/widening.py`), and are null here. Nothing is kept between
- * calls. */
+ * left to Python, which finds the reasons, and are null here. Nothing is kept between calls. */
 #include "keys.h"
 #include "values.h"
 

@@ -13,7 +13,7 @@ from compaction.glue.register import GlueTable, TableName
 from compaction.iceberg.table import IcebergTable
 from compaction.rewrite import Compacted
 from compaction.tasks.parquet import SCHEMA
-from compaction.typed.events.asked import with_event_time
+from compaction.typed.event_time import with_event_time
 from compaction.verdict.audit_document import Audit, decode_audit
 from tests.corpus.desk import Desk
 from tests.corpus.shelf import Shelf

@@ -16,7 +16,7 @@ from compaction.iceberg.table import IcebergTable
 from compaction.publish.generation import Manifest
 from compaction.rewrite import Compacted
 from compaction.tasks.parquet import SCHEMA
-from compaction.typed.events.asked import with_event_time
+from compaction.typed.event_time import with_event_time
 from tests.corpus.desk import Desk
 from tests.corpus.model import PREFIX
 from tests.corpus.typed_day import payload_day

@@ -11,7 +11,7 @@ from archive.errors import CatalogUnavailable
 from archive.format.day import Day
 from compaction.iceberg.table import IcebergTable
 from compaction.tasks.parquet import SCHEMA
-from compaction.typed.events.asked import with_event_time
+from compaction.typed.event_time import with_event_time
 from tests.corpus.desk import Desk
 from tests.corpus.typed_day import payload_day
 from tests.fakes.rest_wire import Astray, RestWire, rest_wire

@@ -16,7 +16,7 @@ from compaction.events.files import EventFiles, EventWork, Spread
 from compaction.job.context import in_turn
 from compaction.publish.publisher import GRACE_MS
 from compaction.tasks.parquet import SCHEMA
-from compaction.typed.events.asked import with_event_time
+from compaction.typed.event_time import with_event_time
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.typed_day import payload_day
 from tests.fakes.failing_storage import Crash, FailingStorage, crash_points

@@ -16,9 +16,9 @@ from compaction.report.screen import show_audit
 from compaction.tasks.parquet import SCHEMA
 from compaction.typed.columns import Columns
 from compaction.typed.counts import StatedCounts
-from compaction.typed.events.asked import with_event_time
-from compaction.typed.events.window import EventWindow, day_numbers
-from compaction.typed.widening import Widening
+from compaction.typed.event_time import with_event_time
+from compaction.typed.event_window import EventWindow, day_numbers
+from compaction.typed.payload_columns import PayloadColumns
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.typed_day import payload_day
 from tests.fakes.typed_lines import lines_of, mapping
@@ -148,9 +148,9 @@ def test_counts_by_event_survive_in_a_document() -> None:
     """A night that goes on after a kill takes them from there."""
     lines = lines_of([b'{"ts":"2026-11-19T00:00:00Z"}', b"{}"])
     arrivals = pa.array([DAY.begin_ms * 1000] * 2, pa.int64()).cast(pa.timestamp("us", "UTC"))
-    widening = Widening(asked("ts"))
-    widening.columns_of(lines.append_column("arrival_time", arrivals))
-    counts = widening.counts()
+    payload_columns = PayloadColumns(asked("ts"))
+    payload_columns.columns_of(lines.append_column("arrival_time", arrivals))
+    counts = payload_columns.counts()
     assert counts.events == ((None, 1), (Day.parse("2026-11-19").number, 1))
     assert StatedCounts.of(counts).counts() == counts
 

@@ -12,7 +12,7 @@ from compaction.report.page import render
 from compaction.report.screen import show_audit
 from compaction.rewrite import Compacted
 from compaction.typed.counts import TypedCounts
-from compaction.typed.widening import Widening
+from compaction.typed.payload_columns import PayloadColumns
 from compaction.verdict.audit_document import decode_audit
 from compaction.verdict.publishable import publishable
 from tests.corpus.desk import DAY, Desk
@@ -126,14 +126,14 @@ def test_the_same_columns_are_published_once_and_others_anew(night: Night) -> No
 
 def test_numbers_that_do_not_add_up_hold_the_day_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Were a value lost without a word, nobody would be shown the day."""
-    counts = Widening.counts
+    counts = PayloadColumns.counts
 
-    def one_less(self: Widening) -> TypedCounts:
+    def one_less(self: PayloadColumns) -> TypedCounts:
         found = counts(self)
         first = found.columns[0]
         return found._replace(columns=(first._replace(filled=first.filled - 1), *found.columns[1:]))
 
-    monkeypatch.setattr(Widening, "counts", one_less)
+    monkeypatch.setattr(PayloadColumns, "counts", one_less)
     corpus, _ = typed_day(DAY, 80, 10)
     done = Desk(tmp_path, corpus).compact(columns=mapping(COLUMNS))
     assert done.result is not None

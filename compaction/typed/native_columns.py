@@ -1,4 +1,4 @@
-"""The rows that fit without a doubt, read by the archive's native codec; all others are left to `widening`.
+"""The rows that fit without a doubt, read by the archive's native codec; all others are left to `payload_columns`.
 
 It never decides: a row that it takes is the one that Python's decoder and `arrays.build` would make.
 """
@@ -30,14 +30,14 @@ _ATTEMPTS: Final = 3
 """Blocks in which more rows were left, after which no other is tried."""
 
 
-class StraightRows(NamedTuple):
+class NativeRows(NamedTuple):
     """The columns of a block of payloads; the rows of `left` are null in all of them."""
 
     arrays: list[pa.Array]
     left: list[int]
 
 
-class StraightReader:
+class NativeColumns:
     """Reads blocks of payloads into the arrays of columns."""
 
     def __init__(self, columns: Sequence[Column], reader: ColumnsOfDocuments) -> None:
@@ -45,7 +45,7 @@ class StraightReader:
         self._reader = reader
         self._attempts = _ATTEMPTS
 
-    def read(self, data: pa.StringArray) -> StraightRows | None:
+    def read(self, data: pa.StringArray) -> NativeRows | None:
         """Read payloads; None: too many of them are not as usual, or too long."""
         if data.null_count:  # what lies below a null is nobody's payload
             data = data.fill_null("")
@@ -60,12 +60,12 @@ class StraightReader:
             self._attempts -= 1
             return None
         arrays = [_array(kind, column) for kind, column in zip(self._types, found.columns, strict=True)]
-        return StraightRows(arrays, found.left)
+        return NativeRows(arrays, found.left)
 
 
-def new_straight_reader(
+def new_native_columns(
     columns: Sequence[Column], paths: Sequence[tuple[str, ...]], rows: int, text_bytes: int
-) -> StraightReader | None:
+) -> NativeColumns | None:
     """Return what reads so many rows, of so many bytes, at once.
 
     None where there is no native codec, or a column is none of its kinds.
@@ -75,7 +75,7 @@ def new_straight_reader(
     if len(known) < len(wanted):
         return None
     reader = new_columns_of_documents(known, rows, text_bytes)
-    return None if reader is None else StraightReader(columns, reader)
+    return None if reader is None else NativeColumns(columns, reader)
 
 
 def _wanted(column: Column, names: tuple[str, ...]) -> WantedColumn | None:

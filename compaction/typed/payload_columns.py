@@ -10,11 +10,11 @@ from compaction.typed.arrow_columns import long_column, text_column, with_gaps
 from compaction.typed.columns import EVENT_TIME, Columns
 from compaction.typed.counts import ColumnCount, FirstValues, Samples, TypedCounts
 from compaction.typed.documents import DocumentReader, Documents
-from compaction.typed.events.window import EventWindow
+from compaction.typed.event_window import EventWindow
 from compaction.typed.fitting import fit
 from compaction.typed.misfits import PAYLOAD, Misfit, reason
+from compaction.typed.native_columns import new_native_columns
 from compaction.typed.paths import ValuePath
-from compaction.typed.straight.reader import new_straight_reader
 
 _ROWS: Final = 4096
 _BYTES: Final = 1 << 20
@@ -24,7 +24,7 @@ _Reasons = defaultdict[int, list[tuple[str, Misfit]]]
 """By row: (column, misfit)."""
 
 
-class Widening:
+class PayloadColumns:
     """Adds the columns of payloads to tables of lines, and counts."""
 
     def __init__(self, columns: Columns) -> None:
@@ -34,7 +34,7 @@ class Widening:
         is_names = len(names) == len(self._paths)
         exact = not is_names or any(kind.name in _EXACT for _, kind in columns.leaves)
         self._reader = DocumentReader(exact=exact, paths=names if is_names else None)
-        self._straight = new_straight_reader(columns.columns, names, _ROWS, _BYTES) if is_names else None
+        self._native = new_native_columns(columns.columns, names, _ROWS, _BYTES) if is_names else None
         self._samples = Samples()
         self._rows = self._unfit = 0
         self._filled = [0] * len(columns.columns)
@@ -85,7 +85,7 @@ class Widening:
 
     def _read(self, data: pa.StringArray) -> tuple[list[pa.Array], _Reasons]:
         """Return the columns of payloads, and why rows do not fit."""
-        found = None if self._straight is None else self._straight.read(data)
+        found = None if self._native is None else self._native.read(data)
         if found is None:
             return self._judged(data)
         for index, array in enumerate(found.arrays):

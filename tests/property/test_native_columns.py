@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compaction.typed import native_columns
 from compaction.typed.columns import Columns
 from compaction.typed.counts import TypedCounts
-from compaction.typed.straight import reader as straight
-from compaction.typed.widening import Widening
+from compaction.typed.payload_columns import PayloadColumns
 from tests.fakes.compiled_codec import COMPILER, compiled_documents
 from tests.fakes.typed_lines import lines_of, mapping
 from tests.fuzz.payloads import COLUMNS, NUMBERS, OTHERS, STRINGS, payload
@@ -32,12 +32,12 @@ def _sources_as_they_are(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 @pytest.fixture(autouse=True)
 def _every_block_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many of its rows are left."""
-    monkeypatch.setattr(straight, "_FEW", 0)
+    monkeypatch.setattr(native_columns, "_FEW", 0)
 
 
-def straight_of(columns: Columns) -> straight.StraightReader:
+def native_of(columns: Columns) -> native_columns.NativeColumns:
     """Return what reads payloads in C."""
-    reader = Widening(columns)._straight
+    reader = PayloadColumns(columns)._native
     assert reader is not None
     return reader
 
@@ -45,9 +45,9 @@ def straight_of(columns: Columns) -> straight.StraightReader:
 def both(columns: Columns, texts: list[bytes]) -> tuple[list[pa.Table], list[TypedCounts], int]:
     """Return the columns and the counts with the codec and without, and how many rows it took."""
     lines = lines_of(texts)
-    native, twin = Widening(columns), Widening(columns)
-    found = straight_of(columns).read(lines["data"].combine_chunks())
-    twin._straight = None
+    native, twin = PayloadColumns(columns), PayloadColumns(columns)
+    found = native_of(columns).read(lines["data"].combine_chunks())
+    twin._native = None
     names = [field.name for field in columns.fields]
     tables = [pa.table(one.columns_of(lines), names=names) for one in (native, twin)]
     for column in tables[0].columns:
@@ -108,7 +108,7 @@ def test_what_lies_below_a_null_is_no_payload() -> None:
     whole = pa.array(['{"x":1}', '{"x":2}'])
     _, *others = whole.buffers()
     data = pa.Array.from_buffers(pa.string(), 2, [pa.py_buffer(b"\x02"), *others])
-    found = straight_of(mapping({"x": {"type": "int64"}})).read(data)
+    found = native_of(mapping({"x": {"type": "int64"}})).read(data)
     assert found is not None
     assert (found.left, found.arrays[0].to_pylist()) == ([0], [None, 2])
 
@@ -140,7 +140,7 @@ def test_rows_that_are_left_go_back_to_their_places() -> None:
     (native, _), (counts, _), taken = both(WANTED, texts)
     assert taken == 3
     assert native["names"].to_pylist() == [["a", "b"], None, ["d"], None, ["e"]]
-    found = straight_of(WANTED).read(lines_of(texts)["data"].combine_chunks())
+    found = native_of(WANTED).read(lines_of(texts)["data"].combine_chunks())
     assert found is not None
     assert found.arrays[list(COLUMNS).index("names")].values.to_pylist() == ["a", "b", "d", "e"]
     assert counts.unfit == 2
@@ -189,8 +189,8 @@ def test_a_column_that_is_required() -> None:
 
 def test_blocks_in_which_most_rows_are_left_are_the_twins(monkeypatch: pytest.MonkeyPatch) -> None:
     """And after three of them, all are: nothing is read twice for long."""
-    monkeypatch.setattr(straight, "_FEW", 8)
-    reader = straight_of(mapping({"x": {"type": "int64"}}))
+    monkeypatch.setattr(native_columns, "_FEW", 8)
+    reader = native_of(mapping({"x": {"type": "int64"}}))
     good, bad = (lines_of([text] * 16)["data"].combine_chunks() for text in (b'{"x":1}', b"[]"))
     assert reader.read(good) is not None
     assert [reader.read(bad) for _ in range(3)] == [None] * 3
@@ -210,4 +210,4 @@ def test_blocks_in_which_most_rows_are_left_are_the_twins(monkeypatch: pytest.Mo
 )
 def test_what_is_not_offered(columns: dict[str, dict[str, str]]) -> None:
     """Types, paths and numbers of columns that the twin reads alone."""
-    assert Widening(mapping(columns))._straight is None
+    assert PayloadColumns(mapping(columns))._native is None
