@@ -24,7 +24,7 @@ from compaction.tasks.plan import RawObject, raw_objects
 from compaction.tasks.reading import SegmentReader
 from compaction.typed.columns import Columns
 from compaction.typed.counts import TypedCounts
-from compaction.typed.documents import DocumentReader
+from compaction.typed.documents import read_documents
 from compaction.typed.files.columns_file import parse_columns, read_columns
 from compaction.typed.files.proposing import propose
 from compaction.typed.payload_columns import PayloadColumns
@@ -85,7 +85,7 @@ def _sample(storage: RetryingStorage, objects: list[RawObject], wanted: int) -> 
 
 
 def _proposed(table: pa.Table) -> Columns:
-    documents = DocumentReader(exact=False).read(table["data"].combine_chunks())
+    documents = read_documents(table["data"].combine_chunks(), exact=False)
     rows = [row for number, row in enumerate(documents.rows) if number not in documents.apart]
     text = propose(rows, SCHEMA.names).toml()
     sys.stdout.write(text)

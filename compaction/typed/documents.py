@@ -1,18 +1,22 @@
-"""Payloads as JSON values, block by block. Payloads are hostile: depth and size are bounded, nothing is evaluated.
+"""Payloads as JSON values. They are hostile: depth and size are bounded, nothing is evaluated.
 
-Rows that are well are decoded by msgspec, in one loop of C. A row that it refuses, or in which a key may be there
-twice, is read again by Python's own decoder, which tells what is wrong with it:
+msgspec decodes them. A payload that it refuses, or that may repeat a key, is decoded again by Python's own decoder,
+which says what is wrong with it:
 
     "a":1  and  "a":2 in one object     the key stands for nothing
     NaN, Infinity                       no JSON, and yet the rest of the row can be read
     1e400, a number of 5000 digits      numbers of JSON that fit no type
+
+msgspec, as most decoders, keeps the last of two equal keys without a word. Each key of a text is followed by `":`, or
+by a blank and `:`. There can only be more of these ends than keys (strings hold some, too), and only fewer keys are
+decoded. Where both counts are equal, no key was lost.
 """
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -20,8 +24,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compaction.typed.misfits import Ambiguous, Misfit, NotANumber
-from compaction.typed.places import CONTAINERS, blanks_in, is_told_alike, keys_of, places, places_again
-from compaction.typed.shapes import Names, NoShapeError, Shape
 
 MAX_DEPTH: Final = 100
 """Objects and lists in one another."""
@@ -30,98 +32,103 @@ MAX_BYTES: Final = 1 << 20
 _LONG_INTEGER: Final = 80
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
 """A string, or one without an end: were that no match, each quote in it would be tried as a beginning of its own."""
-_decode: Final = msgspec.json.Decoder().decode
-_decode_exactly: Final = msgspec.json.Decoder(float_hook=Decimal).decode
+_KEY_END: Final = b'":'
+_KEY_ENDS: Final = (_KEY_END, b" :", b"\t:", b"\n:", b"\r:")
+_HIDDEN: Final = re.compile(rb"\\u00(22|3[aA])")
+"""A quote or a colon in a string: once decoded, the string may hold the end of a key that its text does not."""
+_CONTAINERS: Final = frozenset({dict, list})
+_DOUBTFUL: Final = object()
+_encode_lines: Final = msgspec.json.Encoder(decimal_format="number").encode_lines
 
 
 class Documents(NamedTuple):
-    """The objects of a block of payloads, {} where there is none.
+    """The objects of some payloads, {} where there is none.
 
-    `problems` says what is wrong with a payload itself, by row; rows in `unread` gave nothing at all. With a `shape`
-    the rows are its structs, but for those in `apart`: these are objects, as all are without one. Values of rows that
-    were read by Python may be `Ambiguous` or `NotANumber`: these rows are `apart`, too.
+    `problems` says what is wrong with a payload itself, by row; rows in `unread` gave nothing at all. Rows in `apart`
+    were read by Python's decoder: values may be `Ambiguous` or `NotANumber`, numbers with a fraction are Decimal.
     """
 
     rows: list[Any]
     problems: dict[int, list[Misfit]]
-    unread: frozenset[int]
-    apart: dict[int, Any]
-    shape: Shape | None = None
+    unread: set[int]
+    apart: set[int]
 
 
-class DocumentReader:
-    """Reads payloads, block by block. `exact`: numbers with a fraction are Decimal, not float.
+def read_documents(data: pa.StringArray, *, exact: bool) -> Documents:
+    """Decode payloads; null ones are not UTF-8. `exact`: numbers with a fraction are Decimal, not float."""
+    decode = msgspec.json.Decoder(float_hook=Decimal if exact else None).decode
+    texts = _texts(data)
+    rows = [_decoded(text, decode) for text in texts]
+    for number in _repeating(texts, rows, [number for number, row in enumerate(rows) if type(row) is dict]):
+        rows[number] = _DOUBTFUL
+    documents = Documents(rows, {}, set(), set())
+    for number in [number for number, row in enumerate(rows) if type(row) is not dict]:
+        row, problems = rows[number], list[Misfit]()
+        if row is _DOUBTFUL:
+            documents.apart.add(number)
+            row, problems = _read_carefully(texts[number])
+        else:
+            problems.append(_not_an_object(row))
+        if problems:
+            documents.problems[number] = problems
+        if type(row) is not dict:
+            documents.unread.add(number)
+        rows[number] = row if type(row) is dict else {}
+    return documents
 
-    `paths` are those of the columns, as names, where all are: a shape is then looked for.
+
+def _decoded(text: bytes | None, decode: Callable[[bytes], Any]) -> Any:  # noqa: ANN401 - any JSON value
+    """Decode a payload by msgspec; `_DOUBTFUL` where msgspec refuses it, or it is too long or too deep."""
+    if text is None or len(text) > MAX_BYTES:
+        return _DOUBTFUL
+    try:
+        row = decode(text)
+    except (msgspec.MsgspecError, RecursionError, InvalidOperation):
+        return _DOUBTFUL
+    return _DOUBTFUL if _opened(text) > MAX_DEPTH and key_count(row) is None else row
+
+
+def key_count(value: Any) -> int | None:  # noqa: ANN401 - any JSON value
+    """Count the keys of all objects in a value; None: it nests deeper than `MAX_DEPTH`."""
+    level, keys = [value] if type(value) in _CONTAINERS else [], 0
+    for _ in range(MAX_DEPTH):
+        keys += sum(len(each) for each in level if type(each) is dict)
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if type(each) is dict else each)
+            if type(inner) in _CONTAINERS
+        ]
+        if not level:
+            return keys
+    return None
+
+
+def _repeating(texts: Sequence[Any], rows: Sequence[Any], numbers: Sequence[int]) -> list[int]:
+    """Return which of these objects may repeat a key, by halves."""
+    if _has_all_keys(b"".join(texts[number] for number in numbers), [rows[number] for number in numbers]):
+        return []
+    if len(numbers) == 1:
+        return [number for number in numbers if key_count(rows[number]) != _key_ends(texts[number])]
+    middle = len(numbers) // 2
+    return [*_repeating(texts, rows, numbers[:middle]), *_repeating(texts, rows, numbers[middle:])]
+
+
+def _has_all_keys(text: bytes, rows: Sequence[Any]) -> bool:
+    """Return whether objects surely have all keys of their text: written again, they have as many ends of keys.
+
+    Both counts then hold the ends within strings, which a text with many strings of JSON is full of.
     """
-
-    def __init__(self, *, exact: bool, paths: Sequence[Names] | None = None) -> None:
-        self._exact = exact
-        self._paths = paths
-        self._shape: Shape | None = None
-        self._attempts = 0 if paths is None else _ATTEMPTS
-
-    def read(self, data: pa.StringArray) -> Documents:
-        """Decode payloads; null ones are not UTF-8."""
-        texts = _texts(data)
-        shape = self._shape_for(texts)
-        if shape is None:
-            return read_texts(texts, exact=self._exact)
-        rows, others = shape.read(_bounded(texts), MAX_DEPTH)
-        if len(others) * _FEW > len(texts) >= _FEW:  # a long payload that is read alone says nothing
-            self._shape = None
-            self._attempts -= 1
-        rest = read_texts([texts[number] for number in others], exact=self._exact)
-        return Documents(
-            rows,
-            {others[row]: problems for row, problems in rest.problems.items()},
-            frozenset(others[row] for row in rest.unread),
-            {others[row]: value for row, value in enumerate(rest.rows)},
-            shape,
-        )
-
-    def _shape_for(self, texts: Sequence[bytes | None]) -> Shape | None:
-        """Return the shape; looks for one while there is hope."""
-        if self._shape is None and self._attempts and self._paths is not None and len(texts) >= _FEW:
-            try:
-                payload = (_decode_exactly if self._exact else _decode)(_sample(texts))
-                self._shape = (
-                    Shape(payload, self._paths, Decimal if self._exact else None) if type(payload) is dict else None
-                )
-            except (msgspec.MsgspecError, NoShapeError, RecursionError, ArithmeticError):
-                self._attempts -= 1
-        return self._shape
+    if b"\\u00" in text and _HIDDEN.search(text) is not None:
+        return False
+    try:
+        return _encode_lines(rows).count(_KEY_END) == _key_ends(text)
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError):  # what was decoded cannot be written
+        return False
 
 
-_ATTEMPTS: Final = 3
-"""How many shapes are tried: each that does not hold costs the decoding of a block."""
-_FEW: Final = 8
-"""One row in so many may have another shape."""
-
-
-def _sample(texts: Sequence[bytes | None]) -> bytes:
-    """Return one payload to learn from: the middle one by length of the first few."""
-    few = sorted((text for text in texts[:_FEW] if text is not None), key=len)
-    return few[len(few) // 2] if few else b""
-
-
-def read_texts(texts: Sequence[bytes | None], *, exact: bool) -> Documents:
-    """Decode payloads as dicts; None: it is not UTF-8."""
-    reader = _Reader(texts, exact=exact)
-    rows = reader.decode_all()
-    decoded = texts
-    if reader.careful:
-        decoded = [None if number in reader.careful else text for number, text in enumerate(texts)]
-    for number in {*_perhaps_doubled(decoded, rows), *_too_deep(decoded, rows)}:
-        rows[number] = reader.read_carefully(number)
-    if set(map(type, rows)) != {dict}:
-        for number, row in enumerate(rows):
-            if type(row) is not dict:
-                if number not in reader.unread:
-                    reader.refuse(number, Misfit("not_an_object", f"{_KINDS[type(row)]}, not an object"))
-                rows[number] = {}
-    apart = {number: rows[number] for number in reader.careful}
-    return Documents(rows, reader.problems, frozenset(reader.unread), apart)
+def _key_ends(text: bytes) -> int:
+    return sum(text.count(end) for end in _KEY_ENDS if end[:1] in text)  # one byte is found sooner than two
 
 
 _KINDS: Final = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"} | dict.fromkeys(
@@ -129,49 +136,23 @@ _KINDS: Final = {list: "a list", str: "a string", bool: "a boolean", type(None):
 )
 
 
-class _Reader:
-    def __init__(self, texts: Sequence[bytes | None], *, exact: bool) -> None:
-        self._texts = texts
-        self._decode = _decode_exactly if exact else _decode
-        self.problems: dict[int, list[Misfit]] = {}
-        self.unread: set[int] = set()
-        self.careful: set[int] = set()
+def _not_an_object(value: object) -> Misfit:
+    return Misfit("not_an_object", f"{_KINDS[type(value)]}, not an object")
 
-    def refuse(self, number: int, why: Misfit) -> None:
-        self.problems.setdefault(number, []).append(why)
-        self.unread.add(number)
 
-    def decode_all(self) -> list[Any]:
-        """Decode all payloads. `extend` keeps what came before a payload that raises: the loop goes on behind it."""
-        rows: list[Any] = []
-        texts = _bounded(self._texts)
-        waiting = map(self._decode, texts)  # type: ignore[arg-type]  # None raises TypeError
-        while len(rows) < len(texts):
-            try:
-                rows.extend(waiting)
-            except (msgspec.MsgspecError, RecursionError, TypeError, InvalidOperation):
-                rows.append(self.read_carefully(len(rows)))
-        return rows
-
-    def read_carefully(self, number: int) -> Any:  # noqa: ANN401 - whatever the producer wrote
-        """Read one payload by Python's decoder, or say why it cannot be read."""
-        self.careful.add(number)
-        text = self._texts[number]
-        if text is None:
-            return self.refuse(number, Misfit("not_utf8", "not UTF-8 text"))
-        if len(text) > MAX_BYTES:
-            return self.refuse(number, Misfit("too_long", f"{len(text)} bytes, more than {MAX_BYTES} are not read"))
-        if _depth(text) > MAX_DEPTH:
-            return self.refuse(number, Misfit("too_deep", f"nested deeper than {MAX_DEPTH}"))
-        found: list[Misfit] = []
-        try:
-            value = _load(text, found)
-        except ValueError as exc:
-            said = "empty" if not text.strip() else f"not JSON: {str(exc)[:80]}"
-            return self.refuse(number, Misfit("not_json", said))
-        if found:
-            self.problems.setdefault(number, []).extend(found)
-        return value
+def _read_carefully(text: bytes | None) -> tuple[Any, list[Misfit]]:
+    """Read a payload by Python's decoder; returns None where it cannot be read, and what is wrong with it."""
+    if text is None:
+        return None, [Misfit("not_utf8", "not UTF-8 text")]
+    if len(text) > MAX_BYTES:
+        return None, [Misfit("too_long", f"{len(text)} bytes, more than {MAX_BYTES} are not read")]
+    if _depth(text) > MAX_DEPTH:
+        return None, [Misfit("too_deep", f"nested deeper than {MAX_DEPTH}")]
+    try:
+        value, problems = _load(text)
+    except ValueError as exc:
+        return None, [Misfit("not_json", f"not JSON: {str(exc)[:80]}" if text.strip() else "empty")]
+    return value, problems if type(value) is dict else [*problems, _not_an_object(value)]
 
 
 def _texts(data: pa.StringArray) -> list[bytes | None]:
@@ -186,59 +167,6 @@ def _texts(data: pa.StringArray) -> list[bytes | None]:
         for number in pc.indices_nonzero(pc.is_null(data)).to_pylist():
             texts[number] = None
     return texts
-
-
-def _bounded(texts: Sequence[bytes | None]) -> Sequence[bytes | None]:
-    """Return the payloads without those that are too long."""
-    if max((len(text or b"") for text in texts), default=0) <= MAX_BYTES:
-        return texts
-    return [None if text is not None and len(text) > MAX_BYTES else text for text in texts]
-
-
-def _perhaps_doubled(texts: Sequence[bytes | None], rows: Sequence[Any]) -> list[int]:
-    """Return the rows in which the text has more places of keys than were decoded."""
-    joined = b"".join(text for text in texts if text is not None)
-    blanks = blanks_in(joined)
-    read = [row for text, row in zip(texts, rows, strict=True) if text is not None and type(row) in CONTAINERS]
-    if is_told_alike(joined) and places(joined, blanks) == places_again(read):
-        return []
-    return [
-        number
-        for number, (text, row) in enumerate(zip(texts, rows, strict=True))
-        if type(row) is dict and text is not None and _is_perhaps_doubled(text, row, blanks)
-    ]
-
-
-def _is_perhaps_doubled(text: bytes, row: dict[str, Any], blanks: Sequence[bytes]) -> bool:
-    found = places(text, blanks)
-    if len(row) == found or keys_of(row) == found:
-        return False
-    return not is_told_alike(text) or places_again([row]) != found
-
-
-def _too_deep(texts: Sequence[bytes | None], rows: Sequence[Any]) -> list[int]:
-    """Return the rows that were decoded and nest too deep; only what opens many objects and lists is looked into."""
-    known = [text for text in texts if text is not None]
-    most = sum(max(map(bytes.count, known, repeat(opening)), default=0) for opening in (b"{", b"["))
-    if most <= MAX_DEPTH:
-        return []
-    return [
-        number
-        for number, (text, row) in enumerate(zip(texts, rows, strict=True))
-        if text is not None and len(text) > 2 * MAX_DEPTH and _opened(text) > MAX_DEPTH and _is_deep(row)
-    ]
-
-
-def _is_deep(value: Any) -> bool:  # noqa: ANN401 - any JSON value
-    level = [value] if type(value) in CONTAINERS else []
-    for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for each in level
-            for inner in (each.values() if type(each) is dict else each)
-            if type(inner) in CONTAINERS
-        ]
-    return bool(level)
 
 
 def _opened(text: bytes) -> int:
@@ -259,23 +187,29 @@ def _depth(text: bytes) -> int:
     return deepest
 
 
-def _load(text: bytes, found: list[Misfit]) -> Any:  # noqa: ANN401 - whatever the producer wrote
+def _load(text: bytes) -> tuple[Any, list[Misfit]]:
+    """Decode a text, and say what is wrong with its keys and numbers. Raises ValueError where it is no JSON."""
+    problems: list[Misfit] = []
+
     def whole(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         row = dict(pairs)
         if len(row) != len(pairs):
             seen: set[str] = set()
             doubled = {name for name, _ in pairs if name in seen or seen.add(name)}  # type: ignore[func-returns-value]
             row |= dict.fromkeys(doubled, Ambiguous())
-            found.append(Misfit("duplicate_key", f"the key {json.dumps(min(doubled)[:40])} is there several times"))
+            problems.append(
+                Misfit("duplicate_key", f"the key {json.dumps(min(doubled)[:40])} is there several times")
+            )
         return row
 
     def constant(name: str) -> NotANumber:
-        found.append(Misfit("not_a_number", f"{name} is not JSON"))
+        problems.append(Misfit("not_a_number", f"{name} is not JSON"))
         return NotANumber(name)
 
-    return json.loads(
+    value = json.loads(
         text.decode(), object_pairs_hook=whole, parse_float=_exactly, parse_int=_integer, parse_constant=constant
     )
+    return value, problems
 
 
 def number_of(text: str) -> int | Decimal | NotANumber:

@@ -20,9 +20,8 @@ from jmespath.visitor import Options, TreeInterpreter
 from archive.format.payload import names_of
 from compaction.typed.documents import Documents, number_of
 from compaction.typed.misfits import Ambiguous, Misfit, NotANumber, shown
-from compaction.typed.shapes import Names
 
-_NOTHING: Final[dict[str, Any]] = {}
+Names = tuple[str, ...]
 _FAULTS: Final = (
     jmespath.exceptions.JMESPathError,
     RecursionError,
@@ -51,20 +50,7 @@ class ValuePath:
 
     def values(self, documents: Documents) -> tuple[list[Any], dict[int, Misfit]]:
         """Return a value for each row, None where there is none, and the rows in which the path itself fails."""
-        if self._names is None:
-            return self._searched(documents)
-        if documents.shape is None:
-            values = _fetched(self._names, documents.rows)
-        elif (found := documents.shape.getter(self._names)) is None:
-            values = [None] * len(documents.rows)
-        else:
-            take, further = found
-            values = [*map(take, documents.rows)]
-            for name in further:  # nothing is `Ambiguous` but what is `apart`
-                values = [value.get(name) if type(value) is dict else None for value in values]
-        for row, document in documents.apart.items():
-            values[row] = _followed(self._names, document)
-        return values, {}
+        return self._searched(documents) if self._names is None else (_followed(self._names, documents.rows), {})
 
     def _searched(self, documents: Documents) -> tuple[list[Any], dict[int, Misfit]]:
         assert self._search is not None  # noqa: S101 - for the type checker: it is no path of names
@@ -78,19 +64,15 @@ class ValuePath:
         return values, misfits
 
 
-def _fetched(names: Names, rows: list[Any]) -> list[Any]:
-    for name in names[:-1]:
-        rows = [inner if type(inner := value.get(name)) is dict else _NOTHING for value in rows]
-    last = names[-1]
-    return [value.get(last) for value in rows]
-
-
-def _followed(names: Sequence[str], value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _followed(names: Names, values: list[Any]) -> list[Any]:
     for name in names:
-        if isinstance(value, Ambiguous):
-            return value
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
+        values = [value.get(name) if type(value) is dict else _end(value) for value in values]
+    return values
+
+
+def _end(value: object) -> Ambiguous | None:
+    """Return where a path ends early: below a key that is there several times everything is."""
+    return value if isinstance(value, Ambiguous) else None
 
 
 def _searching(parsed: dict[str, Any]) -> Callable[[Any], Any]:

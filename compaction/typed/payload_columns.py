@@ -9,7 +9,7 @@ import pyarrow as pa
 from compaction.typed.arrow_columns import long_column, text_column, with_gaps
 from compaction.typed.columns import EVENT_TIME, Columns
 from compaction.typed.counts import ColumnCount, FirstValues, Samples, TypedCounts
-from compaction.typed.documents import DocumentReader, Documents
+from compaction.typed.documents import Documents, read_documents
 from compaction.typed.event_window import EventWindow
 from compaction.typed.fitting import fit
 from compaction.typed.misfits import PAYLOAD, Misfit, reason
@@ -32,8 +32,7 @@ class PayloadColumns:
         self._paths = [ValuePath(column.path) for column in columns.columns]
         names = [path.names for path in self._paths if path.names is not None]
         is_names = len(names) == len(self._paths)
-        exact = not is_names or any(kind.name in _EXACT for _, kind in columns.leaves)
-        self._reader = DocumentReader(exact=exact, paths=names if is_names else None)
+        self._exact = not is_names or any(kind.name in _EXACT for _, kind in columns.leaves)
         self._native = new_native_columns(columns.columns, names, _ROWS, _BYTES) if is_names else None
         self._samples = Samples()
         self._rows = self._unfit = 0
@@ -101,7 +100,7 @@ class PayloadColumns:
 
     def _judged(self, data: pa.StringArray) -> tuple[list[pa.Array], _Reasons]:
         """Return what `_read` does, each payload decoded, and each value that does not fit with its reason."""
-        documents = self._reader.read(data)
+        documents = read_documents(data, exact=self._exact)
         reasons: _Reasons = defaultdict(list)
         for row, problems in documents.problems.items():
             reasons[row] += [(PAYLOAD, problem) for problem in problems]
