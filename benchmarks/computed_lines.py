@@ -10,7 +10,7 @@ from benchmarks.archives import DAY
 from benchmarks.computed_day import ComputedStore
 from compaction.inventory.facts import SegmentFacts
 from compaction.tasks import task
-from compaction.tasks.ids.line_filter import LineFilter
+from compaction.tasks.ids.lines import LineFilter
 from compaction.tasks.plan import RawObject
 from compaction.tasks.task import Order, TaskResult
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from archive.clock import new_id
 from archive.errors import FormatError
 from archive.store.retrying import RetryingStorage
+from compaction.tasks.fetching import local_copy
 from compaction.tasks.finished import Part, check_footer
-from compaction.tasks.local_copy import local_copy
 from compaction.tasks.parquet import PARQUET_TYPE, ROW_GROUP_BYTES, ZSTD_LEVEL
 from compaction.typed.columns import EVENT_TIME
 from compaction.typed.event_window import day_numbers

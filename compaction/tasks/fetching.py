@@ -1,13 +1,16 @@
-"""Fetching: bodies of objects in order, the next ones on their way while the caller reads."""
+"""Fetching: bodies of objects in order, the next ones on their way while the caller reads; or one file to disk."""
 
+import functools
+import tempfile
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final, NamedTuple
+from contextlib import contextmanager
+from typing import IO, Final, NamedTuple
 
 from archive.retry import until_known
 from archive.store.retrying import RetryingStorage
-from archive.store.storage import ObjectChanged
+from archive.store.storage import ObjectChanged, Storage
 from compaction.tasks.plan import RawObject
 
 FETCHES: Final = 8
@@ -79,3 +82,25 @@ def fetch(storage: RetryingStorage, raw_object: RawObject) -> FetchedBody | None
             return None
 
     return until_known(attempt, storage.new_backoff(), f"GET {raw_object.key}")
+
+
+@contextmanager
+def local_copy(storage: RetryingStorage, key: str) -> Iterator[IO[bytes]]:
+    """Fetch a stored file to local disk, and forget it with the block. Memory is what a reader takes of it at once.
+
+    Raises:
+        ObjectChanged, StoreUnavailable, StoreRefused: the store.
+    """
+    with tempfile.TemporaryFile() as file:
+        fetch = functools.partial(_copy, storage.storage, key, file)
+        until_known(fetch, storage.new_backoff(), f"GET {key}")
+        file.seek(0)
+        yield file
+
+
+def _copy(storage: Storage, key: str, file: IO[bytes]) -> None:
+    """Copy an object into a file, from its beginning: safe to repeat."""
+    file.seek(0)
+    file.truncate()
+    for chunk in storage.open_read(key, None).chunks:
+        file.write(chunk)

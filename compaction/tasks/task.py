@@ -4,32 +4,27 @@ Plain Python that takes a value and returns one; Spark only carries it to a work
 speculation) writes a file of another name; only the file that a returned row names counts, so nothing is doubled.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from archive.clock import new_id
-from archive.errors import FormatError, ObjectVanished
+from archive.errors import FormatError
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from compaction.dealing.opened import open_in_task
 from compaction.inventory.facts import SegmentFacts
-from compaction.tasks.fetching import FETCHES, FetchedBody, fetch, fetch_ahead
+from compaction.tasks.fetching import FETCHES, FetchedBody, fetch_ahead
 from compaction.tasks.finished import Finished, Part, check_footer, copy_over, keep_facts, take_over
 from compaction.tasks.ids.dropping import Dropped, unpack_drops
 from compaction.tasks.ids.kept import keeping_ids, take_ids
-from compaction.tasks.ids.line_filter import LineFilter
-from compaction.tasks.ids.published import read_published
+from compaction.tasks.ids.lines import LineFilter, read_published
 from compaction.tasks.ids.rows import IdCollector, IdOrder
-from compaction.tasks.merging import Merge, Repeat, Source
+from compaction.tasks.merging import Merge, Repeat
 from compaction.tasks.parquet import PARQUET_TYPE, ZSTD_LEVEL, NotSorted, ParquetPart
-from compaction.tasks.plan import MergeGroup, RawObject, Task
+from compaction.tasks.plan import RawObject, Task
 from compaction.tasks.reading import SegmentReader
-from compaction.tasks.restored_lines import read_restored
-from compaction.tasks.sorting import sorted_tables
+from compaction.tasks.sources import changed, merge_sources
 from compaction.tasks.taken import TakenPart
 from compaction.typed.columns import Columns
 
@@ -227,10 +222,10 @@ def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | Lin
             if not group.merge:
                 raw_object, body = next(fetched)
                 if body is None and order.is_again:
-                    raise _changed(raw_object)
+                    raise changed(raw_object)
                 facts.append(_read(raw_object, body, part))
                 continue
-            merge = Merge([*_sources(order, storage, group), *read_restored(storage, group)])
+            merge = Merge(merge_sources(storage, group, order.dropped))
             for run in merge.runs():
                 if part is not None:
                     part.add(run.lines, run.keys)
@@ -246,36 +241,3 @@ def _read(raw_object: RawObject, stored: FetchedBody | None, part: ParquetPart |
         if part is not None:
             part.add(table, raw_object.key)
     return reader.facts(dict(stored.metadata))
-
-
-def _changed(raw_object: RawObject) -> ObjectVanished:
-    return ObjectVanished(
-        f"{raw_object.key} changed while the day was rewritten",
-        next_step="find out who writes below the prefix; then run the command again",
-    )
-
-
-def _sources(order: Order, storage: RetryingStorage, group: MergeGroup) -> list[Source]:
-    """Return the objects of a group as a merge takes them: those out of order are sorted when they are opened."""
-
-    def source(raw_object: RawObject) -> Source:
-        lines = partial(_lines_again, storage, raw_object, order.dropped)
-        if raw_object.key not in group.unsorted:
-            return Source(raw_object, raw_object.first, lines)
-        return Source(raw_object, raw_object.first, lambda: sorted_tables(lines()))
-
-    return [source(raw_object) for raw_object in group.objects]
-
-
-def _lines_again(storage: RetryingStorage, raw_object: RawObject, dropped: Dropped) -> Iterator[pa.Table]:
-    """Yield the lines of an object that was read before, less those that are dropped."""
-    body = fetch(storage, raw_object)
-    if body is None:
-        raise _changed(raw_object)
-    reader, begin = SegmentReader(raw_object), 0
-    for table in reader.tables(body.drain()):
-        yield dropped.kept(table, begin, raw_object.key)
-        begin += table.num_rows
-    problem = reader.facts({}).problem
-    if problem:
-        raise FormatError(f"{raw_object.key}: {problem}", next_step="run the command again")

@@ -23,8 +23,8 @@ from archive.clock import new_id
 from archive.errors import FormatError
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import ObjectChanged, Sink
+from compaction.tasks.fetching import local_copy
 from compaction.tasks.ids.rows import DIGEST_BYTES, ROW_BYTES, IdCollector, IdOrder, Rows
-from compaction.tasks.local_copy import local_copy
 from compaction.tasks.parquet import PARQUET_TYPE
 from compaction.tasks.plan import Task
 

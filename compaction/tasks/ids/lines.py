@@ -1,17 +1,25 @@
-"""What a task does with lines between reading and writing when producer duplicates are asked for.
+"""Event ids of lines: while they pass from a segment to a Parquet file, or from the files of a published day."""
 
-It takes the place of the Parquet file, so that a task without it pays nothing.
-"""
+from collections.abc import Sequence
+from typing import Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from archive.store.retrying import RetryingStorage
+from compaction.tasks.fetching import local_copy
 from compaction.tasks.ids.dropping import Dropped, payloads
 from compaction.tasks.ids.rows import IdCollector
 from compaction.tasks.parquet import ParquetPart
 
+_ROWS: Final = 10_000
+
 
 class LineFilter:
-    """Collects the ids of lines, leaves out those that are dropped, and hands the others on."""
+    """Collects the ids of lines, leaves out those that are dropped, and hands the others on to the Parquet file.
+
+    A task that is not asked for producer duplicates does without it, and pays nothing.
+    """
 
     def __init__(self, part: ParquetPart | None, ids: IdCollector | None, dropped: Dropped) -> None:
         self._part = part
@@ -38,3 +46,19 @@ class LineFilter:
         kept = self._dropped.kept(lines, begin, segment)
         if kept.num_rows:
             self._part.add(kept, segment)
+
+
+def read_published(storage: RetryingStorage, keys: Sequence[str], ids: IdCollector) -> None:
+    """Collect the ids of a day whose raw objects are expired, from its Parquet files. Memory is one row group.
+
+    Raises:
+        ObjectChanged, StoreUnavailable, StoreRefused: the store.
+    """
+    for key in keys:
+        with local_copy(storage, key) as file:
+            for batch in pq.ParquetFile(file).iter_batches(_ROWS, columns=["data", "data_bytes", "arrival_time"]):
+                ids.add(
+                    payloads(batch),
+                    batch["arrival_time"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist(),
+                    key,
+                )
