@@ -28,7 +28,7 @@ from compaction.shards.seen import (
     numbered,
 )
 from compaction.tasks.ids.rows import NUMBERS, IdOrder
-from compaction.tasks.taken import TakenPart
+from compaction.tasks.taken import CachedTask
 from compaction.tasks.task import TaskResult
 
 
@@ -69,7 +69,7 @@ class CollectedIds(NamedTuple):
     first_of_day: int
     results: list[TaskResult]
     runs: Mapping[int, int]
-    taken: Mapping[int, TakenPart]
+    taken: Mapping[int, CachedTask]
     shards: Shards
     shards_before: Shards
 

@@ -35,7 +35,7 @@ from compaction.tasks.plan import (
     single_groups,
     sorted_groups,
 )
-from compaction.tasks.taken import TakenHour, TakenPart, split
+from compaction.tasks.taken import CachedTask, TakenHour, split
 from compaction.tasks.task import Order, TaskResult
 from compaction.typed.columns import Columns
 
@@ -118,7 +118,7 @@ class OrderArgument(NamedTuple):
     left: Mapping[str, tuple[str, ...]] | None = None
     zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
-    taken: TakenPart | None = None
+    taken: CachedTask | None = None
     ids: IdOrder | None = None
     published: tuple[str, ...] = ()
     keeps_ids: str = ""

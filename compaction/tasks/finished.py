@@ -14,7 +14,7 @@ Nothing is believed because it lies there. All of this must hold, or the task is
     the part that it names ................. lies in the generation's own folder, has the size, the ETag and the rows
                                              that it says, and these are as many as its objects have lines
 
-A day takes over what the tasks of its hours have left, by the same rules: the part is copied (`copy_over`).
+A day takes over what the tasks of its hours have left, by the same rules: the part is copied (`copy_from`).
 """
 
 import hashlib
@@ -32,10 +32,10 @@ from archive.format.position import Position
 from archive.store.published import digest_of
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.facts import Disorder, SegmentFacts
-from compaction.tasks.ids.kept import KeptIds
+from compaction.tasks.ids.kept import CachedIds
 from compaction.tasks.parquet import PARQUET_TYPE, SCHEMA_VERSION, read_footer
 from compaction.tasks.plan import RawObject, Task
-from compaction.tasks.taken import TakenPart
+from compaction.tasks.taken import CachedTask
 from compaction.typed.arrow_columns import long_column, text_column, with_gaps
 from compaction.typed.counts import StatedCounts, TypedCounts
 
@@ -75,7 +75,7 @@ class Part(NamedTuple):
     etag: str = ""
 
 
-class Finished(NamedTuple):
+class FinishedTask(NamedTuple):
     """What a task has shown, and its part. `left_out` names the lines that the part lacks; empty: none.
 
     `key` is that of its facts, where they are stored; `ids` names the file of event ids that an hour has kept.
@@ -85,7 +85,7 @@ class Finished(NamedTuple):
     facts: tuple[SegmentFacts, ...]
     left_out: str = ""
     key: str = ""
-    ids: KeptIds | None = None
+    ids: CachedIds | None = None
 
 
 class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -102,7 +102,7 @@ class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     etag: str
     typed: StatedCounts | None
     left_out: str = ""
-    ids: KeptIds | None = None
+    ids: CachedIds | None = None
 
 
 def fingerprint(task: Task) -> str:
@@ -130,7 +130,7 @@ def find_facts(out: RetryingStorage, folder: str, since_ms: int) -> dict[str, tu
     return {task: tuple(keys) for task, keys in found.items()}
 
 
-def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: Finished) -> str:
+def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: FinishedTask) -> str:
     """Store what a task has shown, in one PUT, after its part is there; returns the key.
 
     Not where an object of it could not be read to its end: a second reading may find it whole. Empty then.
@@ -147,9 +147,9 @@ def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: Finished
     return key
 
 
-def take_over(
+def reuse(
     out: RetryingStorage, folder: str, task: Task, keys: Iterable[str], left_out: str = ""
-) -> Finished | None:
+) -> FinishedTask | None:
     """Return what an earlier run of the task has left, if it is whole; None: the task is still to be done.
 
     `left_out` names the lines that are to be left out.
@@ -168,7 +168,7 @@ def take_over(
     return None
 
 
-def copy_over(out: RetryingStorage, folder: str, task: Task, taken: TakenPart, new_key: str) -> Finished | None:
+def copy_from(out: RetryingStorage, folder: str, task: Task, taken: CachedTask, new_key: str) -> FinishedTask | None:
     """Return what a task of an hour has left, with a copy of its part in the day's folder; None: read the lines.
 
     The store copies the part that was looked at and no other one, and the copy's footer is read back. The copy is the
@@ -177,7 +177,7 @@ def copy_over(out: RetryingStorage, folder: str, task: Task, taken: TakenPart, n
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
-    found = take_over(out, taken.folder, task, [taken.facts])
+    found = reuse(out, taken.folder, task, [taken.facts])
     if found is None or found.part.size > MOST_COPIED or not out.copy(found.part.key, new_key, found.part.etag):
         return None
     try:
@@ -188,7 +188,7 @@ def copy_over(out: RetryingStorage, folder: str, task: Task, taken: TakenPart, n
     return copied._replace(key=keep_facts(out, folder, task, copied))
 
 
-def _is_whole(out: RetryingStorage, folder: str, finished: Finished) -> bool:
+def _is_whole(out: RetryingStorage, folder: str, finished: FinishedTask) -> bool:
     part, facts, left_out = finished.part, finished.facts, finished.left_out
     name = part.key.removeprefix(folder)
     is_ours = part.key.startswith(folder) and "/" not in name and name.startswith("part-")
@@ -234,7 +234,7 @@ def _unfit(stored: pq.FileMetaData) -> int:
     return sum(group.num_rows - group.column(last).statistics.null_count for group in groups)
 
 
-def encode_facts(name: str, objects: Sequence[RawObject], finished: Finished) -> bytes:
+def encode_facts(name: str, objects: Sequence[RawObject], finished: FinishedTask) -> bytes:
     """Return the file: a row per object, in the task's order."""
     part, facts, left_out = finished.part, finished.facts, finished.left_out
     typed = None if part.typed is None else StatedCounts.of(part.typed)
@@ -248,7 +248,7 @@ def encode_facts(name: str, objects: Sequence[RawObject], finished: Finished) ->
     return sink.getvalue()
 
 
-def _decoded(body: bytes, name: str, objects: Sequence[RawObject]) -> Finished | None:
+def _decoded(body: bytes, name: str, objects: Sequence[RawObject]) -> FinishedTask | None:
     """Read the file; None when it is not one of ours, or of another task."""
     try:
         table = pq.ParquetFile(pa.BufferReader(body)).read()
@@ -261,7 +261,7 @@ def _decoded(body: bytes, name: str, objects: Sequence[RawObject]) -> Finished |
             return None
         typed = None if stated.typed is None else stated.typed.counts()
         part = Part(stated.part, stated.rows, stated.size, len(rows), typed, stated.etag)
-        return Finished(part, tuple(_facts(row) for row in rows), stated.left_out, ids=stated.ids)
+        return FinishedTask(part, tuple(_facts(row) for row in rows), stated.left_out, ids=stated.ids)
     except (pa.ArrowException, OSError, msgspec.MsgspecError, FormatError):
         return None
 

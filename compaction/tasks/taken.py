@@ -19,7 +19,7 @@ Place = tuple[str, Position, int, str]
 """Where an object comes in the order of shard and position."""
 
 
-class TakenPart(NamedTuple):
+class CachedTask(NamedTuple):
     """What an hour's task has left at `out`: its facts, and the folder that its part lies in."""
 
     folder: str
@@ -45,10 +45,10 @@ class TakenHour(NamedTuple):
         at = bisect_right(self.firsts, order_of_objects(raw_object)) - 1
         return NOT_TAKEN if at < 0 else self.numbers[at]
 
-    def parts(self, out: Address) -> dict[int, TakenPart]:
+    def parts(self, out: Address) -> dict[int, CachedTask]:
         """Return what the day's tasks take over at `out`, by their numbers."""
         pairs = zip(self.numbers, self.facts, strict=True)
-        return {number: TakenPart(self.folder, facts, out) for number, facts in pairs if number != NOT_TAKEN}
+        return {number: CachedTask(self.folder, facts, out) for number, facts in pairs if number != NOT_TAKEN}
 
     def within(self, low: str | None, high: str | None) -> "TakenHour":
         """Return the tasks that may hold objects of shards from `low` to before `high` (None: no bound)."""

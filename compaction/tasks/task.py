@@ -15,7 +15,7 @@ from archive.store.storage import Address
 from compaction.dealing.opened import open_in_task
 from compaction.inventory.facts import SegmentFacts
 from compaction.tasks.fetching import FETCHES, FetchedBody, fetch_ahead
-from compaction.tasks.finished import Finished, Part, check_footer, copy_over, keep_facts, take_over
+from compaction.tasks.finished import FinishedTask, Part, check_footer, copy_from, keep_facts, reuse
 from compaction.tasks.ids.dropping import Dropped, unpack_drops
 from compaction.tasks.ids.kept import keeping_ids, take_ids
 from compaction.tasks.ids.lines import LineFilter, read_published
@@ -25,7 +25,7 @@ from compaction.tasks.parquet import PARQUET_TYPE, ZSTD_LEVEL, NotSorted, Parque
 from compaction.tasks.plan import RawObject, Task
 from compaction.tasks.reading import SegmentReader
 from compaction.tasks.sources import changed, merge_sources
-from compaction.tasks.taken import TakenPart
+from compaction.tasks.taken import CachedTask
 from compaction.typed.columns import Columns
 
 
@@ -55,7 +55,7 @@ class Order(NamedTuple):
     columns: Columns | None = None
     keeps: bool = False
     earlier: tuple[str, ...] = ()
-    taken: TakenPart | None = None
+    taken: CachedTask | None = None
     keeps_ids: str = ""
     is_again: bool = False
 
@@ -134,13 +134,13 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
         return _shown(order, ids) or _read_for_ids(order, storage, ids)
     out = open_in_task(order.out)
     left_out = order.dropped.digest
-    done = take_over(out, order.folder, order.task, order.earlier, left_out) if order.keeps else None
+    done = reuse(out, order.folder, order.task, order.earlier, left_out) if order.keeps else None
     if done is not None and (done.ids is not None or not order.keeps_ids):
-        return _taken_over(order, storage, done, ids)._replace(is_earlier=True)
+        return _reused(order, storage, done, ids)._replace(is_earlier=True)
     if order.taken and not left_out:
-        copied = copy_over(out, order.folder, order.task, order.taken, _new_key(order))
+        copied = copy_from(out, order.folder, order.task, order.taken, _new_key(order))
         if copied is not None:
-            return _taken_over(order, storage, copied, ids)._replace(is_taken=True)
+            return _reused(order, storage, copied, ids)._replace(is_taken=True)
     return _write(order, storage, out, ids)
 
 
@@ -163,7 +163,7 @@ def _write(order: Order, storage: RetryingStorage, out: RetryingStorage, ids: Id
     written = written._replace(etag=check_footer(out, written))
     if not order.keeps:
         return result._replace(part=written)
-    finished = Finished(written, result.facts, order.dropped.digest, ids=kept_ids)
+    finished = FinishedTask(written, result.facts, order.dropped.digest, ids=kept_ids)
     kept = keep_facts(out, order.folder, order.task, finished)
     return result._replace(part=written, first=order.task.objects[0].key, kept=kept)
 
@@ -177,13 +177,13 @@ def _shown(order: Order, ids: IdCollector | None) -> TaskResult | None:
     if order.taken is None or ids is None:
         return None
     out = open_in_task(order.taken.out)
-    done = take_over(out, order.taken.folder, order.task, [order.taken.facts])
+    done = reuse(out, order.taken.folder, order.task, [order.taken.facts])
     if done is None or not _has_kept_ids(order, out, done, ids):
         return None
     return _of(order, done)._replace(part=None, is_taken=True)
 
 
-def _taken_over(order: Order, storage: RetryingStorage, done: Finished, ids: IdCollector | None) -> TaskResult:
+def _reused(order: Order, storage: RetryingStorage, done: FinishedTask, ids: IdCollector | None) -> TaskResult:
     """Return what another run has done. Ids that it has not kept come from lines; nothing is written."""
     if ids is not None and order.out is not None and not _has_kept_ids(order, open_in_task(order.out), done, ids):
         again = _read_for_ids(order, storage, ids)
@@ -193,7 +193,7 @@ def _taken_over(order: Order, storage: RetryingStorage, done: Finished, ids: IdC
     return _of(order, done)
 
 
-def _has_kept_ids(order: Order, out: RetryingStorage, done: Finished, ids: IdCollector) -> bool:
+def _has_kept_ids(order: Order, out: RetryingStorage, done: FinishedTask, ids: IdCollector) -> bool:
     """Collect the ids that an hour's run has kept of a task; False: there are none to be had."""
     if done.ids is None or order.ids is None:
         return False
@@ -208,7 +208,7 @@ def _read_for_ids(order: Order, storage: RetryingStorage, ids: IdCollector | Non
     return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, Dropped()))
 
 
-def _of(order: Order, done: Finished) -> TaskResult:
+def _of(order: Order, done: FinishedTask) -> TaskResult:
     """Return what another run has shown, and left, of a task."""
     return TaskResult(order.task.number, done.facts, (), done.part, first=order.task.objects[0].key, kept=done.key)
 

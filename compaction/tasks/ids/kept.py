@@ -41,7 +41,7 @@ _NUMBER, _LINE, _LAST = 4, 5, 3
 """Where a row has its number and line, in words of 4 bytes, and its last field, in words of 8."""
 
 
-class KeptIds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CachedIds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file of ids. `without` counts the lines without an id, of each of the task's objects."""
 
     version: str
@@ -58,7 +58,7 @@ class Keeper(NamedTuple):
     collector: IdCollector
     file: "IdsFile"
 
-    def close(self) -> KeptIds:
+    def close(self) -> CachedIds:
         """Finish the file; returns what names it."""
         return self.file.close(self.collector.finish())
 
@@ -106,13 +106,13 @@ class IdsFile:
         if len(self._rows) >= self._group_bytes:
             self._write()
 
-    def close(self, without: Sequence[int]) -> KeptIds:
+    def close(self, without: Sequence[int]) -> CachedIds:
         """Finish the file; returns what names it."""
         self._write()
         self._writer.close()
         self._sink.close()
         digest = self._digest.hexdigest()
-        return KeptIds(_VERSION, self._expression, self._key, self._count, digest, tuple(without))
+        return CachedIds(_VERSION, self._expression, self._key, self._count, digest, tuple(without))
 
     def abort(self) -> None:
         """Give the file up: nothing of it stays."""
@@ -148,7 +148,7 @@ class _Hashing:
         self.closed = True
 
 
-def take_ids(out: RetryingStorage, kept: KeptIds, ids: IdCollector, keys: Sequence[str], expression: str) -> bool:
+def take_ids(out: RetryingStorage, kept: CachedIds, ids: IdCollector, keys: Sequence[str], expression: str) -> bool:
     """Collect the ids that an hour's task has kept of its objects; False: none, its lines are to be read.
 
     Raises:
@@ -168,7 +168,7 @@ def take_ids(out: RetryingStorage, kept: KeptIds, ids: IdCollector, keys: Sequen
     return True
 
 
-def _collect(file: IO[bytes], kept: KeptIds, ids: IdCollector, keys: Sequence[str]) -> None:
+def _collect(file: IO[bytes], kept: CachedIds, ids: IdCollector, keys: Sequence[str]) -> None:
     try:
         stored = pq.ParquetFile(file)
         if not stored.schema_arrow.equals(_SCHEMA) or stored.metadata.num_rows != kept.rows:

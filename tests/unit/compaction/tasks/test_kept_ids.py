@@ -9,7 +9,7 @@ import pytest
 from archive.errors import FormatError
 from archive.format.position import Position
 from archive.store.retrying import RetryingStorage
-from compaction.tasks.ids.kept import GROUP_BYTES, KeptIds, keeping_ids, take_ids
+from compaction.tasks.ids.kept import GROUP_BYTES, CachedIds, keeping_ids, take_ids
 from compaction.tasks.ids.rows import ROW_BYTES, IdCollector, IdOrder
 from compaction.tasks.plan import RawObject, Task, single_groups
 from tests.corpus.auditing import job_context
@@ -50,7 +50,7 @@ def rows(ids: IdCollector) -> list[tuple[int, bytes]]:
     )
 
 
-def keep(out: RetryingStorage, seed: int, group_bytes: int = GROUP_BYTES) -> KeptIds:
+def keep(out: RetryingStorage, seed: int, group_bytes: int = GROUP_BYTES) -> CachedIds:
     """Keep the ids of a task's lines."""
     with keeping_ids(out, "f/", TASK, "id", group_bytes) as keeper:
         assert keeper is not None
