@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from archive.format.day import Day
+from archive.published.schema import SCHEMA
 from benchmarks.readers import Reader, duckdb_itself, duckdb_of_scan, spark_itself
 from compaction.iceberg.table import IcebergTable
-from compaction.tasks.parquet import SCHEMA
 from compaction.typed.event_time import with_event_time
 from compaction.verdict.audit_document import Events
 from tests.corpus.desk import Desk

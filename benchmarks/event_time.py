@@ -21,13 +21,13 @@ import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 
 from archive.clock import SystemClock, new_id
+from archive.published.schema import SCHEMA
 from archive.store.places import StorePrefix
 from archive.store.storage import Address
 from compaction.events.files import EventFiles, EventWork
 from compaction.events.work import EventSizes
 from compaction.iceberg.commit import TableCommitter
 from compaction.iceberg.table import IcebergTable
-from compaction.tasks.parquet import SCHEMA
 from demo.flights import read_flights
 from tests.corpus.shelf import Shelf
 from tests.integration.lake import DAY

@@ -24,10 +24,10 @@ from archive.clock import SystemClock
 from archive.errors import StoreRefused
 from archive.format.day import Day
 from archive.format.position import Position
+from archive.published.generation import DayFolder
 from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address, Storage
 from compaction.job.context import AuditOptions
-from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.rewrite import CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine

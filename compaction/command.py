@@ -15,6 +15,7 @@ from archive.clock import SystemClock, new_id, new_random
 from archive.errors import CatalogRefused, SettingsError
 from archive.format.day import Day, day_of_ms
 from archive.logs import Limit, configure_logging
+from archive.published.generation import DayFolder
 from archive.retry import Backoff
 from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
@@ -32,7 +33,6 @@ from compaction.job.context import AuditOptions, JobContext
 from compaction.job.request import AuditRequest, CompactRequest, checked_fail_on
 from compaction.job.scope import parse_so_far
 from compaction.job.settings import JobSettings, check_apart, load_job_settings
-from compaction.publish.generation import DayFolder
 from compaction.recheck import days_to_recheck
 from compaction.report.metric_line import Judged
 from compaction.report.progress_lines import ProgressLines

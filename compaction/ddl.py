@@ -8,6 +8,8 @@ from typing import Final
 from archive.clock import SystemClock
 from archive.errors import SettingsError
 from archive.format.day import Day, day_of_ms
+from archive.published.generation import DayFolder
+from archive.published.schema import SCHEMA
 from archive.store.parallel import in_parallel
 from archive.store.places import StorePrefix, open_retrying
 from archive.store.retrying import RetryingStorage
@@ -16,9 +18,7 @@ from compaction.glue.register import root_of
 from compaction.glue.schema import published_columns
 from compaction.glue.table import Column, columns_of, ddl, unite
 from compaction.job.settings import load_job_settings
-from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
-from compaction.tasks.parquet import SCHEMA
 
 _BUDGET_SECONDS: Final = 60
 

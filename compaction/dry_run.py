@@ -4,6 +4,8 @@ import msgspec
 
 from archive.format.day import Day
 from archive.format.minute import iso_time
+from archive.published.generation import DayFolder
+from archive.published.reading import PublishedReader
 from compaction.dealing.buckets import Buckets
 from compaction.inventory.inventory import list_day
 from compaction.inventory.owner import read_owned
@@ -11,8 +13,6 @@ from compaction.job.context import JobContext
 from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.naming import generation_of
 from compaction.producers.day_before import look_back
-from compaction.publish.generation import DayFolder
-from compaction.publish.publisher import Publisher
 from compaction.rewrite import CompactOptions
 from compaction.tasks.plan import plan_tasks, raw_objects, single_groups
 
@@ -51,7 +51,7 @@ def plan_day(context: JobContext, day: Day, asked: CompactOptions) -> DayPlan:
     judged_scope(day, application, now_ms, until_ms)
     inventory = list_day(context.archive, day, context.place.prefix).until(until_ms)
     tasks = plan_tasks(single_groups(raw_objects(inventory.rows)), sizes=context.sizes)
-    publisher = Publisher(context.open(out.address), DayFolder(out.prefix, day))
+    publisher = PublishedReader(context.open(out.address), DayFolder(out.prefix, day))
     pointer = publisher.current().pointer
     before = look_back(context, day, options, Buckets()) if options.drop_producer_duplicates else None
     generation = generation_of(inventory, options, before, asked.columns)

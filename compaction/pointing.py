@@ -5,11 +5,11 @@ from collections.abc import Iterable
 import structlog
 
 from archive.errors import FormatError
+from archive.published.generation import Current, DayFolder, Judged, Manifest, contradiction
 from compaction.audit.again import Again, audit_digest
 from compaction.audit.table_conflicts import with_conflicts
 from compaction.job.context import AuditOptions, JobContext
 from compaction.publish.conflicts import Outcome
-from compaction.publish.generation import Current, DayFolder, Judged, Manifest, contradiction
 from compaction.publish.publisher import Publisher
 from compaction.verdict.audit_document import Audit, encode_audit
 

@@ -12,14 +12,14 @@ from archive.errors import SettingsError
 from archive.format.coverage_markers import SKIPPED
 from archive.format.day import Day, day_of_ms
 from archive.format.read_mark import read_mark_folder
+from archive.published.generation import DayFolder, Pointer, audit_key, is_judged_today
+from archive.published.reading import PublishedReader
 from archive.store.parallel import in_parallel
 from archive.store.places import StorePrefix
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.tombstones import is_expired
 from compaction.job.context import JobContext
 from compaction.job.scope import is_settled
-from compaction.publish.generation import DayFolder, Pointer, audit_beside, is_judged_today
-from compaction.publish.publisher import Publisher
 
 _BEGIN = "dt="
 
@@ -36,7 +36,7 @@ def days_to_recheck(context: JobContext, out: StorePrefix, days: int) -> list[Da
     published = [day for day in published_days(storage, out.prefix) if is_settled(day, now_ms)]
 
     def is_due(day: Day) -> bool:
-        publisher = Publisher(storage, DayFolder(out.prefix, day))
+        publisher = PublishedReader(storage, DayFolder(out.prefix, day))
         pointer = publisher.current().pointer
         if pointer is None or is_expired(context.archive, context.place.prefix, day):
             return False
@@ -63,9 +63,9 @@ def _day_of(name: str) -> Day | None:
         return None
 
 
-def _is_touched(context: JobContext, publisher: Publisher, day: Day, pointer: Pointer) -> bool:
+def _is_touched(context: JobContext, publisher: PublishedReader, day: Day, pointer: Pointer) -> bool:
     """Tell whether anything that lies under the day is newer than the audit that gave its verdict."""
-    head = publisher.storage.head(pointer.audit or audit_beside(pointer.manifest))
+    head = publisher.storage.head(audit_key(pointer))
     if head is None:
         return True
     prefix = context.place.prefix

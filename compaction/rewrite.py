@@ -9,8 +9,9 @@ import structlog
 from archive.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
 from archive.format.day import Day, Hour
 from archive.format.minute import iso_time
+from archive.published.generation import Current, DayFolder, Judged, Manifest, Pointer, ends_beside, files_of
+from archive.published.verdict import RULES, Verdict
 from archive.store.places import StorePrefix
-from archive.store.published import RULES
 from archive.store.retrying import RetryingStorage
 from compaction.audit.again import Again, audit_digest, judge_again
 from compaction.audit.audit import examine, is_in_motion
@@ -33,20 +34,11 @@ from compaction.naming import generation_of, hour_generation_of
 from compaction.pointing import Pointing
 from compaction.producers.day_before import DayBefore, look_back
 from compaction.publish.ends import encode_ends
-from compaction.publish.generation import (
-    Current,
-    DayFolder,
-    Judged,
-    Manifest,
-    Pointer,
-    ends_beside,
-    files_of,
-)
 from compaction.publish.late import late_minutes
 from compaction.publish.publisher import Publisher
 from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.typed.columns import Columns
-from compaction.verdict.audit_document import Audit, Verdict, decode_audit, encode_audit
+from compaction.verdict.audit_document import Audit, decode_audit, encode_audit
 from compaction.verdict.publishable import publishable
 
 _PUBLISH_ATTEMPTS: Final = 3

@@ -9,7 +9,8 @@ import msgspec
 from archive.errors import StoreError
 from archive.format.day import Day
 from archive.format.minute import iso_time
-from archive.store.published import RULES, digest_of
+from archive.published.inventory import digest_of
+from archive.published.verdict import RULES
 from compaction.audit.examined import DayResult, Examined
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.tombstones import damage_of, key_of

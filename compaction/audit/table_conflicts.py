@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from archive.published.schema import SCHEMA
 from compaction.publish.conflicts import GLUE, NEXT_STEP, Conflict, Outcome
-from compaction.tasks.parquet import SCHEMA
 from compaction.verdict.audit_document import Audit, AuditCheck, FirstValue
 from compaction.verdict.findings import Code, ColumnConflict, Finding, ordered
 

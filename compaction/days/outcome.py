@@ -7,11 +7,11 @@ import msgspec
 
 from archive.errors import CatalogRefused, MinutebookError
 from archive.format.day import Day
+from archive.published.verdict import Verdict
 from compaction.audit.examined import DayResult
 from compaction.days.stop import Stopped
 from compaction.dry_run import DayPlan
 from compaction.rewrite import Compacted
-from compaction.verdict.audit_document import Verdict
 from compaction.verdict.exit_code import DayEnd, FailOn, exit_code, was_read
 
 State = Literal["published", "already", "held", "audited", "refused", "unavailable", "failed", "stopped", "planned"]

@@ -28,8 +28,8 @@ from compaction.publish.conflicts import NEXT_STEP, Conflict
 from compaction.publish.publisher import Publisher
 
 if TYPE_CHECKING:
+    from archive.published.generation import DayFolder
     from archive.retry import Backoff
-    from compaction.publish.generation import DayFolder
 
 T = TypeVar("T")
 

@@ -4,10 +4,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archive.errors import ObjectVanished
+from archive.published.schema import SCHEMA
 from archive.store.retrying import RetryingStorage
 from compaction.glue.table import Column, columns_of
 from compaction.publish.publisher import Publisher
-from compaction.tasks.parquet import SCHEMA, read_footer
+from compaction.tasks.parquet import read_footer
 
 
 def published_columns(publisher: Publisher) -> tuple[Column, ...] | None:

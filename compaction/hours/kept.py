@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from archive.format.document import decode_document, encode_document
+from archive.published.generation import DayFolder, Manifest, tasks_beside
 from archive.store.retrying import RetryingStorage
-from compaction.publish.generation import DayFolder, Manifest, tasks_beside
 
 _FORMAT: Final = 1
 

@@ -6,22 +6,10 @@ A day that is published as a whole holds what its hours held. Readers go by the 
 not pointers of hours are left; these are deleted behind the day's swap, and by whoever finds them later.
 """
 
-from archive.format.day import HOURS_A_DAY, Day, Hour
+from archive.format.day import Day
+from archive.published.generation import DayFolder, Pointer
+from archive.published.reading import PublishedReader, hour_folders
 from archive.store.retrying import RetryingStorage
-from compaction.publish.generation import DayFolder, Pointer
-from compaction.publish.publisher import Publisher
-
-
-def hour_folders(storage: RetryingStorage, root: str, day: Day) -> list[DayFolder]:
-    """Return the folders of a day's hours that hold something, in order.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
-    known = {f"{number:02d}": Hour(day, number) for number in range(HOURS_A_DAY)}
-    folder = DayFolder(root, day).hours
-    names = (found.removeprefix(folder).rstrip("/") for found in storage.list_level(folder).folders)
-    return [DayFolder(root, day, known[name]) for name in sorted(names) if name in known]
 
 
 def whole_day(storage: RetryingStorage, root: str, day: Day) -> Pointer | None:
@@ -31,7 +19,7 @@ def whole_day(storage: RetryingStorage, root: str, day: Day) -> Pointer | None:
         FormatError: it does not parse.
         StoreUnavailable, StoreRefused: the store.
     """
-    pointer = Publisher(storage, DayFolder(root, day)).current().pointer
+    pointer = PublishedReader(storage, DayFolder(root, day)).current().pointer
     return None if pointer is None or pointer.until is not None else pointer
 
 

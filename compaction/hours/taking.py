@@ -17,15 +17,14 @@ from typing import Final, NamedTuple
 import structlog
 
 from archive.errors import FormatError
+from archive.published.generation import DayFolder
+from archive.published.inventory import PublishedRow, digest_of
+from archive.published.reading import PublishedReader, hour_folders
 from archive.store.objects import ListedObject
-from archive.store.published import digest_of
 from archive.store.retrying import RetryingStorage
 from compaction.hours.kept import KeptTasks, kept_tasks
-from compaction.hours.published import hour_folders
-from compaction.inventory.day_objects import DayObjects, PublishedRow
+from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.inventory import make_row
-from compaction.publish.generation import DayFolder
-from compaction.publish.publisher import Publisher
 from compaction.tasks.plan import order_of_objects, raw_objects
 from compaction.tasks.taken import NOT_TAKEN, Place, TakenHour
 
@@ -93,7 +92,7 @@ def _take(
     Raises:
         FormatError: what was published contradicts itself.
     """
-    publisher = Publisher(source.storage, folder)
+    publisher = PublishedReader(source.storage, folder)
     pointer, manifest = publisher.published()
     if pointer is None or manifest is None or folder.hour is None:
         return None

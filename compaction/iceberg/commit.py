@@ -25,9 +25,9 @@ import structlog
 from archive.clock import Clock, IdSource
 from archive.errors import CatalogUnavailable, OutcomeUnknown
 from archive.format.day import Day
+from archive.published.generation import Manifest, Pointer
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement, Target, is_rewritten, plan_replacement
 from compaction.publish.conflicts import NEXT_STEP, Conflict
-from compaction.publish.generation import Manifest, Pointer
 from compaction.publish.publisher import GRACE_MS, Publisher
 
 DAY_PROPERTY: Final = "minutebook.day"

@@ -8,7 +8,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import DayTransform
 from pyiceberg.types import BinaryType, IcebergType, LongType, NestedField, StringType, TimestamptzType
 
-from compaction.tasks.parquet import SCHEMA
+from archive.published.schema import SCHEMA
 from compaction.typed.columns import EVENT_TIME
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from archive.published.inventory import PublishedRow
 from archive.store.objects import ListedObject
-from compaction.inventory.day_objects import PublishedRow
 from compaction.inventory.inventory import make_row
 
 

@@ -21,8 +21,8 @@ from archive.compression import Compression
 from archive.errors import ObjectVanished
 from archive.format.day import Day, Hour
 from archive.format.minute import MINUTE_MS
+from archive.published.inventory import PublishedRow, digest_of
 from archive.store.objects import ListedObject
-from archive.store.published import digest_of
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from compaction.dealing.buckets import Buckets
@@ -32,8 +32,6 @@ from compaction.inventory.inventory import Row, make_row
 
 _MEMORY_BYTES: Final = 1 << 20
 _CHUNK_BYTES: Final = 1 << 20
-PublishedRow = tuple[str, str, int, int]
-"""Key, ETag, size, last modified: a line of the inventory beside a manifest."""
 
 
 class Piece(NamedTuple):

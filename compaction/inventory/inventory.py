@@ -12,9 +12,9 @@ from archive.errors import FormatError
 from archive.format.day import Day
 from archive.format.keys import SegmentKey, parse_segment_key
 from archive.format.minute import MINUTE_MS
+from archive.published.inventory import digest_of
 from archive.store.objects import ListedObject
 from archive.store.parallel import in_parallel
-from archive.store.published import digest_of
 from archive.store.retrying import RetryingStorage
 
 

@@ -9,12 +9,13 @@ import jmespath
 from archive.errors import SettingsError
 from archive.format.day import Day, Hour, day_of_ms, day_range, hour_of_ms, parse_day
 from archive.format.payload import PayloadPath
+from archive.published.schema import SCHEMA
 from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.job.context import MAX_REPEATS
 from compaction.job.scope import SETTLED_MS
 from compaction.job.settings import JobSettings
 from compaction.stream.pace import SHARE
-from compaction.tasks.parquet import SCHEMA, ZSTD_LEVEL
+from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.typed.columns import Columns
 from compaction.typed.event_time import WINDOW_DAYS, with_event_time
 from compaction.typed.files.columns_file import read_columns

@@ -3,13 +3,13 @@
 from typing import NamedTuple
 
 from archive.format.day import Day
+from archive.published.generation import DayFolder
+from archive.published.reading import PublishedReader
 from compaction.dealing.buckets import Buckets
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.tombstones import is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.sight import list_again
-from compaction.publish.generation import DayFolder
-from compaction.publish.publisher import Publisher
 
 
 class DayBefore(NamedTuple):
@@ -43,7 +43,7 @@ def look_back(context: JobContext, day: Day, options: AuditOptions, buckets: Buc
         return _unknown(f"{before} is expired, and it was not said where it is published")
     place = options.published
     out = context.open(place.address)
-    _, manifest = Publisher(out, DayFolder(place.prefix, before)).published()
+    _, manifest = PublishedReader(out, DayFolder(place.prefix, before)).published()
     if manifest is None:
         return _unknown(f"{before} is expired, and not published at {out.uri(place.prefix)}")
     doubt = ""

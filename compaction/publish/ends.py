@@ -26,10 +26,10 @@ from archive.format.metadata import parse_predecessor
 from archive.format.minute import minute_text, parse_minute_text
 from archive.format.position import Position
 from archive.proof.last_segments import LastSegment
-from archive.store.published import CLEAN
+from archive.published.generation import DayFolder, Manifest, Pointer, ends_beside, is_judged_by_these_rules
+from archive.published.reading import PublishedReader
+from archive.published.verdict import CLEAN
 from archive.store.retrying import RetryingStorage
-from compaction.publish.generation import DayFolder, Manifest, Pointer, ends_beside, is_judged_by_these_rules
-from compaction.publish.publisher import Publisher
 
 _REFUSED_STEP: Final = "nothing: names are listed instead; to save these requests, let this role read the output"
 _NEXT_STEP: Final = "nothing: names are listed instead; find out who writes below the output"
@@ -128,7 +128,7 @@ class PublishedEnds:
     def _read(self, day: Day) -> Mapping[str, LastSegment] | None:
         if self._storage is None:
             self._storage = self._open()
-        pointer, manifest = Publisher(self._storage, DayFolder(self._root, day)).published()
+        pointer, manifest = PublishedReader(self._storage, DayFolder(self._root, day)).published()
         if pointer is None or manifest is None or not _counts(pointer, manifest):
             return None
         stored = self._storage.get(ends_beside(pointer.manifest))

@@ -1,9 +1,9 @@
 """What differs between a day and what the generation that readers see was made from."""
 
 from archive.format.minute import minute_text
+from archive.published.generation import Pointer
 from compaction.inventory.changes import changes
 from compaction.inventory.day_objects import DayObjects
-from compaction.publish.generation import Pointer
 from compaction.publish.publisher import Publisher
 from compaction.verdict.findings import SAMPLES, Code, Finding, finding
 
@@ -16,7 +16,7 @@ def late_minutes(publisher: Publisher, pointer: Pointer | None, objects: DayObje
     """
     if pointer is None:
         return []
-    found = changes(objects.prefix, publisher.read_inventory(pointer), objects.spool.rows(), SAMPLES)
+    found = changes(objects.prefix, publisher.inventory(pointer) or (), objects.spool.rows(), SAMPLES)
     if not found.total or not found.compared:
         return []
     return [

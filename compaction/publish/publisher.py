@@ -23,34 +23,15 @@ The pointer was read **before** the inventory was listed. If-Match therefore ref
 in between has listed before us or after us, and the loser lists again.
 """
 
-import gzip
-import io
-from collections.abc import Iterable, Iterator
-from datetime import datetime
+from collections.abc import Iterable
 from typing import Final
 
-import msgspec
-import structlog
-
-from archive.errors import ForeignObject, FormatError, OutcomeUnknown, StoreUnavailable
-from archive.format.document import decode_document, encode_document
+from archive.errors import ForeignObject, OutcomeUnknown, StoreUnavailable
+from archive.format.document import encode_document
 from archive.format.markers import JSON_TYPE
-from archive.store.parallel import in_parallel
+from archive.published.generation import FORMAT, Current, DayFolder, Judged, Manifest, Pointer, inventory_beside
+from archive.published.reading import PublishedReader
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.day_objects import PublishedRow
-from compaction.publish.generation import (
-    FORMAT,
-    Current,
-    DayFolder,
-    File,
-    Judged,
-    Manifest,
-    Pointer,
-    audit_beside,
-    contradiction,
-    inventory_beside,
-    is_judged_by_these_rules,
-)
 from compaction.publish.sweep import Retained, TableMarks, sweep
 
 _TEXT_TYPE: Final = "text/plain; charset=utf-8"
@@ -58,83 +39,20 @@ GRACE_MS: Final = 3 * 24 * 3_600_000
 """How long a generation that is no longer current stays: longer than the longest query that began on it."""
 
 
-class Publisher:
-    """Publishes one day. Every step may be repeated, by us or by another run."""
+class Publisher(PublishedReader):
+    """Reads and publishes one day. Every step may be repeated, by us or by another run."""
+
+    storage: RetryingStorage
 
     def __init__(self, storage: RetryingStorage, folder: DayFolder) -> None:
-        self.storage = storage
-        self.folder = folder
+        super().__init__(storage, folder)
         self.table_marks = TableMarks(storage, folder.tables)
         self._audit: tuple[str, bytes] | None = None
-        self._log = structlog.get_logger().bind(day=folder.name)
 
     def address(self, key: str) -> str:
         """Return the address of a key with its scheme, as catalogs want it."""
         uri = self.storage.uri(key)
         return uri if "://" in uri else f"file://{uri}"
-
-    def current(self) -> Current:
-        """Read the pointer."""
-        stored = self.storage.get(self.folder.pointer)
-        if stored is None:
-            return Current(None, None)
-        return Current(decode_document(stored.body, Pointer, self.folder.pointer), stored.etag)
-
-    def published(self) -> tuple[Pointer | None, Manifest | None]:
-        """Read the pointer and the manifest that it names; None where there is none.
-
-        Raises:
-            FormatError: the two contradict each other.
-        """
-        pointer = self.current().pointer
-        manifest = None if pointer is None else self.manifest(pointer)
-        if pointer is not None and manifest is not None and (why := contradiction(self.folder, pointer, manifest)):
-            raise FormatError(f"{pointer.manifest}: {why}", next_step="run minutebook compact for the day")
-        return pointer, manifest
-
-    def written_ms(self, pointer: Pointer) -> int:
-        """Return since when readers see a pointer's generation; raises FormatError.
-
-        A pointer that a person put back from an earlier version is as young as its object.
-        """
-        head = self.storage.head(self.folder.pointer)
-        return max(_epoch_ms(pointer), 0 if head is None else head.last_modified_ms)
-
-    def manifest(self, pointer: Pointer) -> Manifest | None:
-        """Read the manifest that a pointer names, whatever it says."""
-        if not pointer.manifest.startswith(self.folder.manifests):
-            return None
-        stored = self.storage.get(pointer.manifest)
-        return None if stored is None else decode_document(stored.body, Manifest, pointer.manifest)
-
-    def intact(self, pointer: Pointer, inventory: str) -> Manifest | None:
-        """Return the manifest that a pointer names if it may stand for objects of this digest; None: make it anew.
-
-        It must agree with the pointer, with itself and with the objects, be judged by today's rules, and its files
-        must be there.
-        """
-        try:
-            manifest = self.manifest(pointer)
-            why = "it is missing" if manifest is None else self._against(pointer, manifest, inventory)
-        except FormatError as exc:
-            why = str(exc)
-        if not why:
-            return manifest
-        self._log.warning(
-            "published_day_not_trusted",
-            manifest=pointer.manifest,
-            reason=why,
-            next_step="the day is read and published again; unless the rules are older, find out who writes there",
-        )
-        return None
-
-    def _against(self, pointer: Pointer, manifest: Manifest, inventory: str) -> str:
-        if not is_judged_by_these_rules(pointer, manifest):
-            return "its verdict was given by older rules"
-        if manifest.inventory != inventory:
-            return "it was made of other objects"
-        why = contradiction(self.folder, pointer, manifest)
-        return why or ("" if self.is_whole(manifest) else "files of it are gone, or have another size")
 
     def put_inventory(self, manifest_key: str, chunks: Iterable[bytes]) -> None:
         """Store what a generation was made from beside its manifest: compressed, at a key that is nobody else's."""
@@ -151,29 +69,6 @@ class Publisher:
         """Store an audit; the first one that found the same by the same evidence stays."""
         self.storage.put_if_absent(key, body)
         self._audit = (key, body)
-
-    def audit(self, pointer: Pointer) -> bytes | None:
-        """Return the audit that gave a pointer's verdict."""
-        stored = self.storage.get(pointer.audit or audit_beside(pointer.manifest))
-        return None if stored is None else stored.body
-
-    def is_whole(self, manifest: Manifest) -> bool:
-        """Tell whether every file of a generation is there, with its size."""
-
-        def holds(file: File) -> bool:
-            head = self.storage.head(file.key)
-            return head is not None and head.size == file.bytes
-
-        return all(in_parallel(holds, manifest.files))
-
-    def read_inventory(self, pointer: Pointer) -> Iterator[PublishedRow]:
-        """Yield what a pointer's generation was made from, in the order of keys; nothing when it is not stored."""
-        stored = self.storage.get(inventory_beside(pointer.manifest))
-        decoder = msgspec.json.Decoder(PublishedRow)
-        if stored is not None:
-            with gzip.open(io.BytesIO(stored.body)) as lines:
-                for line in lines:
-                    yield decoder.decode(line)
 
     def put_manifest(self, manifest: Manifest) -> None:
         """Store the manifest under the name of its writer.
@@ -277,13 +172,3 @@ class Publisher:
                         f"gave up on PUT {key}: {exc}",
                         next_step="run the command again: it goes on where this one was",
                     ) from exc
-
-
-def _epoch_ms(pointer: Pointer) -> int:
-    try:
-        return int(datetime.fromisoformat(pointer.written_at).timestamp() * 1000)
-    except ValueError as exc:
-        raise FormatError(
-            f"the pointer of {pointer.day} was written at {pointer.written_at!r}, which is not a time",
-            next_step="restore the object from a version of it",
-        ) from exc

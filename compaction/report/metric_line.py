@@ -6,7 +6,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from archive.clock import Clock
 from archive.emf import emf_line
-from compaction.verdict.audit_document import Verdict
+from archive.published.verdict import Verdict
 
 EVENT: Final = "day_judged"
 METRICS: Final[Mapping[str, tuple[str, str]]] = {

@@ -11,12 +11,13 @@ import msgspec
 
 from archive.errors import MinutebookError
 from archive.format.day import Day
+from archive.published.generation import DayFolder
+from archive.published.reading import PublishedReader
+from archive.published.verdict import Verdict
 from archive.store.parallel import in_parallel
 from archive.store.places import StorePrefix
 from archive.store.retrying import RetryingStorage
-from compaction.publish.generation import DayFolder, audit_beside
-from compaction.publish.publisher import Publisher
-from compaction.verdict.audit_document import Audit, Verdict
+from compaction.verdict.audit_document import Audit
 
 DAYS: Final = 14
 
@@ -77,15 +78,16 @@ def read_trend(storage: RetryingStorage, out: StorePrefix, day: Day, days: int =
 
 
 def _read_day(storage: RetryingStorage, out: StorePrefix, day: Day) -> TrendDay:
-    pointer = Publisher(storage, DayFolder(out.prefix, day)).current().pointer
+    reader = PublishedReader(storage, DayFolder(out.prefix, day))
+    pointer = reader.current().pointer
     if pointer is None:
         return TrendDay(str(day))
     found = TrendDay(str(day), pointer.verdict, pointer.rows, None, pointer.generation)
-    stored = storage.get(pointer.audit or audit_beside(pointer.manifest))
-    if stored is None:
+    body = reader.audit(pointer)
+    if body is None:
         return found._replace(note="its audit is gone")
     try:
-        counted = msgspec.json.decode(stored.body, type=_Counted)
+        counted = msgspec.json.decode(body, type=_Counted)
     except msgspec.DecodeError as exc:
         return found._replace(note=f"its audit does not parse: {exc}")
     return found._replace(findings=by_severity([each.severity for each in counted.findings]))

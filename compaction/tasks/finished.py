@@ -29,11 +29,12 @@ import pyarrow.parquet as pq
 
 from archive.errors import FormatError
 from archive.format.position import Position
-from archive.store.published import digest_of
+from archive.published.inventory import digest_of
+from archive.published.schema import SCHEMA_VERSION
 from archive.store.retrying import RetryingStorage
 from compaction.inventory.facts import Disorder, SegmentFacts
 from compaction.tasks.ids.kept import CachedIds
-from compaction.tasks.parquet import PARQUET_TYPE, SCHEMA_VERSION, read_footer
+from compaction.tasks.parquet import PARQUET_TYPE, read_footer
 from compaction.tasks.plan import RawObject, Task
 from compaction.tasks.taken import CachedTask
 from compaction.typed.arrow_columns import long_column, text_column, with_gaps

@@ -1,8 +1,4 @@
-"""The Parquet files: their columns, and how lines become rows.
-
-Sequence numbers stay the decimal text that Kinesis wrote (they exceed every integer type of SQL engines). Payloads
-are text where they are valid UTF-8, else bytes. Arrival times are microseconds, always whole milliseconds: the one
-unit that Iceberg's specification knows, and Spark's Iceberg reader takes milliseconds for it without a word.
+"""The Parquet files: how lines become rows of the published columns (`archive.published.schema`).
 
 Pages are PLAIN or dictionaries: what every reader takes into vectors (docs/decisions/0033-tasks.md). A file says by
 which columns its rows are sorted, where they are. That is checked, row group by row group: readers rely on it.
@@ -15,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from archive.published.schema import SCHEMA
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Sink, Tail
 from compaction.tasks.line_tables import LINE_SCHEMA
@@ -23,26 +20,12 @@ from compaction.typed.columns import UNFIT, Columns
 from compaction.typed.counts import TypedCounts
 from compaction.typed.payload_columns import PayloadColumns
 
-SCHEMA_VERSION: Final = "2"
-"""2: arrival times in microseconds (docs/decisions/0012-iceberg.md)."""
 ROW_GROUP_BYTES: Final = 64 << 20
 """Least bytes of lines in a row group, but for the last: what a task holds in memory, and a reader reads at once."""
 ZSTD_LEVEL: Final = 1
 PARQUET_TYPE: Final = "application/vnd.apache.parquet"
 """The content type of what is stored."""
 
-SCHEMA: Final = pa.schema(
-    [
-        ("shard_id", pa.string()),
-        ("sequence_number", pa.string()),
-        ("sub_sequence_number", pa.int64()),
-        ("partition_key", pa.string()),
-        ("arrival_time", pa.timestamp("us", "UTC")),
-        ("data", pa.string()),
-        ("data_bytes", pa.binary()),
-        ("segment", pa.string()),
-    ]
-)
 _ORDER: Final = ("shard_id", "sequence_number", "sub_sequence_number")
 _BLOOM: Final = "bloom_filter_options" in inspect.signature(pq.ParquetWriter).parameters
 """Whether this pyarrow can write Bloom filters."""

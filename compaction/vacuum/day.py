@@ -25,19 +25,19 @@ from typing import Final, NamedTuple
 
 from archive.errors import FormatError, SafetyRefusal
 from archive.format.day import Day
-from archive.store.objects import ListedObject
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Upload
-from compaction.publish.generation import (
+from archive.published.generation import (
     DayFolder,
     Manifest,
     Pointer,
-    audit_beside,
+    audit_key,
     ends_beside,
     inventory_beside,
     is_manifest,
     tasks_beside,
 )
+from archive.store.objects import ListedObject
+from archive.store.retrying import RetryingStorage
+from archive.store.storage import Upload
 from compaction.publish.publisher import Publisher
 from compaction.publish.sweep import Retained, leftovers
 
@@ -125,7 +125,7 @@ def delete_leftovers(storage: RetryingStorage, folder: DayFolder, found: DayLeft
     if not found.beside:
         return
     pointer = Publisher(storage, folder).current().pointer
-    audit = "" if pointer is None else pointer.audit or audit_beside(pointer.manifest)
+    audit = "" if pointer is None else audit_key(pointer)
     stored = bodies.get(audit)
     if stored is not None:
         storage.put_if_absent(audit, stored.body)
@@ -135,7 +135,7 @@ def _named(pointer: Pointer | None, manifest: Manifest | None) -> set[str]:
     if pointer is None:
         return set()
     key = pointer.manifest
-    named = {key, pointer.audit or audit_beside(key), inventory_beside(key), ends_beside(key), tasks_beside(key)}
+    named = {key, audit_key(pointer), inventory_beside(key), ends_beside(key), tasks_beside(key)}
     if manifest is not None:
         named |= {manifest.audit, *(file.key for file in manifest.files)}
     return named

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 
 from archive.errors import FormatError, SafetyRefusal
 from archive.format.day import Day
+from archive.published.generation import DayFolder, is_manifest
+from archive.published.reading import hour_folders
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
-from compaction.hours.published import hour_folders, whole_day
-from compaction.publish.generation import DayFolder, is_manifest
+from compaction.hours.published import whole_day
 from compaction.publish.sweep import Retained, leftovers
 from compaction.vacuum.day import DayLeftovers, find_leftovers, old_uploads
 

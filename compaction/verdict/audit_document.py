@@ -7,11 +7,11 @@ from typing import Final, Literal
 import msgspec
 
 from archive.format.document import encode_document
+from archive.published.verdict import Verdict
 from compaction.verdict.findings import Finding
 
 SCHEMA: Final = "minutebook-audit/1"
 AuditLevel = Literal["inventory", "keys", "stream"]
-Verdict = Literal["clean", "defects", "unknown"]
 CheckStatus = Literal["pass", "fail", "unknown", "warning", "not_asked"]
 EXIT_CODES: Final[dict[Verdict, int]] = {"clean": 0, "defects": 3, "unknown": 4}
 

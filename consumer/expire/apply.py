@@ -25,27 +25,12 @@ from archive.format.tombstone import (
     encode_tombstone,
     tombstone_key,
 )
-from archive.store.parallel import in_parallel
-from archive.store.published import PublishedDay
 from archive.store.retrying import RetryingStorage, RetryingStore
-from consumer.expire.coverage import DayProof, ReadMany
+from consumer.expire.coverage import DayProof
 from consumer.expire.plan import DayPlan
 
 _BATCH: Final = 1000
 """The most keys that one DeleteObjects takes."""
-
-
-def missing_file(store: RetryingStore, published: PublishedDay, read_many: ReadMany = in_parallel) -> str | None:
-    """Return the key of a published file that is gone or has another size; None when all are there.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
-    sizes = {file.key: file.bytes for file in published.files}
-    for key, head in zip(sizes, read_many(store.head, list(sizes)), strict=True):
-        if head is None or head.size != sizes[key]:
-            return key
-    return None
 
 
 def delete_all(store: RetryingStorage, keys: Sequence[str], rate: int, clock: Clock) -> None:

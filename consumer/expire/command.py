@@ -20,14 +20,14 @@ from archive.logs import configure_logging
 from archive.retry import Backoff
 from archive.store.parallel import in_parallel
 from archive.store.places import StorePrefix, open_storage, parse_place
-from archive.store.published import read_published
 from archive.store.retrying import RetryingStorage, RetryingStore
 from archive.store.s3_storage import S3Storage
 from consumer.archived.application import check_stream, read_application
 from consumer.archived.walk import Window, days_with_objects, segments_by_hour
-from consumer.expire.apply import DayDeleter, delete_all, missing_file, read_tombstone
+from consumer.expire.apply import DayDeleter, delete_all, read_tombstone
 from consumer.expire.coverage import DayProver, ReadMany
 from consumer.expire.plan import DayPlan, greatest_firsts, plan_day
+from consumer.expire.published_day import read_published
 from consumer.expire.side_objects import SideObjects
 from consumer.settings.settings import Settings, load_settings
 from consumer.stream.kinesis import KinesisStream
@@ -186,9 +186,8 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[DayPlan]:
             tombstone = read_tombstone(store, tombstone_key(prefix, day))
         except FormatError as exc:
             damage = f"{exc}; {exc.next_step}"
-        published = read_published(archive.published, archive.published_root, day)
-        lost = None if published is None else missing_file(archive.published, published, archive.read_many)
-        plan = plan_day(day, prefix, listed, published, tombstone, later, lost)
+        published = read_published(archive.published, archive.published_root, day, archive.read_many)
+        plan = plan_day(day, prefix, listed, published, tombstone, later)
         # Which segments had to stay stands in the tombstone: without it none may go.
         plan = plan if damage is None else plan._replace(refusal=damage)
         later = greatest_firsts(list(plan.segments.values()), later)

@@ -20,8 +20,9 @@ from archive.errors import FormatError
 from archive.format.keys import SegmentKey, parse_segment_key
 from archive.format.position import Position
 from archive.format.tombstone import Tombstone
+from archive.published.verdict import CLEAN, RULES
 from archive.store.objects import ListedObject
-from archive.store.published import CLEAN, RULES, PublishedDay
+from consumer.expire.published_day import PublishedDay
 
 
 class DayPlan(NamedTuple):
@@ -51,17 +52,10 @@ def plan_day(
     published: PublishedDay | None,
     tombstone: Tombstone | None,
     later: Mapping[str, Position],
-    lost: str | None = None,
 ) -> DayPlan:
-    """Judge one day.
-
-    `later` holds the greatest first position of each shard seen in days after it; `lost` is a published file that is
-    not there.
-    """
+    """Judge one day. `later` holds the greatest first position of each shard seen in days after it."""
     segments, foreign = _segments(prefix, listed)
-    refusal = (
-        _foreign(foreign) or _unfit(day, published, tombstone, lost) or _unlike(day, listed, published, tombstone)
-    )
+    refusal = _foreign(foreign) or _unfit(day, published, tombstone) or _unlike(day, listed, published, tombstone)
     kept = frozenset(tombstone.kept_keys()) if tombstone else _last_of_chains(segments, later)
     return DayPlan(
         day=day,
@@ -102,7 +96,7 @@ def _foreign(foreign: Sequence[str]) -> str | None:
     return f"{foreign[0]} is not a segment: move it away" if foreign else None
 
 
-def _unfit(day: dt.date, published: PublishedDay | None, tombstone: Tombstone | None, lost: str | None) -> str | None:
+def _unfit(day: dt.date, published: PublishedDay | None, tombstone: Tombstone | None) -> str | None:
     """Ask whether what is published may take the place of the segments."""
     if published is None:
         return f"not published: run minutebook compact --date {day}"
@@ -114,7 +108,7 @@ def _unfit(day: dt.date, published: PublishedDay | None, tombstone: Tombstone | 
     reasons = {
         "its verdict was given by older rules": published.rules != RULES,
         f"its verdict is about the day so far, up to {published.until}": published.until is not None,
-        f"{lost} was published and is not there as it was written": lost is not None,
+        f"{published.lost} was published and is not there as it was written": published.lost is not None,
     }
     return next((f"{reason}: {again}" for reason, holds in reasons.items() if holds), None)
 

@@ -5,8 +5,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from archive.published.schema import SCHEMA
 from archive.store.directory_storage import FileSink
-from compaction.tasks.parquet import SCHEMA
 from minutebook.cat.merging import Found
 
 _GROUP_BYTES: Final = 16 << 20

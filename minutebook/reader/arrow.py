@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from archive.aws import aws_session
 from archive.errors import ObjectVanished, SettingsError, StoreRefused
+from archive.published.schema import SCHEMA
 from archive.store.parallel import in_parallel
 from archive.store.storage import Address
-from compaction.tasks.parquet import SCHEMA
 from minutebook.reader.days import PublishedDays
 from minutebook.reader.published_day import PublishedDay
 

@@ -7,12 +7,12 @@ from typing import Final, Literal, NamedTuple
 from archive.aws import aws_session
 from archive.errors import DayNotPublished, FormatError, SettingsError
 from archive.format.day import Day, day_range
+from archive.published.generation import DayFolder, Manifest, Pointer, is_judged_today
+from archive.published.reading import PublishedReader
 from archive.store.parallel import in_parallel
 from archive.store.places import StorePrefix, open_retrying, parse_place
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
-from compaction.publish.generation import DayFolder, Manifest, Pointer, is_judged_today
-from compaction.publish.publisher import Publisher
 from minutebook.reader.hours import day_with_hours
 from minutebook.reader.published_day import WORST_FIRST, PublishedDay, PublishedFile
 
@@ -112,7 +112,7 @@ def _place(uri: str, region: str | None, endpoint: str | None) -> StorePrefix:
 
 def _read(storage: RetryingStorage, folder: DayFolder, scheme: str) -> PublishedDay | None:
     """Read pointer and manifest once; None: there is no pointer."""
-    pointer, manifest = Publisher(storage, folder).published()
+    pointer, manifest = PublishedReader(storage, folder).published()
     if pointer is None:
         return None
     if manifest is None:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from archive.errors import FormatError, StoreUnavailable
 from archive.format.minute import iso_time, parse_iso_time
+from archive.published.generation import DayFolder
+from archive.published.reading import hour_folders
 from archive.store.retrying import RetryingStorage
-from compaction.hours.published import hour_folders
-from compaction.publish.generation import DayFolder
 from minutebook.reader.published_day import WORST_FIRST, PublishedDay
 
 _LOOKS = 5

@@ -12,11 +12,11 @@ from archive.clock import SystemClock
 from archive.coverage.evidence import segment_link
 from archive.format.day import Day, Hour
 from archive.format.position import Position
+from archive.published.generation import DayFolder, Manifest
 from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address, Storage
 from compaction.job.context import MAX_REPEATS, AuditOptions, JobContext
-from compaction.publish.generation import DayFolder, Manifest
 from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.tasks.parquet import ZSTD_LEVEL

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 
 from archive.format.payload import PayloadPath
 from archive.format.position import Position
+from archive.published.generation import Manifest
 from archive.store.storage import Storage
-from compaction.publish.generation import Manifest
 
 
 def published_rows(storage: Storage, manifest: Manifest) -> Iterator[tuple[str, Position, bytes]]:

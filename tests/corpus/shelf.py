@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 from archive.clock import SystemClock, new_id
 from archive.format.day import Day
 from archive.format.minute import iso_time
+from archive.published.generation import DayFolder, File, Manifest
+from archive.published.schema import SCHEMA
 from archive.retry import Backoff
 from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
 from compaction.iceberg.commit import DayTable, TableCommit, TableCommitter
-from compaction.publish.generation import DayFolder, File, Manifest
 from compaction.publish.publisher import Publisher
-from compaction.tasks.parquet import SCHEMA
 from tests.fakes.clock import ManualClock
 
 Row = dict[str, object]

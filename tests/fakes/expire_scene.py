@@ -7,7 +7,7 @@ from rich.console import Console
 
 from archive.format.minute import MINUTE_MS
 from archive.format.tombstone import Tombstone, decode_tombstone, tombstone_key
-from archive.store.published import RULES
+from archive.published.verdict import RULES
 from archive.store.retrying import RetryingStorage
 from consumer.expire.command import Archive, parse_age, run
 from tests.fakes.archive_scene import PREFIX, MemoryScene

@@ -1,11 +1,13 @@
-"""A day as the nightly job publishes it, as far as `archive.store.published` reads it: no row in it is real."""
+"""A day as the nightly job publishes it, as far as it is read: no row in it is real."""
 
 import gzip
 import json
 from collections.abc import Iterable
 
 from archive.format.document import FORMAT
-from archive.store.published import GENERATION, RULES, digest_of
+from archive.published.generation import GENERATION
+from archive.published.inventory import digest_of
+from archive.published.verdict import RULES
 
 PARQUET = b"PAR1 a few rows PAR1"
 
@@ -34,11 +36,14 @@ def published_objects(
         "rows": 7,
         "rules": rules,
         "until": until,
+        "writer": "w",
+        "written_at": "2026-11-21T00:00:00.000Z",
+        "audit": f"{manifest}.audit.json",
     }
     files = [{"key": part, "rows": 7, "bytes": len(PARQUET)}]
     return {
         part: PARQUET,
         f"{manifest}.inventory.jsonl.gz": gzip.compress(lines, 1, mtime=0),
-        f"{manifest}.json": json.dumps({**said, "files": files, "inventory": digest_of(rows)}).encode(),
+        f"{manifest}.json": json.dumps({**said, "files": files, "inventory": digest_of(rows), "ends": {}}).encode(),
         f"{folder}_current.json": json.dumps({**said, "manifest": f"{manifest}.json"}).encode(),
     }

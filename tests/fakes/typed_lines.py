@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from archive.format.record import Record
+from archive.published.schema import SCHEMA
 from compaction.tasks.line_tables import table_of_records
-from compaction.tasks.parquet import SCHEMA
 from compaction.typed.columns import Columns
 from compaction.typed.counts import TypedCounts
 from compaction.typed.files.columns_file import parse_columns

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 from archive.clock import SystemClock, new_id, new_random
 from archive.format.day import Day
 from archive.format.record import Record
+from archive.published.generation import DayFolder
 from archive.retry import Backoff
 from archive.store.places import open_storage
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
-from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.vacuum.command import Output, vacuum_output
 from demo.embedded import REGION, EmbeddedAws

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from archive.format.day import Day
+from archive.published.schema import SCHEMA
 from archive.store.places import open_storage
-from compaction.tasks.parquet import SCHEMA
 from compaction.typed.files.columns_file import parse_columns
 from demo.embedded import EmbeddedAws
 from tests.corpus.typed_day import typed_day

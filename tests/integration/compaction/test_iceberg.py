@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import pytest
 
 from archive.clock import SystemClock
+from archive.published.schema import SCHEMA
 from compaction.iceberg.table import IcebergTable
 from compaction.publish.publisher import GRACE_MS
-from compaction.tasks.parquet import SCHEMA
 from tests.corpus.shelf import Row, keys_of
 from tests.fakes.failing_catalog import Fault
 from tests.fakes.failing_storage import Crash, crash_points

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from archive.format.day import Day
 from archive.format.minute import minute_of, minute_text
+from archive.published.generation import DayFolder
 from archive.store.retrying import RetryingStorage
 from compaction.iceberg.table import IcebergTable
-from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.report.page import render
 from compaction.report.screen import show_audit

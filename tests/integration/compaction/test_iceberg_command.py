@@ -15,12 +15,12 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from archive.clock import SystemClock
 from archive.format.day import Day
+from archive.published.schema import SCHEMA
 from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.iceberg.catalog import complete, opened_table
 from compaction.job.context import AuditOptions
 from compaction.rewrite import CompactOptions, compact_day
-from compaction.tasks.parquet import SCHEMA
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, Corpus

@@ -8,11 +8,11 @@ import pytest
 from pyiceberg.types import StringType
 
 from archive.errors import CatalogRefused
+from archive.published.schema import SCHEMA
 from compaction.days.outcome import row_of_compaction
 from compaction.glue.register import GlueTable, TableName
 from compaction.iceberg.table import IcebergTable
 from compaction.rewrite import Compacted
-from compaction.tasks.parquet import SCHEMA
 from compaction.typed.event_time import with_event_time
 from compaction.verdict.audit_document import Audit, decode_audit
 from tests.corpus.desk import Desk

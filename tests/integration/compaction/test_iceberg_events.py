@@ -10,12 +10,12 @@ import pytest
 from archive.clock import new_id
 from archive.errors import CatalogRefused, SafetyRefusal
 from archive.format.day import Day
+from archive.published.generation import Manifest
+from archive.published.schema import SCHEMA
 from archive.store.places import open_storage
 from compaction.iceberg.commit import TableCommitter
 from compaction.iceberg.table import IcebergTable
-from compaction.publish.generation import Manifest
 from compaction.rewrite import Compacted
-from compaction.tasks.parquet import SCHEMA
 from compaction.typed.event_time import with_event_time
 from tests.corpus.desk import Desk
 from tests.corpus.model import PREFIX

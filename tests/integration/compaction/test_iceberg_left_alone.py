@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from archive.clock import SystemClock
+from archive.published.schema import SCHEMA
 from compaction.publish.publisher import GRACE_MS
-from compaction.tasks.parquet import SCHEMA
 from compaction.vacuum.table import table_lines
 from tests.integration.lake import REST_JARS, Lake
 from tests.integration.table_folders import ORPHANS, age, files_of, filled, folder_of, left, path_of, vacuum

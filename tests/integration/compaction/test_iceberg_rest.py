@@ -9,8 +9,8 @@ import pytest
 
 from archive.errors import CatalogUnavailable
 from archive.format.day import Day
+from archive.published.schema import SCHEMA
 from compaction.iceberg.table import IcebergTable
-from compaction.tasks.parquet import SCHEMA
 from compaction.typed.event_time import with_event_time
 from tests.corpus.desk import Desk
 from tests.corpus.typed_day import payload_day

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 
 from archive.clock import SystemClock, new_id, new_random
 from archive.format.day import Day
+from archive.published.generation import DayFolder
 from archive.retry import Backoff
 from archive.store.places import open_storage
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address, Storage
-from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from demo.embedded import REGION, EmbeddedAws
 from tests.corpus.model import PREFIX, Corpus, Shape

@@ -21,15 +21,15 @@ from archive.compression import Compression
 from archive.errors import DayNotPublished, FormatError, StoreRefused, StoreUnavailable
 from archive.format.day import Day, Hour
 from archive.format.position import Position
+from archive.published.generation import DayFolder
+from archive.published.schema import SCHEMA
 from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, JobContext
-from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine, completed_tasks, no_progress
-from compaction.tasks.parquet import SCHEMA
 from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws

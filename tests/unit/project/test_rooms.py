@@ -30,6 +30,7 @@ DIRECTIONS: Final = {
     "archive.coverage": "errors format",
     "archive.store": "access checksum errors retry aws compression format",
     "archive.proof": "errors format coverage store",
+    "archive.published": "errors format store",
     "consumer.archived": "stream",
     "consumer.leases": "settings",
     "consumer.preflight": "archived settings stream",

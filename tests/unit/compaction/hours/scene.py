@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archive.format.day import Hour
+from archive.published.generation import DayFolder
 from archive.store.places import StorePrefix
 from archive.store.storage import Storage
-from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.rewrite import Compacted
 from compaction.tasks.ids.copies import Layout, ShardTally

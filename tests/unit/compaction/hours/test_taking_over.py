@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from archive.format.day import Hour
+from archive.published.generation import tasks_beside
+from archive.published.schema import SCHEMA
 from compaction.dry_run import plan_day
 from compaction.job.context import AuditOptions
-from compaction.publish.generation import tasks_beside
 from compaction.rewrite import CompactOptions
-from compaction.tasks.parquet import SCHEMA
 from compaction.typed.files.columns_file import read_columns
 from tests.corpus.desk import DAY
 from tests.corpus.model import Corpus, Shape

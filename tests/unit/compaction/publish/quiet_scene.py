@@ -8,6 +8,7 @@ from typing import Final
 
 from archive.clock import SystemClock
 from archive.format.day import Day
+from archive.published.generation import DayFolder
 from archive.retry import Backoff
 from archive.store.directory_storage import DirectoryStorage
 from archive.store.objects import ListedObject, ObjectHead
@@ -17,7 +18,6 @@ from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, JobContext
 from compaction.publish.ends import PublishedEnds
-from compaction.publish.generation import DayFolder
 from compaction.publish.publisher import Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.verdict.audit_document import Audit

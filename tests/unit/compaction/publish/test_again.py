@@ -9,10 +9,10 @@ from archive.format.coverage_markers import SkippedMarker, encode_coverage_marke
 from archive.format.document import FORMAT
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
+from archive.published.generation import Pointer
 from archive.store.places import open_storage
 from archive.store.storage import Address
 from compaction.job.context import AuditOptions
-from compaction.publish.generation import Pointer
 from compaction.recheck import days_to_recheck
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import decode_audit

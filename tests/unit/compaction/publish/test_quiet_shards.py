@@ -13,8 +13,8 @@ from archive.format.keys import segment_key
 from archive.format.metadata import Continuity
 from archive.format.position import Position
 from archive.format.record import Record
-from archive.store.published import RULES
-from compaction.publish.generation import Manifest, Pointer, ends_beside
+from archive.published.generation import Manifest, Pointer, ends_beside
+from archive.published.verdict import RULES
 from compaction.verdict.audit_document import Audit
 from tests.corpus.model import PREFIX
 from tests.unit.compaction.publish.quiet_scene import BUSY, FIRST, OUT, QUIET, Nights

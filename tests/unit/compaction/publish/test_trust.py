@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from archive.errors import OutcomeUnknown
-from archive.store.published import RULES
-from compaction.publish.generation import Manifest, Pointer
+from archive.published.generation import Manifest, Pointer
+from archive.published.verdict import RULES
 from compaction.publish.publisher import GRACE_MS
 from compaction.tasks.finished import FACTS_FOLDER
 from compaction.tasks.task import Order, TaskResult

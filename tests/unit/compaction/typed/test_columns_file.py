@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from archive.errors import SettingsError
-from compaction.tasks.parquet import SCHEMA
+from archive.published.schema import SCHEMA
 from compaction.typed.columns import Columns
 from compaction.typed.files.columns_file import parse_columns, read_columns
 from compaction.typed.files.proposing import propose

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from archive.errors import SettingsError
 from archive.format.day import Day
+from archive.published.schema import SCHEMA
 from compaction.report.page import render
 from compaction.report.screen import show_audit
-from compaction.tasks.parquet import SCHEMA
 from compaction.typed.columns import Columns
 from compaction.typed.counts import StatedCounts
 from compaction.typed.event_time import with_event_time

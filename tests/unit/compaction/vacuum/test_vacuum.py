@@ -7,8 +7,8 @@ import pytest
 
 from archive.clock import SystemClock
 from archive.errors import SettingsError
+from archive.published.generation import Judged
 from archive.store.directory_storage import DirectoryStorage
-from compaction.publish.generation import Judged
 from compaction.publish.publisher import GRACE_MS
 from compaction.vacuum.command import Output, VacuumRequest, vacuum_output
 from compaction.vacuum.command import vacuum as run_vacuum

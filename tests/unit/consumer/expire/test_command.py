@@ -1,13 +1,15 @@
 """`expire`: what is deleted, what stays, and what is written down before."""
 
+import json
+
 import pytest
 
 from archive.errors import SafetyRefusal, SettingsError
 from archive.format.minute import MINUTE_MS
 from archive.format.tombstone import ExpiredRun
-from archive.store.published import read_published
 from consumer.archived.chain_ends import find_ends
 from consumer.expire.command import newest_day, parse_age
+from consumer.expire.published_day import read_published
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.expire_scene import DAY, OUT, S0, S1, TODAY, ExpireScene, day_of, old_day
 from tests.fakes.stream import DAY_MS
@@ -171,8 +173,13 @@ def test_an_age_is_in_days(text: str) -> None:
 
 
 def test_fields_that_are_not_needed_may_be_added_to_a_publication() -> None:
-    """The pointer of `publish` has `rows`, which is not looked at."""
-    scene, old, _ = old_day()
+    """To the pointer, the manifest and each of its files: a later version may write them."""
+    scene, old, _ = old_day(clean=False)
+    for key, body in scene.publish(40).items():
+        if key.endswith(".json"):
+            said = {**json.loads(body), "mood": "good"}
+            files = [{**file, "mood": "good"} for file in said.get("files", ())]
+            scene.bucket.place(key, json.dumps({**said, "files": files} if files else said).encode())
     found = read_published(scene.retrying, OUT, day_of(40))
     assert found is not None
     assert sorted(found.inventory) == old

@@ -1,7 +1,7 @@
 """A generation of a day: the names of its objects, its manifest, and the pointer that makes it current.
 
 Nothing here is believed because it lies where it should: `contradiction` compares a manifest with the pointer that
-names it and with itself, the publisher looks for its files, and a run compares it with the day's inventory.
+names it and with itself, `PublishedReader` looks for its files, and a run compares it with the day's inventory.
 """
 
 import re
@@ -11,10 +11,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from archive.format.day import Day, Hour
-from archive.store.published import GENERATION, RULES
-from compaction.verdict.audit_document import Verdict
+from archive.published.verdict import RULES, Verdict
 
 FORMAT: Final = 1
+GENERATION: Final = "_gen-"
+"""What the folder of a generation begins with, below the day's."""
 GENERATIONS: Final = (GENERATION, "gen=")
 """What the folders of generations begin with: today's layout, and the one before it."""
 HOURS: Final = "_hours/"
@@ -41,7 +42,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     `removed` counts producer duplicates that were left out, `event_id` says by which path they were recognised;
     `restored` counts dropped lines that were brought back. `rules` are those that the verdict was given by
-    (`archive.store.published`); 1 where none are named. `until` ends the scope of a day that was published so far, in
+    (`archive.published.verdict`); 1 where none are named. `until` ends the scope of a day so far, in
     ISO 8601; null: the whole day. `columns` maps the payloads' columns to their types; null: the envelope is all.
     """
 
@@ -184,9 +185,9 @@ def is_manifest(key: str) -> bool:
     return key.endswith(_MANIFEST) and not key.endswith((_AUDIT, _TASKS))
 
 
-def audit_beside(manifest_key: str) -> str:
-    """Return the key of the audit that lies beside a manifest of an earlier version."""
-    return manifest_key.removesuffix(_MANIFEST) + _AUDIT
+def audit_key(pointer: Pointer) -> str:
+    """Return the key of the audit that gave a pointer's verdict: beside the manifest in earlier versions."""
+    return pointer.audit or pointer.manifest.removesuffix(_MANIFEST) + _AUDIT
 
 
 def inventory_beside(manifest_key: str) -> str:

@@ -1,0 +1,1 @@
+"""What the nightly job publishes of a day, and everybody who reads it follows: names, documents and columns."""

@@ -1,0 +1,90 @@
+"""What `expire` believes of a published day: pointer, manifest and inventory, each of which must bear the others out.
+
+Raw objects are deleted for their sake. Fields that this version does not know may be added to them.
+"""
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from archive.errors import FormatError
+from archive.format.day import Day
+from archive.published.generation import (
+    DayFolder,
+    Manifest,
+    Pointer,
+    contradiction,
+    inventory_beside,
+    is_judged_by_these_rules,
+    is_judged_today,
+)
+from archive.published.inventory import digest_of
+from archive.published.reading import PublishedReader, ReadHeads
+from archive.store.parallel import in_parallel
+from archive.store.retrying import RetryingStore
+
+_NEXT_STEP: Final = "run minutebook compact for the day"
+
+
+class PublishedDay(NamedTuple):
+    """A day's current generation. `inventory` maps the key of each raw object behind it to (ETag, size).
+
+    `until` ends the scope of the verdict within the day; None: it is about the whole day. `lost` is a file of it that
+    is not there as it was published. With older `rules` than ours, nothing but generation and verdict is read.
+    """
+
+    generation: str
+    verdict: str
+    rules: int
+    until: str | None = None
+    inventory: Mapping[str, tuple[str, int]] = {}
+    lost: str | None = None
+
+
+def read_published(
+    store: RetryingStore, root: str, day: dt.date, read_heads: ReadHeads = in_parallel
+) -> PublishedDay | None:
+    """Return what is published of `day` below `root` (empty, or ending in `/`); None when nothing is.
+
+    Raises:
+        FormatError: the pointer, the manifest or the inventory is missing, does not parse, or contradicts another.
+        StoreUnavailable, StoreRefused: the store.
+    """
+    folder = DayFolder(root, Day.parse(day.isoformat()))
+    reader = PublishedReader(store, folder, is_tolerant=True, next_step=_NEXT_STEP)
+    pointer = reader.current().pointer
+    if pointer is None:
+        return None
+    if pointer.day != folder.name:
+        raise FormatError(f"{folder.pointer} is of day {pointer.day}", next_step=_NEXT_STEP)
+    if not is_judged_today(pointer):
+        return PublishedDay(pointer.generation, pointer.verdict, pointer.rules)
+    if not pointer.manifest.startswith(f"{folder.manifests}{pointer.generation}-"):
+        raise FormatError(
+            f"{folder.pointer} names {pointer.manifest!r}, which is not its manifest", next_step=_NEXT_STEP
+        )
+    manifest = reader.manifest(pointer)
+    if manifest is None:
+        raise FormatError(f"{pointer.manifest} is missing", next_step=_NEXT_STEP)
+    rows = reader.inventory(pointer)
+    if rows is None:
+        raise FormatError(f"{inventory_beside(pointer.manifest)} is missing", next_step=_NEXT_STEP)
+    inventory = {key: (etag, size) for key, etag, size, _ in rows}
+    if not _agree(folder, pointer, manifest, inventory):
+        raise FormatError(
+            f"{pointer.manifest} contradicts the pointer, its own files, or the inventory beside it",
+            next_step=_NEXT_STEP,
+        )
+    lost = reader.missing_file(manifest, read_heads)
+    return PublishedDay(pointer.generation, pointer.verdict, pointer.rules, pointer.until, inventory, lost)
+
+
+def _agree(folder: DayFolder, pointer: Pointer, manifest: Manifest, inventory: Mapping[str, tuple[str, int]]) -> bool:
+    own = folder.generation(manifest.generation)
+    objects = sorted(inventory, key=str.encode)
+    return (
+        is_judged_by_these_rules(pointer, manifest)
+        and not contradiction(folder, pointer, manifest)
+        and all(file.key.startswith(own) for file in manifest.files)
+        and manifest.inventory == digest_of((key, *inventory[key]) for key in objects)
+    )
