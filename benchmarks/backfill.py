@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 from archive.format.day import Day
 from archive.format.minute import MINUTE_MS
 from archive.format.record import Record
+from archive.owner import StreamOwner
 from archive.store.places import open_storage
 from archive.store.storage import Address
-from compaction.inventory.owner import StreamOwner
 from consumer.stream.port import StreamIdentity
 from demo.bootstrap import ensure_java
 from demo.embedded import REGION, EmbeddedAws

@@ -20,6 +20,7 @@ from archive.format.markers import encode_marker
 from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
+from archive.owner import StreamOwner
 from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectHead, StoredObject
 from archive.store.places import StorePrefix
@@ -28,7 +29,6 @@ from archive.store.storage import Address, Listing
 from benchmarks.archives import APPLICATION, FIRST, PREFIX, start_marker
 from compaction.audit.audit import audit_day
 from compaction.inventory.checkpoints import Checkpoints
-from compaction.inventory.owner import StreamOwner
 from compaction.job.context import AuditOptions, JobContext
 from compaction.verdict.audit_document import encode_audit
 

@@ -22,6 +22,7 @@ from typing import Any, Final
 from archive.clock import SystemClock, new_id, new_random
 from archive.errors import StoreRefused
 from archive.format.day import MINUTES_A_DAY
+from archive.owner import StreamOwner
 from archive.retry import Backoff
 from archive.store.places import StorePrefix
 from archive.store.retrying import RetryingStorage
@@ -33,7 +34,6 @@ from benchmarks.figures import Column, publish
 from benchmarks.measured_dealer import Measured
 from compaction.audit.audit import audit_day
 from compaction.inventory.checkpoints import Checkpoints
-from compaction.inventory.owner import StreamOwner
 from compaction.job.context import AuditOptions, JobContext
 from compaction.rewrite import CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from archive.clock import SystemClock, new_id, new_random
+from archive.owner import StreamOwner
 from archive.retry import Backoff
 from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
@@ -23,7 +24,6 @@ from archive.store.storage import Address
 from benchmarks.archives import DAY, PREFIX
 from benchmarks.processes import cpu_seconds
 from compaction.inventory.checkpoints import Checkpoints
-from compaction.inventory.owner import StreamOwner
 from compaction.job.context import AuditOptions, JobContext
 from compaction.rewrite import CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine

@@ -4,11 +4,11 @@ import msgspec
 
 from archive.format.day import Day
 from archive.format.minute import iso_time
+from archive.owner import read_owned
 from archive.published.generation import DayFolder
 from archive.published.reading import PublishedReader
 from compaction.dealing.buckets import Buckets
 from compaction.inventory.inventory import list_day
-from compaction.inventory.owner import read_owned
 from compaction.job.context import JobContext
 from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.naming import generation_of

@@ -13,11 +13,11 @@ from archive.clock import SystemClock
 from archive.errors import SettingsError
 from archive.format.day import day_of_ms, parse_day
 from archive.logs import configure_logging
+from archive.owner import read_owned
 from archive.published.schema import SCHEMA
 from archive.store.retrying import RetryingStorage
 from compaction.dealing.opened import open_in_task
 from compaction.inventory.inventory import list_day
-from compaction.inventory.owner import read_owned
 from compaction.job.settings import load_job_settings
 from compaction.tasks.fetching import fetch
 from compaction.tasks.plan import RawObject, raw_objects

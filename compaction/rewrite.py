@@ -9,6 +9,7 @@ import structlog
 from archive.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
 from archive.format.day import Day, Hour
 from archive.format.minute import iso_time
+from archive.owner import read_owned
 from archive.published.generation import Current, DayFolder, Judged, Manifest, Pointer, ends_beside, files_of
 from archive.published.verdict import RULES, Verdict
 from archive.store.places import StorePrefix
@@ -25,7 +26,6 @@ from compaction.hours.published import give_way, whole_day
 from compaction.hours.taking import HourSource, take_hours
 from compaction.iceberg.commit import TableCommit, TableCommitter
 from compaction.inventory.day_objects import DayObjects
-from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled, judged_scope, scope_end

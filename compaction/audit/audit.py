@@ -7,6 +7,7 @@ from typing import Final
 from archive.errors import StoreError
 from archive.format.day import Day
 from archive.format.position import Position
+from archive.owner import read_owned
 from archive.proof.stated import read_statements
 from compaction.audit.conclusion import conclude, expired, unreadable
 from compaction.audit.coverage import judge_coverage
@@ -16,7 +17,6 @@ from compaction.audit.reading import DayRead, Writing, order_argument, order_of,
 from compaction.comparison.level import Asked, StreamResult, check_stream
 from compaction.comparison.marks import facts_of, store_marks, stream_mark
 from compaction.inventory.memory import collector_paused
-from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import expired_before, is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import judged_scope, scope_end

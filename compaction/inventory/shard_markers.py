@@ -7,7 +7,8 @@ from typing import NamedTuple
 from archive.errors import FormatError
 from archive.format.day import Day
 from archive.format.keys import application_key
-from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
+from archive.format.markers import ApplicationRecord, EndMarker, StartMarker
+from archive.owner import read_application
 from archive.proof.stated import Problem, Statements, read_statements
 from archive.store.retrying import RetryingStorage
 from compaction.verdict.findings import Code, Finding, Severity, finding
@@ -66,18 +67,16 @@ def read_markers(storage: RetryingStorage, prefix: str, days: Iterable[Day] = ()
 
 def _application(storage: RetryingStorage, prefix: str) -> ApplicationRecord | Finding:
     key = application_key(prefix)
-    stored = storage.get(key)
-    if stored is None:
-        return finding(
-            Code.MISSING_START,
-            "the record that ties the prefix to its stream is missing",
-            severity="unknown",
-            keys=[key],
-        )
     try:
-        return decode_marker(stored.body, ApplicationRecord, key)
+        record = read_application(storage, prefix)
     except FormatError as exc:
         return _finding(Problem(key, None, str(exc)))
+    return record or finding(
+        Code.MISSING_START,
+        "the record that ties the prefix to its stream is missing",
+        severity="unknown",
+        keys=[key],
+    )
 
 
 def _finding(problem: Problem) -> Finding:

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from archive.clock import Clock, IdSource
 from archive.format.minute import iso_time
+from archive.owner import StreamOwner
 from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
@@ -14,7 +15,6 @@ from compaction.glue.register import Registration
 from compaction.iceberg.commit import DayTable
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.neighbours import LOOKBACK_DAYS
-from compaction.inventory.owner import StreamOwner
 from compaction.publish.publisher import Publisher
 from compaction.stream.kinesis import ListedShards, StreamReader
 from compaction.tasks.ids.copies import Layout, ShardTally

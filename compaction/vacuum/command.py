@@ -12,11 +12,11 @@ from rich.console import Console
 from archive.clock import SystemClock
 from archive.errors import MinutebookError, SettingsError
 from archive.format.day import Day
+from archive.owner import read_owned
 from archive.store.places import open_retrying
 from archive.store.retrying import RetryingStorage
 from compaction.days.outcome import worst
 from compaction.iceberg.catalog import opened_folders
-from compaction.inventory.owner import read_owned
 from compaction.inventory.tombstones import is_expired
 from compaction.job.request import checked_table
 from compaction.job.settings import check_apart, load_job_settings

@@ -19,6 +19,7 @@ from archive.errors import SafetyRefusal
 from archive.format.coverage_markers import SHARDS
 from archive.format.keys import application_key
 from archive.format.markers import ApplicationRecord, decode_marker, encode_marker
+from archive.owner import check_stream, read_application
 from archive.store.retrying import RetryingStore
 from consumer.stream.port import StreamIdentity
 
@@ -119,26 +120,4 @@ def warn_of_compression(record: ApplicationRecord, setting: Compression | None) 
             setting=setting,
             stored=record.compression,
             next_step="the archive keeps the compression it was begun with; use a new prefix for another one",
-        )
-
-
-def read_application(store: RetryingStore, prefix: str) -> ApplicationRecord | None:
-    """Return the stored record, or None. Raises FormatError when it does not parse."""
-    key = application_key(prefix)
-    found = store.get(key)
-    return None if found is None else decode_marker(found.body, ApplicationRecord, key)
-
-
-def check_stream(record: ApplicationRecord, identity: StreamIdentity, prefix: str) -> None:
-    """Raise SafetyRefusal unless the record names this very stream."""
-    if record.stream_arn != identity.arn:
-        raise SafetyRefusal(
-            f"prefix {prefix!r} belongs to the stream {record.stream_arn}, not to {identity.arn}",
-            next_step="use a new prefix for this stream: one prefix belongs to one stream",
-        )
-    if record.stream_created_ms != identity.created_ms:
-        raise SafetyRefusal(
-            f"prefix {prefix!r} belongs to an earlier stream of the name {record.stream_arn} "
-            f"(created at {record.stream_created_ms} ms; the present one at {identity.created_ms} ms)",
-            next_step="the stream was deleted and made again: use a new prefix and a new applicationName",
         )

@@ -17,12 +17,12 @@ from archive.format.day import MINUTES_A_DAY
 from archive.format.markers import ApplicationRecord
 from archive.format.tombstone import tombstone_key
 from archive.logs import configure_logging
+from archive.owner import check_stream, read_application
 from archive.retry import Backoff
 from archive.store.parallel import in_parallel
 from archive.store.places import StorePrefix, open_storage, parse_place
 from archive.store.retrying import RetryingStorage, RetryingStore
 from archive.store.s3_storage import S3Storage
-from consumer.archived.application import check_stream, read_application
 from consumer.archived.walk import Window, days_with_objects, segments_by_hour
 from consumer.expire.apply import DayDeleter, delete_all, read_tombstone
 from consumer.expire.coverage import DayProver, ReadMany

@@ -6,8 +6,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from archive.aws import client_config, error_code, is_passing, make_dynamodb_client
 from archive.errors import StreamRefused
-from consumer.archived.application import check_stream as check_same_stream
-from consumer.archived.application import check_unbegun, read_application
+from archive.owner import check_stream as check_same_stream
+from archive.owner import read_application
+from consumer.archived.application import check_unbegun
 from consumer.preflight.check import Check
 from consumer.preflight.lease_actions import check_actions, tables_of
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe

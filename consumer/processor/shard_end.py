@@ -28,7 +28,7 @@ from archive.format.metadata import Continuity, Predecessor
 from archive.format.minute import iso_time
 from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark
-from consumer.archived.application import check_stream, read_application
+from archive.owner import check_stream, read_application
 from consumer.evidence.end_walk import walk_to_end
 from consumer.evidence.read_marks import store_mark
 from consumer.evidence.shard_evidence import ShardEvidence, position_of

@@ -21,7 +21,8 @@ from archive.format.markers import ApplicationRecord, StartMarker, decode_marker
 from archive.format.metadata import ChainStart, Continuity, Predecessor
 from archive.format.minute import iso_time
 from archive.format.position import Position, is_sequence_number
-from consumer.archived.application import read_application, settle_application, warn_of_compression
+from archive.owner import read_application
+from consumer.archived.application import settle_application, warn_of_compression
 from consumer.evidence.birth import ShardOrigin
 from consumer.evidence.held_back import held_back
 from consumer.evidence.opening import is_adopted, mark_adopted, mark_opened

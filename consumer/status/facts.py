@@ -12,8 +12,9 @@ from archive.format.document import RESTORE
 from archive.format.markers import ApplicationRecord
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
+from archive.owner import check_stream, read_application
 from archive.store.retrying import RetryingStore
-from consumer.archived.application import KclStart, check_stream, kcl_start, read_application
+from consumer.archived.application import KclStart, kcl_start
 from consumer.archived.chain_ends import AHEAD_MINUTES, ChainEnd, find_end_keys, read_end
 from consumer.archived.shard_markers import ArchivedShard, read_archived_shards
 from consumer.leases.rows import LeaseTable

@@ -8,14 +8,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from archive.archive_settings import ArchiveSettings, load_archive_settings
 from archive.clock import SystemClock
 from archive.errors import MinutebookError
 from archive.format.minute import iso_time, minute_of
 from archive.logs import configure_logging
+from archive.owner import StreamOwner, read_owned
 from archive.store.places import StorePrefix, open_retrying
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.owner import StreamOwner, read_owned
-from compaction.job.settings import JobSettings, load_job_settings
 from minutebook.cat.bodies import FETCHES, Body, fetch_bodies, read_body
 from minutebook.cat.listing import Listed, Segments
 from minutebook.cat.merging import Found, Troubles, merge
@@ -53,13 +53,13 @@ def cat(
     request = checked_request(
         from_, to, clock.now_ms(), shard=shard, partition_key=partition_key, limit=limit, form=form, out=out
     )
-    settings = load_job_settings(file, environ)
+    settings = load_archive_settings(file, environ)
     configure_logging("error")
     storage = open_retrying(settings.archive.address, _BUDGET_SECONDS)
     return _print(storage, settings, request)
 
 
-def _print(storage: RetryingStorage, settings: JobSettings, request: CatRequest) -> int:
+def _print(storage: RetryingStorage, settings: ArchiveSettings, request: CatRequest) -> int:
     """Write the records where they go, whatever ends that; returns the exit code."""
     troubles, output = Troubles(_tell), open_output(request, sys.stdout.buffer)
     try:

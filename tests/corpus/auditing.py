@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from archive.clock import Clock
 from archive.format.position import Position
+from archive.owner import parse_stream_arn
 from archive.retry import Backoff
 from archive.store.places import StorePrefix, open_storage
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from compaction.inventory.checkpoints import Checkpoints
-from compaction.inventory.owner import parse_stream_arn
 from compaction.job.context import Engine, JobContext, Shuffle
 from compaction.tasks.ids.copies import Layout, ShardTally, Tallies, find_copies
 from compaction.tasks.ids.dropping import pack_drops

@@ -13,9 +13,9 @@ from archive.format.day import Day
 from archive.format.markers import EndMarker
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
+from archive.owner import StreamOwner
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
-from compaction.inventory.owner import StreamOwner
 from compaction.job.context import AuditOptions
 from compaction.stream.kinesis import StreamReader
 from compaction.verdict.findings import Code, Finding

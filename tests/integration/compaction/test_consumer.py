@@ -8,10 +8,10 @@ from archive.compression import Compression
 from archive.format.day import Day, day_of_ms
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
+from archive.owner import StreamOwner
 from archive.store.places import StorePrefix, open_storage
 from archive.store.storage import Address
 from compaction.audit.audit import audit_day
-from compaction.inventory.owner import StreamOwner
 from compaction.job.context import AuditOptions, JobContext
 from compaction.rewrite import CompactOptions, compact_day
 from consumer.stream.kinesis import KinesisStream

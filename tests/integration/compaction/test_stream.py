@@ -12,10 +12,10 @@ from archive.format.day import Day, day_of_ms
 from archive.format.minute import MINUTE_MS, minute_of
 from archive.format.position import Position
 from archive.format.record import Record
+from archive.owner import StreamOwner
 from archive.store.places import open_storage
 from archive.store.storage import Address, Storage
 from compaction.audit.audit import audit_day
-from compaction.inventory.owner import StreamOwner
 from compaction.job.context import AuditOptions
 from compaction.stream.kinesis import StreamReader
 from compaction.verdict.audit_document import Audit

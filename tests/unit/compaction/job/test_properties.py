@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from archive.errors import SettingsError
-from compaction.job.properties import fetch_properties
+from archive.remote_properties import fetch_properties
 from compaction.job.settings import JobSettings, load_job_settings
 
 URI = "s3://code/night/my.properties"

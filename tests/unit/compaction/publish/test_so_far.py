@@ -7,9 +7,9 @@ import pytest
 
 from archive.errors import SafetyRefusal, SettingsError
 from archive.format.minute import MINUTE_MS
+from archive.owner import StreamOwner
 from archive.store.places import open_storage
 from archive.store.storage import Address
-from compaction.inventory.owner import StreamOwner
 from compaction.job.context import AuditOptions
 from compaction.job.scope import SETTLED_MS
 from compaction.tasks.task import Order, TaskResult

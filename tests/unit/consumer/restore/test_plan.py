@@ -5,7 +5,7 @@ import pytest
 from archive.errors import SafetyRefusal, StoreRefused
 from archive.format.minute import iso_time
 from archive.format.position import Position
-from consumer.archived.application import read_application
+from archive.owner import read_application
 from consumer.archived.shard_markers import read_archived_shards
 from consumer.leases.rows import Checkpoint
 from tests.fakes.archive_scene import PREFIX

@@ -10,7 +10,7 @@ from archive.coverage.shard_coverage import Gap
 from archive.coverage.verdict import ShardVerdict, State, Verdict
 from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS, iso_time
-from consumer.archived.application import read_application
+from archive.owner import read_application
 from consumer.status.coverage import CoverageWatch, describe, stream_of
 from consumer.status.screen import render
 from tests.fakes.archive_scene import PREFIX

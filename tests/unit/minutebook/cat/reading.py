@@ -11,13 +11,13 @@ from archive.compression import Compression
 from archive.format.day import Day
 from archive.format.minute import MINUTE_MS
 from archive.format.record import Record
+from archive.owner import StreamOwner
 from archive.retry import Backoff
 from archive.store.directory_storage import DirectoryStorage
 from archive.store.objects import ListedObject, StoredObject
 from archive.store.places import StorePrefix
 from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address, Storage
-from compaction.inventory.owner import StreamOwner
 from consumer.stream.port import StreamIdentity
 from minutebook.cat.command import print_records
 from minutebook.cat.merging import Troubles

@@ -12,9 +12,9 @@ from archive.compression import Compression
 from archive.errors import OutcomeUnknown, SafetyRefusal, StoreUnavailable
 from archive.format.position import Position
 from archive.format.tombstone import FOLDER
+from archive.owner import StreamOwner
 from archive.store.objects import ListedObject
 from archive.store.storage import ObjectBody
-from compaction.inventory.owner import StreamOwner
 from minutebook.cat.ahead import each
 from minutebook.cat.bodies import Body, read_body
 from minutebook.cat.listing import Segment, Segments
