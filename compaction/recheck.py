@@ -17,7 +17,7 @@ from archive.published.reading import PublishedReader
 from archive.store.parallel import in_parallel
 from archive.store.places import StorePrefix
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.tombstones import is_expired
+from archive.store.tombstones import is_expired
 from compaction.job.context import JobContext
 from compaction.job.scope import is_settled
 

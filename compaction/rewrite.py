@@ -14,6 +14,7 @@ from archive.published.generation import Current, DayFolder, Judged, Manifest, P
 from archive.published.verdict import RULES, Verdict
 from archive.store.places import StorePrefix
 from archive.store.retrying import RetryingStorage
+from archive.store.tombstones import is_expired
 from compaction.audit.again import Again, audit_digest, judge_again
 from compaction.audit.audit import examine, is_in_motion
 from compaction.audit.conclusion import conclude_rewrite
@@ -26,7 +27,6 @@ from compaction.hours.published import give_way, whole_day
 from compaction.hours.taking import HourSource, take_hours
 from compaction.iceberg.commit import TableCommit, TableCommitter
 from compaction.inventory.day_objects import DayObjects
-from compaction.inventory.tombstones import is_expired
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.job.sight import Sight, look

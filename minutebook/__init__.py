@@ -1,7 +1,7 @@
 """What people call: the command line (`front_door`), published days as tables (`reader`), raw records (`cat`).
 
-`import minutebook.reader` needs neither Spark nor the command line. Rooms here may import `archive`, and of
-`compaction` what tells where days are published; nothing imports them.
+`import minutebook.reader` needs neither Spark nor the command line. Reader and `cat` stand on `archive` alone, and
+import nothing of the consumer and of the nightly job.
 """
 
 

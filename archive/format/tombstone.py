@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from archive.errors import FormatError
+from archive.format.day import Day
 from archive.format.document import RESTORE, decode_document, encode_document
 from archive.format.metadata import parse_predecessor
 from archive.format.position import Position
@@ -78,9 +79,9 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
         return any(Position.parse(run.first) <= position <= Position.parse(run.last) for run in runs)
 
 
-def tombstone_key(prefix: str, day: dt.date) -> str:
+def tombstone_key(prefix: str, day: Day | dt.date) -> str:
     """Return the key of a day's tombstone."""
-    return f"{prefix}{FOLDER}{day.isoformat()}.json"
+    return f"{prefix}{FOLDER}{day}.json"
 
 
 def encode_tombstone(tombstone: Tombstone) -> bytes:

@@ -5,7 +5,7 @@ segment that it stands on is missing from the listing only if it is gone.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from archive.coverage.shard_coverage import Skip
@@ -18,22 +18,21 @@ from archive.format.coverage_markers import (
     SHARDS,
     SKIPPED,
     AdoptedMarker,
+    FirstShard,
     FirstShards,
     OpenedMarker,
-    decode_coverage_marker,
     parse_skipped_key,
 )
 from archive.format.day import Day
 from archive.format.keys import check_shard_id
-from archive.format.markers import EndMarker, StartMarker, decode_marker
+from archive.format.markers import EndMarker, StartMarker
 from archive.format.read_mark import ReadMark, parse_read_mark_key, read_mark_folder
-from archive.format.tombstone import FOLDER as EXPIRED
-from archive.format.tombstone import Tombstone, decode_tombstone
+from archive.format.tombstone import Tombstone, tombstone_key
+from archive.store.markers import read_marker
 from archive.store.objects import ListedObject
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStore
-
-_SUFFIX = ".json"
+from archive.store.tombstones import list_tombstones, read_tombstone
 
 
 class Problem(NamedTuple):
@@ -105,7 +104,7 @@ def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> S
     problems: list[Problem] = []
     marks = {day: read_marks(store, prefix, day, problems) for day in days}
     skipped = list(store.list_objects(f"{prefix}{SKIPPED}"))
-    tombs = [row for row in store.list_objects(f"{prefix}{EXPIRED}") if _day_of(row.key) is not None]
+    expired = list_tombstones(store, prefix)
     markers = list(store.list_objects(f"{prefix}{SHARDS}"))
     found: dict[str, dict[str, object]] = defaultdict(dict)
     first: FirstShards | None = None
@@ -118,14 +117,14 @@ def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> S
             found[outcome.shard] |= _fields(outcome, row.last_modified_ms)
     for shard_id, skips in _skips(prefix, skipped, problems).items():
         found[shard_id]["skips"] = tuple(skips)
-    tombstones = in_parallel(lambda row: _tombstone(store, row.key), tombs)
+    tombstones = in_parallel(lambda day: _tombstone(store, prefix, day), list(expired))
     problems += [outcome for outcome in tombstones if isinstance(outcome, Problem)]
     return Statements(
         shards={shard_id: ShardStatements(**fields) for shard_id, fields in sorted(found.items())},  # type: ignore[arg-type]  # by the names of the fields
         first=first,
         tombstones={Day.parse(found.day): found for found in tombstones if isinstance(found, Tombstone)},
         marks=marks,
-        rows=(*markers, *skipped, *tombs),
+        rows=(*markers, *skipped, *expired.values()),
         problems=tuple(problems),
     )
 
@@ -157,70 +156,49 @@ def _fields(marker: _ShardMarker, stored_ms: int) -> dict[str, object]:
     return {"end": marker, "end_stored_ms": stored_ms}
 
 
-def _start(body: bytes, key: str) -> StartMarker:
-    start = decode_marker(body, StartMarker, key)
-    start.first_position(), start.chain_start()
-    _check_kin(start.shard, start.parents)
-    hash_range_of(start.starting_hash_key, start.ending_hash_key)
-    return start
-
-
-def _opened(body: bytes, key: str) -> OpenedMarker:
-    opened = decode_coverage_marker(body, OpenedMarker, key)
-    _check_kin(opened.shard, opened.parents)
-    hash_range_of(opened.starting_hash_key, opened.ending_hash_key)
-    return opened
-
-
-def _adopted(body: bytes, key: str) -> AdoptedMarker:
-    return decode_coverage_marker(body, AdoptedMarker, key)
-
-
-def _end(body: bytes, key: str) -> EndMarker:
-    end = decode_marker(body, EndMarker, key)
-    end.last_position()
-    _check_kin(end.shard, end.children)
-    return end
-
-
-def _check_kin(shard_id: str, kin: Iterable[str]) -> None:
-    if shard_id in kin:
-        raise FormatError(f"{shard_id} is named as its own parent or child")
-
-
-_READERS: Mapping[str, Callable[[bytes, str], _ShardMarker]] = {
-    "start.json": _start,
-    OPENED_NAME: _opened,
-    ADOPTED_NAME: _adopted,
-    "end.json": _end,
+_KINDS: Mapping[str, type[_ShardMarker]] = {
+    "start.json": StartMarker,
+    OPENED_NAME: OpenedMarker,
+    ADOPTED_NAME: AdoptedMarker,
+    "end.json": EndMarker,
 }
 
 
 def _marker(store: RetryingStore, prefix: str, key: str) -> _ShardMarker | FirstShards | Problem:
     shard_id, _, name = key.removeprefix(f"{prefix}{SHARDS}").partition("/")
     is_first = (shard_id, name) == (FIRST_NAME, "")
-    if not is_first and name not in _READERS:
+    if not is_first and name not in _KINDS:
         return Problem(key, None, "it is not a marker of a shard", is_foreign=True)
     about = None if is_first else shard_id
-    stored = store.get(key)
-    if stored is None:
-        return Problem(key, about, "it was listed and is gone")
     try:
-        if is_first:
-            return _first(stored.body, key)
-        marker = _READERS[name](stored.body, key)
+        marker = read_marker(store, key, FirstShards if is_first else _KINDS[name])
+        if marker is None:
+            return Problem(key, about, "it was listed and is gone")
+        _check(marker)
+        if isinstance(marker, FirstShards):
+            return marker
         check_shard_id(shard_id)
     except FormatError as exc:
         return Problem(key, about, str(exc))
     return marker if marker.shard == shard_id else Problem(key, about, f"it is the marker of {marker.shard}")
 
 
-def _first(body: bytes, key: str) -> FirstShards:
-    first = decode_coverage_marker(body, FirstShards, key)
-    for row in first.shards:
-        _check_kin(row.shard, row.parents)
-        hash_range_of(row.starting_hash_key, row.ending_hash_key)
-    return first
+def _check(marker: _ShardMarker | FirstShards) -> None:
+    """Raise FormatError for positions, hash keys or kin that a marker parses with, and that cannot be."""
+    if isinstance(marker, StartMarker):
+        marker.first_position(), marker.chain_start()
+    if isinstance(marker, EndMarker):
+        marker.last_position()
+        _check_kin(marker.shard, marker.children)
+    for shard in marker.shards if isinstance(marker, FirstShards) else [marker]:
+        if isinstance(shard, StartMarker | OpenedMarker | FirstShard):
+            _check_kin(shard.shard, shard.parents)
+            hash_range_of(shard.starting_hash_key, shard.ending_hash_key)
+
+
+def _check_kin(shard_id: str, kin: Iterable[str]) -> None:
+    if shard_id in kin:
+        raise FormatError(f"{shard_id} is named as its own parent or child")
 
 
 def _skips(prefix: str, rows: Iterable[ListedObject], problems: list[Problem]) -> dict[str, list[Skip]]:
@@ -235,19 +213,12 @@ def _skips(prefix: str, rows: Iterable[ListedObject], problems: list[Problem]) -
     return found
 
 
-def _day_of(key: str) -> Day | None:
+def _tombstone(store: RetryingStore, prefix: str, day: Day) -> Tombstone | Problem:
+    key = tombstone_key(prefix, day)
     try:
-        return Day.parse(key.rpartition("/")[2].removesuffix(_SUFFIX))
-    except SettingsError:
-        return None
-
-
-def _tombstone(store: RetryingStore, key: str) -> Tombstone | Problem:
-    day, stored = _day_of(key), store.get(key)
-    if stored is None:
-        return Problem(key, None, "it was listed and is gone", expired=day)
-    try:
-        tombstone = decode_tombstone(stored.body, key)
+        tombstone = read_tombstone(store, prefix, day)
+        if tombstone is None:
+            return Problem(key, None, "it was listed and is gone", expired=day)
         is_its_own = day == Day.parse(tombstone.day)
     except (FormatError, SettingsError) as exc:
         return Problem(key, None, str(exc), expired=day)

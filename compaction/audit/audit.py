@@ -9,6 +9,7 @@ from archive.format.day import Day
 from archive.format.position import Position
 from archive.owner import read_owned
 from archive.proof.stated import read_statements
+from archive.store.tombstones import is_expired
 from compaction.audit.conclusion import conclude, expired, unreadable
 from compaction.audit.coverage import judge_coverage
 from compaction.audit.examined import DayResult, Examined, ProducerDuplicates, WorkDone, of_objects
@@ -17,7 +18,7 @@ from compaction.audit.reading import DayRead, Writing, order_argument, order_of,
 from compaction.comparison.level import Asked, StreamResult, check_stream
 from compaction.comparison.marks import facts_of, store_marks, stream_mark
 from compaction.inventory.memory import collector_paused
-from compaction.inventory.tombstones import expired_before, is_expired
+from compaction.inventory.tombstones import expired_before
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import judged_scope, scope_end
 from compaction.job.sight import Sight, list_again, look

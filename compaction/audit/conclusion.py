@@ -9,11 +9,12 @@ import msgspec
 from archive.errors import StoreError
 from archive.format.day import Day
 from archive.format.minute import iso_time
+from archive.format.tombstone import tombstone_key
 from archive.published.inventory import digest_of
 from archive.published.verdict import RULES
 from compaction.audit.examined import DayResult, Examined
 from compaction.inventory.day_objects import DayObjects
-from compaction.inventory.tombstones import damage_of, key_of
+from compaction.inventory.tombstones import damage_of
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled
 from compaction.rules.lines import Rows, balance, repeat_findings
@@ -114,7 +115,7 @@ def expired(context: JobContext, day: Day, options: AuditOptions) -> DayResult:
     What was published of it was judged before; to repeat that verdict would prove nothing.
     """
     prefix = context.place.prefix
-    key, damage = key_of(prefix, day), damage_of(context.archive, prefix, day)
+    key, damage = tombstone_key(prefix, day), damage_of(context.archive, prefix, day)
     message = (
         "the raw segments of the day were expired: nothing is left to judge; "
         "its verdict was given when it was published"

@@ -15,9 +15,9 @@ from archive.format.day import Day
 from archive.owner import read_owned
 from archive.store.places import open_retrying
 from archive.store.retrying import RetryingStorage
+from archive.store.tombstones import is_expired
 from compaction.days.outcome import worst
 from compaction.iceberg.catalog import opened_folders
-from compaction.inventory.tombstones import is_expired
 from compaction.job.request import checked_table
 from compaction.job.settings import check_apart, load_job_settings
 from compaction.publish.publisher import GRACE_MS

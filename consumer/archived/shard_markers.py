@@ -6,8 +6,9 @@ from typing import Final, NamedTuple, TypeVar
 from archive.errors import FormatError, ObjectVanished
 from archive.format.coverage_markers import SHARDS
 from archive.format.keys import end_marker_key, start_marker_key
-from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
+from archive.format.markers import ApplicationRecord, EndMarker, StartMarker
 from archive.format.minute import MINUTE_MS
+from archive.store.markers import read_marker
 from archive.store.retrying import RetryingStore
 
 _DAY_MS: Final = 86_400_000
@@ -66,7 +67,7 @@ def read_archived_shards(store: RetryingStore, prefix: str) -> dict[str, Archive
 def _read(store: RetryingStore, key: str, kind: type[M], listed: set[str]) -> M | None:
     if key not in listed:
         return None
-    found = store.get(key)
-    if found is None:
+    marker = read_marker(store, key, kind)
+    if marker is None:
         raise ObjectVanished(f"{key} was listed and is gone", next_step="find out who deletes objects")
-    return decode_marker(found.body, kind, key)
+    return marker

@@ -3,10 +3,11 @@
 from typing import NamedTuple
 
 from archive.coverage.continuity import judge_birth, unborn_at, was_unborn
-from archive.format.coverage_markers import SHARDS, FirstShards, decode_coverage_marker, first_shards_key
+from archive.format.coverage_markers import SHARDS, FirstShards, first_shards_key
 from archive.format.keys import end_marker_key
-from archive.format.markers import ApplicationRecord, EndMarker, decode_marker
+from archive.format.markers import ApplicationRecord, EndMarker
 from archive.format.metadata import Continuity
+from archive.store.markers import read_marker
 from archive.store.retrying import RetryingStore
 from consumer.evidence.held import record_at
 from consumer.services import Services
@@ -40,9 +41,7 @@ def is_child(services: Services, origin: ShardOrigin) -> bool:
 
 def read_first_shards(store: RetryingStore, prefix: str) -> FirstShards | None:
     """Return the shards that the application began with; None for an archive that was begun without the list."""
-    key = first_shards_key(prefix)
-    found = store.get(key)
-    return None if found is None else decode_coverage_marker(found.body, FirstShards, key)
+    return read_marker(store, first_shards_key(prefix), FirstShards)
 
 
 def prove_birth(services: Services, origin: ShardOrigin) -> Continuity:
@@ -73,7 +72,6 @@ def _has_marker(services: Services, shard_id: str) -> bool:
 
 def _is_end_held(services: Services, parent: str) -> bool:
     """Tell whether a parent's last record is still held: then none of its children's has been trimmed."""
-    key = end_marker_key(services.settings.prefix, parent)
-    found = services.store.get(key)
-    last = None if found is None else decode_marker(found.body, EndMarker, key).last_position()
+    end = read_marker(services.store, end_marker_key(services.settings.prefix, parent), EndMarker)
+    last = None if end is None else end.last_position()
     return last is not None and record_at(services, parent, last) is not None

@@ -13,6 +13,7 @@ from archive.format.document import FORMAT
 from archive.format.metadata import ChainStart, Predecessor
 from archive.format.minute import iso_time
 from archive.format.position import Position
+from archive.store.markers import read_marker
 from consumer.services import Services
 from consumer.stream.port import ShardInfo
 
@@ -72,11 +73,8 @@ def mark_adopted(services: Services, shard_id: str, position: Position) -> None:
 
 def is_adopted(services: Services, shard_id: str, position: Position) -> bool:
     """Tell whether this very checkpoint was adopted before; raises FormatError, StoreUnavailable, StoreRefused."""
-    key = adopted_marker_key(services.settings.prefix, shard_id)
-    found = services.store.get(key)
-    if found is None:
-        return False
-    return decode_coverage_marker(found.body, AdoptedMarker, key).adopted_position() == position
+    marker = read_marker(services.store, adopted_marker_key(services.settings.prefix, shard_id), AdoptedMarker)
+    return marker is not None and marker.adopted_position() == position
 
 
 def _shape(marker: OpenedMarker) -> tuple[str, str, list[str]]:

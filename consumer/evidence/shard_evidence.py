@@ -18,12 +18,13 @@ import structlog
 from archive.coverage.continuity import Base, Held, first_from, is_young, judge_continuity, must_state
 from archive.coverage.evidence import STEP_BACK_MS, SURELY_HELD_MS, adopted_evidence, segment_link
 from archive.errors import FormatError
-from archive.format.coverage_markers import AdoptedMarker, adopted_marker_key, decode_coverage_marker
+from archive.format.coverage_markers import AdoptedMarker, adopted_marker_key
 from archive.format.day import Day, day_of_ms
 from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS, minute_of
 from archive.format.position import Position
 from archive.format.read_mark import ReadMark, parse_read_mark_key, read_mark_folder
+from archive.store.markers import read_marker
 from consumer.evidence.birth import ShardOrigin, is_child, prove_birth
 from consumer.evidence.held import oldest_record, record_at
 from consumer.evidence.tip_walk import TipWalk
@@ -185,11 +186,8 @@ class ShardEvidence:
     def _adoption(self, position: Position | None, services: Services) -> Base | None:
         """Return what an adopted checkpoint is worth: the time at which S3 stored that it was taken over."""
         key = adopted_marker_key(services.settings.prefix, self.origin.shard_id)
-        head, found = services.store.head(key), services.store.get(key)
-        if head is None or found is None or position is None:
-            return None
-        marker = decode_coverage_marker(found.body, AdoptedMarker, key)
-        if marker.adopted_position() != position:
+        head, marker = services.store.head(key), read_marker(services.store, key, AdoptedMarker)
+        if head is None or marker is None or position is None or marker.adopted_position() != position:
             return None
         shard_id, stored_ms = self.origin.shard_id, head.last_modified_ms
         return Base(adopted_evidence(shard_id, position, stored_ms=stored_ms, held=marker.held).until_ms, position)

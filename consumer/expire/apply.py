@@ -25,7 +25,7 @@ from archive.format.tombstone import (
     encode_tombstone,
     tombstone_key,
 )
-from archive.store.retrying import RetryingStorage, RetryingStore
+from archive.store.retrying import RetryingStorage
 from consumer.expire.coverage import DayProof
 from consumer.expire.plan import DayPlan
 
@@ -137,9 +137,3 @@ def _chains(tombstone: Tombstone) -> dict[str, tuple[list[tuple[str, str, str]],
         for shard_id, shard in tombstone.shards.items()
         if shard.runs
     }
-
-
-def read_tombstone(store: RetryingStore, key: str) -> Tombstone | None:
-    """Return a day's tombstone; None when the day is not expired. Raises FormatError."""
-    found = store.get(key)
-    return None if found is None else decode_tombstone(found.body, key)

@@ -15,7 +15,6 @@ from archive.clock import Clock, IdSource, SystemClock, new_id, new_random
 from archive.errors import FormatError, MinutebookError, SafetyRefusal, SettingsError
 from archive.format.day import MINUTES_A_DAY
 from archive.format.markers import ApplicationRecord
-from archive.format.tombstone import tombstone_key
 from archive.logs import configure_logging
 from archive.owner import check_stream, read_application
 from archive.retry import Backoff
@@ -23,8 +22,9 @@ from archive.store.parallel import in_parallel
 from archive.store.places import StorePrefix, open_storage, parse_place
 from archive.store.retrying import RetryingStorage, RetryingStore
 from archive.store.s3_storage import S3Storage
+from archive.store.tombstones import read_tombstone
 from consumer.archived.walk import Window, days_with_objects, segments_by_hour
-from consumer.expire.apply import DayDeleter, delete_all, read_tombstone
+from consumer.expire.apply import DayDeleter, delete_all
 from consumer.expire.coverage import DayProver, ReadMany
 from consumer.expire.plan import DayPlan, greatest_firsts, plan_day
 from consumer.expire.published_day import read_published
@@ -183,7 +183,7 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[DayPlan]:
             continue
         tombstone, damage = None, None
         try:
-            tombstone = read_tombstone(store, tombstone_key(prefix, day))
+            tombstone = read_tombstone(store, prefix, day)
         except FormatError as exc:
             damage = f"{exc}; {exc.next_step}"
         published = read_published(archive.published, archive.published_root, day, archive.read_many)

@@ -18,10 +18,9 @@ from archive.errors import FormatError
 from archive.format.keys import DUPLICATES, WATERMARKS, slot_beside, slot_of
 from archive.format.record import decode_dropped_line, original_of
 from archive.format.segment import inflate
-from archive.format.tombstone import tombstone_key
 from archive.store.retrying import RetryingStore
+from archive.store.tombstones import read_tombstone
 from consumer.archived.walk import Window, days_with_objects
-from consumer.expire.apply import read_tombstone
 
 
 class SideObjects(NamedTuple):
@@ -44,7 +43,7 @@ class SideObjects(NamedTuple):
 
     def _of_day(self, folder: str, day: dt.date) -> Iterator[str]:
         try:
-            if read_tombstone(self.store, tombstone_key(self.prefix, day)) is None:
+            if read_tombstone(self.store, self.prefix, day) is None:
                 return
         except FormatError:
             return

@@ -12,12 +12,13 @@ import structlog
 from archive.compression import Compression
 from archive.errors import FormatError, ObjectVanished, SettingsError, StoreUnavailable
 from archive.format.keys import end_marker_key, segment_key
-from archive.format.markers import EndMarker, decode_marker
+from archive.format.markers import EndMarker
 from archive.format.metadata import Predecessor, SegmentMetadata
 from archive.format.payload import PayloadPath
 from archive.format.position import Position
 from archive.retry import until_known
 from archive.store.commit import stored_segment
+from archive.store.markers import read_marker
 from consumer.archived.segment_search import segment_ending_at
 from consumer.dedupe.deduplicator import DAY_SECONDS, ClaimMap, Claims, Deduplicator, WatermarkDedupe, WatermarkPaths
 from consumer.dedupe.stored_watermarks import load_watermarks
@@ -122,8 +123,7 @@ class DedupeStarter:
 
     def _end_of(self, parent: str) -> EndMarker | None:
         key = end_marker_key(self._services.settings.prefix, parent)
-        found = self._services.store.get(key)
-        return None if found is None else decode_marker(found.body, EndMarker, key)
+        return read_marker(self._services.store, key, EndMarker)
 
     def _at(self, shard_id: str, position: Position) -> Watermarks:
         """Return the watermarks at the end of the segment that ends at `position`."""

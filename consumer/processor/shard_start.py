@@ -22,6 +22,7 @@ from archive.format.metadata import ChainStart, Continuity, Predecessor
 from archive.format.minute import iso_time
 from archive.format.position import Position, is_sequence_number
 from archive.owner import read_application
+from archive.store.markers import read_marker
 from consumer.archived.application import settle_application, warn_of_compression
 from consumer.evidence.birth import ShardOrigin
 from consumer.evidence.held_back import held_back
@@ -207,5 +208,4 @@ class ShardStarter:
 
     def _read_marker(self) -> StartMarker | None:
         key = start_marker_key(self._services.settings.prefix, self._shard_id)
-        found = self._services.store.get(key)
-        return None if found is None else decode_marker(found.body, StartMarker, key)
+        return read_marker(self._services.store, key, StartMarker)

@@ -15,7 +15,7 @@ from archive.format.keys import SegmentKey, minute_prefix, parse_segment_key, se
 from archive.format.minute import minute_path
 from archive.format.position import Position
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.tombstones import is_expired
+from archive.store.tombstones import is_expired
 from minutebook.cat.ahead import Ahead, Ready, Requests, State
 
 _AHEAD: Final = Ahead(4, 0)

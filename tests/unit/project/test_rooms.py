@@ -61,8 +61,6 @@ FRONT: Final = {
     "minutebook.front_door": "minutebook.command_line consumer.command_line compaction.command_line "
     "consumer.daemon compaction.spark demo",
     "minutebook.command_line": "minutebook.cat",
-    "minutebook.cat": "compaction.job compaction.inventory compaction.tasks",
-    "minutebook.reader": "compaction.hours compaction.publish compaction.tasks",
 }
 _NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
     "command_line",

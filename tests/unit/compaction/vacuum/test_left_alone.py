@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from archive.format.document import encode_document
+from archive.format.tombstone import tombstone_key
 from archive.store.places import open_storage
-from compaction.inventory.tombstones import key_of
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.model import PREFIX
 from tests.unit.compaction.vacuum.scene import keys, named, twice_published, vacuum
@@ -22,7 +22,7 @@ def desk(tmp_path: Path) -> Desk:
 
 def expire(desk: Desk) -> None:
     """Write the day's tombstone; whether it parses matters to nobody here."""
-    open_storage(desk.archive).put_if_absent(key_of(PREFIX, DAY), b"{}", {}, "application/json")
+    open_storage(desk.archive).put_if_absent(tombstone_key(PREFIX, DAY), b"{}", {}, "application/json")
 
 
 def test_an_expired_day_keeps_what_its_pointer_names(desk: Desk) -> None:
