@@ -17,7 +17,7 @@ from compaction.inventory.memory import Turns
 from compaction.spark.dealt import SparkDealt, spread
 from compaction.spark.failures import Alarm, Failure, configure_task_logging, failure_in, guarded, unwrapped
 from compaction.spark.phases import phase_of
-from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted
+from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted, use_safe_path
 from compaction.spark.shuffle import Jobs, ShuffledIds, collected, values
 from compaction.tasks.task import Order, TaskResult, run
 
@@ -53,6 +53,7 @@ class SparkEngine:
         self._progress = progress
         self._context: Any = None
         self._is_platforms = False
+        self._before: dict[str, str] = {}
         self._log: Path | None = None
 
     def __enter__(self) -> Self:
@@ -61,15 +62,18 @@ class SparkEngine:
             from pyspark.sql import SparkSession  # noqa: PLC0415 - the platform's
 
             self._context = SparkSession.builder.appName("minutebook").getOrCreate().sparkContext
-            return self
-        check_java()
-        self._context, self._log = start(self._master)
+        else:
+            check_java()
+            self._context, self._log = start(self._master)
+        self._before = use_safe_path(self._context)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._context is not None and not self._is_platforms:
+        if self._context is not None and self._is_platforms:
+            self._context.environment = self._before
+        elif self._context is not None:
             stop(self._context)
             if self._log is not None and kind is None:
                 self._log.unlink(missing_ok=True)

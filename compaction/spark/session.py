@@ -135,6 +135,18 @@ def start(master: str, *, making: Making | None = None) -> tuple[Any, Path]:
             ) from exc
 
 
+def use_safe_path(context: Any) -> dict[str, str]:  # noqa: ANN401 - pyspark is untyped here
+    """Let Python's workers, on this machine or on executors, import nothing from the folder that they run in.
+
+    The JVM starts them by `python -m`, which puts that folder first in their path: a `compaction.py` of the user's
+    there would take the place of our package. What PySpark sends with each job, as `spark.executorEnv` would; returns
+    what it sent before.
+    """
+    before: dict[str, str] = context.environment
+    context.environment = {"PYTHONSAFEPATH": "1", **before}
+    return before
+
+
 def with_tries(master: str) -> str:
     """Return a local master that tries a task more than once, as clusters do: a local one does not by itself."""
     found = _LOCAL.fullmatch(master)

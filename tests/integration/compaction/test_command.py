@@ -41,6 +41,19 @@ def test_a_clean_day_is_compacted_once(shell: Shell, dynamodb_client: "DynamoDBC
     assert (second.returncode, "nothing to do" in second.stdout) == (0, True), second
 
 
+def test_files_of_the_users_are_no_part_of_the_job(
+    shell: Shell, dynamodb_client: "DynamoDBClient", bucket: str
+) -> None:
+    """A folder with modules of our packages' names: neither Spark's workers nor the driver import them."""
+    for name in ("archive", "compaction", "consumer", "job"):
+        (shell.folder / f"{name}.py").write_text("raise RuntimeError('not ours')\n")
+    corpus = Corpus(DAY)
+    corpus.write(open_storage(shell.address))
+    store_checkpoints(dynamodb_client, bucket, corpus)
+    done = shell.run("compact", "--date", str(DAY), "--master", "local[2]")
+    assert (done.returncode, "CLEAN" in done.stdout) == (0, True), done
+
+
 def test_audit_prints_its_json_and_exits_3_on_defects(
     shell: Shell, dynamodb_client: "DynamoDBClient", bucket: str
 ) -> None:

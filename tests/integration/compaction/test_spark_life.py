@@ -57,6 +57,25 @@ def test_a_whole_life(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".log"] == []
 
 
+def safe_path(_: int) -> str | None:
+    """Return what tells Python to leave its folder out of its path."""
+    return os.environ.get("PYTHONSAFEPATH")
+
+
+@pytest.mark.usefixtures("aws_environment")
+def test_a_platforms_session_imports_nothing_of_its_folder_while_it_is_ours() -> None:
+    """Its workers are told with each job; whoever uses the session afterwards has it as it was."""
+    context, log = session.start("local[1]")
+    try:
+        before = dict(context.environment)
+        with SparkEngine() as engine:
+            assert engine.each(safe_path, [1]) == ["1"]
+        assert (context.environment, "PYTHONSAFEPATH" in before) == (before, False)
+    finally:
+        session.stop(context)
+        log.unlink()
+
+
 @pytest.mark.usefixtures("aws_environment")
 def test_a_jvm_that_does_not_stop_is_killed() -> None:
     """It does not answer: the process goes on when the time is up, and the JVM is gone."""
