@@ -24,10 +24,14 @@ def digest_of(objects: Iterable[tuple[str, str, int]], *salt: str) -> str:
 
 
 def decode_inventory(body: bytes, key: str, next_step: str) -> Iterator[PublishedRow]:
-    """Yield the lines of a stored inventory; that of a day without objects is empty. Raises FormatError."""
+    """Yield the lines of a stored inventory; that of a day without objects is empty.
+
+    Raises:
+        FormatError: it is damaged; `key` is named.
+    """
     decoder = msgspec.json.Decoder(PublishedRow)
     try:
         for line in inflate([body]) if body else ():
             yield decoder.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
+    except (FormatError, msgspec.MsgspecError, UnicodeDecodeError) as exc:
         raise FormatError(f"{key} does not parse: {exc}", next_step=next_step) from exc

@@ -1,6 +1,6 @@
 """What is published of a day, read: the pointer, the manifest that it names, and what lies beside the manifest.
 
-Runs of the nightly job, `expire`, `minutebook.reader` and reports all read it here, and nobody else does.
+Runs of the nightly job, `expire`, `minutebook.reader` and reports all read it here.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 from archive.aws import aws_session
 from archive.errors import DayNotPublished, FormatError, SettingsError
 from archive.format.day import Day, day_range
-from archive.published.generation import DayFolder, Manifest, Pointer, is_judged_today
+from archive.published.generation import DayFolder, Manifest, Pointer, is_judged_by_these_rules
 from archive.published.reading import PublishedReader
 from archive.store.parallel import in_parallel
 from archive.store.places import StorePrefix, open_retrying, parse_place
@@ -127,7 +127,7 @@ def _read(storage: RetryingStorage, folder: DayFolder, scheme: str) -> Published
 
 
 def _verdict(pointer: Pointer, manifest: Manifest) -> str:
-    return pointer.verdict if is_judged_today(pointer) and manifest.rules == pointer.rules else "unknown"
+    return pointer.verdict if is_judged_by_these_rules(pointer, manifest) else "unknown"
 
 
 def _file(storage: RetryingStorage, scheme: str, key: str, rows: int, size: int) -> PublishedFile:
