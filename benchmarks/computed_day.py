@@ -9,8 +9,7 @@ from archive.format.markers import encode_marker
 from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS, minute_path
 from archive.format.position import Position
-from archive.store.objects import ListedObject, ObjectHead, StoredObject
-from archive.store.storage import Listing
+from archive.store.objects import ListedObject, Listing, ObjectHead, StoredObject
 from benchmarks.archives import APPLICATION, FIRST, PREFIX, start_marker
 
 _STEP: Final = 10**6

@@ -22,10 +22,10 @@ from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.owner import StreamOwner
 from archive.retry import Backoff
-from archive.store.objects import ListedObject, ObjectHead, StoredObject
+from archive.store.objects import ListedObject, Listing, ObjectHead, StoredObject
 from archive.store.places import StorePrefix
 from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address, Listing
+from archive.store.storage import Address
 from benchmarks.archives import APPLICATION, FIRST, PREFIX, start_marker
 from compaction.audit.audit import audit_day
 from compaction.inventory.checkpoints import Checkpoints

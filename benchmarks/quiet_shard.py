@@ -19,11 +19,10 @@ from archive.format.keys import parse_segment_key, segment_key
 from archive.format.metadata import ChainStart, SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
-from archive.proof.last_segments import LastSegment, LastSegments, none_published
+from archive.index.last_segments import LastSegment, LastSegments, none_published
 from archive.retry import Backoff
-from archive.store.objects import ListedObject, ObjectHead
+from archive.store.objects import ListedObject, Listing, ObjectHead
 from archive.store.retrying import RetryingStorage
-from archive.store.storage import Listing
 from benchmarks.archives import DAY, FIRST, PREFIX
 from benchmarks.computed_day import folder_of, shard_id
 from compaction.inventory.neighbours import Need, find_neighbours

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import NamedTuple, Self
 
 from archive.errors import SettingsError
@@ -49,11 +49,16 @@ class Day(NamedTuple):
         """The first millisecond after the day."""
         return self.shift(1).begin_ms
 
+    @property
+    def date(self) -> date:
+        """The day as Python's type."""
+        return _EPOCH + timedelta(days=self.number)
+
     def __contains__(self, minute: object) -> bool:
         return isinstance(minute, int) and minute // MINUTES_A_DAY == self.number
 
     def __str__(self) -> str:
-        return datetime.fromtimestamp(self.begin_ms / 1000, tz=UTC).date().isoformat()
+        return self.date.isoformat()
 
     def shift(self, days: int) -> "Day":
         """Return the day that lies `days` later."""

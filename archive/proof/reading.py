@@ -21,9 +21,10 @@ from archive.coverage.topology import Sources, Topology
 from archive.coverage.verdict import State, Verdict, judge
 from archive.format.day import Day, day_of_ms
 from archive.format.minute import MINUTE_MS
+from archive.index.last_segments import LastSegments, none_published
+from archive.index.names import ArchiveIndex
 from archive.proof.gathered import Asked
-from archive.proof.last_segments import LastSegments, none_published
-from archive.proof.names import SegmentNames
+from archive.proof.links import SegmentLinks
 from archive.proof.search import Search
 from archive.proof.sources import sources_of
 from archive.proof.stated import Problem, Statements, read_statements
@@ -79,15 +80,15 @@ def days_of(scope: Interval) -> list[Day]:
 
 def read_links(store: RetryingStore, prefix: str, scope: Interval) -> dict[str, list[Link]]:
     """Return the links of the segments of the scope's minutes, by shard: one HEAD each."""
-    names = SegmentNames(store, prefix)
+    index = ArchiveIndex(store, prefix)
     inside = [
         name
-        for hour in names.hours(*scope)
+        for hour in index.in_hours(*scope)
         for name in hour
         if scope.from_ms <= name.minute * MINUTE_MS < scope.until_ms
     ]
     found: dict[str, list[Link]] = defaultdict(list)
-    for shard_id, link in names.links(inside):
+    for shard_id, link in SegmentLinks(store, index).of(inside):
         found[shard_id].append(link)
     return found
 

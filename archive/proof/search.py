@@ -19,10 +19,10 @@ from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.read_mark import BIRTH, MarkKind, ReadMark
-from archive.proof.beside import stood_on
+from archive.index.last_segments import LastSegments, none_published
+from archive.index.names import ArchiveIndex, SegmentName, nearest
 from archive.proof.gathered import BESIDE_MS, Asked, Gathered
-from archive.proof.last_segments import LastSegments, none_published
-from archive.proof.names import Named, SegmentNames, nearest
+from archive.proof.links import SegmentLinks
 from archive.proof.stated import Problem, Statements, read_marks
 from archive.store.retrying import RetryingStore
 
@@ -52,7 +52,8 @@ class Search:
         self._asked = asked
         self._scope = asked.scope
         self._statements = statements
-        self._names = SegmentNames(store, prefix)
+        self._index = ArchiveIndex(store, prefix)
+        self._links = SegmentLinks(store, self._index)
         self._known = Gathered(asked, statements)
         self._read_days = set(statements.marks)
         self._to_the_end: set[str] = set()
@@ -84,16 +85,16 @@ class Search:
         """The marks that were read, by shard, and when each was stored."""
         return self._known.marks
 
-    def _add(self, names: Sequence[Named]) -> None:
-        self.outside |= {found for found in self._names.links(names) if self._known.add_link(*found)}
+    def _add(self, names: Sequence[SegmentName]) -> None:
+        self.outside |= {found for found in self._links.of(names) if self._known.add_link(*found)}
 
     # Beside
 
     def _look_beside(self) -> None:
         """Stamps step back inside a shard: what is beside the scope in time may lie inside it in the chain."""
         begin_ms, until_ms = self._scope
-        before = self._by_shard(self._names.hours(begin_ms - _HOUR_MS, begin_ms), Interval(0, begin_ms))
-        behind = self._by_shard(self._names.hours(until_ms, until_ms + _HOUR_MS), Interval(until_ms, FOREVER))
+        before = self._by_shard(self._index.in_hours(begin_ms - _HOUR_MS, begin_ms), Interval(0, begin_ms))
+        behind = self._by_shard(self._index.in_hours(until_ms, until_ms + _HOUR_MS), Interval(until_ms, FOREVER))
         chosen = []
         for shard_id, names in before.items():
             near = {name for name in names if name.minute * MINUTE_MS >= begin_ms - BESIDE_MS}
@@ -105,12 +106,12 @@ class Search:
             chosen += [name for name in names if name in near or (high is not None and name.first < high)]
         self._add(chosen)
 
-    def _firsts(self, shard_id: str, near: Iterable[Named]) -> list[Position]:
+    def _firsts(self, shard_id: str, near: Iterable[SegmentName]) -> list[Position]:
         return [*(link.first for link in self._segments(shard_id)), *(name.first for name in near)]
 
     @staticmethod
-    def _by_shard(hours: Iterable[Iterable[Named]], inside: Interval) -> dict[str, list[Named]]:
-        found: dict[str, list[Named]] = defaultdict(list)
+    def _by_shard(hours: Iterable[Iterable[SegmentName]], inside: Interval) -> dict[str, list[SegmentName]]:
+        found: dict[str, list[SegmentName]] = defaultdict(list)
         for name in (name for hour in hours for name in hour):
             if inside.from_ms <= name.minute * MINUTE_MS < inside.until_ms:
                 found[name.shard_id].append(name)
@@ -127,16 +128,16 @@ class Search:
                 self._read_days.add(day)
             if not self._lacking(day):
                 return
-            if not self._names.holds(day):
+            if not self._index.holds(day):
                 continue
             from_ms = max(begin_ms // _HOUR_MS * _HOUR_MS, day.begin_ms)
             for span in (Interval(from_ms, from_ms + _HOUR_MS), Interval(from_ms + _HOUR_MS, day.end_ms)):
-                self._take_first(self._names.hours(*span), self._lacking(day))
+                self._take_first(self._index.in_hours(*span), self._lacking(day))
                 if not self._lacking(day):
                     return
         self._to_the_end = self._lacking(day_of_ms(self._asked.now_ms))
 
-    def _take_first(self, hours: Iterable[Iterable[Named]], lacking: set[str]) -> None:
+    def _take_first(self, hours: Iterable[Iterable[SegmentName]], lacking: set[str]) -> None:
         """Take each shard's segments up to the first whose `until` reaches the scope's end, and those beside it."""
         until_ms = self._scope.until_ms
         by_shard = self._by_shard(hours, Interval(until_ms, FOREVER))
@@ -149,7 +150,7 @@ class Search:
             high = max(name.first for name in near)
             chosen += [name for name in names if name in near or name.first < high]
         self._add(chosen)
-        self._add(stood_on(self._names, chosen, self._known.ends))
+        self._add(self._links.predecessors(chosen, self._known.ends))
 
     def _lacking(self, day: Day) -> set[str]:
         """Return the shards that may have lived in the scope, and of which nothing yet reaches its end."""
@@ -187,13 +188,13 @@ class Search:
         for shard_id, positions in self._wants().items():
             for position in positions:
                 self._follow(shard_id, position)
-        oldest = self._names.oldest_day(day) if self._wants() else None
-        seen: dict[str, list[Named]] = defaultdict(list)
+        oldest = self._index.oldest_day(day) if self._wants() else None
+        seen: dict[str, list[SegmentName]] = defaultdict(list)
         while oldest is not None and day.number >= oldest.number and days < self._asked.lookback_days:
             self._look_where_published(day)
             if not self._wants():
                 return
-            if self._names.holds(day):
+            if self._index.holds(day):
                 days += 1
                 self._search_day(day, seen)
             day = day.shift(-1)
@@ -207,19 +208,19 @@ class Search:
         keys = [
             ends[shard_id].key for shard_id, some in wants.items() if shard_id in ends and ends[shard_id].last in some
         ]
-        named = [name for name in map(self._names.of_key, keys) if name is not None]
-        self._names.links(named)  # asked for at once
+        named = [name for name in map(self._index.of_key, keys) if name is not None]
+        self._links.of(named)  # asked for at once
         for name in named:
-            found = {link.last for _, link in self._names.links([name])} & wants.get(name.shard_id, set())
+            found = {link.last for _, link in self._links.of([name])} & wants.get(name.shard_id, set())
             if found and name.minute * MINUTE_MS < self._scope.from_ms:
                 self._add([name])
 
-    def _search_day(self, day: Day, seen: dict[str, list[Named]]) -> None:
+    def _search_day(self, day: Day, seen: dict[str, list[SegmentName]]) -> None:
         end_ms = min(day.end_ms, self._scope.from_ms)
         last_ms = max(day.begin_ms, (end_ms - 1) // _HOUR_MS * _HOUR_MS)
         for span in (Interval(last_ms, end_ms), Interval(day.begin_ms, last_ms)):
             wants = self._wants()
-            for name in (name for hour in self._names.hours(*span) for name in hour):
+            for name in (name for hour in self._index.in_hours(*span) for name in hour):
                 if name.shard_id in wants and name.minute * MINUTE_MS < self._scope.from_ms:
                     seen[name.shard_id].append(name)
             while wants:
@@ -286,8 +287,8 @@ class Search:
                 break
             time_ms = min(earlier)
         for minute in () if time_ms is None else (time_ms // MINUTE_MS + step for step in _HINTS):
-            names = [name for name in self._names.at(minute, shard_id) if name.first <= position]
-            ending = [name for name in names if any(link.last == position for _, link in self._names.links([name]))]
+            names = [name for name in self._index.at(minute, shard_id) if name.first <= position]
+            ending = [name for name in names if any(link.last == position for _, link in self._links.of([name]))]
             if ending:
                 self._add(ending)
                 return

@@ -17,8 +17,8 @@ from typing import Final
 
 from archive.errors import OutcomeUnknown, StoreRefused
 from archive.retry import Backoff
-from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
-from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail, Upload
+from archive.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
+from archive.store.storage import ObjectBody, ObjectChanged, Tail, Upload
 
 METADATA_SUFFIX: Final = ".metadata.json"
 _LOCK: Final = ".minutebook.lock"

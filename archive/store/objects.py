@@ -1,4 +1,4 @@
-"""The object store port: the four requests that the protocol needs, and what they may answer.
+"""The object store port: the five requests that the protocol needs, and what they may answer.
 
 Outcomes that the protocol expects are values. Everything that leaves the outcome open is `OutcomeUnknown`, for
 reads too (there it only means "ask again"); a refusal for good is `StoreRefused`.
@@ -37,6 +37,13 @@ class ListedObject(NamedTuple):
     last_modified_ms: int
 
 
+class Listing(NamedTuple):
+    """What lies directly below a folder: the folders (each ends in `/`) and the objects."""
+
+    folders: tuple[str, ...]
+    objects: tuple[ListedObject, ...]
+
+
 class StoredObject(NamedTuple):
     """What a GET answers."""
 
@@ -65,4 +72,8 @@ class ObjectStore(Protocol):
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """List everything under `prefix` in the store's key order, page by page."""
+        ...
+
+    def list_level(self, folder: str) -> Listing:
+        """List what lies directly below `folder`, which is empty or ends in `/`."""
         ...

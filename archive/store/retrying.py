@@ -13,8 +13,8 @@ from typing import TypeVar
 from archive.errors import ObjectVanished
 from archive.format.markers import JSON_TYPE
 from archive.retry import Backoff, until_known
-from archive.store.objects import ListedObject, ObjectHead, ObjectStore, PutOutcome, StoredObject
-from archive.store.storage import Listing, Sink, Storage, Tail, Upload
+from archive.store.objects import ListedObject, Listing, ObjectHead, ObjectStore, PutOutcome, StoredObject
+from archive.store.storage import Sink, Storage, Tail, Upload
 
 T = TypeVar("T")
 
@@ -76,6 +76,10 @@ class RetryingStore:
         """Return the first rows of a LIST, at most `count`."""
         return self._ask("LIST", prefix, lambda: list(islice(self.raw.list_objects(prefix), count)))
 
+    def list_level(self, folder: str) -> Listing:
+        """List what lies directly below `folder`, which is empty or ends in `/`."""
+        return self._ask("LIST", folder, lambda: self.raw.list_level(folder))
+
     def keys(self, prefix: str) -> list[str]:
         """Return the keys of everything under `prefix`."""
         return [row.key for row in self.list_objects(prefix)]
@@ -102,10 +106,6 @@ class RetryingStorage(RetryingStore):
     def uri(self, key: str) -> str:
         """Return the address of a key as other tools write it."""
         return self.storage.uri(key)
-
-    def list_level(self, folder: str) -> Listing:
-        """List what lies directly below `folder`, which is empty or ends in `/`."""
-        return self._ask("LIST", folder, lambda: self.storage.list_level(folder))
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects; a key that is not there counts as deleted."""

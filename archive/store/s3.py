@@ -8,10 +8,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from archive.aws import error_code, http_status, is_passing
 from archive.checksum import crc32_text
 from archive.errors import OutcomeUnknown, StoreError, StoreRefused
-from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
+from archive.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef, ObjectTypeDef
 
 _ABSENT_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
 _NEXT_STEPS = {
@@ -122,13 +123,30 @@ class S3Store:
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """List page by page (1,000 keys a request); see `ObjectStore`."""
+        for page in self._pages(prefix):
+            yield from map(_listed, page.get("Contents", []))
+
+    def list_level(self, folder: str) -> Listing:
+        """List with the delimiter `/`; see `ObjectStore`."""
+        folders: list[str] = []
+        objects: list[ListedObject] = []
+        for page in self._pages(folder, "/"):
+            folders += [row["Prefix"] for row in page.get("CommonPrefixes", [])]
+            objects += map(_listed, page.get("Contents", []))
+        return Listing(tuple(folders), tuple(objects))
+
+    def _pages(self, prefix: str, delimiter: str | None = None) -> Iterator["ListObjectsV2OutputTypeDef"]:
         what = f"LIST s3://{self.bucket}/{prefix}"
+        paginate = self._client.get_paginator("list_objects_v2").paginate
+        if delimiter is None:
+            pages = paginate(Bucket=self.bucket, Prefix=prefix)
+        else:
+            pages = paginate(Bucket=self.bucket, Prefix=prefix, Delimiter=delimiter)
         try:
-            for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
+            for page in pages:
                 check_whole(page, what, "IsTruncated")
-                for row in page.get("Contents", []):
-                    yield ListedObject(row["Key"], row["Size"], row["ETag"], _epoch_ms(row["LastModified"]))
-        except (ClientError, BotoCoreError) as exc:
+                yield page
+        except (ClientError, BotoCoreError, ValueError) as exc:
             raise translate(exc, what) from exc
 
 
@@ -150,6 +168,10 @@ def _is_absent(error: ClientError) -> bool:
 
 def _lower(metadata: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in metadata.items()}
+
+
+def _listed(row: "ObjectTypeDef") -> ListedObject:
+    return ListedObject(row["Key"], row["Size"], row["ETag"], _epoch_ms(row["LastModified"]))
 
 
 def _epoch_ms(moment: Any) -> int:  # noqa: ANN401 - botocore's datetime

@@ -11,9 +11,8 @@ from archive.aws import error_code, http_status, is_passing_code
 from archive.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from archive.retry import Backoff, until_known
 from archive.store.copies import OTHER_OBJECT, S3Copies
-from archive.store.objects import ListedObject
 from archive.store.s3 import check_whole, translate
-from archive.store.storage import Listing, ObjectBody, ObjectChanged, Tail
+from archive.store.storage import ObjectBody, ObjectChanged, Tail
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -38,23 +37,6 @@ class S3Storage(S3Copies):
     def uri(self, key: str) -> str:
         """Return `s3://bucket/key`."""
         return f"s3://{self.bucket}/{key}"
-
-    def list_level(self, folder: str) -> Listing:
-        """List with the delimiter `/`; see `Storage`."""
-        folders: list[str] = []
-        objects: list[ListedObject] = []
-        what = f"LIST s3://{self.bucket}/{folder}"
-        pages = self._s3.get_paginator("list_objects_v2")
-        try:
-            for page in pages.paginate(Bucket=self.bucket, Prefix=folder, Delimiter="/"):
-                check_whole(page, what, "IsTruncated")
-                folders += [row["Prefix"] for row in page.get("CommonPrefixes", [])]
-                for row in page.get("Contents", []):
-                    modified_ms = int(row["LastModified"].timestamp() * 1000)
-                    objects.append(ListedObject(row["Key"], row["Size"], row["ETag"], modified_ms))
-        except _FAILURES as exc:
-            raise translate(exc, what) from exc
-        return Listing(tuple(folders), tuple(objects))
 
     def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
         """Send one PUT with `If-Match`, or `If-None-Match: *` where there must be nothing; see `Storage`.

@@ -10,18 +10,11 @@ from typing import NamedTuple, Protocol
 from archive.access import PLAIN, Access
 from archive.errors import StoreError
 from archive.retry import Backoff
-from archive.store.objects import ListedObject, ObjectStore
+from archive.store.objects import ObjectStore
 
 
 class ObjectChanged(StoreError):  # noqa: N818 - the name says what happened, as in archive.errors
     """The object is no longer the one that was listed: somebody writes to or deletes from the day."""
-
-
-class Listing(NamedTuple):
-    """What lies directly below a folder: the folders (each ends in `/`) and the objects."""
-
-    folders: tuple[str, ...]
-    objects: tuple[ListedObject, ...]
 
 
 class ObjectBody(NamedTuple):
@@ -85,10 +78,6 @@ class Storage(ObjectStore, Protocol):
 
     def uri(self, key: str) -> str:
         """Return the address of a key as other tools write it."""
-        ...
-
-    def list_level(self, folder: str) -> Listing:
-        """List what lies directly below `folder`, which is empty or ends in `/`."""
         ...
 
     def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:

@@ -25,8 +25,8 @@ from archive.coverage.shard_coverage import Gap
 from archive.coverage.verdict import ShardVerdict, Verdict
 from archive.format.coverage_markers import UNDELIVERED
 from archive.format.minute import iso_time
+from archive.index.last_segments import LastSegments, none_published
 from archive.proof.gathered import Asked
-from archive.proof.last_segments import LastSegments, none_published
 from archive.proof.reading import Facts, Judged, judge_facts, read_facts
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import begins_ms, judged_scope

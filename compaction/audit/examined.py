@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
-from archive.proof.last_segments import LastSegment
+from archive.index.last_segments import LastSegment
 from compaction.audit.coverage import Coverage
 from compaction.audit.judgement import Judgement
 from compaction.audit.passes import Passes

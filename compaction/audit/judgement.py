@@ -7,7 +7,7 @@ from archive.coverage.condensed import hidden
 from archive.coverage.evidence import Link
 from archive.coverage.shard_coverage import ShardFacts
 from archive.format.position import Position
-from archive.proof.last_segments import LastSegment
+from archive.index.last_segments import LastSegment
 from compaction.inventory.neighbours import Neighbours
 from compaction.inventory.segments import (
     Described,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from archive.format.position import Position
-from archive.proof.last_segments import LastSegments, none_published
+from archive.index.last_segments import LastSegments, none_published
 from archive.proof.stated import StoredMark
 from compaction.audit.judgement import Judgement
 from compaction.dealing.port import Dealt, of_the_driver

@@ -11,18 +11,19 @@ then, instead of a LIST for every thousand names back in time.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Final, NamedTuple
 
-from archive.coverage.evidence import STEP_BACK_MINUTES
+from archive.format.arrival import STEP_BACK_MINUTES
 from archive.format.day import MINUTES_AN_HOUR, Day, Hour
 from archive.format.keys import SegmentKey, minute_prefix
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
-from archive.proof.last_segments import LastSegment, LastSegments, none_published
+from archive.index.last_segments import LastSegment, LastSegments, none_published
+from archive.index.names import ArchiveIndex
 from archive.store.objects import ListedObject
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.archive_days import archive_days
 from compaction.inventory.inventory import Row, make_row
 from compaction.inventory.quiet_shards import QuietShards
 from compaction.inventory.segments import decode_if_ours, expected_key
@@ -142,6 +143,7 @@ class Place(NamedTuple):
     prefix: str
     period: Day | Hour
     days: int
+    archive: ArchiveIndex
 
     @property
     def day(self) -> Day:
@@ -164,13 +166,13 @@ def find_neighbours(
     Of a day so far, the rest of the day comes first: `later` are what of it may be a neighbour. `published` is asked
     for quiet shards.
     """
-    place, stored = Place(storage, prefix, period, days), archive_days(storage, prefix)
+    place = Place(storage, prefix, period, days, ArchiveIndex(storage, prefix))
     behind, before = Side(needs, 1), Side(needs, -1)
     behind.add(later)
-    to_the_end = _search(place, stored, behind, QuietShards(none_published, {}, partial(_find, place)))
+    to_the_end = _search(place, behind, QuietShards(none_published, {}, partial(_find, place)))
     links = _links(place, behind)
     quiet = QuietShards(published, _stood_on(needs, links, behind), partial(_find, place))
-    to_the_beginning = _search(place, stored, before, quiet)
+    to_the_beginning = _search(place, before, quiet)
     for shard_id, found in _links(place, before).items():
         links[shard_id] += found
     return Neighbours(links, dict.fromkeys(needs, Reach(to_the_beginning, to_the_end)))
@@ -189,12 +191,10 @@ def _stood_on(needs: Mapping[str, Need], behind: Mapping[str, Sequence[Link]], s
     return found
 
 
-def _search(place: Place, stored: Iterable[Day], side: Side, quiet: QuietShards) -> bool:
+def _search(place: Place, side: Side, quiet: QuietShards) -> bool:
     """Search one side; tells whether the archive was searched to its end there."""
     day, sign = place.day, side.sign
-    own = {day} if isinstance(place.period, Hour) else set()
-    beyond = (other for other in stored if (other.number - day.number) * sign > 0 or other in own)
-    outward, is_next = sorted(beyond, reverse=sign < 0), True
+    outward, is_next = list(islice(place.archive.days(first_outward(place.period, sign), sign), place.days + 1)), True
     for other in outward[: place.days]:
         # The hour beside is always looked at: arrival times may step back over midnight, and over full hours.
         is_beside = is_next and abs(other.number - day.number) <= 1
@@ -213,7 +213,7 @@ def _search(place: Place, stored: Iterable[Day], side: Side, quiet: QuietShards)
     side.take(quiet.found)
     _look_beyond_edges(place, side)
     if quiet.must_be_searched and side.missing:
-        return _search(place, stored, side, QuietShards(none_published, {}, partial(_find, place)))
+        return _search(place, side, QuietShards(none_published, {}, partial(_find, place)))
     return len(outward) <= place.days
 
 
@@ -233,16 +233,12 @@ def _look_beyond_edges(place: Place, side: Side) -> None:
 
 def _hours(place: Place, day: Day, sign: int) -> list[str]:
     """Return the folders of a day, the one that lies nearest first."""
-    return folders_outward(place.storage, place.prefix, day, place.period, sign)
+    return [hour.path(place.prefix) for hour in place.archive.hours(day, sign, place.period)]
 
 
-def folders_outward(storage: RetryingStorage, prefix: str, day: Day, period: Day | Hour, sign: int) -> list[str]:
-    """Return the folders of a day's hours, the nearest to `period` first; of its own day those on that side alone."""
-    folders = sorted(storage.list_level(day.path(prefix)).folders, reverse=sign < 0)
-    if not isinstance(period, Hour) or day != period.day:
-        return folders
-    own = period.path(prefix)
-    return [folder for folder in folders if (folder > own if sign > 0 else folder < own)]
+def first_outward(period: Day | Hour, sign: int) -> Day:
+    """Return the day with which a search outward begins: the next one, or that of an hour."""
+    return period.day if isinstance(period, Hour) else period.shift(sign)
 
 
 def _list(place: Place, folders: Sequence[str], side: Side) -> None:

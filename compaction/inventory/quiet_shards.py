@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from archive.format.day import MINUTES_A_DAY, Day
 from archive.format.position import Position
-from archive.proof.last_segments import LastSegment, LastSegments
+from archive.index.last_segments import LastSegment, LastSegments
 from archive.store.parallel import in_parallel
 
 if TYPE_CHECKING:

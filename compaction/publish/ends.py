@@ -25,10 +25,10 @@ from archive.format.document import FORMAT
 from archive.format.metadata import parse_predecessor
 from archive.format.minute import minute_text, parse_minute_text
 from archive.format.position import Position
-from archive.proof.last_segments import LastSegment
 from archive.published.generation import DayFolder, Manifest, Pointer, ends_beside, is_judged_by_these_rules
 from archive.published.reading import PublishedReader
 from archive.published.verdict import CLEAN
+from archive.index.last_segments import LastSegment
 from archive.store.retrying import RetryingStorage
 
 _REFUSED_STEP: Final = "nothing: names are listed instead; to save these requests, let this role read the output"
@@ -96,7 +96,7 @@ def _last_segment(row: _Row) -> LastSegment:
 
 
 class PublishedEnds:
-    """Implements `archive.proof.last_segments.LastSegments` by the days below `root`; each is read once."""
+    """Implements `archive.index.last_segments.LastSegments` by the days below `root`; each is read once."""
 
     def __init__(self, open_output: Callable[[], RetryingStorage], root: str) -> None:
         self._open = open_output

@@ -16,26 +16,24 @@ from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, takewhile
+from itertools import accumulate, islice, takewhile
 from operator import attrgetter
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from archive.format.arrival import SEARCH_REACH_DAYS
 from archive.format.day import Day, Hour
 from archive.format.metadata import Predecessor, SegmentMetadata
 from archive.format.position import Position
+from archive.index.names import ArchiveIndex
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage
-from compaction.inventory.archive_days import archive_days
-from compaction.inventory.inventory import make_inventory
-from compaction.inventory.neighbours import LOOKBACK_DAYS, folders_outward
+from compaction.inventory.neighbours import LOOKBACK_DAYS, first_outward
 from compaction.inventory.segments import decode_if_ours
 from compaction.inventory.tombstones import ExpiredDays
 
 Original = tuple[str, Position]
 """Shard and position of the record that was kept."""
 Fate = Literal["archived", "missing", "unknown"]
-_DAYS_BEYOND: Final = 2
-"""Arrival times may step back: so many days more are looked at behind the nearest segment."""
 
 
 class ArchivedSpan(NamedTuple):
@@ -110,8 +108,8 @@ class Originals:
         self._storage = storage
         self._prefix = prefix
         self._period = period
-        self._day = period.day if isinstance(period, Hour) else period
         self._days = days
+        self._index = ArchiveIndex(storage, prefix)
         self._spans: dict[str, SpanMap] = defaultdict(
             SpanMap, {shard: SpanMap(spans) for shard, spans in known.items()}
         )
@@ -143,7 +141,7 @@ class Originals:
                 if not left:
                     return left
             beyond += all(self._has_passed(one, sign) for one in left)
-            if beyond > _DAYS_BEYOND:
+            if beyond > SEARCH_REACH_DAYS:
                 break
         return left
 
@@ -151,14 +149,11 @@ class Originals:
     def _expired(self) -> ExpiredDays:
         return ExpiredDays(self._storage, self._prefix)
 
-    @cached_property
-    def _stored(self) -> Collection[Day]:
-        return {*archive_days(self._storage, self._prefix), *self._expired.days}
-
     def _outward(self, sign: int) -> list[Day]:
-        own = {self._day} if isinstance(self._period, Hour) else set()
-        beside = (day for day in self._stored if (day.number - self._day.number) * sign > 0 or day in own)
-        return sorted(beside, reverse=sign < 0)[: self._days]
+        first = first_outward(self._period, sign)
+        expired = (day for day in self._expired.days if (day.number - first.number) * sign >= 0)
+        days = {*islice(self._index.days(first, sign), self._days), *expired}
+        return sorted(days, reverse=sign < 0)[: self._days]
 
     def _hours(self, day: Day, shards: Collection[str], sign: int) -> Iterator[None]:
         """Learn what a day holds of the shards, hour by hour; an expired day at once, from its tombstone."""
@@ -168,10 +163,10 @@ class Originals:
                     self._spans[shard].add(ArchivedSpan(run.first, run.last, run.after))
             yield
             return
-        for folder in folders_outward(self._storage, self._prefix, day, self._period, sign):
-            for row in make_inventory(day, self._prefix, self._storage.list_objects(folder)).rows:
-                if row.parsed is not None and row.parsed.shard_id in shards:
-                    insort(self._names[row.parsed.shard_id], (row.parsed.first, row.key))
+        for hour in self._index.hours(day, sign, self._period):
+            for name in self._index.in_period(hour):
+                if name.shard_id in shards:
+                    insort(self._names[name.shard_id], (name.first, name.key))
             yield
 
     def _settle(self, left: set[Original]) -> set[Original]:

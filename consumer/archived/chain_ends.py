@@ -1,4 +1,4 @@
-"""Where each shard's chain ends, found by walking the archive backwards (`consumer.archived.walk`).
+"""Where each shard's chain ends, found by walking the archive backwards, hour by hour (`archive.index`).
 
 The tail is the segment with the greatest first position, not the one in the newest minute: arrival times may step
 back inside a shard, and then a later segment lies in an older minute. Kinesis promises no bound for that;
@@ -18,17 +18,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from archive.errors import FormatError
-from archive.format.day import MINUTES_A_DAY
-from archive.format.keys import SegmentKey, segment_key
+from archive.format.arrival import TAIL_REACH_MINUTES
+from archive.format.day import MINUTES_A_DAY, MINUTES_AN_HOUR
 from archive.format.metadata import SegmentMetadata
 from archive.format.position import Position
 from archive.format.tombstone import FOLDER, decode_tombstone, tombstone_key
+from archive.index.names import ArchiveIndex, SegmentName
 from archive.store.commit import stored_segment
 from archive.store.retrying import RetryingStore
-from consumer.archived.walk import Window, segments_by_hour
 
-BEYOND_MINUTES: Final = 120
-"""How far behind a candidate the walk looks for a later segment in an older minute."""
 AHEAD_MINUTES: Final = MINUTES_A_DAY
 """How far into the future the walk begins: the minutes are the stream's, and this machine's clock may be slow."""
 LINKS: Final = 4
@@ -67,7 +65,7 @@ def find_ends(
     shards: Mapping[str, int],
     newest: int,
     *,
-    beyond_minutes: int = BEYOND_MINUTES,
+    beyond_minutes: int = TAIL_REACH_MINUTES,
     links: int = LINKS,
 ) -> dict[str, ChainEnd]:
     """Return the ends of the chains of `shards`, which maps each shard to the oldest minute worth looking at.
@@ -89,34 +87,42 @@ def find_end_keys(
     shards: Mapping[str, int],
     newest: int,
     *,
-    beyond_minutes: int = BEYOND_MINUTES,
+    beyond_minutes: int = TAIL_REACH_MINUTES,
     links: int = LINKS,
-) -> dict[str, list[SegmentKey]]:
+) -> dict[str, list[SegmentName]]:
     """Return the names alone of what `find_ends` returns, in the order of the chain."""
-    found: dict[str, list[SegmentKey]] = {}
+    found: dict[str, list[SegmentName]] = {}
     if not shards:
         return found
-    window = Window(min(shards.values()), newest)
-    for hour in segments_by_hour(store, prefix, window):
-        for segment in hour.segments:
-            if segment.minute >= shards.get(segment.shard_id, newest + 1):
-                found.setdefault(segment.shard_id, []).append(segment)
+    index = ArchiveIndex(store, prefix)
+    for hour in index.hours_back(newest, min(shards.values())):
+        # Hours that hold nothing are not among them: all that lies behind this one's end was looked at.
+        if _are_settled(shards, found, hour.first_minute + MINUTES_AN_HOUR, beyond_minutes):
+            break
+        for name in index.in_period(hour):
+            if shards.get(name.shard_id, newest + 1) <= name.minute <= newest:
+                found.setdefault(name.shard_id, []).append(name)
         for shard_id, kept in found.items():
             found[shard_id] = sorted(heapq.nlargest(links, kept, key=_first), key=_first)
-        if all(_is_settled(found.get(name), hour.start, oldest, beyond_minutes) for name, oldest in shards.items()):
+        if _are_settled(shards, found, hour.first_minute, beyond_minutes):
             break
     return found
 
 
-def _is_settled(kept: list[SegmentKey] | None, walked: int, oldest: int, beyond_minutes: int) -> bool:
-    """Tell whether no minute before `walked` needs to be looked at for a shard."""
-    return walked <= oldest or (kept is not None and walked <= kept[-1].minute - beyond_minutes)
+def _are_settled(
+    shards: Mapping[str, int], found: Mapping[str, list[SegmentName]], walked: int, beyond_minutes: int
+) -> bool:
+    """Return whether no minute before `walked` needs to be looked at."""
+    return all(
+        walked <= oldest or (shard_id in found and walked <= found[shard_id][-1].minute - beyond_minutes)
+        for shard_id, oldest in shards.items()
+    )
 
 
-def read_end(store: RetryingStore, prefix: str, keys: list[SegmentKey]) -> ChainEnd:
+def read_end(store: RetryingStore, prefix: str, names: list[SegmentName]) -> ChainEnd:
     """Read the segments of one chain's end and check their links; raises as `find_ends` does."""
-    names = tuple(segment_key(prefix, key.shard_id, key.minute, key.first, key.compression) for key in keys)
-    segments = tuple(stored_segment(store, prefix, name) for name in names)
+    keys = tuple(name.key for name in names)
+    segments = tuple(stored_segment(store, prefix, key) for key in keys)
     holes, unread = [], set()
     for before, after in itertools.pairwise(segments):
         # Nothing that going back could mend: a doubt that its writer knew and recorded, and a writer that began at an
@@ -127,7 +133,7 @@ def read_end(store: RetryingStore, prefix: str, keys: list[SegmentKey]) -> Chain
         unread |= damaged
         if not is_expired and not damaged:
             holes.append(before.last)
-    return ChainEnd(names, segments, tuple(holes), tuple(sorted(unread)))
+    return ChainEnd(keys, segments, tuple(holes), tuple(sorted(unread)))
 
 
 def _is_expired(
@@ -153,5 +159,5 @@ def _is_expired(
     return False, damaged
 
 
-def _first(segment: SegmentKey) -> Position:
-    return segment.first
+def _first(name: SegmentName) -> Position:
+    return name.first

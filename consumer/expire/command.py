@@ -13,8 +13,9 @@ from rich.table import Table
 from archive.aws import make_kinesis_client, make_s3_client
 from archive.clock import Clock, IdSource, SystemClock, new_id, new_random
 from archive.errors import FormatError, MinutebookError, SafetyRefusal, SettingsError
-from archive.format.day import MINUTES_A_DAY
+from archive.format.day import MINUTES_A_DAY, Day
 from archive.format.markers import ApplicationRecord
+from archive.index.names import ArchiveIndex
 from archive.logs import configure_logging
 from archive.owner import check_stream, read_application
 from archive.retry import Backoff
@@ -23,7 +24,6 @@ from archive.store.places import StorePrefix, open_storage, parse_place
 from archive.store.retrying import RetryingStorage, RetryingStore
 from archive.store.s3_storage import S3Storage
 from archive.store.tombstones import read_tombstone
-from consumer.archived.walk import Window, days_with_objects, segments_by_hour
 from consumer.expire.apply import DayDeleter, delete_all
 from consumer.expire.coverage import DayProver, ReadMany
 from consumer.expire.plan import DayPlan, greatest_firsts, plan_day
@@ -172,13 +172,16 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[DayPlan]:
     The order matters: a segment may go only when a later one of its chain was seen, in a newer day or in this one.
     """
     store, prefix = archive.store, archive.prefix
-    window = Window.up_to(newest)
-    after = Window(window.newest + 1, window.newest + 1 + SEEN_AFTER_DAYS * MINUTES_A_DAY)
+    index = ArchiveIndex(store, prefix)
+    last_day = Day.parse(str(newest))
+    end = last_day.shift(1).first_minute
+    last = end + SEEN_AFTER_DAYS * MINUTES_A_DAY
     later: dict[str, Position] = {}
-    for hour in segments_by_hour(store, prefix, after):
-        later = greatest_firsts(hour.segments, later)
-    for day in days_with_objects(store, prefix, window):
-        listed = list(store.list_objects(f"{prefix}{day:%Y/%m/%d/}"))
+    for hour in index.hours_back(last, end):
+        later = greatest_firsts((name for name in index.in_period(hour) if name.minute <= last), later)
+    for stored_day in index.days(last_day, -1):
+        day = stored_day.date
+        listed = list(store.list_objects(stored_day.path(prefix)))
         if not listed:
             continue
         tombstone, damage = None, None
@@ -190,7 +193,7 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[DayPlan]:
         plan = plan_day(day, prefix, listed, published, tombstone, later)
         # Which segments had to stay stands in the tombstone: without it none may go.
         plan = plan if damage is None else plan._replace(refusal=damage)
-        later = greatest_firsts(list(plan.segments.values()), later)
+        later = greatest_firsts(plan.segments.values(), later)
         if plan.segments.keys() - plan.kept:
             yield plan
 

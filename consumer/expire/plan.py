@@ -13,7 +13,7 @@ Of each shard one segment stays when no later one of its chain was seen: the las
 """
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from archive.errors import FormatError
@@ -21,6 +21,7 @@ from archive.format.keys import SegmentKey, parse_segment_key
 from archive.format.position import Position
 from archive.format.tombstone import Tombstone
 from archive.published.verdict import CLEAN, RULES
+from archive.index.names import SegmentName
 from archive.store.objects import ListedObject
 from consumer.expire.published_day import PublishedDay
 
@@ -68,7 +69,9 @@ def plan_day(
     )
 
 
-def greatest_firsts(segments: Sequence[SegmentKey], known: Mapping[str, Position]) -> dict[str, Position]:
+def greatest_firsts(
+    segments: Iterable[SegmentKey | SegmentName], known: Mapping[str, Position]
+) -> dict[str, Position]:
     """Return the greatest first position of each shard, among `segments` and what is `known`."""
     found = dict(known)
     for segment in segments:
@@ -88,7 +91,7 @@ def _segments(prefix: str, listed: Sequence[ListedObject]) -> tuple[dict[str, Se
 
 
 def _last_of_chains(segments: Mapping[str, SegmentKey], later: Mapping[str, Position]) -> frozenset[str]:
-    greatest = greatest_firsts(list(segments.values()), later)
+    greatest = greatest_firsts(segments.values(), later)
     return frozenset(key for key, found in segments.items() if found.first == greatest[found.shard_id])
 
 

@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 from archive.compression import compression_of
 from archive.errors import FormatError
+from archive.format.day import Day
 from archive.format.keys import DUPLICATES, WATERMARKS, slot_beside, slot_of
 from archive.format.record import decode_dropped_line, original_of
 from archive.format.segment import inflate
+from archive.index.names import ArchiveIndex
 from archive.store.retrying import RetryingStore
 from archive.store.tombstones import read_tombstone
-from consumer.archived.walk import Window, days_with_objects
 
 
 class SideObjects(NamedTuple):
@@ -38,18 +39,17 @@ class SideObjects(NamedTuple):
             StoreUnavailable, StoreRefused: the store.
         """
         for folder in (DUPLICATES, WATERMARKS):
-            for day in days_with_objects(self.store, f"{self.prefix}{folder}", Window.up_to(newest)):
+            for day in ArchiveIndex(self.store, f"{self.prefix}{folder}").days(Day.parse(str(newest)), -1):
                 yield from self._of_day(folder, day)
 
-    def _of_day(self, folder: str, day: dt.date) -> Iterator[str]:
+    def _of_day(self, folder: str, day: Day) -> Iterator[str]:
         try:
             if read_tombstone(self.store, self.prefix, day) is None:
                 return
         except FormatError:
             return
-        path = f"{day:%Y/%m/%d/}"
-        left = {slot_of(key) for key in self.store.keys(f"{self.prefix}{path}")}
-        for key in self.store.keys(f"{self.prefix}{folder}{path}"):
+        left = {slot_of(key) for key in self.store.keys(day.path(self.prefix))}
+        for key in self.store.keys(day.path(f"{self.prefix}{folder}")):
             slot = slot_beside(self.prefix, folder, key)
             if slot is not None and slot not in left and (folder == WATERMARKS or self._names_positions(key)):
                 yield key

@@ -11,15 +11,16 @@ import structlog
 
 from archive.compression import Compression
 from archive.errors import FormatError, ObjectVanished, SettingsError, StoreUnavailable
+from archive.format.day import day_of_ms
 from archive.format.keys import end_marker_key, segment_key
 from archive.format.markers import EndMarker
 from archive.format.metadata import Predecessor, SegmentMetadata
 from archive.format.payload import PayloadPath
 from archive.format.position import Position
+from archive.index.names import ArchiveIndex
 from archive.retry import until_known
 from archive.store.commit import stored_segment
 from archive.store.markers import read_marker
-from consumer.archived.segment_search import segment_ending_at
 from consumer.dedupe.deduplicator import DAY_SECONDS, ClaimMap, Claims, Deduplicator, WatermarkDedupe, WatermarkPaths
 from consumer.dedupe.stored_watermarks import load_watermarks
 from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
@@ -157,17 +158,12 @@ class DedupeStarter:
         return found if found.last == position else None
 
     def _find(self, shard_id: str, position: Position) -> SegmentMetadata | None:
-        services = self._services
-        now_ms = services.clock.now_ms()
-        return segment_ending_at(
-            services.store,
-            services.settings.prefix,
-            shard_id,
-            position,
-            now_ms=now_ms,
-            # A position that KCL can still resume from lies within the retention, or just behind it.
-            oldest_ms=now_ms - self._retention_ms() - _MARGIN_MS,
-        )
+        store, prefix, now_ms = self._services.store, self._services.settings.prefix, self._services.clock.now_ms()
+        # A position that KCL can still resume from lies within the retention, or just behind it.
+        oldest = day_of_ms(now_ms - self._retention_ms() - _MARGIN_MS)
+        name = ArchiveIndex(store, prefix).nearest_at(shard_id, position, day_of_ms(now_ms).shift(1), oldest)
+        found = None if name is None else stored_segment(store, prefix, name.key)
+        return found if found is not None and found.last == position else None
 
 
 def _required(expression: str | None, name: str) -> str:

@@ -167,6 +167,15 @@ def test_a_list_is_ordered_and_complete(store: ObjectStore) -> None:
     assert {row.size for row in listed} == {1}
 
 
+def test_a_level_holds_folders_and_objects_of_their_own(store: ObjectStore) -> None:
+    """What lies directly below a folder, and of what lies deeper the next folder alone."""
+    for key in ("p/k", "p/a/1", "p/a/2", "p/b/c/3", "q/4", "p"):
+        store.put_if_absent(key, b"x", {}, TYPE)
+    level = store.list_level("p/")
+    assert level.folders == ("p/a/", "p/b/")
+    assert [(row.key, row.size) for row in level.objects] == [("p/k", 1)]
+
+
 def test_a_list_row_tells_what_head_tells(store: ObjectStore) -> None:
     """Size, tag and time."""
     store.put_if_absent("p/k", b"body", {"writer": "w"}, TYPE)

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from archive.errors import OutcomeUnknown
 from archive.retry import Backoff
-from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
-from archive.store.storage import Listing, ObjectBody, Sink, Storage, Tail, Upload
+from archive.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
+from archive.store.storage import ObjectBody, Sink, Storage, Tail, Upload
 from tests.fakes.failing_s3 import IS_DEEP
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from archive.errors import OutcomeUnknown, StoreRefused
-from archive.store.objects import ListedObject, ObjectHead, PutOutcome, StoredObject
+from archive.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
 from tests.fakes.clock import ManualClock
 
 PAGE_KEYS = 1000
@@ -208,6 +208,21 @@ class MemoryStore:
             if len(found) <= PAGE_KEYS:
                 return
             after = found[PAGE_KEYS - 1]
+
+    def list_level(self, folder: str) -> Listing:
+        """List with the delimiter `/`, in one page."""
+        fault = self._begin("LIST", folder)
+        found = {key: stored for key in self.bucket.keys(folder) if (stored := self.bucket._find(key)) is not None}
+        self._end("LIST", folder, fault)
+        folders = {
+            f"{folder}{name}/" for name, slash, _ in (key[len(folder) :].partition("/") for key in found) if slash
+        }
+        rows = (
+            ListedObject(key, len(stored.body), stored.etag, stored.last_modified_ms)
+            for key, stored in found.items()
+            if "/" not in key[len(folder) :]
+        )
+        return Listing(tuple(sorted(folders)), tuple(rows))
 
     def _begin(self, verb: str, key: str) -> Fault | None:
         self.requests[verb] += 1

@@ -7,9 +7,10 @@ from contextlib import ExitStack, contextmanager
 from typing import NoReturn, TypeVar
 from unittest.mock import patch
 
-from archive.proof import names, stated
+from archive.index import names
+from archive.index.last_segments import LastSegments, none_published
+from archive.proof import links, stated
 from archive.proof.gathered import Asked
-from archive.proof.last_segments import LastSegments, none_published
 from archive.proof.reading import Judged, judge_archive
 from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectHead, StoredObject
@@ -57,6 +58,10 @@ class BucketView:
             stored = self._objects[key]
             yield ListedObject(key, len(stored.body), "e", int(stored.written_at * 1000))
 
+    def list_level(self, folder: str) -> NoReturn:
+        """Refuse: coverage is judged without it."""
+        raise AssertionError(folder)
+
     def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> NoReturn:
         """Refuse: an audit writes nothing here."""
         raise AssertionError(key, body, metadata, content_type)
@@ -66,7 +71,7 @@ class BucketView:
 def one_by_one() -> Iterator[None]:
     """Let the reader send one request after the other: a host's requests come from its own greenlet alone."""
     with ExitStack() as stack:
-        for module in (names, stated):
+        for module in (names, links, stated):
             stack.enter_context(patch.object(module, "in_parallel", _one_by_one))
         yield
 

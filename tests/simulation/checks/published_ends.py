@@ -10,7 +10,7 @@ from archive.errors import FormatError
 from archive.format.day import Day
 from archive.format.keys import parse_segment_key
 from archive.format.metadata import SegmentMetadata
-from archive.proof.last_segments import LastSegment
+from archive.index.last_segments import LastSegment
 from tests.simulation.services.bucket import PREFIX
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PublishedEnds:
-    """Implements `archive.proof.last_segments.LastSegments`; a quiet shard is carried on from day to day."""
+    """Implements `archive.index.last_segments.LastSegments`; a quiet shard is carried on from day to day."""
 
     def __init__(self) -> None:
         self._days: dict[Day, Mapping[str, LastSegment]] = {}

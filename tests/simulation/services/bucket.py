@@ -165,19 +165,24 @@ class S3Client:
         assert operation == "list_objects_v2"
         return self
 
-    def paginate(self, *, Bucket: str, Prefix: str) -> Iterator[dict[str, Any]]:  # noqa: ARG002, N803
+    def paginate(self, *, Bucket: str, Prefix: str, Delimiter: str = "") -> Iterator[dict[str, Any]]:  # noqa: ARG002, N803
         """Give one page: no history holds a thousand objects."""
         fault = self._begin("LIST", Prefix, _READ_FAULTS)
+        listed = {key: stored for key, stored in sorted(self._bucket.objects.items()) if key.startswith(Prefix)}
         rows = [
             {"Key": key, "Size": len(stored.body), "ETag": '"e"', "LastModified": stored}
-            for key, stored in sorted(self._bucket.objects.items())
-            if key.startswith(Prefix)
+            for key, stored in listed.items()
+            if not Delimiter or Delimiter not in key[len(Prefix) :]
         ]
+        deeper = [key[len(Prefix) :] for key in listed if Delimiter and Delimiter in key[len(Prefix) :]]
+        names = {path.partition(Delimiter)[0] for path in deeper}
         self._end("LIST", Prefix, fault)
         if fault == "headers cut off":
             yield {}
             return
-        yield {"IsTruncated": False} | ({"Contents": rows} if rows else {})
+        folders = [{"Prefix": f"{Prefix}{name}{Delimiter}"} for name in sorted(names)]
+        answer = {"Contents": rows} if rows else {}
+        yield {"IsTruncated": False, **answer} | ({"CommonPrefixes": folders} if folders else {})
 
     def _read(self, verb: str, key: str) -> tuple[str | None, Stored]:
         fault = self._begin(verb, key, _READ_FAULTS)

@@ -8,7 +8,7 @@ import pytest
 from archive.clock import SystemClock
 from archive.format.day import Day
 from archive.format.minute import MINUTE_MS
-from archive.proof.names import Named, SegmentNames
+from archive.index.names import ArchiveIndex, SegmentName
 from archive.store.places import open_storage
 from archive.store.storage import Address, Storage
 from compaction.audit import audit as module
@@ -60,17 +60,17 @@ def test_what_is_committed_between_two_listings_behind_the_day_is_no_gap(
 ) -> None:
     """A reader catches up: the hour that was listed first lacks what a segment of the next hour stands on."""
     growing = Growing(tmp_path)
-    hours: Callable[[SegmentNames, int, int], list[list[Named]]] = SegmentNames.hours
+    hours: Callable[[ArchiveIndex, int, int], list[list[SegmentName]]] = ArchiveIndex.in_hours
     listed: list[int] = []
 
-    def list_and_grow(names: SegmentNames, begin_ms: int, until_ms: int) -> list[list[Named]]:
-        found = hours(names, begin_ms, until_ms)
+    def list_and_grow(index: ArchiveIndex, begin_ms: int, until_ms: int) -> list[list[SegmentName]]:
+        found = hours(index, begin_ms, until_ms)
         listed.append(begin_ms)
         if listed.count(DAY.end_ms) == 2 and len(listed) == 3:
             growing.commit(QUIET, 1470, 1499, 1501)
         return found
 
-    monkeypatch.setattr(SegmentNames, "hours", list_and_grow)
+    monkeypatch.setattr(ArchiveIndex, "in_hours", list_and_grow)
     assert growing.audit().verdict == "clean"
     assert len(listed) > 3
 

@@ -6,7 +6,7 @@ from typing import NoReturn
 import pytest
 
 from archive.errors import StoreError, StoreRefused, StoreUnavailable
-from archive.proof.last_segments import LastSegment
+from archive.index.last_segments import LastSegment
 from compaction.inventory.neighbours import Need, find_neighbours
 from compaction.publish.ends import PublishedEnds
 from tests.corpus.model import PREFIX

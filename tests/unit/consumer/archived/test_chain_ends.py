@@ -1,7 +1,6 @@
 """Finding the ends of chains from names: what is found, in spite of what, and at what price."""
 
 from collections.abc import Mapping
-from datetime import date, timedelta
 
 import pytest
 
@@ -9,7 +8,6 @@ from archive.errors import FormatError, StoreUnavailable
 from archive.format.keys import segment_key
 from archive.format.position import Position
 from consumer.archived.chain_ends import ChainEnd, find_ends
-from consumer.archived.walk import Window, days_with_objects
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import EndlessFault, Fault, PlannedFaults
@@ -135,11 +133,3 @@ def test_an_outage_is_an_error_never_an_empty_archive(scene: MemoryScene) -> Non
     scene.store.faults = EndlessFault(Fault.THROTTLED)
     with pytest.raises(StoreUnavailable):
         ends(scene, {A: 0})
-
-
-def test_days_with_objects_are_found_newest_first(scene: MemoryScene) -> None:
-    """Empty days are left out."""
-    scene.chain(A, [NOW - 40 * DAY, NOW - 3 * DAY, NOW])
-    today = date(1970, 1, 1) + timedelta(minutes=NOW)
-    found = list(days_with_objects(scene.retrying, PREFIX, Window(0, NOW)))
-    assert found == [today, today - timedelta(days=3), today - timedelta(days=40)]
