@@ -18,7 +18,8 @@ import zlib
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from archive.coverage.evidence import STEP_BACK_MS, SURELY_HELD_MS
+from archive.coverage.evidence import SURELY_HELD_MS
+from archive.format.arrival import ARRIVAL_STEP_BACK_MS
 from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
@@ -133,7 +134,7 @@ def read_until(asked_ms: int, from_ms: int) -> int:
 
     Never before its `from`: what was proven by then lies at or before the same position.
     """
-    return max(asked_ms - STEP_BACK_MS, from_ms)
+    return max(asked_ms - ARRIVAL_STEP_BACK_MS, from_ms)
 
 
 def first_from(base: Base | None) -> int:
@@ -149,4 +150,4 @@ def _is_base_held(base: Base, held: Held) -> bool:
     if base.position is not None and held.oldest.position <= base.position:
         return True
     # Stamps step back: a record just before that time may have been followed by trimmed ones from behind it.
-    return held.oldest.arrival_ms + STEP_BACK_MS < base.until_ms
+    return held.oldest.arrival_ms + ARRIVAL_STEP_BACK_MS < base.until_ms

@@ -19,15 +19,12 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from archive.coverage.intervals import FOREVER, Interval
+from archive.format.arrival import ARRIVAL_STEP_BACK_MS
 from archive.format.metadata import Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark
 
-STEP_BACK_MS: Final = MINUTE_MS
-"""How far the stamps of one shard may step back, and those of two of Kinesis' hosts differ."""
-STEP_BACK_MINUTES: Final = range(1, STEP_BACK_MS // MINUTE_MS + 2)
-"""How many minutes segments may lie apart against the order of their chain."""
 SURELY_HELD_MS: Final = 24 * 60 * MINUTE_MS - 5 * MINUTE_MS
 """What arrived so lately has not been trimmed, whatever the retention is or was: 24 h is the least, less a margin."""
 _DAY_MS: Final = 24 * 60 * MINUTE_MS
@@ -117,8 +114,8 @@ def segment_link(metadata: SegmentMetadata, stored_ms: int | None = None) -> Lin
         metadata.first,
         metadata.last,
         metadata.after,
-        until_ms=minute_ms - STEP_BACK_MS,
-        begins_ms=minute_ms + MINUTE_MS + STEP_BACK_MS,
+        until_ms=minute_ms - ARRIVAL_STEP_BACK_MS,
+        begins_ms=minute_ms + MINUTE_MS + ARRIVAL_STEP_BACK_MS,
         arrival_min_ms=metadata.arrival_min_ms,
         run=run_of(metadata.writer),
         claim=claim,
@@ -160,7 +157,7 @@ def mark_evidence(mark: ReadMark, stored_ms: int | None = None) -> Evidence:
 
 def adopted_evidence(shard_id: str, position: Position, *, stored_ms: int, held: bool) -> Evidence:
     """Return what an adopted checkpoint says: from its write on, or a day later where its record was trimmed."""
-    begins_ms = stored_ms - STEP_BACK_MS + (0 if held else _DAY_MS)
+    begins_ms = stored_ms - ARRIVAL_STEP_BACK_MS + (0 if held else _DAY_MS)
     return Evidence(shard_id, Kind.ADOPTED, begins_ms, begins_ms, position, Continuity.UNPROVEN, stored_ms)
 
 
@@ -175,9 +172,9 @@ def ended_by_ms(pieces: Iterable[Evidence], end_stored_ms: int | None) -> int:
     A closed shard takes no record any more, so what was proven closed needs no evidence afterwards. `end.json` is
     written after the proof, so the time at which S3 stored it is late enough; its `written_at` is a host's clock.
     """
-    times = [piece.until_ms + 2 * STEP_BACK_MS for piece in pieces if piece.kind is Kind.END]
+    times = [piece.until_ms + 2 * ARRIVAL_STEP_BACK_MS for piece in pieces if piece.kind is Kind.END]
     if end_stored_ms is not None:
-        times.append(end_stored_ms + STEP_BACK_MS)
+        times.append(end_stored_ms + ARRIVAL_STEP_BACK_MS)
     return min(times, default=FOREVER)
 
 

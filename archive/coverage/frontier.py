@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from archive.coverage.chain import Doubt, Reason
-from archive.coverage.evidence import STEP_BACK_MS
 from archive.coverage.intervals import FOREVER, Interval
 from archive.coverage.shard_coverage import ShardCoverage, ShardFacts
 from archive.coverage.topology import Topology, uncovered_ranges
 from archive.format.aggregate import EVERY_HASH_KEY, HashRange
+from archive.format.arrival import ARRIVAL_STEP_BACK_MS
 
-_BIRTH_MARGIN_MS: Final = 3 * STEP_BACK_MS
+_BIRTH_MARGIN_MS: Final = 3 * ARRIVAL_STEP_BACK_MS
 """A segment's own `until` lies up to two minutes before the record that shows its shard alive."""
 
 

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
 from archive.coverage.chain import Chain, ChainView, Doubt, Reason, footed
-from archive.coverage.evidence import STEP_BACK_MS, Evidence, Kind, ended_by_ms
+from archive.coverage.evidence import Evidence, Kind, ended_by_ms
 from archive.coverage.intervals import FOREVER, Interval, difference, gaps
+from archive.format.arrival import ARRIVAL_STEP_BACK_MS
 from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
@@ -144,7 +145,7 @@ class ShardCoverage:
             for piece in self.evidence
             if piece.kind is Kind.STREAM and piece.stored_ms is not None and piece.stored_ms > skip.stored_ms
         )
-        blocked = Interval(max(older, default=BIRTH), skip.stored_ms + STEP_BACK_MS)
+        blocked = Interval(max(older, default=BIRTH), skip.stored_ms + ARRIVAL_STEP_BACK_MS)
         return difference([blocked], cleared)
 
     def _adoption(self) -> int | None:
@@ -156,6 +157,6 @@ class ShardCoverage:
         stored = [piece.stored_ms for piece in adoptions if piece.stored_ms is not None]
         if not stored or (self._chain.nodes and self._chain.adopted is None):
             return None
-        taken_ms = min(stored) - STEP_BACK_MS
+        taken_ms = min(stored) - ARRIVAL_STEP_BACK_MS
         earlier = (piece for piece in self.evidence if piece.kind not in {Kind.ADOPTED, Kind.STREAM})
         return None if any(piece.until_ms < taken_ms for piece in earlier) else taken_ms

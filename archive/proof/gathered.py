@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 
 from archive.coverage.chain import ChainView
 from archive.coverage.evidence import (
-    STEP_BACK_MS,
     Evidence,
     Kind,
     Link,
@@ -20,15 +19,13 @@ from archive.coverage.evidence import (
 from archive.coverage.intervals import Interval
 from archive.coverage.shard_coverage import ShardFacts
 from archive.coverage.topology import Topology
+from archive.format.arrival import ARRIVAL_STEP_BACK_MS, MIDNIGHT_EDGE_MS
 from archive.format.metadata import Predecessor, parse_predecessor
-from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark
 from archive.proof.sources import Stream, sources_of
 from archive.proof.stated import Statements, StoredMark
 
-BESIDE_MS: Final = 3 * MINUTE_MS
-"""Stamps step back: so far beside its day a segment may lie in its chain."""
 LOOKBACK_DAYS: Final = 14
 """How many days that hold something are searched before the scope."""
 
@@ -100,7 +97,7 @@ class Gathered:
                         last=Position.parse(run.last),
                         after=parse_predecessor(run.after),
                         arrival_min_ms=day.begin_ms,
-                        until_ms=run.until_ms or day.end_ms + STEP_BACK_MS,
+                        until_ms=run.until_ms or day.end_ms + ARRIVAL_STEP_BACK_MS,
                         run=run_of(run.writer),
                     )
                     self.add_link(shard_id, link)
@@ -118,7 +115,8 @@ class Gathered:
         links = in_order(self.links.get(shard_id, ()))
         begun_at = stated.start.first_position() if stated.start else None
         unread = tuple(
-            Interval(day.begin_ms - BESIDE_MS, day.end_ms + BESIDE_MS) for day in self._statements.unread_days
+            Interval(day.begin_ms - MIDNIGHT_EDGE_MS, day.end_ms + MIDNIGHT_EDGE_MS)
+            for day in self._statements.unread_days
         )
         view = ChainView(tuple(links), begun_at, to_the_beginning, to_the_end, unseen, unread)
         return ShardFacts(shard_id, view, tuple(self.pieces(shard_id)), stated.skips, stated.end_stored_ms)
@@ -155,7 +153,7 @@ class Gathered:
     def _is_over(self, shard_id: str) -> bool:
         """Tell whether the shard had ended when the scope began."""
         stored_ms = self._statements.of(shard_id).end_stored_ms
-        return stored_ms is not None and stored_ms + STEP_BACK_MS <= self._asked.scope.from_ms
+        return stored_ms is not None and stored_ms + ARRIVAL_STEP_BACK_MS <= self._asked.scope.from_ms
 
 
 def _closure(topology: Topology, shard_ids: Iterable[str], gathered: Gathered | None) -> set[str]:

@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from archive.coverage.evidence import STEP_BACK_MS, Kind, Link
+from archive.coverage.evidence import Kind, Link
 from archive.coverage.intervals import FOREVER, Interval
 from archive.coverage.shard_coverage import ShardFacts
+from archive.format.arrival import ARRIVAL_STEP_BACK_MS, MIDNIGHT_EDGE_MS
 from archive.format.day import Day, day_of_ms
 from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
@@ -21,7 +22,7 @@ from archive.format.position import Position
 from archive.format.read_mark import BIRTH, MarkKind, ReadMark
 from archive.index.last_segments import LastSegments, none_published
 from archive.index.names import ArchiveIndex, SegmentName, nearest
-from archive.proof.gathered import BESIDE_MS, Asked, Gathered
+from archive.proof.gathered import Asked, Gathered
 from archive.proof.links import SegmentLinks
 from archive.proof.stated import Problem, Statements, read_marks
 from archive.store.retrying import RetryingStore
@@ -97,11 +98,11 @@ class Search:
         behind = self._by_shard(self._index.in_hours(until_ms, until_ms + _HOUR_MS), Interval(until_ms, FOREVER))
         chosen = []
         for shard_id, names in before.items():
-            near = {name for name in names if name.minute * MINUTE_MS >= begin_ms - BESIDE_MS}
+            near = {name for name in names if name.minute * MINUTE_MS >= begin_ms - MIDNIGHT_EDGE_MS}
             low = min(self._firsts(shard_id, near), default=None)
             chosen += [name for name in names if name in near or (low is not None and name.first > low)]
         for shard_id, names in behind.items():
-            near = {name for name in names if name.minute * MINUTE_MS < until_ms + BESIDE_MS}
+            near = {name for name in names if name.minute * MINUTE_MS < until_ms + MIDNIGHT_EDGE_MS}
             high = max(self._firsts(shard_id, near), default=None)
             chosen += [name for name in names if name in near or (high is not None and name.first < high)]
         self._add(chosen)
@@ -144,7 +145,7 @@ class Search:
         chosen = []
         for shard_id in lacking & by_shard.keys():
             names = by_shard[shard_id]
-            reaching = (name.minute for name in names if name.minute * MINUTE_MS - STEP_BACK_MS >= until_ms)
+            reaching = (name.minute for name in names if name.minute * MINUTE_MS - ARRIVAL_STEP_BACK_MS >= until_ms)
             last = min(reaching, default=None)
             near = {name for name in names if last is None or name.minute <= last}
             high = max(name.first for name in near)
@@ -258,8 +259,10 @@ class Search:
 
     def _first_near(self, shard_id: str) -> Link | None:
         """Return the first segment of those inside the scope and beside it: what lies there was read whole."""
-        near_ms = self._scope.from_ms - BESIDE_MS
-        near = (link for link in self._segments(shard_id) if link.begins_ms - MINUTE_MS - STEP_BACK_MS >= near_ms)
+        near_ms = self._scope.from_ms - MIDNIGHT_EDGE_MS
+        near = (
+            link for link in self._segments(shard_id) if link.begins_ms - MINUTE_MS - ARRIVAL_STEP_BACK_MS >= near_ms
+        )
         return min(near, key=lambda link: (link.first, link.last), default=None)
 
     def _first_inside(self, shard_id: str) -> Position | None:

@@ -11,9 +11,10 @@ arrived on the shard in its interval is archived, because the stream still held 
 
 from collections.abc import Iterable, Mapping
 
-from archive.coverage.evidence import STEP_BACK_MS, SURELY_HELD_MS, Kind
+from archive.coverage.evidence import SURELY_HELD_MS, Kind
 from archive.coverage.intervals import Interval
 from archive.coverage.shard_coverage import ShardFacts
+from archive.format.arrival import ARRIVAL_STEP_BACK_MS
 from archive.format.metadata import Continuity
 from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
 from archive.store.retrying import RetryingStorage
@@ -29,13 +30,13 @@ def stream_mark(
         return None
     from_ms = read.answered_ms - SURELY_HELD_MS
     if read.oldest_ms is not None:
-        from_ms = min(from_ms, read.oldest_ms + STEP_BACK_MS)
+        from_ms = min(from_ms, read.oldest_ms + ARRIVAL_STEP_BACK_MS)
     from_ms = max(from_ms, read.since_ms, scope.from_ms)
-    until_ms = min(read.asked_ms - STEP_BACK_MS, read.until_ms, scope.until_ms)
+    until_ms = min(read.asked_ms - ARRIVAL_STEP_BACK_MS, read.until_ms, scope.until_ms)
     lasts = [
         link.last
         for link in facts.chain.links
-        if link.kind is not Kind.SEGMENT or link.until_ms + STEP_BACK_MS < scope.until_ms
+        if link.kind is not Kind.SEGMENT or link.until_ms + ARRIVAL_STEP_BACK_MS < scope.until_ms
     ]
     is_begun = facts.chain.begun_at is not None and not lasts
     if until_ms <= from_ms or is_begun:

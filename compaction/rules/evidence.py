@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
+from archive.format.arrival import MIDNIGHT_EDGE_MS
 from archive.format.day import Day
+from archive.format.minute import MINUTE_MS
 from archive.format.position import Position, SequenceRange
 from compaction.inventory.neighbours import Link, Reach
 from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
 from compaction.inventory.tombstones import ExpiredBefore
 from compaction.verdict.findings import Finding
 
-_BESIDE_MINUTES: Final = 3
-"""Stamps step back: so far beside its day a segment may lie in its chain."""
+_EDGE_MINUTES: Final = MIDNIGHT_EDGE_MS // MINUTE_MS
 StartProof = Literal["start.json", "link", "tombstone", ""]
 """What proves the start of a shard's day; '' when nothing does."""
 EndProof = Literal["successor", "end.json", "checkpoint", "not begun", ""]
@@ -61,7 +62,7 @@ class ShardContext(NamedTuple):
     def unread_between(self, low: int | None, high: int) -> Day | None:
         """Return a day that lies between two minutes, and whose tombstone cannot be read; None: no bound."""
         for day in self.unread:
-            begin, end = day.first_minute - _BESIDE_MINUTES, day.shift(1).first_minute + _BESIDE_MINUTES
+            begin, end = day.first_minute - _EDGE_MINUTES, day.shift(1).first_minute + _EDGE_MINUTES
             if begin <= high and (low is None or low < end):
                 return day
         return None

@@ -11,6 +11,7 @@ from archive.clock import Clock, SystemClock, new_random
 from archive.coverage.topology import ShardRow, hash_range_of
 from archive.errors import StreamUnavailable
 from archive.format.aggregate import UserRecord, deaggregate
+from archive.format.arrival import STREAM_MARGIN_MS
 from archive.format.position import Position
 from archive.kinesis.answers import Answer, Beginning, HeldRecord
 from archive.kinesis.client import StreamClient
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _BUDGET_SECONDS: Final = 120
-_MARGIN_MS: Final = 5 * 60_000
-"""Arrival times may step back inside a shard; reading begins and ends this much outside the day."""
 _EMPTY_AT_TIP: Final = 3
 DAY_MS: Final = 86_400_000
 """The least retention there is."""
@@ -127,7 +126,7 @@ class StreamReader:
         Reading ends at the reach's stop, at a record that arrived well after its end, or after it was asked for, at
         the shard's end, or at its tip. `log` is filled in: `since_ms` when this returns, the rest as it is read.
         """
-        beginning = Beginning(reach.at, max(0, reach.begin_ms - _MARGIN_MS))
+        beginning = Beginning(reach.at, max(0, reach.begin_ms - STREAM_MARGIN_MS))
         opened = self._stream.begin(shard_id, beginning)
         log.asked_ms = opened.date_ms
         now_ms = max(self._clock.now_ms(), log.asked_ms or 0)
@@ -160,7 +159,7 @@ class StreamReader:
                 if log.oldest_ms is None:
                     log.oldest_ms = record.arrival_ms
                     log.is_broken = reach.at is not None and record.sequence != reach.at
-                if log.is_broken or record.arrival_ms >= log.until_ms + _MARGIN_MS:
+                if log.is_broken or record.arrival_ms >= log.until_ms + STREAM_MARGIN_MS:
                     return
                 if reach.stop is None or record.sequence <= reach.stop.sequence:
                     stood_ms = max(stood_ms or 0, record.arrival_ms)

@@ -11,8 +11,8 @@ from typing import Final
 import structlog
 
 from archive.coverage.continuity import first_from, is_mark_due, read_until
-from archive.coverage.evidence import STEP_BACK_MS
 from archive.errors import MinutebookError
+from archive.format.arrival import ARRIVAL_STEP_BACK_MS
 from archive.format.keys import start_marker_key
 from archive.format.metadata import Predecessor
 from archive.format.position import Position
@@ -138,7 +138,7 @@ class ReadMarks:
         start_ms = self._evidence.origin.application.start_at_ms if str(tail) == "AT_TIMESTAMP" else None
         if mark is not None:
             # The mark before saw to the aggregate that the tail lies in.
-            beginning = Beginning(since_ms=max(mark.until_ms - STEP_BACK_MS, start_ms or 0))
+            beginning = Beginning(since_ms=max(mark.until_ms - ARRIVAL_STEP_BACK_MS, start_ms or 0))
         else:
             beginning = Beginning(None if position is None else position.sequence, start_ms)
         opened = self._services.stream.open(self._shard_id, beginning)
@@ -156,7 +156,7 @@ class ReadMarks:
         if walk.stands_on_mark and not evidence.is_young():
             return  # it aged on the way: the next attempt begins at the tail
         continuity = evidence.judge_walk(walk.tail, walk, services)
-        from_ms = first_from(evidence.base) if evidence.is_founded else asked_ms - STEP_BACK_MS
+        from_ms = first_from(evidence.base) if evidence.is_founded else asked_ms - ARRIVAL_STEP_BACK_MS
         until_ms = read_until(asked_ms, from_ms)
         if until_ms > walk.answered_ms + _DATE_MS or services.clock.monotonic() - walk.began_at > _MAX_WALK_SECONDS:
             return

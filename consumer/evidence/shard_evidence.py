@@ -16,9 +16,10 @@ from typing import Final, NamedTuple
 import structlog
 
 from archive.coverage.continuity import Base, Held, first_from, is_young, judge_continuity, must_state
-from archive.coverage.evidence import STEP_BACK_MS, SURELY_HELD_MS, adopted_evidence, segment_link
+from archive.coverage.evidence import SURELY_HELD_MS, adopted_evidence, segment_link
 from archive.errors import FormatError
 from archive.format.coverage_markers import AdoptedMarker, adopted_marker_key
+from archive.format.arrival import ARRIVAL_STEP_BACK_MS
 from archive.format.day import Day, day_of_ms
 from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS, minute_of
@@ -84,7 +85,7 @@ class ShardEvidence:
     def found_tail(self, position: Position, arrival_ms: int) -> None:
         """Take the record at the chain's tail, which the stream still holds, unless something newer is known."""
         if not self._is_known:
-            until_ms = minute_of(arrival_ms) * MINUTE_MS - STEP_BACK_MS
+            until_ms = minute_of(arrival_ms) * MINUTE_MS - ARRIVAL_STEP_BACK_MS
             self._stand_on(Base(until_ms, position), until_ms)
             self._is_tail = True
 

@@ -19,8 +19,8 @@ from typing import Literal
 import structlog
 
 from archive.coverage.continuity import first_from, read_until
-from archive.coverage.evidence import STEP_BACK_MS
 from archive.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
+from archive.format.arrival import ARRIVAL_STEP_BACK_MS
 from archive.format.document import FORMAT
 from archive.format.keys import application_key, end_marker_key, start_marker_key
 from archive.format.markers import ApplicationRecord, EndMarker, decode_marker, encode_marker
@@ -119,7 +119,7 @@ class ShardEndProof:
             evidence.found_tail(tail, walk.record.arrival_ms)
         evidence.look_up_beyond(tail, services)
         continuity = Continuity.UNPROVEN if walk is None else evidence.judge_walk(tail, walk, services)
-        from_ms = first_from(evidence.base) if evidence.is_founded else asked_ms - STEP_BACK_MS
+        from_ms = first_from(evidence.base) if evidence.is_founded else asked_ms - ARRIVAL_STEP_BACK_MS
         piece = ReadMark(
             self._shard_id,
             MarkKind.END,

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from archive.clock import SystemClock
-from archive.coverage.evidence import STEP_BACK_MS
+from archive.format.arrival import ARRIVAL_STEP_BACK_MS
 from archive.format.coverage_markers import (
     FirstShards,
     OpenedMarker,
@@ -86,7 +86,7 @@ def test_a_quiet_shard_is_marked_behind_its_last_record(site: Site) -> None:
     [segment] = site.segments()
     created_ms = KinesisStream(lambda: site.kinesis, site.name, clock, random.Random(1)).describe().created_ms
     assert (mark.continuity, mark.position) == (Continuity.PROVEN, record.position)
-    assert mark.from_ms == max(created_ms, segment.metadata.minute * 60_000 - STEP_BACK_MS)
+    assert mark.from_ms == max(created_ms, segment.metadata.minute * 60_000 - ARRIVAL_STEP_BACK_MS)
     assert (segment.metadata.continuity, segment.metadata.evidence_ms) == (Continuity.PROVEN, created_ms)
 
 
