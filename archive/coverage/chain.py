@@ -1,18 +1,19 @@
 """What a shard's chain says about times: the evidence of its segments, and where it stands still or is torn. Pure.
 
-Links are taken in the order of positions. One that follows the link before it, and says so credibly, carries that
-one's `until` on. Any other begins a new interval, and what lies between the two is open:
+One that follows the link before it (`archive.coverage.joints`), and says so credibly, carries that one's `until` on.
+Any other begins a new interval, and what lies between the two is open:
 
-    after == last of the one before .. claim `proven` with its `from` ............ covers from there
+    FOLLOWS .......................... claim `proven` with its `from` ............. covers from there
                                        no claim, same run of one processor ........ covers from the `until` before
                                        no claim, another run, or too long after ... begins: UNDECIDED
                                        claim `unproven` or `lost` ................. begins: UNPROVEN, LOST
-    a start, as start.json says ...... as above; `from` is the application's start, or `birth`
-    after <= last of the one before .. claim `proven`, `from` behind what it reaches  begins at its `from`: UNPROVEN
-    anything else .................... whatever it claims .......................... begins: BROKEN_CHAIN, NOT_SEEN
+    HEAD, as start.json says ......... as above; `from` is the application's start, or `birth`
+    GOES_BACK ........................ claim `proven`, `from` behind what it reaches  begins at its `from`: UNPROVEN
+    HEAD, GOES_BACK, RESTARTS ........ claim `unproven` or `lost` ................. begins: UNPROVEN, LOST
+    anything else .................... whatever it claims ......................... begins: BROKEN_CHAIN, NOT_SEEN
 
-The fourth is a reader whose checkpoint was older than the archive, after a mark told that what lay behind it was
-trimmed: it has read on from that mark.
+The third from below is a reader whose checkpoint was older than the archive, after a mark told that what lay behind
+it was trimmed: it has read on from that mark.
 """
 
 import enum
@@ -22,6 +23,7 @@ from typing import Final, NamedTuple, Self
 
 from archive.coverage.evidence import SURELY_HELD_MS, Evidence, Kind, Link, in_order
 from archive.coverage.intervals import Interval, union
+from archive.coverage.joints import Joint, joint_of
 from archive.format.metadata import ChainStart, Continuity
 from archive.format.position import Position
 from archive.format.read_mark import BIRTH
@@ -184,11 +186,12 @@ class Chain:
         return Reason.NOT_SEEN if unsearched else Reason.BROKEN_CHAIN
 
     def _join(self, before: Node | None, link: Link) -> Node:
-        follows = link.after == before.link.last if before else self._is_start(link)
-        if before is not None and not follows and (resumed := _resume(before, link)) is not None:
+        joint = joint_of(before.link if before else None, link)
+        if before is not None and joint is Joint.GOES_BACK and (resumed := _resume(before, link)) is not None:
             self.doubts.append(Doubt(Reason.UNPROVEN, Interval(before.until_ms, resumed.from_ms), link.first))
             return resumed
-        reason = self._doubt(before, link) if follows else self._tear(before, link)
+        follows = joint is Joint.FOLLOWS or (joint is Joint.HEAD and self._is_start(link))
+        reason = self._doubt(before, link) if follows else self._tear(before, link, joint)
         reached_ms, floor_ms, torn_ms = before[2:] if before else (_ALWAYS, _ALWAYS, _ALWAYS)
         if reason is None:
             from_ms = reached_ms if link.from_ms is None else link.from_ms
@@ -205,16 +208,15 @@ class Chain:
     def _is_start(self, link: Link) -> bool:
         return isinstance(link.after, ChainStart) and link.first == self._view.begun_at
 
-    def _tear(self, before: Node | None, link: Link) -> Reason:
+    def _tear(self, before: Node | None, link: Link, joint: Joint) -> Reason:
         """Say what a link that does not follow the one before it is: a first one may follow what is out of sight.
 
         A start behind a stale checkpoint, or without one, that found its place trimmed says so itself: nothing that
         it stands on is missing.
         """
-        goes_back = isinstance(link.after, ChainStart) or (before is not None and link.after <= before.link.last)
-        if goes_back and link.claim in {Continuity.UNPROVEN, Continuity.LOST}:
+        if joint in {Joint.HEAD, Joint.GOES_BACK, Joint.RESTARTS} and link.is_doubtful:
             return Reason.LOST if link.claim is Continuity.LOST else Reason.UNPROVEN
-        is_seen = before is not None or self._view.to_the_beginning or isinstance(link.after, ChainStart)
+        is_seen = joint is not Joint.ORPHAN or self._view.to_the_beginning
         between = Interval(before.until_ms if before else _ALWAYS, link.begins_ms)
         is_seen &= not any(times.overlaps(between) for times in self._view.unread)
         return Reason.BROKEN_CHAIN if is_seen else Reason.NOT_SEEN
@@ -238,8 +240,7 @@ def _resume(before: Node, link: Link) -> Node | None:
 
     All that arrived since the mark lies behind both: what was trimmed between them is not in question.
     """
-    goes_back = isinstance(link.after, Position) and link.after <= before.link.last
-    if not goes_back or link.claim is not Continuity.PROVEN or link.from_ms is None or link.from_ms < before.until_ms:
+    if link.claim is not Continuity.PROVEN or link.from_ms is None or link.from_ms < before.until_ms:
         return None
     return Node(link, link.from_ms, max(link.until_ms, link.from_ms), link.from_ms, before.torn_ms)
 

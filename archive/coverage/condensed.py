@@ -17,6 +17,7 @@ from typing import Final
 
 from archive.coverage.evidence import Kind, Link, in_order
 from archive.coverage.intervals import Interval
+from archive.coverage.joints import Joint, joint_of
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 
@@ -63,7 +64,7 @@ def _follows(before: Link, link: Link) -> bool:
         and link.claim is None
         and link.run is not None
         and link.run == before.run
-        and link.after == before.last
+        and joint_of(before, link) is Joint.FOLLOWS
         and before.last < link.first
         and before.until_ms <= link.until_ms < before.until_ms + _STRETCH_MS
     )

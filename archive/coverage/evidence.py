@@ -82,6 +82,11 @@ class Link(NamedTuple):
     from_ms: int | None = None
     stored_ms: int | None = None
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Return whether it says itself that records may be missing before it, or are."""
+        return self.claim in {Continuity.UNPROVEN, Continuity.LOST}
+
 
 _CLAIMS: Final = (Continuity.PROVEN, None, Continuity.UNPROVEN, Continuity.LOST)
 

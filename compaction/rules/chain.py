@@ -1,26 +1,30 @@
-"""The chain of one shard over one day: overlaps, links, start and end. Pure.
+"""The chain of one shard over one day: overlaps, joints, start and end. Pure.
 
-Sequence numbers are not dense, so numbers alone never show that something is missing; links do. A link is judged
-between neighbours in the order of positions:
+Sequence numbers are not dense, so numbers alone never show that something is missing; what segments say they come
+after does. How two are joined is told by `archive.coverage.joints`; of that the audit makes findings:
 
-    before.last >= first ................ overlapping_segments   (the link says nothing then)
-    after == before.last ................ fine
-    after is a start, continuity unproven   fine                  (adopted gap: coverage says what it leaves open)
-    after == another segment's after ..... forked_chain
-    after == an earlier segment's last .... fine                  (what lies between is reported where it forks)
-    anything else ....................... broken_chain           (a segment between the two is missing)
+    before.last >= first ................ overlapping_segments   (the joint says nothing then)
+    HEAD ................................ fine, if start.json says the same; else missing_start
+    FOLLOWS ............................. fine
+    RESTARTS, continuity unproven ....... fine                   (adopted gap: coverage says what it leaves open)
+    after == another segment's after .... forked_chain
+    after == an earlier segment's last .. fine                   (what lies between is reported where it forks)
+    anything else ....................... broken_chain           (a segment between the two is missing), unless the
+                                                                 position was expired, or may have been
+
+Where no later segment follows the tail, the end marker and KCL's checkpoint must not name more. That nothing came
+behind the tail, they cannot prove: coverage judges that, by times.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from archive.format.day import Day
-from archive.format.metadata import ChainStart
+from archive.coverage.joints import Joint, joint_of
+from archive.format.markers import EndMarker
 from archive.format.minute import minute_text
 from archive.format.position import Position
 from compaction.inventory.neighbours import Link
-from compaction.rules.chain_end import prove_end
 from compaction.rules.evidence import ChainResult, EndProof, ShardContext, ShardProof, StartProof
 from compaction.verdict.findings import Code, Finding, finding
 
@@ -46,7 +50,7 @@ def check_chain(span: Span, links: Sequence[Link], context: ShardContext) -> Cha
             or (previous is not None and _concerns(span, previous))
             or _spans(span, previous, link)
         ):
-            check.joint(previous, link)
+            check.join(previous, link)
         if previous is None or link.metadata.last > previous.metadata.last:
             previous = link
     return check.end()
@@ -71,26 +75,24 @@ class _Check:
         self._findings: list[Finding] = []
         self._start: StartProof = ""
 
-    def joint(self, before: Link | None, link: Link) -> None:
-        if before is None:
-            self._first(link)
-        elif link.metadata.first <= before.metadata.last:
+    def join(self, before: Link | None, link: Link) -> None:
+        joint = joint_of(None if before is None else before.metadata, link.metadata)
+        if before is not None and link.metadata.first <= before.metadata.last:
             self._overlap(before, link)
-        elif link.metadata.after == before.metadata.last:
+        elif joint is Joint.HEAD:
+            self._head(link)
+        elif joint is Joint.FOLLOWS:
             self._start = self._start or "link"
-        elif isinstance(link.metadata.after, ChainStart) and link.metadata.is_doubtful:
+        elif joint is Joint.RESTARTS and link.metadata.is_doubtful:
             pass  # an adopted gap: coverage says so
-        elif self._claims[link.metadata.after] > 1:
+        elif joint is not Joint.ORPHAN and self._claims[link.metadata.after] > 1:
             self._fork(link)
-        elif link.metadata.after not in self._ends:
-            self._broken(before, link)
+        elif joint is Joint.ORPHAN or link.metadata.after not in self._ends:
+            self._missing(before, link)
 
-    def _first(self, link: Link) -> None:
-        """Judge the first segment that is known of the shard."""
+    def _head(self, link: Link) -> None:
+        """Compare the first segment that is known of the shard with start.json."""
         after = link.metadata.after
-        if isinstance(after, Position):
-            self._no_predecessor(link, after)
-            return
         marker = self._context.markers.start
         if self._context.has_hole(None, link.metadata.first):
             return
@@ -109,34 +111,39 @@ class _Check:
                 [link.metadata.first],
             )
 
-    def _was_expired(self, after: Position | ChainStart) -> bool:
-        if not any(after in run for run in self._context.expired):
-            return False
-        self._start = self._start or "tombstone"
-        return True
-
-    def _no_predecessor(self, link: Link, after: Position) -> None:
-        if self._context.has_hole(None, link.metadata.first) or self._was_expired(after):
+    def _missing(self, before: Link | None, link: Link) -> None:
+        """Judge a segment that comes after a position at which no known one ends."""
+        context, after, first = self._context, link.metadata.after, link.metadata.first
+        edge = after if before is None else before.metadata.last
+        positions = [position for position in (edge, first) if isinstance(position, Position)]
+        if context.has_hole(None if before is None else before.metadata.last, first):
             return
-        unread = self._context.unread_between(None, link.metadata.minute)
+        if isinstance(after, Position) and any(after in run for run in context.expired):
+            self._start = self._start or "tombstone"
+            return
+        unread = context.unread_between(None if before is None else before.metadata.minute, link.metadata.minute)
         if unread is not None:
-            self._may_be_expired(unread, link, [after, link.metadata.first])
-            return
-        if self._context.reach.to_the_beginning:
+            message = (
+                f"comes after {after}, which may have been expired with {unread}: the tombstone of that day "
+                "cannot be read"
+            )
+            self._add(Code.MISSING_START, message, link, positions, unknown=True)
+        elif before is not None:
             self._add(
                 Code.BROKEN_CHAIN,
-                f"no segment ends at {after}, after which this one says it comes",
+                f"comes after {after}, and the segment before it ends at {edge}: what lies between is missing",
                 link,
-                [after, link.metadata.first],
+                positions,
+                keys=[before.key, link.key],
             )
-            return
-        self._add(
-            Code.MISSING_START,
-            f"no segment that ends at {after} was found in the days that were searched; --lookback searches more",
-            link,
-            [after, link.metadata.first],
-            unknown=True,
-        )
+        elif context.reach.to_the_beginning:
+            message = f"no segment ends at {after}, after which this one says it comes"
+            self._add(Code.BROKEN_CHAIN, message, link, positions)
+        else:
+            message = (
+                f"no segment that ends at {after} was found in the days that were searched; --lookback searches more"
+            )
+            self._add(Code.MISSING_START, message, link, positions, unknown=True)
 
     def _overlap(self, before: Link, link: Link) -> None:
         self._add(
@@ -157,30 +164,6 @@ class _Check:
             [link.metadata.first],
         )
 
-    def _broken(self, before: Link, link: Link) -> None:
-        at_hole = self._context.has_hole(before.metadata.last, link.metadata.first)
-        if at_hole or self._was_expired(link.metadata.after):
-            return
-        unread = self._context.unread_between(before.metadata.minute, link.metadata.minute)
-        if unread is not None:
-            self._may_be_expired(unread, link, [before.metadata.last, link.metadata.first])
-            return
-        self._add(
-            Code.BROKEN_CHAIN,
-            f"comes after {link.metadata.after}, and the segment before it ends at {before.metadata.last}: "
-            "what lies between is missing",
-            link,
-            [before.metadata.last, link.metadata.first],
-            keys=[before.key, link.key],
-        )
-
-    def _may_be_expired(self, day: Day, link: Link, positions: Sequence[Position]) -> None:
-        message = (
-            f"comes after {link.metadata.after}, which may have been expired with {day}: the tombstone of that day "
-            "cannot be read"
-        )
-        self._add(Code.MISSING_START, message, link, positions, unknown=True)
-
     def end(self) -> ChainResult:
         """Judge the end: a successor, the end marker or the checkpoint must name the tail."""
         later = [link for link in self._chain if link.metadata.minute >= self._span.end]
@@ -191,20 +174,17 @@ class _Check:
         )
         proof: EndProof
         if tail is None and later:
-            proof = self._begins_later(later[0])
+            # A day before the first known segment: the shard had not begun, or something is missing.
+            is_begun = isinstance(later[0].metadata.after, Position)
+            if is_begun:
+                self._missing(None, later[0])
+            proof = "" if is_begun else "not begun"
         elif tail is not None and later and later[-1].metadata.first > tail.metadata.last:
             proof = "successor"
         else:
             proof, found = prove_end(tail, self._context)
             self._findings += found
         return ChainResult(tuple(self._findings), ShardProof(self._start, proof), tail)
-
-    def _begins_later(self, link: Link) -> EndProof:
-        """Judge a day before the first known segment: the shard had not begun, or something is missing."""
-        if isinstance(link.metadata.after, Position):
-            self._no_predecessor(link, link.metadata.after)
-            return ""
-        return "not begun"
 
     def _add(
         self,
@@ -227,3 +207,63 @@ class _Check:
                 positions=positions,
             )
         )
+
+
+class End(NamedTuple):
+    """What proves the end, and what is wrong with it."""
+
+    proof: EndProof
+    findings: tuple[Finding, ...] = ()
+
+
+def prove_end(tail: Link | None, context: ShardContext) -> End:
+    """Compare the last segment that is known with what the end marker and the checkpoint say.
+
+    A position that lies beyond the tail proves a loss only when nothing later is stored: without a later segment, and
+    with the archive searched to its end.
+    """
+    if context.has_hole(_last(tail), None) or "end.json" in context.markers.unreadable:
+        return End("")
+    marker = context.markers.end
+    if marker is not None:
+        return _by_marker(tail, context, marker)
+    return _by_checkpoint(tail, context)
+
+
+def _by_marker(tail: Link | None, context: ShardContext, marker: EndMarker) -> End:
+    named, last = marker.last_position(), _last(tail)
+    # What one delivery left out another one may have brought: an aggregate of another shard's.
+    if named != last and (last is None or str(last.sequence) not in marker.undelivered):
+        return _gap(tail, context, "end.json", named)
+    if marker.proof != "read":
+        return End("")
+    return End("end.json")
+
+
+def _by_checkpoint(tail: Link | None, context: ShardContext) -> End:
+    last, checkpoint = _last(tail), context.checkpoint
+    if checkpoint is not None and checkpoint == last:
+        return End("checkpoint")
+    if checkpoint is not None and (last is None or checkpoint > last):
+        return _gap(tail, context, "KCL's checkpoint", checkpoint)
+    return End("")
+
+
+def _gap(tail: Link | None, context: ShardContext, source: str, named: Position | None) -> End:
+    reach = context.reach
+    if not reach.to_the_end or (tail is None and not reach.to_the_beginning):
+        return End("")
+    message = f"{source} names {named}, and the last segment ends at {_last(tail)}: what lies between is missing"
+    found = finding(
+        Code.BROKEN_CHAIN,
+        message,
+        shard=context.shard_id,
+        minute=None if tail is None else minute_text(tail.metadata.minute),
+        keys=[] if tail is None else [tail.key],
+        positions=[position for position in (_last(tail), named) if position is not None],
+    )
+    return End("", (found,))
+
+
+def _last(tail: Link | None) -> Position | None:
+    return None if tail is None else tail.metadata.last

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
+from archive.coverage.joints import Joint, joint_of
 from archive.errors import FormatError
 from archive.format.arrival import TAIL_REACH_MINUTES
 from archive.format.day import MINUTES_A_DAY, MINUTES_AN_HOUR
@@ -127,7 +128,7 @@ def read_end(store: RetryingStore, prefix: str, names: list[SegmentName]) -> Cha
     for before, after in itertools.pairwise(segments):
         # Nothing that going back could mend: a doubt that its writer knew and recorded, and a writer that began at an
         # older place and was delivered nothing of what lies behind it, because retention had passed it.
-        if after.is_doubtful or (isinstance(after.after, Position) and after.after <= before.last):
+        if after.is_doubtful or joint_of(before, after) in {Joint.FOLLOWS, Joint.GOES_BACK}:
             continue
         is_expired, damaged = _is_expired(store, prefix, before, after)
         unread |= damaged

@@ -5,11 +5,11 @@ import pytest
 
 from archive.format.document import FORMAT
 from archive.format.markers import EndMarker
-from archive.format.metadata import SegmentMetadata
-from archive.format.position import Position
+from archive.format.metadata import ChainStart, SegmentMetadata
+from archive.format.position import Position, SequenceRange
 from compaction.inventory.neighbours import Link, Reach
 from compaction.inventory.shard_markers import ShardMarkers
-from compaction.rules.chain_end import prove_end
+from compaction.rules.chain import Span, check_chain, prove_end
 from compaction.rules.evidence import ShardContext
 
 SHARD = "shardId-000000000000"
@@ -103,3 +103,15 @@ def test_an_end_that_no_witness_names_is_left_to_coverage(context: ShardContext,
 def test_what_is_reported_by_itself_is_not_reported_here(context: ShardContext) -> None:
     """An object without metadata behind the tail, and an end marker that cannot be read."""
     assert prove_end(TAIL, context) == ("", ())
+
+
+def test_a_chain_that_starts_again_over_an_expired_day_is_broken() -> None:
+    """The tombstone's runs hold positions: a start is none of them, and must not be compared with them."""
+    again = msgspec.structs.replace(
+        TAIL.metadata, first=Position(31), last=Position(32), after=ChainStart("TRIM_HORIZON")
+    )
+    expired = (SequenceRange(Position(1), Position(9)),)
+    context = ShardContext(SHARD, ShardMarkers(), None, EVERYTHING, expired=expired)
+    minute = TAIL.metadata.minute
+    result = check_chain(Span(minute, minute + 1), [TAIL, Link("again", again)], context)
+    assert [found.code for found in result.findings] == ["broken_chain", "broken_chain"]
