@@ -21,7 +21,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
-from archive.coverage.evidence import SURELY_HELD_MS, Evidence, Kind, Link, in_order
+from archive.coverage.evidence import SURELY_HELD_MS, Evidence, EvidenceLink, Kind, in_order
 from archive.coverage.intervals import Interval, union
 from archive.coverage.joints import Joint, joint_of
 from archive.format.metadata import ChainStart, Continuity
@@ -84,7 +84,7 @@ class ChainView(NamedTuple):
     `unread` are times of which some of the chain may have been expired, and nobody can tell what.
     """
 
-    links: tuple[Link, ...] = ()
+    links: tuple[EvidenceLink, ...] = ()
     begun_at: Position | None = None
     to_the_beginning: bool = False
     to_the_end: bool = False
@@ -99,7 +99,7 @@ class Node(NamedTuple):
     doubt; `torn_ms`: the same for tears alone. `until_ms` carries on what it stands on.
     """
 
-    link: Link
+    link: EvidenceLink
     from_ms: int
     until_ms: int
     floor_ms: int
@@ -158,7 +158,7 @@ class Chain:
         index = bisect_right(self._lasts, position)
         return index < len(self.nodes) and self.nodes[index].link.first <= position
 
-    def next_after(self, position: Position | None) -> Link | None:
+    def next_after(self, position: Position | None) -> EvidenceLink | None:
         """Return the first link that ends behind `position` (None: the chain's first)."""
         index = 0 if position is None else bisect_right(self._lasts, position)
         return self.nodes[index].link if index < len(self.nodes) else None
@@ -185,7 +185,7 @@ class Chain:
         unsearched |= position in self._view.unseen or bool(self._view.unread)
         return Reason.NOT_SEEN if unsearched else Reason.BROKEN_CHAIN
 
-    def _join(self, before: Node | None, link: Link) -> Node:
+    def _join(self, before: Node | None, link: EvidenceLink) -> Node:
         joint = joint_of(before.link if before else None, link)
         if before is not None and joint is Joint.GOES_BACK and (resumed := _resume(before, link)) is not None:
             self.doubts.append(Doubt(Reason.UNPROVEN, Interval(before.until_ms, resumed.from_ms), link.first))
@@ -205,10 +205,10 @@ class Chain:
         is_torn = reason in {Reason.BROKEN_CHAIN, Reason.NOT_SEEN}
         return Node(link, begins_ms, begins_ms, link.begins_ms, link.begins_ms if is_torn else torn_ms)
 
-    def _is_start(self, link: Link) -> bool:
+    def _is_start(self, link: EvidenceLink) -> bool:
         return isinstance(link.after, ChainStart) and link.first == self._view.begun_at
 
-    def _tear(self, before: Node | None, link: Link, joint: Joint) -> Reason:
+    def _tear(self, before: Node | None, link: EvidenceLink, joint: Joint) -> Reason:
         """Say what a link that does not follow the one before it is: a first one may follow what is out of sight.
 
         A start behind a stale checkpoint, or without one, that found its place trimmed says so itself: nothing that
@@ -222,7 +222,7 @@ class Chain:
         return Reason.BROKEN_CHAIN if is_seen else Reason.NOT_SEEN
 
     @staticmethod
-    def _doubt(before: Node | None, link: Link) -> Reason | None:
+    def _doubt(before: Node | None, link: EvidenceLink) -> Reason | None:
         if link.claim is Continuity.LOST:
             return Reason.LOST
         if link.claim is Continuity.UNPROVEN:
@@ -235,7 +235,7 @@ class Chain:
         return None if link.until_ms - before.until_ms < SURELY_HELD_MS else Reason.UNDECIDED
 
 
-def _resume(before: Node, link: Link) -> Node | None:
+def _resume(before: Node, link: EvidenceLink) -> Node | None:
     """Return what a link proves that was read on from a mark, behind a checkpoint older than the chain's end.
 
     All that arrived since the mark lies behind both: what was trimmed between them is not in question.

@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from archive.coverage.evidence import Kind, Link, in_order
+from archive.coverage.evidence import EvidenceLink, Kind, in_order
 from archive.coverage.intervals import Interval
 from archive.coverage.joints import Joint, joint_of
 from archive.format.minute import MINUTE_MS
@@ -25,12 +25,12 @@ _EDGE_MS: Final = 6 * MINUTE_MS
 _STRETCH_MS: Final = 6 * 60 * MINUTE_MS
 
 
-def condense(links: Iterable[Link], scope: Interval, positions: Iterable[Position]) -> list[Link]:
+def condense(links: Iterable[EvidenceLink], scope: Interval, positions: Iterable[Position]) -> list[EvidenceLink]:
     """Return links that prove of a scope what the given ones prove, where evidence stands on `positions` alone."""
     chain = in_order(links)
     named = sorted(positions)
-    found: list[Link] = []
-    stretch: list[Link] = []
+    found: list[EvidenceLink] = []
+    stretch: list[EvidenceLink] = []
     reached: Position | None = None
     for number, link in enumerate(chain):
         is_inner = (
@@ -51,13 +51,13 @@ def condense(links: Iterable[Link], scope: Interval, positions: Iterable[Positio
     return [*found, *_taken_together(stretch)]
 
 
-def hidden(links: Iterable[Link], whole: Iterable[tuple[Position, Position]], position: Position) -> bool:
+def hidden(links: Iterable[EvidenceLink], whole: Iterable[tuple[Position, Position]], position: Position) -> bool:
     """Tell whether a position lies inside a link that stands for several; `whole` are the ends of those that do."""
     inside = frozenset(whole)
     return any(link.first <= position < link.last for link in links if (link.first, link.last) in inside)
 
 
-def _follows(before: Link, link: Link) -> bool:
+def _follows(before: EvidenceLink, link: EvidenceLink) -> bool:
     """Tell whether a segment goes on in the run of the one before it, and claims nothing of its own."""
     return (
         link.kind is before.kind is Kind.SEGMENT
@@ -76,16 +76,16 @@ def _is_named(named: Sequence[Position], low: Position, high: Position) -> bool:
     return at < len(named) and named[at] <= high
 
 
-def _is_near(link: Link, scope: Interval) -> bool:
+def _is_near(link: EvidenceLink, scope: Interval) -> bool:
     minute_ms = link.until_ms + MINUTE_MS
     return any(abs(minute_ms - edge_ms) <= _EDGE_MS for edge_ms in scope)
 
 
-def _fits(stretch: Sequence[Link], link: Link) -> bool:
+def _fits(stretch: Sequence[EvidenceLink], link: EvidenceLink) -> bool:
     return link.until_ms - stretch[0].until_ms < _STRETCH_MS
 
 
-def _taken_together(stretch: Sequence[Link]) -> list[Link]:
+def _taken_together(stretch: Sequence[EvidenceLink]) -> list[EvidenceLink]:
     if len(stretch) < 2:  # noqa: PLR2004 - one stands for itself
         return list(stretch)
     last = stretch[-1]

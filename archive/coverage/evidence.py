@@ -62,7 +62,7 @@ class Evidence(NamedTuple):
         return FOREVER if self.kind is Kind.END else self.until_ms
 
 
-class Link(NamedTuple):
+class EvidenceLink(NamedTuple):
     """A member of a shard's chain: a segment, or a run of segments that a tombstone stands for.
 
     `until_ms` is what it proves by itself, `begins_ms` where an interval opens that it begins. `run` is the processor
@@ -91,7 +91,7 @@ class Link(NamedTuple):
 _CLAIMS: Final = (Continuity.PROVEN, None, Continuity.UNPROVEN, Continuity.LOST)
 
 
-def in_order(links: Iterable[Link]) -> list[Link]:
+def in_order(links: Iterable[EvidenceLink]) -> list[EvidenceLink]:
     """Return links in the order of their chain, the same for any order in which they are given.
 
     Of two for the same positions, as of a slot that is held twice, the one comes first that claims more, and a chain
@@ -102,19 +102,19 @@ def in_order(links: Iterable[Link]) -> list[Link]:
     return sorted(chain, key=_place) if has_doubles else chain
 
 
-def _place(link: Link) -> tuple[object, ...]:
+def _place(link: EvidenceLink) -> tuple[object, ...]:
     claim, from_ms = _CLAIMS.index(link.claim), link.from_ms or 0
     told = (str(link.kind), str(link.after), link.run or "", link.begins_ms, link.arrival_min_ms, link.stored_ms or 0)
     return (link.first, link.last, claim, link.until_ms, from_ms, *told)
 
 
-def segment_link(metadata: SegmentMetadata, stored_ms: int | None = None) -> Link:
+def segment_link(metadata: SegmentMetadata, stored_ms: int | None = None) -> EvidenceLink:
     """Return the link of a segment, with the time at which S3 stored it (LastModified)."""
     minute_ms = metadata.minute * MINUTE_MS
     from_ms = metadata.evidence_ms
     # A proven continuity is stated by its `evidence`: without it nobody can tell what it covers.
     claim = None if metadata.continuity is Continuity.PROVEN and from_ms is None else metadata.continuity
-    return Link(
+    return EvidenceLink(
         Kind.SEGMENT,
         metadata.first,
         metadata.last,
@@ -131,7 +131,7 @@ def segment_link(metadata: SegmentMetadata, stored_ms: int | None = None) -> Lin
 
 def expired_link(
     *, first: Position, last: Position, after: Predecessor, arrival_min_ms: int, until_ms: int, run: str | None
-) -> Link:
+) -> EvidenceLink:
     """Return the link of a tombstone's run. `until_ms` is that of its last segment, `run` the one that wrote that.
 
     `arrival_min_ms` is a time before which nothing of it arrived: when its day began.
@@ -139,7 +139,7 @@ def expired_link(
     What the run itself covered stands in the tombstone's intervals (`expired_evidence`): the link is there so that
     later ones can follow it.
     """
-    return Link(
+    return EvidenceLink(
         Kind.EXPIRED,
         first,
         last,

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from archive.coverage.chain import ChainView
 from archive.coverage.evidence import (
     Evidence,
+    EvidenceLink,
     Kind,
-    Link,
     adopted_evidence,
     expired_evidence,
     expired_link,
@@ -53,7 +53,7 @@ class Gathered:
     """Links and marks by shard, as they are found."""
 
     def __init__(self, asked: Asked, statements: Statements) -> None:
-        self.links: dict[str, set[Link]] = defaultdict(set)
+        self.links: dict[str, set[EvidenceLink]] = defaultdict(set)
         self.marks: dict[str, dict[ReadMark, int]] = defaultdict(dict)
         self.heads: dict[str, Head] = {}
         self.ends: dict[str, set[Position]] = defaultdict(set)
@@ -65,7 +65,7 @@ class Gathered:
             self.add_marks(marks)
         self._add_expired()
 
-    def add_link(self, shard_id: str, link: Link) -> bool:
+    def add_link(self, shard_id: str, link: EvidenceLink) -> bool:
         """Take a link; False when it is known already."""
         if link in self.links[shard_id]:
             return False

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from archive.coverage.evidence import Link, segment_link
+from archive.coverage.evidence import EvidenceLink, segment_link
 from archive.errors import FormatError
 from archive.format.arrival import STEP_BACK_MINUTES
 from archive.format.metadata import SegmentMetadata, is_ours
@@ -19,9 +19,9 @@ class SegmentLinks:
     def __init__(self, store: RetryingStore, index: ArchiveIndex) -> None:
         self._store = store
         self._index = index
-        self._links: dict[str, Link | None] = {}
+        self._links: dict[str, EvidenceLink | None] = {}
 
-    def of(self, names: Sequence[SegmentName]) -> list[tuple[str, Link]]:
+    def of(self, names: Sequence[SegmentName]) -> list[tuple[str, EvidenceLink]]:
         """Return (shard, link) of those that are segments in their places; others are their own day's to report."""
         unknown = [name for name in names if name.key not in self._links]
         self._links |= zip((name.key for name in unknown), in_parallel(self._head, unknown), strict=True)
@@ -53,7 +53,7 @@ class SegmentLinks:
         afters = (link.after for _, link in self.of([name]))
         return any(isinstance(after, Position) and after not in ends for after in afters)
 
-    def _head(self, name: SegmentName) -> Link | None:
+    def _head(self, name: SegmentName) -> EvidenceLink | None:
         head = self._store.head(name.key)
         if head is None or not is_ours(head.metadata):
             return None

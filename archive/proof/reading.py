@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from archive.coverage.chain import Reason
-from archive.coverage.evidence import Link
+from archive.coverage.evidence import EvidenceLink
 from archive.coverage.intervals import Interval
 from archive.coverage.shard_coverage import ShardCoverage, ShardFacts
 from archive.coverage.topology import Sources, Topology
@@ -78,7 +78,7 @@ def days_of(scope: Interval) -> list[Day]:
     return [Day(number) for number in range(day_of_ms(scope.from_ms).number, day_of_ms(scope.until_ms).number + 1)]
 
 
-def read_links(store: RetryingStore, prefix: str, scope: Interval) -> dict[str, list[Link]]:
+def read_links(store: RetryingStore, prefix: str, scope: Interval) -> dict[str, list[EvidenceLink]]:
     """Return the links of the segments of the scope's minutes, by shard: one HEAD each."""
     index = ArchiveIndex(store, prefix)
     inside = [
@@ -87,7 +87,7 @@ def read_links(store: RetryingStore, prefix: str, scope: Interval) -> dict[str, 
         for name in hour
         if scope.from_ms <= name.minute * MINUTE_MS < scope.until_ms
     ]
-    found: dict[str, list[Link]] = defaultdict(list)
+    found: dict[str, list[EvidenceLink]] = defaultdict(list)
     for shard_id, link in SegmentLinks(store, index).of(inside):
         found[shard_id].append(link)
     return found
@@ -98,7 +98,7 @@ def read_facts(
     prefix: str,
     asked: Asked,
     statements: Statements,
-    links: Mapping[str, Iterable[Link]],
+    links: Mapping[str, Iterable[EvidenceLink]],
     published: LastSegments = none_published,
 ) -> Facts:
     """Search what the scope rests on. `links` are those of its own segments, listed after `statements` were read.

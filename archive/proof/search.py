@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from archive.coverage.evidence import Kind, Link
+from archive.coverage.evidence import EvidenceLink, Kind
 from archive.coverage.intervals import FOREVER, Interval
 from archive.coverage.shard_coverage import ShardFacts
 from archive.format.arrival import ARRIVAL_STEP_BACK_MS, MIDNIGHT_EDGE_MS
@@ -44,7 +44,7 @@ class Search:
         prefix: str,
         asked: Asked,
         statements: Statements,
-        links: Mapping[str, Iterable[Link]],
+        links: Mapping[str, Iterable[EvidenceLink]],
         published: LastSegments = none_published,
     ) -> None:
         self._published = published
@@ -60,7 +60,7 @@ class Search:
         self._to_the_end: set[str] = set()
         self._to_the_beginning: set[str] = set()
         self.problems: list[Problem] = []
-        self.outside: set[tuple[str, Link]] = set()
+        self.outside: set[tuple[str, EvidenceLink]] = set()
         for shard_id, given in links.items():
             for link in given:
                 self._known.add_link(shard_id, link)
@@ -257,7 +257,7 @@ class Search:
                 found[shard_id] = wanted
         return found
 
-    def _first_near(self, shard_id: str) -> Link | None:
+    def _first_near(self, shard_id: str) -> EvidenceLink | None:
         """Return the first segment of those inside the scope and beside it: what lies there was read whole."""
         near_ms = self._scope.from_ms - MIDNIGHT_EDGE_MS
         near = (
@@ -270,7 +270,7 @@ class Search:
         inside = (link.first for link in self._segments(shard_id) if link.begins_ms > self._scope.from_ms)
         return min(inside, default=None)
 
-    def _segments(self, shard_id: str) -> list[Link]:
+    def _segments(self, shard_id: str) -> list[EvidenceLink]:
         return [link for link in self._known.links.get(shard_id, ()) if link.kind is Kind.SEGMENT]
 
     def _follow(self, shard_id: str, position: Position) -> None:

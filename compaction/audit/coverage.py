@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from archive.coverage.chain import Doubt, Reason
-from archive.coverage.evidence import Link
+from archive.coverage.evidence import EvidenceLink
 from archive.coverage.intervals import FOREVER, Interval
 from archive.coverage.shard_coverage import Gap
 from archive.coverage.verdict import ShardVerdict, Verdict
@@ -96,7 +96,11 @@ def judge_coverage(
 
 
 def _judged(
-    context: JobContext, asked: Asked, sight: Sight, links: Mapping[str, Sequence[Link]], published: LastSegments
+    context: JobContext,
+    asked: Asked,
+    sight: Sight,
+    links: Mapping[str, Sequence[EvidenceLink]],
+    published: LastSegments,
 ) -> Judged:
     """Judge, and look again for a segment that is missing: behind the scope the archive grows while it is searched.
 

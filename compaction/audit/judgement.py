@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from archive.coverage.condensed import hidden
-from archive.coverage.evidence import Link
+from archive.coverage.evidence import EvidenceLink
 from archive.coverage.shard_coverage import ShardFacts
 from archive.format.position import Position
 from archive.index.last_segments import LastSegment
@@ -78,7 +78,7 @@ class Judgement(NamedTuple):
         }
 
     @property
-    def proofs(self) -> dict[str, tuple[Link, ...]]:
+    def proofs(self) -> dict[str, tuple[EvidenceLink, ...]]:
         """The links of each shard, condensed."""
         return {shard: judged.proofs for shard, judged in self.shards.items() if judged.proofs}
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from archive.compression import Compression
 from archive.coverage.condensed import condense
-from archive.coverage.evidence import Link as Proof
-from archive.coverage.evidence import segment_link
+from archive.coverage.evidence import EvidenceLink, segment_link
 from archive.coverage.intervals import Interval
 from archive.format.day import Day
 from archive.format.minute import MINUTE_MS
@@ -90,7 +89,7 @@ class JudgedShard(NamedTuple):
 
     row: Shard
     chain: ChainResult
-    proofs: tuple[Proof, ...]
+    proofs: tuple[EvidenceLink, ...]
     whole: tuple[tuple[Position, Position], ...]
     keys: Mapping[Position, str]
     tail: str | None
@@ -211,7 +210,7 @@ class Look:
 
     def _proofs(
         self, shard: str, segments: Sequence[Segment]
-    ) -> tuple[tuple[Proof, ...], tuple[tuple[Position, Position], ...]]:
+    ) -> tuple[tuple[EvidenceLink, ...], tuple[tuple[Position, Position], ...]]:
         proofs = [segment_link(segment.metadata, segment.row.last_modified_ms) for segment in segments]
         if shard in self._bucket.as_they_are:
             return tuple(proofs), ()

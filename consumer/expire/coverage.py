@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from archive.clock import Clock
-from archive.coverage.evidence import Link, segment_link
+from archive.coverage.evidence import EvidenceLink, segment_link
 from archive.coverage.verdict import State, day_scope
 from archive.errors import SafetyRefusal
 from archive.format.day import Day
@@ -101,6 +101,8 @@ class DayProver(NamedTuple):
         segments: dict[str, list[SegmentMetadata]] = defaultdict(list)
         for metadata in self.read_many(lambda key: stored_segment(store, prefix, key), sorted(plan.segments)):
             segments[metadata.shard_id].append(metadata)
-        links: dict[str, list[Link]] = {name: list(map(segment_link, found)) for name, found in segments.items()}
+        links: dict[str, list[EvidenceLink]] = {
+            name: list(map(segment_link, found)) for name, found in segments.items()
+        }
         asked = Asked(scope, self.begin_ms, self.clock.now_ms())
         return DayProof(segments, judge_facts(read_facts(store, prefix, asked, statements, links)), day)

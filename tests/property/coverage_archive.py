@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from archive.coverage.evidence import Kind, Link
+from archive.coverage.evidence import EvidenceLink, Kind
 from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark
 from tests.property.coverage_stream import MINUTE, StreamRecord
@@ -11,7 +11,7 @@ from tests.property.coverage_stream import MINUTE, StreamRecord
 class StoredSegment(NamedTuple):
     """A segment: its link, and what it holds."""
 
-    link: Link
+    link: EvidenceLink
     records: tuple[StreamRecord, ...]
     stored: int
 
@@ -33,7 +33,7 @@ class ShardArchive:
         """Return the first segment that ends behind `tail`."""
         return next((segment for segment in self.segments if tail is None or segment.link.last > tail), None)
 
-    def put(self, link: Link, records: list[StreamRecord], time: int) -> None:
+    def put(self, link: EvidenceLink, records: list[StreamRecord], time: int) -> None:
         """Store a segment."""
         self.segments.append(StoredSegment(link._replace(stored_ms=time), tuple(records), time))
 
@@ -50,7 +50,7 @@ class ShardArchive:
         return max(untils, default=None)
 
 
-def begun_until(link: Link) -> int:
+def begun_until(link: EvidenceLink) -> int:
     """Return what a segment's metadata alone says of its `until`."""
     is_begun = link.kind is Kind.SEGMENT and link.claim not in {None, "proven"}
     return link.begins_ms if is_begun else link.until_ms

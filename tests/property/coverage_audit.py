@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from archive.coverage.chain import Chain, ChainView
-from archive.coverage.evidence import Evidence, Link, expired_evidence, expired_link, mark_evidence
+from archive.coverage.evidence import Evidence, EvidenceLink, expired_evidence, expired_link, mark_evidence
 from archive.coverage.intervals import Interval
 from archive.coverage.shard_coverage import ShardCoverage, ShardFacts, Skip
 from archive.coverage.topology import ShardRow, Sources, Topology
@@ -102,12 +102,12 @@ class Audit:
         return ShardFacts(shard_id, view, tuple(pieces), skips, ended)
 
     def _expire(
-        self, shard_id: str, day: Day, links: list[Link], begun: Position | None
-    ) -> tuple[list[Link], list[Evidence]]:
+        self, shard_id: str, day: Day, links: list[EvidenceLink], begun: Position | None
+    ) -> tuple[list[EvidenceLink], list[Evidence]]:
         """Return the links with a tombstone's runs in the place of a day's, and its proven intervals."""
         view = ChainView(tuple(links), begun, to_the_beginning=True, to_the_end=True)
         before = ShardCoverage(ShardFacts(shard_id, view, tuple(self._pieces(shard_id, day))))
-        kept: list[Link] = []
+        kept: list[EvidenceLink] = []
         for is_expired, nodes in groupby(
             Chain(shard_id, view).nodes, lambda node: node.link.arrival_min_ms < day.end_ms
         ):

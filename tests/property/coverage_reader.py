@@ -22,7 +22,7 @@ from archive.coverage.continuity import (
     spread_of,
     unborn_at,
 )
-from archive.coverage.evidence import Kind, Link
+from archive.coverage.evidence import EvidenceLink, Kind
 from archive.format.metadata import ChainStart, Continuity
 from archive.format.read_mark import BIRTH, MarkKind, ReadMark
 from tests.property.coverage_archive import ShardArchive
@@ -202,14 +202,14 @@ class Reader:
             self._base, self._last_until, self._is_own = Base(until, self._tail), until, True
         return time
 
-    def _link(self, time: int) -> Link:
+    def _link(self, time: int) -> EvidenceLink:
         claim, begin = None, None
         if self._base is None or must_state(self._base, self._delivered, follows_own_segment=self._is_own):
             claim = self._judge(self._delivered, time)
             begin = BIRTH if self._base is None else self._base.until_ms
         self._commits += 1
         first, minute = self._buffer[0], self._buffer[0].stamp // MINUTE * MINUTE
-        return Link(
+        return EvidenceLink(
             Kind.SEGMENT,
             first.position,
             self._buffer[-1].position,

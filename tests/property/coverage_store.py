@@ -2,7 +2,7 @@
 
 import random
 
-from archive.coverage.evidence import Link
+from archive.coverage.evidence import EvidenceLink
 from archive.coverage.topology import ShardRow, Sources
 from archive.format.coverage_markers import (
     FirstShard,
@@ -109,7 +109,7 @@ def _opened(shard: StreamShard) -> OpenedMarker:
     )
 
 
-def _start(shard: StreamShard, link: Link) -> StartMarker:
+def _start(shard: StreamShard, link: EvidenceLink) -> StartMarker:
     return StartMarker(
         format=FORMAT,
         shard=shard.shard_id,
@@ -122,14 +122,14 @@ def _start(shard: StreamShard, link: Link) -> StartMarker:
     )
 
 
-def _end(shard_id: str, tail: Link | None, children: tuple[str, ...]) -> EndMarker:
+def _end(shard_id: str, tail: EvidenceLink | None, children: tuple[str, ...]) -> EndMarker:
     last = None if tail is None else str(tail.last)
     return EndMarker(
         format=FORMAT, shard=shard_id, last=last, children=list(children), proof="read", writer="w", written_at=""
     )
 
 
-def _metadata(shard_id: str, link: Link, number: int) -> SegmentMetadata:
+def _metadata(shard_id: str, link: EvidenceLink, number: int) -> SegmentMetadata:
     return SegmentMetadata(
         shard_id=shard_id,
         minute=link.until_ms // MINUTE_MS + 1,

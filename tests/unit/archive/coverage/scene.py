@@ -1,7 +1,7 @@
 """Small chains, marks and shards for the tests of coverage. Times are hours and minutes of one day."""
 
 from archive.coverage.chain import ChainView
-from archive.coverage.evidence import Evidence, Kind, Link
+from archive.coverage.evidence import Evidence, EvidenceLink, Kind
 from archive.coverage.intervals import Interval
 from archive.coverage.shard_coverage import ShardCoverage, ShardFacts, Skip
 from archive.coverage.topology import ShardRow
@@ -36,12 +36,12 @@ def link(
     run: str | None = "run",
     claim: Continuity | None = None,
     since: int | None = None,
-) -> Link:
+) -> EvidenceLink:
     """Return the segment of one record: the `number`th of its shard, which follows the one before it."""
     start = at(hour, minute)
     if after is None:
         after = START if number == 1 else number - 1
-    return Link(
+    return EvidenceLink(
         Kind.SEGMENT,
         Position(number),
         Position(number),
@@ -55,7 +55,7 @@ def link(
     )
 
 
-def first(hour: int, minute: int = 0, *, since: int = BIRTH, claim: Continuity = PROVEN) -> Link:
+def first(hour: int, minute: int = 0, *, since: int = BIRTH, claim: Continuity = PROVEN) -> EvidenceLink:
     """Return a chain's first segment."""
     return link(1, hour, minute, claim=claim, since=since)
 
@@ -75,7 +75,7 @@ def piece(
 
 
 def coverage(
-    *links: Link,
+    *links: EvidenceLink,
     pieces: tuple[Evidence, ...] = (),
     skips: tuple[Skip, ...] = (),
     ended: int | None = None,

@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from archive.coverage.chain import Chain, ChainView, Reason
-from archive.coverage.evidence import Kind, Link, expired_link
+from archive.coverage.evidence import EvidenceLink, Kind, expired_link
 from archive.coverage.intervals import Interval
 from archive.format.metadata import ChainStart, Continuity
 from archive.format.position import Position
@@ -24,7 +24,7 @@ from tests.unit.archive.coverage.scene import (
 )
 
 
-def reasons(*links: Link, searched: bool = True, begun: int | None = 1) -> list[Reason]:
+def reasons(*links: EvidenceLink, searched: bool = True, begun: int | None = 1) -> list[Reason]:
     """Return the reasons of a chain's doubts, in order."""
     return [doubt.reason for doubt in coverage(*links, searched=searched, begun=begun).doubts]
 
@@ -47,7 +47,7 @@ def test_segments_of_one_run_carry_each_others_times_on() -> None:
     ],
 )
 def test_of_a_slot_that_is_held_twice_the_one_counts_that_claims_more(
-    doubles: tuple[Link, ...], reasons: list[Reason]
+    doubles: tuple[EvidenceLink, ...], reasons: list[Reason]
 ) -> None:
     """Whatever order they come in: the same objects give the same verdict."""
     found = [coverage(*links) for links in permutations((first(1), *doubles, link(3, 9)))]
@@ -76,7 +76,7 @@ def test_a_segment_that_steps_back_reaches_as_far_as_what_it_follows() -> None:
         (link(3, 5, claim=UNPROVEN), Reason.BROKEN_CHAIN),
     ],
 )
-def test_a_segment_that_proves_nothing_begins_an_interval(second: Link, reason: Reason) -> None:
+def test_a_segment_that_proves_nothing_begins_an_interval(second: EvidenceLink, reason: Reason) -> None:
     """At the start of its minute and two; what others cover is not harmed."""
     found = coverage(first(1), second, second._replace(first=Position(9), last=Position(9), after=second.last))
     assert [(doubt.reason, doubt.interval) for doubt in found.doubts][:1] == [(reason, Interval(at(0, 59), at(5, 2)))]
@@ -168,7 +168,7 @@ def test_a_day_later_a_segment_must_state_its_continuity(*, hour: int, minute: i
 )
 def test_a_chain_begins_where_start_json_says(
     *,
-    chain: list[Link],
+    chain: list[EvidenceLink],
     searched: bool,
     begun: int | None,
     expected: list[Reason],
@@ -183,7 +183,7 @@ def test_a_double_carries_nothing_on() -> None:
     assert coverage(first(1)._replace(last=Position(2)), double, link(3, 5)).covered == (Interval(BIRTH, at(4, 59)),)
 
 
-def expired(run: str = "run") -> Link:
+def expired(run: str = "run") -> EvidenceLink:
     """Return the run of four segments that a tombstone stands for."""
     return expired_link(
         first=Position(1), last=Position(4), after=START, arrival_min_ms=at(-24), until_ms=at(-1), run=run
@@ -227,7 +227,7 @@ ADOPTED = ChainStart("AFTER_SEQUENCE", Position(3))
 def test_a_mark_stands_at_the_end_of_a_segment(
     *,
     number: int | None,
-    links: list[Link],
+    links: list[EvidenceLink],
     searched: bool,
     reason: Reason | None,
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from archive.coverage.chain import ChainView
 from archive.coverage.condensed import condense, hidden
-from archive.coverage.evidence import Evidence, Kind, Link
+from archive.coverage.evidence import Evidence, EvidenceLink, Kind
 from archive.coverage.intervals import Interval
 from archive.coverage.shard_coverage import Gap, ShardCoverage, ShardFacts
 from archive.format.day import Day
@@ -20,9 +20,9 @@ SCOPE = Interval(DAY.begin_ms, DAY.end_ms)
 BEFORE = Position(1_000)
 
 
-def chain(rng: random.Random, minutes: Sequence[int]) -> list[Link]:
+def chain(rng: random.Random, minutes: Sequence[int]) -> list[EvidenceLink]:
     """Return a shard's day: mostly one run, with what may come between."""
-    links: list[Link] = []
+    links: list[EvidenceLink] = []
     after, at, run = BEFORE, 1_001, "run-1"
     for minute in minutes:
         claim, from_ms = None, None
@@ -40,7 +40,7 @@ def chain(rng: random.Random, minutes: Sequence[int]) -> list[Link]:
         first, last = Position(at), Position(at + rng.choice((0, 3, 9)))
         if rng.random() > 0.01:
             links.append(
-                Link(
+                EvidenceLink(
                     Kind.SEGMENT,
                     first,
                     last,
@@ -60,7 +60,7 @@ def chain(rng: random.Random, minutes: Sequence[int]) -> list[Link]:
     return links
 
 
-def pieces(rng: random.Random, links: Sequence[Link]) -> list[Evidence]:
+def pieces(rng: random.Random, links: Sequence[EvidenceLink]) -> list[Evidence]:
     """Return marks that stand on ends of links, between them, or on nothing."""
     found = []
     for _ in range(rng.choice((0, 1, 3))):
@@ -73,7 +73,7 @@ def pieces(rng: random.Random, links: Sequence[Link]) -> list[Evidence]:
     return found
 
 
-def said(links: Sequence[Link], stands: Sequence[Evidence]) -> tuple[object, ...]:
+def said(links: Sequence[EvidenceLink], stands: Sequence[Evidence]) -> tuple[object, ...]:
     """Return what is proven of a shard, and why the rest is open."""
     coverage = ShardCoverage(ShardFacts("s", ChainView(tuple(links), to_the_end=True), tuple(stands)))
     gaps: tuple[Gap, ...] = coverage.gaps(*SCOPE)
@@ -103,7 +103,7 @@ def test_a_busy_day_becomes_some_dozens() -> None:
         first, last = Position(2_000 + minute * 10), Position(2_005 + minute * 10)
         minute_ms = DAY.begin_ms + minute * MINUTE_MS
         links.append(
-            Link(
+            EvidenceLink(
                 Kind.SEGMENT, first, last, after, minute_ms - MINUTE_MS, minute_ms + 2 * MINUTE_MS, minute_ms, "run-1"
             )
         )

@@ -3,7 +3,7 @@
 import pytest
 
 from archive.coverage.chain import Reason
-from archive.coverage.evidence import Link
+from archive.coverage.evidence import EvidenceLink
 from archive.coverage.intervals import Interval
 from archive.coverage.verdict import State
 from archive.format.document import FORMAT
@@ -153,7 +153,7 @@ def test_what_cannot_be_believed_is_named() -> None:
     }
     assert found.of(SHARD).start is not None
     links = read_links(bucket.retrying, PREFIX, Interval(DAY.begin_ms, DAY.end_ms))
-    assert [type(link) for link in links[SHARD]] == [Link]
+    assert [type(link) for link in links[SHARD]] == [EvidenceLink]
 
 
 def test_what_others_put_before_the_segments_hides_none() -> None:

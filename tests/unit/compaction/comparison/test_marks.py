@@ -3,7 +3,7 @@
 import pytest
 
 from archive.coverage.chain import ChainView
-from archive.coverage.evidence import Kind, Link
+from archive.coverage.evidence import EvidenceLink, Kind
 from archive.coverage.intervals import Interval
 from archive.coverage.shard_coverage import ShardFacts
 from archive.format.metadata import ChainStart
@@ -21,11 +21,11 @@ SCOPE = Interval(BEGIN_MS, BEGIN_MS + DAY_MS)
 CLEAN = Comparison((), 3, 0)
 
 
-def link(number: int, minute_ms: int) -> Link:
+def link(number: int, minute_ms: int) -> EvidenceLink:
     """Return a segment of one record."""
     after = ChainStart("TRIM_HORIZON") if number == 1 else Position(number - 1)
     position = Position(number)
-    return Link(Kind.SEGMENT, position, position, after, minute_ms - MINUTE_MS, minute_ms, minute_ms, "run")
+    return EvidenceLink(Kind.SEGMENT, position, position, after, minute_ms - MINUTE_MS, minute_ms, minute_ms, "run")
 
 
 FACTS = ShardFacts("shardId-0", ChainView((link(1, BEGIN_MS), link(2, SCOPE.until_ms)), Position(1)))
