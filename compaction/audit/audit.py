@@ -27,7 +27,7 @@ from compaction.producers.copies import Copies, check_share, leaving_out, resolv
 from compaction.producers.day_before import DayBefore
 from compaction.producers.findings import ids_check, producer_findings
 from compaction.rules.dropped import DroppedRecords
-from compaction.rules.evidence import Evidence
+from compaction.rules.evidence import AuditEvidence
 from compaction.tasks.plan import MergeGroup, plan_tasks
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.findings import Code
@@ -138,7 +138,7 @@ def examine(
     them are written again, and their first files count no more. `before` is the day before, where it was seen.
     """
     inventory = sight.inventory
-    evidence = Evidence(
+    evidence = AuditEvidence(
         sight.markers,
         sight.checkpoints.by_shard,
         expired_before(context.archive, context.place.prefix, inventory.day),

@@ -10,7 +10,7 @@ from compaction.audit.passes import Passes
 from compaction.hours.kept import DoneTask
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.sight import Sight
-from compaction.rules.evidence import Evidence
+from compaction.rules.evidence import AuditEvidence
 from compaction.shards.minutes import Minutes
 from compaction.tasks.finished import Part
 from compaction.tasks.merging import Repeat
@@ -65,7 +65,7 @@ class Examined(NamedTuple):
     sight: Sight
     passes: Passes
     judgement: Judgement
-    evidence: Evidence
+    evidence: AuditEvidence
     coverage: Coverage
     work: WorkDone = WorkDone()
     repeats: tuple[Repeat, ...] = ()

@@ -31,7 +31,7 @@ from compaction.job.sight import Sight
 from compaction.publish.ends import PublishedEnds
 from compaction.rules.chains import living, with_evidence
 from compaction.rules.dropped import DroppedRecords, settle_dropped
-from compaction.rules.evidence import Evidence
+from compaction.rules.evidence import AuditEvidence
 from compaction.rules.originals import ArchivedSpan, Originals
 from compaction.shards.judging import (
     Wanted,
@@ -67,7 +67,7 @@ class Passes:
         context: JobContext,
         sight: Sight,
         options: AuditOptions,
-        evidence: Evidence,
+        evidence: AuditEvidence,
         seen: Dealt,
         *,
         writes: bool,

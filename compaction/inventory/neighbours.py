@@ -34,7 +34,7 @@ _FOLDERS_AT_ONCE: Final = 4
 """Hours that are listed side by side: each one is held until it is sifted."""
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     """A segment as its chain sees it. `minute` decides whether it belongs to the day or is a neighbour."""
 
     key: str
@@ -66,7 +66,7 @@ class Need(NamedTuple):
 class Neighbours(NamedTuple):
     """The links outside the day by shard, and how far each shard was searched for."""
 
-    links: Mapping[str, list[Link]]
+    links: Mapping[str, list[ChainLink]]
     reach: Mapping[str, Reach]
 
 
@@ -82,7 +82,7 @@ class Side:
         self.sign = sign
         self._inside: dict[str, list[Row]] = defaultdict(list)
         self._nearest: dict[str, Row] = {}
-        self._published: dict[str, Link] = {}
+        self._published: dict[str, ChainLink] = {}
 
     def add(self, rows: Iterable[Row]) -> None:
         """Take what may be a neighbour."""
@@ -103,7 +103,7 @@ class Side:
         side.add(make_row(prefix, listed) for listed in storage.list_objects(folder))
         return side.rows()
 
-    def take(self, links: Iterable[Link]) -> None:
+    def take(self, links: Iterable[ChainLink]) -> None:
         """Take neighbours that published days have named."""
         self._published |= {link.metadata.shard_id: link for link in links}
 
@@ -122,7 +122,7 @@ class Side:
         return {shard_id: row.parsed for shard_id, row in self._nearest.items() if row.parsed is not None}
 
     @property
-    def published(self) -> list[Link]:
+    def published(self) -> list[ChainLink]:
         """The neighbours that published days have named; where one was found by its name, that counts."""
         return [link for shard_id, link in self._published.items() if shard_id not in self._nearest]
 
@@ -171,14 +171,16 @@ def find_neighbours(
     behind.add(later)
     to_the_end = _search(place, behind, QuietShards(none_published, {}, partial(_find, place)))
     links = _links(place, behind)
-    quiet = QuietShards(published, _stood_on(needs, links, behind), partial(_find, place))
+    quiet = QuietShards(published, _predecessors(needs, links, behind), partial(_find, place))
     to_the_beginning = _search(place, before, quiet)
     for shard_id, found in _links(place, before).items():
         links[shard_id] += found
     return Neighbours(links, dict.fromkeys(needs, Reach(to_the_beginning, to_the_end)))
 
 
-def _stood_on(needs: Mapping[str, Need], behind: Mapping[str, Sequence[Link]], side: Side) -> dict[str, Position]:
+def _predecessors(
+    needs: Mapping[str, Need], behind: Mapping[str, Sequence[ChainLink]], side: Side
+) -> dict[str, Position]:
     """Return where chains stood before the day, by what comes next in them."""
     found = {}
     for shard_id, need in needs.items():
@@ -248,7 +250,7 @@ def _list(place: Place, folders: Sequence[str], side: Side) -> None:
         side.add(rows)
 
 
-def _find(place: Place, end: LastSegment) -> Link | None:
+def _find(place: Place, end: LastSegment) -> ChainLink | None:
     """Return the segment that a published day names, as it is stored; None when it is gone, or is another one."""
     row = make_row(place.prefix, ListedObject(end.key, 0, "", 0))
     link = None if row.parsed is None else _link(place.storage, place.prefix, row)
@@ -258,9 +260,9 @@ def _find(place: Place, end: LastSegment) -> Link | None:
     return link if (link.metadata.last, link.metadata.minute, link.metadata.after) == said else None
 
 
-def _links(place: Place, side: Side) -> dict[str, list[Link]]:
+def _links(place: Place, side: Side) -> dict[str, list[ChainLink]]:
     """Return what a side has found, by shard."""
-    links: dict[str, list[Link]] = defaultdict(list)
+    links: dict[str, list[ChainLink]] = defaultdict(list)
     asked = in_parallel(lambda row: _link(place.storage, place.prefix, row), side.rows())
     for link in [*side.published, *asked]:
         if link is not None:
@@ -268,10 +270,10 @@ def _links(place: Place, side: Side) -> dict[str, list[Link]]:
     return links
 
 
-def _link(storage: RetryingStorage, prefix: str, row: Row) -> Link | None:
+def _link(storage: RetryingStorage, prefix: str, row: Row) -> ChainLink | None:
     """Return the neighbour as a link; None when it is not a segment in its place: its own day's audit says so."""
     head = storage.head(row.key)
     metadata = decode_if_ours(None if head is None else head.metadata)
     if metadata is None or expected_key(prefix, row, metadata) != row.key:
         return None
-    return Link(row.key, metadata)
+    return ChainLink(row.key, metadata)

@@ -22,9 +22,9 @@ from archive.index.last_segments import LastSegment, LastSegments
 from archive.store.parallel import in_parallel
 
 if TYPE_CHECKING:
-    from compaction.inventory.neighbours import Link
+    from compaction.inventory.neighbours import ChainLink
 
-Find = Callable[[LastSegment], "Link | None"]
+Find = Callable[[LastSegment], "ChainLink | None"]
 """Returns a segment as it is stored; None when it is gone, or is not the one that is named."""
 
 
@@ -36,7 +36,7 @@ class QuietShards:
         self._stood_on = dict(stood_on)
         self._find = find
         self._claims: dict[str, LastSegment] = {}
-        self.found: list[Link] = []
+        self.found: list[ChainLink] = []
         self.must_be_searched = False
 
     def pass_day(self, day: Day, missing: Iterable[str]) -> set[str]:

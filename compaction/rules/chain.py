@@ -24,7 +24,7 @@ from archive.coverage.joints import Joint, joint_of
 from archive.format.markers import EndMarker
 from archive.format.minute import minute_text
 from archive.format.position import Position
-from compaction.inventory.neighbours import Link
+from compaction.inventory.neighbours import ChainLink
 from compaction.rules.evidence import ChainResult, EndProof, ShardContext, ShardProof, StartProof
 from compaction.verdict.findings import Code, Finding, finding
 
@@ -39,11 +39,11 @@ class Span(NamedTuple):
         return isinstance(minute, int) and self.first <= minute < self.end
 
 
-def check_chain(span: Span, links: Sequence[Link], context: ShardContext) -> ChainResult:
+def check_chain(span: Span, links: Sequence[ChainLink], context: ShardContext) -> ChainResult:
     """Judge one shard: its links of the span, with the neighbours before and after."""
     chain = sorted(links, key=lambda link: (link.metadata.first, link.metadata.last, link.key))
     check = _Check(span, context, chain)
-    previous: Link | None = None
+    previous: ChainLink | None = None
     for link in chain:
         if (
             _concerns(span, link)
@@ -56,17 +56,17 @@ def check_chain(span: Span, links: Sequence[Link], context: ShardContext) -> Cha
     return check.end()
 
 
-def _concerns(span: Span, link: Link) -> bool:
+def _concerns(span: Span, link: ChainLink) -> bool:
     return link.metadata.minute in span
 
 
-def _spans(span: Span, before: Link | None, after: Link) -> bool:
+def _spans(span: Span, before: ChainLink | None, after: ChainLink) -> bool:
     """Tell whether the span lies between two neighbours: a joint over an empty day."""
     return before is not None and before.metadata.minute < span.first <= after.metadata.minute
 
 
 class _Check:
-    def __init__(self, span: Span, context: ShardContext, chain: Sequence[Link]) -> None:
+    def __init__(self, span: Span, context: ShardContext, chain: Sequence[ChainLink]) -> None:
         self._span = span
         self._context = context
         self._chain = chain
@@ -75,7 +75,7 @@ class _Check:
         self._findings: list[Finding] = []
         self._start: StartProof = ""
 
-    def join(self, before: Link | None, link: Link) -> None:
+    def join(self, before: ChainLink | None, link: ChainLink) -> None:
         joint = joint_of(None if before is None else before.metadata, link.metadata)
         if before is not None and link.metadata.first <= before.metadata.last:
             self._overlap(before, link)
@@ -90,7 +90,7 @@ class _Check:
         elif joint is Joint.ORPHAN or link.metadata.after not in self._ends:
             self._missing(before, link)
 
-    def _head(self, link: Link) -> None:
+    def _head(self, link: ChainLink) -> None:
         """Compare the first segment that is known of the shard with start.json."""
         after = link.metadata.after
         marker = self._context.markers.start
@@ -111,7 +111,7 @@ class _Check:
                 [link.metadata.first],
             )
 
-    def _missing(self, before: Link | None, link: Link) -> None:
+    def _missing(self, before: ChainLink | None, link: ChainLink) -> None:
         """Judge a segment that comes after a position at which no known one ends."""
         context, after, first = self._context, link.metadata.after, link.metadata.first
         edge = after if before is None else before.metadata.last
@@ -145,7 +145,7 @@ class _Check:
             )
             self._add(Code.MISSING_START, message, link, positions, unknown=True)
 
-    def _overlap(self, before: Link, link: Link) -> None:
+    def _overlap(self, before: ChainLink, link: ChainLink) -> None:
         self._add(
             Code.OVERLAPPING_SEGMENTS,
             f"{link.metadata.span} overlaps {before.metadata.span}",
@@ -156,7 +156,7 @@ class _Check:
         if link.metadata.after == before.metadata.after:
             self._fork(link)
 
-    def _fork(self, link: Link) -> None:
+    def _fork(self, link: ChainLink) -> None:
         self._add(
             Code.FORKED_CHAIN,
             f"another segment comes after {link.metadata.after} too: two writers both committed",
@@ -190,7 +190,7 @@ class _Check:
         self,
         code: Code,
         message: str,
-        link: Link,
+        link: ChainLink,
         positions: Sequence[Position],
         *,
         keys: Sequence[str] = (),
@@ -216,7 +216,7 @@ class End(NamedTuple):
     findings: tuple[Finding, ...] = ()
 
 
-def prove_end(tail: Link | None, context: ShardContext) -> End:
+def prove_end(tail: ChainLink | None, context: ShardContext) -> End:
     """Compare the last segment that is known with what the end marker and the checkpoint say.
 
     A position that lies beyond the tail proves a loss only when nothing later is stored: without a later segment, and
@@ -230,7 +230,7 @@ def prove_end(tail: Link | None, context: ShardContext) -> End:
     return _by_checkpoint(tail, context)
 
 
-def _by_marker(tail: Link | None, context: ShardContext, marker: EndMarker) -> End:
+def _by_marker(tail: ChainLink | None, context: ShardContext, marker: EndMarker) -> End:
     named, last = marker.last_position(), _last(tail)
     # What one delivery left out another one may have brought: an aggregate of another shard's.
     if named != last and (last is None or str(last.sequence) not in marker.undelivered):
@@ -240,7 +240,7 @@ def _by_marker(tail: Link | None, context: ShardContext, marker: EndMarker) -> E
     return End("end.json")
 
 
-def _by_checkpoint(tail: Link | None, context: ShardContext) -> End:
+def _by_checkpoint(tail: ChainLink | None, context: ShardContext) -> End:
     last, checkpoint = _last(tail), context.checkpoint
     if checkpoint is not None and checkpoint == last:
         return End("checkpoint")
@@ -249,7 +249,7 @@ def _by_checkpoint(tail: Link | None, context: ShardContext) -> End:
     return End("")
 
 
-def _gap(tail: Link | None, context: ShardContext, source: str, named: Position | None) -> End:
+def _gap(tail: ChainLink | None, context: ShardContext, source: str, named: Position | None) -> End:
     reach = context.reach
     if not reach.to_the_end or (tail is None and not reach.to_the_beginning):
         return End("")
@@ -265,5 +265,5 @@ def _gap(tail: Link | None, context: ShardContext, source: str, named: Position 
     return End("", (found,))
 
 
-def _last(tail: Link | None) -> Position | None:
+def _last(tail: ChainLink | None) -> Position | None:
     return None if tail is None else tail.metadata.last

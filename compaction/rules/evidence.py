@@ -7,7 +7,7 @@ from archive.format.arrival import MIDNIGHT_EDGE_MS
 from archive.format.day import Day
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position, SequenceRange
-from compaction.inventory.neighbours import Link, Reach
+from compaction.inventory.neighbours import ChainLink, Reach
 from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
 from compaction.inventory.tombstones import ExpiredBefore
 from compaction.verdict.findings import Finding
@@ -19,7 +19,7 @@ EndProof = Literal["successor", "end.json", "checkpoint", "not begun", ""]
 """What proves that nothing is missing behind the tail; '' when nothing does."""
 
 
-class Evidence(NamedTuple):
+class AuditEvidence(NamedTuple):
     """What is asked besides the day's objects. `expired` is what tombstones of earlier days cover."""
 
     markers: ArchiveMarkers
@@ -39,7 +39,7 @@ class ChainResult(NamedTuple):
 
     findings: tuple[Finding, ...]
     proof: ShardProof
-    tail: Link | None = None
+    tail: ChainLink | None = None
 
 
 class ShardContext(NamedTuple):

@@ -17,7 +17,7 @@ from compaction.dealing.buckets import Buckets
 from compaction.dealing.opened import open_in_task
 from compaction.dealing.port import Values
 from compaction.inventory.day_objects import check_mark
-from compaction.inventory.neighbours import Link, Reach
+from compaction.inventory.neighbours import ChainLink, Reach
 from compaction.inventory.segments import (
     Described,
     Parsed,
@@ -78,7 +78,7 @@ class Bucket(NamedTuple):
     positions: Mapping[str, frozenset[Position]]
     as_they_are: frozenset[str]
     checkpoints: Mapping[str, Position] = {}
-    links: Mapping[str, Sequence[Link]] = {}
+    links: Mapping[str, Sequence[ChainLink]] = {}
     reach: Mapping[str, Reach] = {}
     expired: Mapping[str, tuple[SequenceRange, ...]] = {}
     unread: tuple[Day, ...] = ()
@@ -125,7 +125,7 @@ class Look:
         """Judge one shard."""
         bucket, segments = self._bucket, self.members(shard)
         span = bucket.scope.span
-        links = [Link(segment.key, segment.metadata) for segment in segments]
+        links = [ChainLink(segment.key, segment.metadata) for segment in segments]
         outside = [link for link in bucket.links.get(shard, []) if link.metadata.minute not in span]
         chain = check_chain(span, [*links, *outside], self._context(shard))
         chain = chain._replace(findings=tuple(bounded(chain.findings)))

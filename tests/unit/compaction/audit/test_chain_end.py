@@ -7,14 +7,14 @@ from archive.format.document import FORMAT
 from archive.format.markers import EndMarker
 from archive.format.metadata import ChainStart, SegmentMetadata
 from archive.format.position import Position, SequenceRange
-from compaction.inventory.neighbours import Link, Reach
+from compaction.inventory.neighbours import ChainLink, Reach
 from compaction.inventory.shard_markers import ShardMarkers
 from compaction.rules.chain import Span, check_chain, prove_end
 from compaction.rules.evidence import ShardContext
 
 SHARD = "shardId-000000000000"
 LAST, BEYOND = Position(20, 1), Position(30)
-TAIL = Link(
+TAIL = ChainLink(
     "the tail",
     SegmentMetadata(
         shard_id=SHARD,
@@ -67,7 +67,7 @@ def test_an_end_before_an_aggregate_that_it_names_as_undelivered_is_one() -> Non
 def test_a_witness_that_names_more_shows_both_sides_of_the_gap(
     markers: ShardMarkers,
     checkpoint: Position | None,
-    tail: Link | None,
+    tail: ChainLink | None,
     keys: tuple[str, ...],
     positions: tuple[str, ...],
 ) -> None:
@@ -88,7 +88,7 @@ def test_a_witness_that_names_more_shows_both_sides_of_the_gap(
         (ShardContext(SHARD, ShardMarkers(), None, EVERYTHING), None),
     ],
 )
-def test_an_end_that_no_witness_names_is_left_to_coverage(context: ShardContext, tail: Link | None) -> None:
+def test_an_end_that_no_witness_names_is_left_to_coverage(context: ShardContext, tail: ChainLink | None) -> None:
     """Without a witness, with one that lags or looked away, and where the search did not reach."""
     assert prove_end(tail, context) == ("", ())
 
@@ -113,5 +113,5 @@ def test_a_chain_that_starts_again_over_an_expired_day_is_broken() -> None:
     expired = (SequenceRange(Position(1), Position(9)),)
     context = ShardContext(SHARD, ShardMarkers(), None, EVERYTHING, expired=expired)
     minute = TAIL.metadata.minute
-    result = check_chain(Span(minute, minute + 1), [TAIL, Link("again", again)], context)
+    result = check_chain(Span(minute, minute + 1), [TAIL, ChainLink("again", again)], context)
     assert [found.code for found in result.findings] == ["broken_chain", "broken_chain"]
