@@ -23,11 +23,11 @@ from archive.format.day import Day, day_of_ms
 from archive.format.minute import MINUTE_MS
 from archive.index.last_segments import LastSegments, none_published
 from archive.index.names import ArchiveIndex
-from archive.proof.gathered import Asked
+from archive.proof.evidence_set import ProofQuery
 from archive.proof.links import SegmentLinks
 from archive.proof.search import Search
 from archive.proof.sources import sources_of
-from archive.proof.stated import Problem, Statements, read_statements
+from archive.proof.statements import Problem, Statements, read_statements
 from archive.store.retrying import RetryingStore
 
 _LOOKS: Final = 3
@@ -36,7 +36,7 @@ _LOOKS: Final = 3
 class Facts(NamedTuple):
     """All that is known of a scope. `digest` names what was read beside the scope's own segments."""
 
-    asked: Asked
+    query: ProofQuery
     shards: Mapping[str, ShardFacts]
     sources: Sources
     problems: tuple[Problem, ...]
@@ -52,7 +52,7 @@ class Judged(NamedTuple):
 
 
 def judge_archive(
-    store: RetryingStore, prefix: str, asked: Asked, published: LastSegments = none_published
+    store: RetryingStore, prefix: str, query: ProofQuery, published: LastSegments = none_published
 ) -> Judged:
     """Read and judge a scope by names and metadata.
 
@@ -64,8 +64,8 @@ def judge_archive(
     """
     before: Facts | None = None
     for _ in range(_LOOKS):
-        statements = read_statements(store, prefix, days_of(asked.scope))
-        facts = read_facts(store, prefix, asked, statements, read_links(store, prefix, asked.scope), published)
+        statements = read_statements(store, prefix, days_of(query.scope))
+        facts = read_facts(store, prefix, query, statements, read_links(store, prefix, query.scope), published)
         judged = judge_facts(facts)
         if Reason.BROKEN_CHAIN not in judged.verdict.reasons or facts == before:
             return judged
@@ -96,7 +96,7 @@ def read_links(store: RetryingStore, prefix: str, scope: Interval) -> dict[str, 
 def read_facts(
     store: RetryingStore,
     prefix: str,
-    asked: Asked,
+    query: ProofQuery,
     statements: Statements,
     links: Mapping[str, Iterable[EvidenceLink]],
     published: LastSegments = none_published,
@@ -108,21 +108,26 @@ def read_facts(
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
-    search = Search(store, prefix, asked, statements, links, published)
+    search = Search(store, prefix, query, statements, links, published)
     shards = search.run()
-    sources = sources_of(statements, shards, asked.stream)
-    digest = hashlib.sha256(repr((asked.scope, asked.begin_ms, asked.stream)).encode())
+    sources = sources_of(statements, shards, query.stream)
+    digest = hashlib.sha256(repr((query.scope, query.begin_ms, query.stream)).encode())
     for part in (
         (row[:3] for row in statements.rows),
         (mark for marks in search.marks.values() for mark in marks),
         search.outside,
     ):
-        digest.update("\n".join(sorted(map(repr, part))).encode())
-    return Facts(asked, shards, sources, (*statements.problems, *search.problems), digest.hexdigest())
+        digest.update("\n".join(sorted(map(_digest_text, part))).encode())
+    return Facts(query, shards, sources, (*statements.problems, *search.problems), digest.hexdigest())
+
+
+def _digest_text(value: object) -> str:
+    """Return a value as text. The digest names published audits: links keep the name that they had at first."""
+    return repr(value).replace("EvidenceLink(kind=", "Link(kind=")
 
 
 def judge_facts(facts: Facts) -> Judged:
     """Judge a scope by all that is known of it; pure."""
     coverages = {shard_id: ShardCoverage(found) for shard_id, found in facts.shards.items()}
-    verdict = judge(facts.asked.scope, Topology(facts.sources), coverages, begin_ms=facts.asked.begin_ms)
+    verdict = judge(facts.query.scope, Topology(facts.sources), coverages, begin_ms=facts.query.begin_ms)
     return Judged(verdict, facts, coverages)

@@ -22,9 +22,9 @@ from archive.format.position import Position
 from archive.format.read_mark import BIRTH, MarkKind, ReadMark
 from archive.index.last_segments import LastSegments, none_published
 from archive.index.names import ArchiveIndex, SegmentName, nearest
-from archive.proof.gathered import Asked, Gathered
+from archive.proof.evidence_set import EvidenceSet, ProofQuery
 from archive.proof.links import SegmentLinks
-from archive.proof.stated import Problem, Statements, read_marks
+from archive.proof.statements import Problem, Statements, read_marks
 from archive.store.retrying import RetryingStore
 
 _HOUR_MS: Final = 60 * MINUTE_MS
@@ -42,7 +42,7 @@ class Search:
         self,
         store: RetryingStore,
         prefix: str,
-        asked: Asked,
+        query: ProofQuery,
         statements: Statements,
         links: Mapping[str, Iterable[EvidenceLink]],
         published: LastSegments = none_published,
@@ -50,12 +50,12 @@ class Search:
         self._published = published
         self._store = store
         self._prefix = prefix
-        self._asked = asked
-        self._scope = asked.scope
+        self._query = query
+        self._scope = query.scope
         self._statements = statements
         self._index = ArchiveIndex(store, prefix)
         self._links = SegmentLinks(store, self._index)
-        self._known = Gathered(asked, statements)
+        self._known = EvidenceSet(query, statements)
         self._read_days = set(statements.marks)
         self._to_the_end: set[str] = set()
         self._to_the_beginning: set[str] = set()
@@ -122,7 +122,7 @@ class Search:
 
     def _go_forward(self) -> None:
         begin_ms = self._scope.until_ms
-        for number in range(day_of_ms(begin_ms).number, day_of_ms(self._asked.now_ms).number + 1):
+        for number in range(day_of_ms(begin_ms).number, day_of_ms(self._query.now_ms).number + 1):
             day = Day(number)
             if day not in self._read_days:
                 self._known.add_marks(read_marks(self._store, self._prefix, day, self.problems))
@@ -136,7 +136,7 @@ class Search:
                 self._take_first(self._index.in_hours(*span), self._lacking(day))
                 if not self._lacking(day):
                     return
-        self._to_the_end = self._lacking(day_of_ms(self._asked.now_ms))
+        self._to_the_end = self._lacking(day_of_ms(self._query.now_ms))
 
     def _take_first(self, hours: Iterable[Iterable[SegmentName]], lacking: set[str]) -> None:
         """Take each shard's segments up to the first whose `until` reaches the scope's end, and those beside it."""
@@ -158,12 +158,12 @@ class Search:
         return {shard_id for shard_id in self._known.concerned() if not self._is_settled(shard_id, day)}
 
     def _is_settled(self, shard_id: str, day: Day) -> bool:
-        stated = self._statements.of(shard_id)
+        markers = self._statements.of(shard_id)
         marks = self._known.marks.get(shard_id, {})
         has_none = any(mark.position is None for mark in marks)
-        if has_none and stated.start is not None and not self._known.links.get(shard_id):
+        if has_none and markers.start is not None and not self._known.links.get(shard_id):
             return False  # nothing was archived yet by then: the first segment, wherever it lies, says so
-        if stated.end_stored_ms is not None and day_of_ms(stated.end_stored_ms).number + 1 < day.number:
+        if markers.end_stored_ms is not None and day_of_ms(markers.end_stored_ms).number + 1 < day.number:
             return True
         return self._known.is_archived_beyond(shard_id) or any(self._reaches_end(shard_id, mark) for mark in marks)
 
@@ -191,7 +191,7 @@ class Search:
                 self._follow(shard_id, position)
         oldest = self._index.oldest_day(day) if self._wants() else None
         seen: dict[str, list[SegmentName]] = defaultdict(list)
-        while oldest is not None and day.number >= oldest.number and days < self._asked.lookback_days:
+        while oldest is not None and day.number >= oldest.number and days < self._query.lookback_days:
             self._look_where_published(day)
             if not self._wants():
                 return

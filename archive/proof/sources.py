@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from archive.coverage.topology import ShardRow, Sources, first_rows, marked_rows
-from archive.proof.stated import Statements
+from archive.proof.statements import Statements
 
 
 class Stream(NamedTuple):
@@ -22,9 +22,9 @@ def sources_of(statements: Statements, archived: Iterable[str], stream: Stream) 
     named by a batch that KCL skipped, or by an end that a damaged marker leaves alone.
     """
     shards = statements.shards
-    starts = {shard_id: stated.start for shard_id, stated in shards.items() if stated.start is not None}
-    opened = {shard_id: stated.opened for shard_id, stated in shards.items() if stated.opened is not None}
-    ends = {shard_id: stated.end for shard_id, stated in shards.items() if stated.end is not None}
+    starts = {shard_id: markers.start for shard_id, markers in shards.items() if markers.start is not None}
+    opened = {shard_id: markers.opened for shard_id, markers in shards.items() if markers.opened is not None}
+    ends = {shard_id: markers.end for shard_id, markers in shards.items() if markers.end is not None}
     known = sorted(archived)
     return Sources(
         first=None if statements.first is None else first_rows(statements.first),

@@ -8,8 +8,8 @@ from archive.errors import StoreError
 from archive.format.day import Day
 from archive.format.position import Position
 from archive.owner import read_owned
-from archive.proof.stated import read_statements
 from archive.store.tombstones import is_expired
+from archive.proof.statements import read_statements
 from compaction.audit.conclusion import conclude, expired, unreadable
 from compaction.audit.coverage import judge_coverage
 from compaction.audit.examined import DayResult, Examined, ProducerDuplicates, WorkDone, of_objects
@@ -112,7 +112,7 @@ def _with_stream(context: JobContext, examined: Examined, compared: StreamResult
         return examined
     prefix, sight, facts = context.place.prefix, examined.sight, examined.coverage.judged.facts
     marks = [
-        stream_mark(facts_of(facts.shards, shard), facts.asked.scope, *read, writer=context.new_id())
+        stream_mark(facts_of(facts.shards, shard), facts.query.scope, *read, writer=context.new_id())
         for shard, read in compared.shards.items()
     ]
     store_marks(context.archive, prefix, [mark for mark in marks if mark is not None])

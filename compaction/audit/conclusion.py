@@ -65,7 +65,7 @@ def conclude(
         audited_at=iso_time(now_ms),
         level=options.level,
         verdict=judge(findings, checks),
-        scope=_scope(context, _Scoped.of(inventory), options, examined.coverage.judged.facts.asked.scope.from_ms),
+        scope=_scope(context, _Scoped.of(inventory), options, examined.coverage.judged.facts.query.scope.from_ms),
         equation=equation,
         shards=tuple(judged.row for judged in examined.judgement.shards.values()),
         checks=tuple(checks),

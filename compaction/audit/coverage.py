@@ -26,7 +26,7 @@ from archive.coverage.verdict import ShardVerdict, Verdict
 from archive.format.coverage_markers import UNDELIVERED
 from archive.format.minute import iso_time
 from archive.index.last_segments import LastSegments, none_published
-from archive.proof.gathered import Asked
+from archive.proof.evidence_set import ProofQuery
 from archive.proof.reading import Facts, Judged, judge_facts, read_facts
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import begins_ms, judged_scope
@@ -71,9 +71,9 @@ def judge_coverage(
     """
     application, inventory, now_ms = sight.markers.application, sight.inventory, context.clock.now_ms()
     scope = judged_scope(inventory.day, application, now_ms, inventory.until_ms, inventory.hour)
-    asked = Asked(scope, begins_ms(application), now_ms, sight.stream, options.lookback_days)
+    query = ProofQuery(scope, begins_ms(application), now_ms, sight.stream, options.lookback_days)
     links = {shard: judged.proofs for shard, judged in shards.items() if judged.proofs}
-    judged = _judged(context, asked, sight, links, published)
+    judged = _judged(context, query, sight, links, published)
     told = {about.shard for about in known if about.severity != "warning"}
     keys = _Keys(shards)
     found = [
@@ -97,7 +97,7 @@ def judge_coverage(
 
 def _judged(
     context: JobContext,
-    asked: Asked,
+    query: ProofQuery,
     sight: Sight,
     links: Mapping[str, Sequence[EvidenceLink]],
     published: LastSegments,
@@ -109,7 +109,7 @@ def _judged(
     before: Facts | None = None
     place, statements = context.place, sight.markers.statements
     for _ in range(_LOOKS):
-        facts = read_facts(context.archive, place.prefix, asked, statements, links, published)
+        facts = read_facts(context.archive, place.prefix, query, statements, links, published)
         judged = judge_facts(facts)
         if Reason.BROKEN_CHAIN not in judged.verdict.reasons or facts == before:
             break

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from archive.format.position import Position
 from archive.index.last_segments import LastSegments, none_published
-from archive.proof.stated import StoredMark
+from archive.proof.statements import StoredMark
 from compaction.audit.judgement import Judgement
 from compaction.dealing.port import Dealt, of_the_driver
 from compaction.inventory.neighbours import Need, find_neighbours

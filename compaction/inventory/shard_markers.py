@@ -9,7 +9,7 @@ from archive.format.day import Day
 from archive.format.keys import application_key
 from archive.format.markers import ApplicationRecord, EndMarker, StartMarker
 from archive.owner import read_application
-from archive.proof.stated import Problem, Statements, read_statements
+from archive.proof.statements import Problem, Statements, read_statements
 from archive.store.retrying import RetryingStorage
 from compaction.verdict.findings import Code, Finding, Severity, finding
 

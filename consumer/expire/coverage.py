@@ -15,9 +15,9 @@ from archive.errors import SafetyRefusal
 from archive.format.day import Day
 from archive.format.metadata import SegmentMetadata
 from archive.format.minute import iso_time
-from archive.proof.gathered import Asked
+from archive.proof.evidence_set import ProofQuery
 from archive.proof.reading import Judged, days_of, judge_facts, read_facts
-from archive.proof.stated import read_statements
+from archive.proof.statements import read_statements
 from archive.store.commit import stored_segment
 from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStore
@@ -104,5 +104,5 @@ class DayProver(NamedTuple):
         links: dict[str, list[EvidenceLink]] = {
             name: list(map(segment_link, found)) for name, found in segments.items()
         }
-        asked = Asked(scope, self.begin_ms, self.clock.now_ms())
-        return DayProof(segments, judge_facts(read_facts(store, prefix, asked, statements, links)), day)
+        query = ProofQuery(scope, self.begin_ms, self.clock.now_ms())
+        return DayProof(segments, judge_facts(read_facts(store, prefix, query, statements, links)), day)

@@ -13,7 +13,7 @@ from archive.errors import FormatError
 from archive.format.aggregate import HashRange
 from archive.format.markers import ApplicationRecord
 from archive.format.minute import MINUTE_MS, iso_time
-from archive.proof.gathered import Asked
+from archive.proof.evidence_set import ProofQuery
 from archive.proof.reading import judge_archive
 from archive.proof.sources import Stream
 from archive.store.retrying import RetryingStore
@@ -77,8 +77,8 @@ class CoverageWatch:
         since_ms = max(application.begin_ms, now_ms - int(self._hours * _HOUR_MS))
         if since_ms >= now_ms or not self._hours:
             return None
-        asked = Asked(Interval(since_ms, now_ms), application.begin_ms, now_ms, stream)
-        judged = judge_archive(self._store, self._prefix, asked)
+        query = ProofQuery(Interval(since_ms, now_ms), application.begin_ms, now_ms, stream)
+        judged = judge_archive(self._store, self._prefix, query)
         unreadable = [f"{problem.key}: {problem.why}" for problem in judged.facts.problems]
         return msgspec.structs.replace(describe(judged.verdict), unreadable=unreadable)
 

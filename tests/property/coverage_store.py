@@ -19,7 +19,7 @@ from archive.format.markers import EndMarker, StartMarker, encode_marker
 from archive.format.metadata import SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.read_mark import encode_read_mark, mark_days, read_mark_key
-from archive.proof.gathered import Asked
+from archive.proof.evidence_set import ProofQuery
 from archive.proof.reading import Judged, judge_archive
 from archive.proof.sources import Stream
 from archive.retry import Backoff
@@ -60,7 +60,7 @@ class StoredHistory:
         clock = ManualClock(self._time)
         store = RetryingStore(MemoryStore(self.bucket), lambda: Backoff(clock, random.Random(1), budget_seconds=5))
         stream = Stream(self._sources.listed, self._sources.closed)
-        return judge_archive(store, PREFIX, Asked(scope, self._begin, self._time, stream))
+        return judge_archive(store, PREFIX, ProofQuery(scope, self._begin, self._time, stream))
 
     def _write(self, shard: StreamShard, archive: ShardArchive) -> None:
         stored = [segment for segment in archive.segments if segment.stored <= self._time]

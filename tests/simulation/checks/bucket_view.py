@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 from archive.index import names
 from archive.index.last_segments import LastSegments, none_published
-from archive.proof import links, stated
-from archive.proof.gathered import Asked
+from archive.proof import links, statements
+from archive.proof.evidence_set import ProofQuery
 from archive.proof.reading import Judged, judge_archive
 from archive.retry import Backoff
 from archive.store.objects import ListedObject, ObjectHead, StoredObject
@@ -29,13 +29,13 @@ class BucketView:
         self._objects = bucket.objects
         self._keys = sorted(bucket.objects)
 
-    def judge(self, asked: Asked, published: LastSegments = none_published) -> Judged:
+    def judge(self, query: ProofQuery, published: LastSegments = none_published) -> Judged:
         """Judge a scope as the product does, in the night behind days that are published."""
-        clock = ManualClock(asked.now_ms)
+        clock = ManualClock(query.now_ms)
         backoff = Backoff(clock, random.Random(1), budget_seconds=1)
         store = RetryingStore(self, lambda: backoff)
         with one_by_one():
-            return judge_archive(store, PREFIX, asked, published)
+            return judge_archive(store, PREFIX, query, published)
 
     def head(self, key: str) -> ObjectHead | None:
         """Answer a HEAD."""
@@ -71,7 +71,7 @@ class BucketView:
 def one_by_one() -> Iterator[None]:
     """Let the reader send one request after the other: a host's requests come from its own greenlet alone."""
     with ExitStack() as stack:
-        for module in (names, links, stated):
+        for module in (names, links, statements):
             stack.enter_context(patch.object(module, "in_parallel", _one_by_one))
         yield
 

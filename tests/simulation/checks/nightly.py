@@ -15,7 +15,7 @@ from archive.coverage.verdict import State, Verdict, day_scope
 from archive.format.aggregate import HashRange
 from archive.format.day import Day, day_of_ms
 from archive.format.read_mark import FOLDER, parse_read_mark_key
-from archive.proof.gathered import Asked
+from archive.proof.evidence_set import ProofQuery
 from archive.proof.sources import Stream
 from tests.simulation.checks.bucket_view import BucketView
 from tests.simulation.checks.published_ends import PublishedEnds
@@ -74,7 +74,7 @@ class NightlyAudit:
             scope = day_scope(Day(number), begin_ms, now_ms)
             if scope is None or scope.until_ms + SETTLED_MS > now_ms:
                 continue
-            verdict = view.judge(Asked(scope, begin_ms, now_ms, stream), self._published).verdict
+            verdict = view.judge(ProofQuery(scope, begin_ms, now_ms, stream), self._published).verdict
             self._published.note(view, Day(number))
             night = Night(Day(number), verdict, self._missing(scope, begin_ms))
             if night.is_clean and night.missing is not None:

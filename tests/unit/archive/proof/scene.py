@@ -17,7 +17,7 @@ from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
-from archive.proof.gathered import Asked
+from archive.proof.evidence_set import ProofQuery
 from archive.proof.reading import Judged, judge_archive
 from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
@@ -102,7 +102,7 @@ class Bucket:
     def judge(self, now: float = 48, scope: Interval | None = None) -> Judged:
         """Judge the day."""
         scope = scope or Interval(DAY.begin_ms, DAY.end_ms)
-        return judge_archive(self.retrying, PREFIX, Asked(scope, self.begin_ms, self.at(now)))
+        return judge_archive(self.retrying, PREFIX, ProofQuery(scope, self.begin_ms, self.at(now)))
 
     def _begin(self) -> None:
         marker = StartMarker(

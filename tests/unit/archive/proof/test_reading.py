@@ -11,7 +11,7 @@ from archive.format.keys import start_marker_key
 from archive.format.minute import MINUTE_MS
 from archive.format.tombstone import ExpiredRun, ExpiredShard, Tombstone, encode_tombstone
 from archive.proof.reading import read_links
-from archive.proof.stated import read_statements
+from archive.proof.statements import read_statements
 from tests.unit.archive.proof.scene import DAY, PREFIX, SHARD, Bucket
 
 
@@ -181,3 +181,12 @@ def test_an_expired_day_says_nothing_against_marks_of_the_day_before() -> None:
     )
     bucket.put(f"{PREFIX}_expired/{day}.json", encode_tombstone(tombstone))
     assert bucket.judge(now=80).verdict.state is State.COVERED
+
+
+def test_the_digest_of_what_was_read_stays_what_it_was() -> None:
+    """It names published audits: another text for the same evidence would publish every day anew."""
+    bucket = Bucket()
+    for hour in (-27, -24, -24 - 1 / 60, 5, 17, 30):
+        bucket.segment(hour)
+    bucket.mark(-24 - 1 / 60, 24, number=1)
+    assert bucket.judge().facts.digest == "08fc3d282f2a6fe8f234cc1c146e45af8e1161b53a3b7edd3c08dab3e59795f0"

@@ -10,9 +10,9 @@ from archive.coverage.verdict import State
 from archive.format.aggregate import LAST_HASH_KEY
 from archive.format.day import Day
 from archive.format.minute import MINUTE_MS
-from archive.proof.gathered import Asked
+from archive.proof.evidence_set import ProofQuery
 from archive.proof.reading import judge_archive
-from archive.proof.stated import read_statements
+from archive.proof.statements import read_statements
 from consumer.stream.port import StreamIdentity
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.stream import DAY_MS
@@ -39,9 +39,9 @@ def test_a_marker_that_names_its_own_shard_as_kin_is_not_believed(name: str) -> 
     scene.bucket.place(key, json.dumps(bodies[name]).encode())
     found = read_statements(scene.retrying, PREFIX, [])
     assert [(problem.key, "its own parent or child" in problem.why) for problem in found.problems] == [(key, True)]
-    stated = found.of(SHARD)
-    assert [stated.opened, stated.end] == [None, None]
-    assert (found.first is None, stated.start is None) == (name == "first.json", name == "start.json")
+    markers = found.of(SHARD)
+    assert [markers.opened, markers.end] == [None, None]
+    assert (found.first is None, markers.start is None) == (name == "first.json", name == "start.json")
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,6 @@ def test_what_a_tombstone_that_cannot_be_read_may_name_is_not_lost(damaged_day: 
     scene.chain(SHARD, minutes, missing=[1])
     scene.bucket.place(f"{PREFIX}_expired/{damaged_day}.json", b"")
     scope = Interval(day.shift(1).begin_ms, day.shift(1).begin_ms + 60 * MINUTE_MS)
-    found = judge_archive(scene.retrying, PREFIX, Asked(scope, scene.begin_ms, scope.until_ms))
+    found = judge_archive(scene.retrying, PREFIX, ProofQuery(scope, scene.begin_ms, scope.until_ms))
     assert reason in found.verdict.reasons
     assert (found.verdict.state is State.DEFECT) == (reason is Reason.BROKEN_CHAIN)

@@ -12,7 +12,7 @@ from archive.format.markers import ApplicationRecord, decode_marker, encode_mark
 from archive.format.metadata import Continuity
 from archive.format.minute import MINUTE_MS
 from archive.format.tombstone import tombstone_key
-from archive.proof.gathered import Asked
+from archive.proof.evidence_set import ProofQuery
 from archive.proof.reading import judge_archive
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.expire_scene import DAY, S0, TODAY, ExpireScene, day_of, old_day
@@ -22,8 +22,8 @@ from tests.fakes.stream import DAY_MS
 def state_of(scene: ExpireScene, days_ago: int) -> State:
     """Judge a day by what is in the archive now."""
     begin_ms = (TODAY - days_ago * DAY) * MINUTE_MS
-    asked = Asked(Interval(begin_ms, begin_ms + DAY_MS), scene.begin_ms, scene.clock.now_ms())
-    return judge_archive(scene.retrying, PREFIX, asked).verdict.state
+    query = ProofQuery(Interval(begin_ms, begin_ms + DAY_MS), scene.begin_ms, scene.clock.now_ms())
+    return judge_archive(scene.retrying, PREFIX, query).verdict.state
 
 
 @pytest.mark.parametrize("rate", [1000, None], ids=["apply", "dry run"])

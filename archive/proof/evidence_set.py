@@ -1,4 +1,4 @@
-"""What was gathered of a scope so far: links and marks by shard, and which shards the scope may depend on."""
+"""What is known of a scope so far: links and marks by shard, and which shards the scope may depend on."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -24,13 +24,13 @@ from archive.format.metadata import Predecessor, parse_predecessor
 from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark
 from archive.proof.sources import Stream, sources_of
-from archive.proof.stated import Statements, StoredMark
+from archive.proof.statements import Statements, StoredMark
 
 LOOKBACK_DAYS: Final = 14
 """How many days that hold something are searched before the scope."""
 
 
-class Asked(NamedTuple):
+class ProofQuery(NamedTuple):
     """What is judged, and what is known besides the archive. `begin_ms` is the application's start."""
 
     scope: Interval
@@ -49,15 +49,15 @@ class Head(NamedTuple):
     begins_ms: int
 
 
-class Gathered:
+class EvidenceSet:
     """Links and marks by shard, as they are found."""
 
-    def __init__(self, asked: Asked, statements: Statements) -> None:
+    def __init__(self, query: ProofQuery, statements: Statements) -> None:
         self.links: dict[str, set[EvidenceLink]] = defaultdict(set)
         self.marks: dict[str, dict[ReadMark, int]] = defaultdict(dict)
         self.heads: dict[str, Head] = {}
         self.ends: dict[str, set[Position]] = defaultdict(set)
-        self._asked = asked
+        self._query = query
         self._statements = statements
         self._open_until: dict[str, int] = defaultdict(int)
         self._archived_until: dict[str, int] = defaultdict(int)
@@ -111,24 +111,24 @@ class Gathered:
         self, shard_id: str, *, to_the_beginning: bool, to_the_end: bool, unseen: frozenset[Position]
     ) -> ShardFacts:
         """Return what is known of a shard."""
-        stated = self._statements.of(shard_id)
+        markers = self._statements.of(shard_id)
         links = in_order(self.links.get(shard_id, ()))
-        begun_at = stated.start.first_position() if stated.start else None
+        begun_at = markers.start.first_position() if markers.start else None
         unread = tuple(
             Interval(day.begin_ms - MIDNIGHT_EDGE_MS, day.end_ms + MIDNIGHT_EDGE_MS)
             for day in self._statements.unread_days
         )
         view = ChainView(tuple(links), begun_at, to_the_beginning, to_the_end, unseen, unread)
-        return ShardFacts(shard_id, view, tuple(self.pieces(shard_id)), stated.skips, stated.end_stored_ms)
+        return ShardFacts(shard_id, view, tuple(self.pieces(shard_id)), markers.skips, markers.end_stored_ms)
 
     def pieces(self, shard_id: str) -> Iterator[Evidence]:
         """Yield the evidence of a shard that is no segment."""
         for mark, stored_ms in sorted(self.marks.get(shard_id, {}).items(), key=lambda pair: str(pair[0])):
             yield mark_evidence(mark, stored_ms)
-        stated = self._statements.of(shard_id)
-        if stated.adopted is not None:
-            position, stored_ms = stated.adopted.adopted_position(), stated.adopted_stored_ms
-            yield adopted_evidence(shard_id, position, stored_ms=stored_ms, held=stated.adopted.held)
+        markers = self._statements.of(shard_id)
+        if markers.adopted is not None:
+            position, stored_ms = markers.adopted.adopted_position(), markers.adopted_stored_ms
+            yield adopted_evidence(shard_id, position, stored_ms=stored_ms, held=markers.adopted.held)
         for _, tombstone in sorted(self._statements.tombstones.items()):
             shard = tombstone.shards.get(shard_id)
             for interval in shard.proven if shard else ():
@@ -137,26 +137,26 @@ class Gathered:
 
     def concerned(self) -> set[str]:
         """Return the shards that the scope may depend on: through those not known to be open, all children."""
-        topology = Topology(sources_of(self._statements, self.known, self._asked.stream))
+        topology = Topology(sources_of(self._statements, self.known, self._query.stream))
         found = _closure(topology, topology.first_shards, self)
         found |= set(topology.opened) - _closure(topology, topology.first_shards, None)
         return {shard_id for shard_id in found if not self._is_over(shard_id)}
 
     def is_open(self, shard_id: str) -> bool:
         """Tell whether the shard is known to have been open at the scope's end."""
-        return self._open_until.get(shard_id, 0) >= self._asked.scope.until_ms
+        return self._open_until.get(shard_id, 0) >= self._query.scope.until_ms
 
     def is_archived_beyond(self, shard_id: str) -> bool:
         """Tell whether a segment of the shard reaches the scope's end."""
-        return self._archived_until.get(shard_id, 0) >= self._asked.scope.until_ms
+        return self._archived_until.get(shard_id, 0) >= self._query.scope.until_ms
 
     def _is_over(self, shard_id: str) -> bool:
         """Tell whether the shard had ended when the scope began."""
         stored_ms = self._statements.of(shard_id).end_stored_ms
-        return stored_ms is not None and stored_ms + ARRIVAL_STEP_BACK_MS <= self._asked.scope.from_ms
+        return stored_ms is not None and stored_ms + ARRIVAL_STEP_BACK_MS <= self._query.scope.from_ms
 
 
-def _closure(topology: Topology, shard_ids: Iterable[str], gathered: Gathered | None) -> set[str]:
+def _closure(topology: Topology, shard_ids: Iterable[str], evidence: EvidenceSet | None) -> set[str]:
     """Return shards and their descendants, those of shards that are known to be open left out."""
     found: set[str] = set()
     todo = list(shard_ids)
@@ -164,5 +164,5 @@ def _closure(topology: Topology, shard_ids: Iterable[str], gathered: Gathered | 
         shard_id = todo.pop()
         if shard_id not in found:
             found.add(shard_id)
-            todo += [] if gathered is not None and gathered.is_open(shard_id) else topology.children(shard_id)
+            todo += [] if evidence is not None and evidence.is_open(shard_id) else topology.children(shard_id)
     return found
