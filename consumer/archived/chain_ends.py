@@ -67,18 +67,17 @@ def find_ends(
     newest: int,
     *,
     beyond_minutes: int = TAIL_REACH_MINUTES,
-    links: int = LINKS,
 ) -> dict[str, ChainEnd]:
     """Return the ends of the chains of `shards`, which maps each shard to the oldest minute worth looking at.
 
     The walk begins at the minute `newest`. A shard without a segment in that time is left out. One LIST per 1,000
-    objects of each hour walked, one HEAD per segment returned (at most `links` a shard).
+    objects of each hour walked, one HEAD per segment returned (at most `LINKS` a shard).
 
     Raises:
         ForeignObject, FormatError, ObjectVanished: a segment at a chain's end is not what its name says.
         StoreUnavailable, StoreRefused: the store.
     """
-    found = find_end_keys(store, prefix, shards, newest, beyond_minutes=beyond_minutes, links=links)
+    found = find_end_keys(store, prefix, shards, newest, beyond_minutes=beyond_minutes)
     return {shard_id: read_end(store, prefix, keys) for shard_id, keys in sorted(found.items())}
 
 
@@ -89,7 +88,6 @@ def find_end_keys(
     newest: int,
     *,
     beyond_minutes: int = TAIL_REACH_MINUTES,
-    links: int = LINKS,
 ) -> dict[str, list[SegmentName]]:
     """Return the names alone of what `find_ends` returns, in the order of the chain."""
     found: dict[str, list[SegmentName]] = {}
@@ -104,7 +102,7 @@ def find_end_keys(
             if shards.get(name.shard_id, newest + 1) <= name.minute <= newest:
                 found.setdefault(name.shard_id, []).append(name)
         for shard_id, kept in found.items():
-            found[shard_id] = sorted(heapq.nlargest(links, kept, key=_first), key=_first)
+            found[shard_id] = sorted(heapq.nlargest(LINKS, kept, key=_first), key=_first)
         if _are_settled(shards, found, hour.first_minute, beyond_minutes):
             break
     return found
