@@ -5,12 +5,16 @@ import pytest
 from archive.coverage.chain import Reason
 from archive.coverage.evidence import EvidenceLink
 from archive.coverage.intervals import Interval
+from archive.coverage.topology import ShardRow
 from archive.coverage.verdict import State
+from archive.format.aggregate import HashRange
 from archive.format.document import FORMAT
 from archive.format.keys import start_marker_key
 from archive.format.minute import MINUTE_MS
 from archive.format.tombstone import ExpiredRun, ExpiredShard, Tombstone, encode_tombstone
-from archive.proof.reading import read_links
+from archive.proof.evidence_set import ProofQuery
+from archive.proof.reading import judge_archive, read_links
+from archive.proof.sources import Stream
 from archive.proof.statements import read_statements
 from tests.unit.archive.proof.scene import DAY, PREFIX, SHARD, Bucket
 
@@ -184,9 +188,15 @@ def test_an_expired_day_says_nothing_against_marks_of_the_day_before() -> None:
 
 
 def test_the_digest_of_what_was_read_stays_what_it_was() -> None:
-    """It names published audits: another text for the same evidence would publish every day anew."""
+    """It names published audits: another text for the same evidence would publish every day anew.
+
+    It is made of the names of classes, too: of links, marks, positions, intervals and rows of ListShards.
+    """
     bucket = Bucket()
     for hour in (-27, -24, -24 - 1 / 60, 5, 17, 30):
         bucket.segment(hour)
     bucket.mark(-24 - 1 / 60, 24, number=1)
-    assert bucket.judge().facts.digest == "08fc3d282f2a6fe8f234cc1c146e45af8e1161b53a3b7edd3c08dab3e59795f0"
+    rows = (ShardRow(SHARD, HashRange(0, 9), frozenset({"parent"}), frozenset()),)
+    query = ProofQuery(Interval(DAY.begin_ms, DAY.end_ms), bucket.begin_ms, bucket.at(48), Stream(rows, leased=rows))
+    digest = judge_archive(bucket.retrying, PREFIX, query).facts.digest
+    assert digest == "8f528f9ab76769b919132049c7b6f903ed462d47dbd29c779e3bf795c67bc2b6"
