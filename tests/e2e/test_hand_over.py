@@ -1,6 +1,6 @@
 """One of two workers is stopped under load, as by a deploy: the other one reads its shards on before they expire.
 
-How long that takes is measured by `python -m benchmarks hand_over`; here the bound only tells it from waiting, which
+How long that takes is told in docs/reliability.md; here the bound only tells it from waiting, which
 takes KCL 50 s and more.
 """
 
