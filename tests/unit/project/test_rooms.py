@@ -1,142 +1,175 @@
-"""The house: who may import whom, and how large rooms and files may grow. Read from the code, not from its claims."""
+"""Which room may import which, read from the code; and docs/architecture.md names every room.
+
+A room is a folder, a nested one by itself, or a module at the root of its package.
+"""
 
 import ast
+import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-PACKAGES: Final = ("archive", "consumer", "compaction", "minutebook")
-_OURS: Final = frozenset({*PACKAGES, "demo", "docsite", "benchmarks", "tests"})
-_MOST_LINES = 300
 
-# A room or a module at the root of its package -> what it may import of its package. Whoever is not named here may
-# import nothing. The consumer and the nightly side may import all of `archive` beside, and never each other.
-DIRECTIONS: Final = {
-    "archive.properties_file": "errors",
-    "archive.emf": "format",
-    "archive.logs": "clock",
-    "archive.access": "properties_file",
-    "archive.class_archive": "errors",
-    "archive.compression": "errors",
-    "archive.retry": "errors clock",
-    "archive.roles": "access answers",
-    "archive.aws": "access answers checksum errors retry roles",
-    "archive.kinesis": "aws clock retry",
-    "archive.format": "errors compression",
-    "archive.native": "format",
+# Top to bottom: a room may import the rooms in the rows below its own, none in its row and none above, so no circle
+# passes. Rooms that are joined by `+` import each other: folders that are one room still.
+ORDER: Final = {
+    "archive": (
+        "emf native proof",
+        "coverage store",
+        "aws format",
+        "class_archive compression logs retry roles",
+        "access",
+        "answers checksum clock properties_file",
+        "errors wording",
+    ),
+    "consumer": (
+        "command_line main",
+        "daemon+daemon.readers+daemon.watching expire restore status",
+        "daemon.prepared forks",
+        "leases preflight serving",
+        "processor",
+        "evidence",
+        "archived services",
+        "dedupe last_word pipe settings stream",
+    ),
+    "compaction": (
+        "spark_submit",
+        "command_line",
+        "command proposal vacuum",
+        "days",
+        "dry_run",
+        "ddl recheck report rewrite",
+        "pointing",
+        "audit naming",
+        "comparison producers spark",
+        "job",
+        "events glue iceberg",
+        "shards",
+        "hours rules",
+        "publish tasks+tasks.ids typed.files",
+        "typed+typed.events+typed.straight",
+        "inventory",
+        "dealing stream verdict",
+    ),
+    "minutebook": ("__main__", "__init__", "front_door", "command_line", "cat reader"),
+}
+# Rooms that may import less than the order allows.
+LESS: Final = {
+    "archive.format": "compression errors",  # values and bytes
     "archive.coverage": "errors format",
-    "archive.store": "access checksum errors retry aws compression format",
-    "archive.proof": "errors format coverage store",
-    "archive.published": "errors format store",
-    "archive.owner": "errors format store",
-    "archive.remote_properties": "errors properties_file store",
-    "archive.archive_settings": "access errors owner remote_properties store",
-    "consumer.archived": "stream",
-    "consumer.leases": "settings",
-    "consumer.preflight": "archived settings stream",
-    "consumer.worker": "",
-    "consumer.child_logs": "",
-    "consumer.liveness": "child_logs leases worker",
-    "consumer.monitoring": "child_logs settings worker",
-    "consumer.daemon": "archived child_logs forks leases liveness monitoring preflight settings stream worker",
-    "consumer.status": "archived leases settings stream",
+    "archive.proof": "coverage errors format store",
+    "consumer.expire": "archived settings stream",  # a command knows no other one
     "consumer.restore": "archived leases settings stream",
-    "consumer.expire": "archived settings stream",
-    "consumer.pipe": "",
-    "consumer.services": "settings stream",
-    "consumer.evidence": "archived services settings stream",
-    "consumer.processor": "archived dedupe pipe evidence services settings stream",
-    "consumer.command_line": "daemon monitoring preflight status restore expire settings",
-    "consumer.serving": "dedupe evidence pipe processor services settings stream",
-    "consumer.main": "exit_line serving",
-    "consumer.forks": "exit_line pipe processor serving settings stream",
+    "consumer.status": "archived leases settings stream",
+    "consumer.leases": "settings",
 }
-# What people call, at the top of both sides: whole names, for each imports of several packages.
-FRONT: Final = {
-    "minutebook.__init__": "minutebook.front_door",
-    "minutebook.__main__": "minutebook.main",
-    "minutebook.front_door": "minutebook.command_line consumer.command_line compaction.command_line "
-    "consumer.daemon compaction.spark demo",
-    "minutebook.command_line": "minutebook.cat",
+# Imports of other packages. Everybody may import `archive`; consumer and compaction never import each other.
+ACROSS: Final = {
+    "minutebook.front_door": "consumer.command_line consumer.daemon.prepared "
+    "compaction.command_line compaction.spark demo",
+    "minutebook.cat": "compaction.inventory compaction.job compaction.tasks",
+    "minutebook.reader": "compaction.hours compaction.publish compaction.tasks",
+    "compaction.spark_submit": "minutebook.front_door",  # the same commands as a person types
 }
-_NIGHTLY: Final = (  # each row may import the rows below it, and nothing of its own row
-    "command_line",
-    "command proposal vacuum",
-    "days",
-    "dry_run",
-    "report rewrite recheck ddl",
-    "pointing",
-    "audit naming",
-    "spark producers comparison",
-    "job",
-    "iceberg glue events",
-    "shards",
-    "rules hours",
-    "tasks publish",
-    "typed",
-    "inventory",
-    "stream verdict dealing",
-)
+_OURS: Final = frozenset({*ORDER, "benchmarks", "demo", "docsite", "tests"})
 
 
-def _allowed(room: str) -> set[str]:
-    if room == "compaction.spark_submit":  # spark-submit starts the same commands as a person does
-        return {"minutebook.main", "minutebook.front_door", "compaction.command_line"}
-    if room.startswith("minutebook."):
-        return {room, *FRONT.get(room, "").split()}
-    package, _, name = room.partition(".")
-    lower = [" ".join(_NIGHTLY[n + 1 :]) for n, row in enumerate(_NIGHTLY) if name in row.split()]
-    names = " ".join(lower) if package == "compaction" else DIRECTIONS.get(room, "")
-    return {room, *(f"{package}.{other}" for other in names.split())}
+@cache
+def _room(name: str) -> str:
+    """Return the room of a dotted name: its folder, or its module at the root of its package."""
+    package, *rest = name.split(".")
+    path, folders = CHECKOUT / package, [package]
+    for word in rest:
+        path /= word
+        if not path.is_dir():
+            break
+        folders.append(word)
+    if len(folders) > 1 or package not in ORDER:
+        return ".".join(folders)
+    return f"{package}.{rest[0] if rest and path.with_suffix('.py').is_file() else '__init__'}"
+
+
+def _files(package: str) -> dict[str, list[Path]]:
+    """Return the files of each room of a package."""
+    rooms: dict[str, list[Path]] = {}
+    for path in sorted((CHECKOUT / package).rglob("*.py")):
+        rooms.setdefault(_room(".".join(path.relative_to(CHECKOUT).with_suffix("").parts)), []).append(path)
+    return rooms
+
+
+ROOMS: Final = {room: files for package in ORDER for room, files in _files(package).items()}
 
 
 def _imports(path: Path) -> Iterator[str]:
-    """Yield what a file imports of ours, also for the type checker alone, as room or module at a package's root."""
+    """Yield the rooms that a file imports, also within functions and for the type checker alone."""
     for node in ast.walk(ast.parse(path.read_text())):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
         if isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{name}" for name in names]
             assert node.level == 0, "imports are absolute"
-        for name in names:
-            head, *rest = name.split(".")
-            if head in _OURS:
-                yield f"{head}.{rest[0]}" if rest and head in PACKAGES else head
+            names = [f"{node.module}.{name}" for name in names]
+        yield from (_room(name) for name in names if name.split(".")[0] in _OURS)
 
 
-def _rooms(package: str) -> list[str]:
-    paths = [path for path in (CHECKOUT / package).iterdir() if path.suffix == ".py" or path.is_dir()]
-    return sorted(f"{package}.{path.stem}" for path in paths if path.stem != "__pycache__")
+def _allowed(room: str) -> set[str]:
+    package, _, own = room.partition(".")
+    rows = ORDER[package]
+    at = next((at for at, row in enumerate(rows) if own in re.split(r"[ +]", row)), len(rows))
+    below = re.split(r"[ +]", LESS[room] if room in LESS else " ".join(rows[at + 1 :]))
+    joined = [name for row in rows for group in row.split() if own in group.split("+") for name in group.split("+")]
+    return {room, *(f"{package}.{name}" for name in [*below, *joined]), *ACROSS.get(room, "").split()}
 
 
-def _files(room: str) -> list[Path]:
-    path = CHECKOUT.joinpath(*room.split("."))
-    return sorted(path.glob("**/*.py")) if path.is_dir() else [path.with_suffix(".py")]
-
-
-@pytest.mark.parametrize("room", [room for package in PACKAGES for room in _rooms(package)])
-def test_a_room_imports_in_one_direction(room: str) -> None:
-    """Only what the table grants it; of `archive`, everybody may import everything."""
-    found = {(path.name, name) for path in _files(room) for name in _imports(path)}
-    package = room.partition(".")[0]
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_those_below_it(room: str) -> None:
+    """Nested folders count by themselves, so there is no circle between folders and no import from below."""
+    imported = {(path.name, name) for path in ROOMS[room] for name in _imports(path)}
+    is_archive = room.startswith("archive.")
     assert not {
         (file, name)
-        for file, name in found
-        if name not in _allowed(room) and (package == "archive" or not name.startswith("archive."))
+        for file, name in imported
+        if name not in _allowed(room) and (is_archive or not name.startswith("archive."))
     }
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_every_folder_is_a_room_that_says_what_is_in_it(package: str) -> None:
-    """An `__init__` with a docstring."""
-    folders = {path.parent for path in (CHECKOUT / package).glob("**/*.py")}
-    assert all(ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) for folder in folders)
+@pytest.mark.parametrize("package", ORDER)
+def test_the_order_names_each_room_once(package: str) -> None:
+    """A room that is gone leaves no place behind, and a new one gets a place."""
+    named = [f"{package}.{name}" for row in ORDER[package] for name in re.split(r"[ +]", row)]
+    rooms = {room for room in ROOMS if room.startswith(f"{package}.")}
+    assert len(named) == len(set(named))
+    assert set(named) | {f"{package}.__init__"} == rooms
 
 
-@pytest.mark.parametrize("package", [*PACKAGES, "demo", "docsite", "benchmarks", "tests"])
-def test_no_file_is_too_long(package: str) -> None:
-    """What needs more lines is two modules."""
-    files = (CHECKOUT / package).glob("**/*.py")
-    assert not {path.name for path in files if len(path.read_text().splitlines()) > _MOST_LINES}
+def test_exceptions_are_of_rooms_that_exist() -> None:
+    """And so are those that they name."""
+    less = {f"{room.split('.')[0]}.{name}" for room, names in LESS.items() for name in names.split()}
+    across = {name for names in ACROSS.values() for name in names.split()} - {"demo"}
+    assert {*LESS, *ACROSS, *less, *across} <= set(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_folder_says_what_is_in_it(room: str) -> None:
+    """Its `__init__` has a docstring, and so has a module that is a room."""
+    (init,) = [path for path in ROOMS[room] if path.name == "__init__.py"] or ROOMS[room]
+    assert ast.get_docstring(ast.parse(init.read_text()))
+
+
+def test_the_page_names_every_room() -> None:
+    """The tree of docs/architecture.md names each room of the packages, and none that is gone."""
+    block = (CHECKOUT / "docs" / "architecture.md").read_text().split("```")[1]
+    named, parents = set(), ["", ""]
+    for line in block.splitlines():
+        entry = re.match(r"( {0,4})([a-z]\S*(?:, \S+)*)(?:  |$)", line)  # what continues a text stands further right
+        if entry is None:
+            continue
+        depth = len(entry[1]) // 2
+        for name in entry[2].split(", "):
+            full = ".".join([*parents[:depth], name.rstrip("/")])
+            if depth > 0:
+                named.add(full)
+        parents[depth:] = [entry[2].rstrip("/")]
+    assert named == {room for room in ROOMS if not room.endswith("__")}
