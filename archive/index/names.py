@@ -16,7 +16,6 @@ from archive.format.day import HOURS_A_DAY, Day, Hour, day_of_ms, hour_of_ms
 from archive.format.keys import minute_prefix, parse_segment_key
 from archive.format.minute import MINUTE_MS
 from archive.format.position import Position
-from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStore
 
 _WIDTHS = (4, 2, 2)
@@ -85,7 +84,7 @@ class ArchiveIndex:
         """List the hours that a time touches, side by side; each one's segments in the order of keys."""
         hour_ms = 60 * MINUTE_MS
         hours = [hour_of_ms(number * hour_ms) for number in range(begin_ms // hour_ms, -(-until_ms // hour_ms))]
-        return in_parallel(self.in_period, hours)
+        return self._store.read_many(self.in_period, hours)
 
     def in_period(self, period: Day | Hour) -> list[SegmentName]:
         """List a whole day or hour, in the order of keys."""

@@ -9,7 +9,6 @@ from archive.format.arrival import STEP_BACK_MINUTES
 from archive.format.metadata import SegmentMetadata, is_ours
 from archive.format.position import Position
 from archive.index.names import ArchiveIndex, SegmentName
-from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStore
 
 
@@ -24,7 +23,7 @@ class SegmentLinks:
     def of(self, names: Sequence[SegmentName]) -> list[tuple[str, EvidenceLink]]:
         """Return (shard, link) of those that are segments in their places; others are their own day's to report."""
         unknown = [name for name in names if name.key not in self._links]
-        self._links |= zip((name.key for name in unknown), in_parallel(self._head, unknown), strict=True)
+        self._links |= zip((name.key for name in unknown), self._store.read_many(self._head, unknown), strict=True)
         return [(name.shard_id, link) for name in names if (link := self._links[name.key]) is not None]
 
     def predecessors(

@@ -30,7 +30,6 @@ from archive.format.read_mark import ReadMark, parse_read_mark_key, read_mark_fo
 from archive.format.tombstone import Tombstone, tombstone_key
 from archive.store.markers import read_marker
 from archive.store.objects import ListedObject
-from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStore
 from archive.store.tombstones import list_tombstones, read_tombstone
 
@@ -108,7 +107,8 @@ def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> S
     markers = list(store.list_objects(f"{prefix}{SHARDS}"))
     found: dict[str, dict[str, object]] = defaultdict(dict)
     first: FirstShards | None = None
-    for row, outcome in zip(markers, in_parallel(lambda row: _marker(store, prefix, row.key), markers), strict=True):
+    read = store.read_many(lambda row: _marker(store, prefix, row.key), markers)
+    for row, outcome in zip(markers, read, strict=True):
         if isinstance(outcome, Problem):
             problems.append(outcome)
         elif isinstance(outcome, FirstShards):
@@ -117,7 +117,7 @@ def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> S
             found[outcome.shard] |= _fields(outcome, row.last_modified_ms)
     for shard_id, skips in _skips(prefix, skipped, problems).items():
         found[shard_id]["skips"] = tuple(skips)
-    tombstones = in_parallel(lambda day: _tombstone(store, prefix, day), list(expired))
+    tombstones = store.read_many(lambda day: _tombstone(store, prefix, day), list(expired))
     problems += [outcome for outcome in tombstones if isinstance(outcome, Problem)]
     return Statements(
         shards={shard_id: ShardStatements(**fields) for shard_id, fields in sorted(found.items())},  # type: ignore[arg-type]  # by the names of the fields

@@ -3,7 +3,7 @@
 Runs of the nightly job, `expire`, `minutebook.reader` and reports all read it here.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -25,12 +25,9 @@ from archive.published.generation import (
     is_judged_by_these_rules,
 )
 from archive.published.inventory import PublishedRow, decode_inventory
-from archive.store.objects import ObjectHead
-from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStorage, RetryingStore
 
 D = TypeVar("D", Pointer, Manifest)
-ReadHeads = Callable[[Callable[[str], ObjectHead | None], Sequence[str]], Iterable[ObjectHead | None]]
 _COMPACT: Final = "run minutebook compact for the day"
 
 
@@ -100,10 +97,10 @@ class PublishedReader:
         head = self.storage.head(self.folder.pointer)
         return max(_epoch_ms(pointer), 0 if head is None else head.last_modified_ms)
 
-    def missing_file(self, manifest: Manifest, read_heads: ReadHeads = in_parallel) -> str | None:
+    def missing_file(self, manifest: Manifest) -> str | None:
         """Return the key of a published file that is gone or has another size; None when all are there."""
         sizes = {file.key: file.bytes for file in manifest.files}
-        for key, head in zip(sizes, read_heads(self.storage.head, list(sizes)), strict=True):
+        for key, head in zip(sizes, self.storage.read_many(self.storage.head, list(sizes)), strict=True):
             if head is None or head.size != sizes[key]:
                 return key
         return None

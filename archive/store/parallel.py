@@ -2,13 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 REQUESTS_AT_ONCE: Final = 16
 _BATCH: Final = 64
+
+
+class ReadMany(Protocol):
+    """Makes a request for each item: `in_parallel`, or one after the other; results in the order of the items."""
+
+    def __call__(self, work: Callable[[T], U], items: Sequence[T], /) -> list[U]:
+        """Return `work(item)` for every item."""
+        ...
 
 
 def in_parallel(work: Callable[[T], U], items: Sequence[T], at_once: int = REQUESTS_AT_ONCE) -> list[U]:

@@ -14,6 +14,7 @@ from archive.errors import ObjectVanished
 from archive.format.markers import JSON_TYPE
 from archive.retry import Backoff, until_known
 from archive.store.objects import ListedObject, Listing, ObjectHead, ObjectStore, PutOutcome, StoredObject
+from archive.store.parallel import ReadMany, in_parallel
 from archive.store.storage import Sink, Storage, Tail, Upload
 
 T = TypeVar("T")
@@ -23,19 +24,23 @@ class RetryingStore:
     """Implements `ObjectStore` on another one; `new_backoff` gives the waits of each request.
 
     A factory that returns one shared backoff bounds several requests together, as a commit's PUT and HEAD.
+    `read_many` is how callers of the store make many requests.
 
     Every method raises:
         StoreUnavailable: the backoff's budget is spent.
         StoreRefused: the store said no for good.
     """
 
-    def __init__(self, store: ObjectStore, new_backoff: Callable[[], Backoff]) -> None:
+    def __init__(
+        self, store: ObjectStore, new_backoff: Callable[[], Backoff], read_many: ReadMany = in_parallel
+    ) -> None:
         self.raw = store
         self.new_backoff = new_backoff
+        self.read_many = read_many
 
     def within(self, new_backoff: Callable[[], Backoff]) -> "RetryingStore":
         """Return the same store with other waits."""
-        return RetryingStore(self.raw, new_backoff)
+        return RetryingStore(self.raw, new_backoff, self.read_many)
 
     def put_if_absent(
         self, key: str, body: bytes, metadata: Mapping[str, str] | None = None, content_type: str = JSON_TYPE
@@ -95,13 +100,15 @@ class RetryingStorage(RetryingStore):
     itself. Neither are streams that are read (`open_read`): whoever reads one begins again from its start.
     """
 
-    def __init__(self, storage: Storage, new_backoff: Callable[[], Backoff]) -> None:
-        super().__init__(storage, new_backoff)
+    def __init__(
+        self, storage: Storage, new_backoff: Callable[[], Backoff], read_many: ReadMany = in_parallel
+    ) -> None:
+        super().__init__(storage, new_backoff, read_many)
         self.storage = storage
 
     def within(self, new_backoff: Callable[[], Backoff]) -> "RetryingStorage":
         """Return the same storage with other waits."""
-        return RetryingStorage(self.storage, new_backoff)
+        return RetryingStorage(self.storage, new_backoff, self.read_many)
 
     def uri(self, key: str) -> str:
         """Return the address of a key as other tools write it."""

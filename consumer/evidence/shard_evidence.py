@@ -18,8 +18,8 @@ import structlog
 from archive.coverage.continuity import Base, Held, first_from, is_young, judge_continuity, must_state
 from archive.coverage.evidence import SURELY_HELD_MS, adopted_evidence, segment_link
 from archive.errors import FormatError
-from archive.format.coverage_markers import AdoptedMarker, adopted_marker_key
 from archive.format.arrival import ARRIVAL_STEP_BACK_MS
+from archive.format.coverage_markers import AdoptedMarker, adopted_marker_key
 from archive.format.day import Day, day_of_ms
 from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
 from archive.format.minute import MINUTE_MS, minute_of

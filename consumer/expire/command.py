@@ -19,13 +19,12 @@ from archive.index.names import ArchiveIndex
 from archive.logs import configure_logging
 from archive.owner import check_stream, read_application
 from archive.retry import Backoff
-from archive.store.parallel import in_parallel
 from archive.store.places import StorePrefix, open_storage, parse_place
 from archive.store.retrying import RetryingStorage, RetryingStore
 from archive.store.s3_storage import S3Storage
 from archive.store.tombstones import read_tombstone
 from consumer.expire.apply import DayDeleter, delete_all
-from consumer.expire.coverage import DayProver, ReadMany
+from consumer.expire.coverage import DayProver
 from consumer.expire.plan import DayPlan, greatest_firsts, plan_day
 from consumer.expire.published_day import read_published
 from consumer.expire.side_objects import SideObjects
@@ -56,7 +55,6 @@ class Archive(NamedTuple):
     published_root: str
     clock: Clock
     new_id: IdSource
-    read_many: ReadMany = in_parallel
     prover: type[DayProver] = DayProver
 
 
@@ -189,7 +187,7 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[DayPlan]:
             tombstone = read_tombstone(store, prefix, day)
         except FormatError as exc:
             damage = f"{exc}; {exc.next_step}"
-        published = read_published(archive.published, archive.published_root, day, archive.read_many)
+        published = read_published(archive.published, archive.published_root, day)
         plan = plan_day(day, prefix, listed, published, tombstone, later)
         # Which segments had to stay stands in the tombstone: without it none may go.
         plan = plan if damage is None else plan._replace(refusal=damage)
@@ -212,7 +210,7 @@ def _expire_day(archive: Archive, plan: DayPlan, begin_ms: int, rate: int | None
     try:
         proof = None
         if plan.tombstone is None:
-            proof = archive.prover(store, prefix, clock, begin_ms, archive.read_many).prove(plan)
+            proof = archive.prover(store, prefix, clock, begin_ms).prove(plan)
         if rate is None:
             return proof.refusal if proof else None
         deleted = DayDeleter(store, prefix, clock, archive.new_id, rate).expire(plan, proof)

@@ -5,8 +5,8 @@ What was proven is kept in the tombstone, because later days' segments and marks
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from archive.clock import Clock
 from archive.coverage.evidence import EvidenceLink, segment_link
@@ -19,19 +19,8 @@ from archive.proof.evidence_set import ProofQuery
 from archive.proof.reading import Judged, days_of, judge_facts, read_facts
 from archive.proof.statements import read_statements
 from archive.store.commit import stored_segment
-from archive.store.parallel import in_parallel
 from archive.store.retrying import RetryingStore
 from consumer.expire.plan import DayPlan
-
-T = TypeVar("T")
-
-
-class ReadMany(Protocol):
-    """A `map` that may run its calls at once; results in order."""
-
-    def __call__(self, read: Callable[[str], T], keys: Sequence[str], /) -> Iterable[T]:
-        """Return what `read` gives for each key."""
-        ...
 
 
 class DayProof(NamedTuple):
@@ -80,7 +69,6 @@ class DayProver(NamedTuple):
     prefix: str
     clock: Clock
     begin_ms: int
-    read_many: ReadMany = in_parallel
 
     def prove(self, plan: DayPlan) -> DayProof:
         """Read a day's segments and judge it.
@@ -99,7 +87,7 @@ class DayProver(NamedTuple):
             )
         statements = read_statements(store, prefix, days_of(scope))
         segments: dict[str, list[SegmentMetadata]] = defaultdict(list)
-        for metadata in self.read_many(lambda key: stored_segment(store, prefix, key), sorted(plan.segments)):
+        for metadata in store.read_many(lambda key: stored_segment(store, prefix, key), sorted(plan.segments)):
             segments[metadata.shard_id].append(metadata)
         links: dict[str, list[EvidenceLink]] = {
             name: list(map(segment_link, found)) for name, found in segments.items()

@@ -20,8 +20,8 @@ from archive.errors import FormatError
 from archive.format.keys import SegmentKey, parse_segment_key
 from archive.format.position import Position
 from archive.format.tombstone import Tombstone
-from archive.published.verdict import CLEAN, RULES
 from archive.index.names import SegmentName
+from archive.published.verdict import CLEAN, RULES
 from archive.store.objects import ListedObject
 from consumer.expire.published_day import PublishedDay
 

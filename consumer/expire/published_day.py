@@ -19,8 +19,7 @@ from archive.published.generation import (
     is_judged_today,
 )
 from archive.published.inventory import digest_of
-from archive.published.reading import PublishedReader, ReadHeads
-from archive.store.parallel import in_parallel
+from archive.published.reading import PublishedReader
 from archive.store.retrying import RetryingStore
 
 _NEXT_STEP: Final = "run minutebook compact for the day"
@@ -41,9 +40,7 @@ class PublishedDay(NamedTuple):
     lost: str | None = None
 
 
-def read_published(
-    store: RetryingStore, root: str, day: dt.date, read_heads: ReadHeads = in_parallel
-) -> PublishedDay | None:
+def read_published(store: RetryingStore, root: str, day: dt.date) -> PublishedDay | None:
     """Return what is published of `day` below `root` (empty, or ending in `/`); None when nothing is.
 
     Raises:
@@ -75,7 +72,7 @@ def read_published(
             f"{pointer.manifest} contradicts the pointer, its own files, or the inventory beside it",
             next_step=_NEXT_STEP,
         )
-    lost = reader.missing_file(manifest, read_heads)
+    lost = reader.missing_file(manifest)
     return PublishedDay(pointer.generation, pointer.verdict, pointer.rules, pointer.until, inventory, lost)
 
 

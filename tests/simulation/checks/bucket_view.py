@@ -3,13 +3,9 @@
 import random
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from typing import NoReturn, TypeVar
-from unittest.mock import patch
 
-from archive.index import names
 from archive.index.last_segments import LastSegments, none_published
-from archive.proof import links, statements
 from archive.proof.evidence_set import ProofQuery
 from archive.proof.reading import Judged, judge_archive
 from archive.retry import Backoff
@@ -33,9 +29,7 @@ class BucketView:
         """Judge a scope as the product does, in the night behind days that are published."""
         clock = ManualClock(query.now_ms)
         backoff = Backoff(clock, random.Random(1), budget_seconds=1)
-        store = RetryingStore(self, lambda: backoff)
-        with one_by_one():
-            return judge_archive(store, PREFIX, query, published)
+        return judge_archive(RetryingStore(self, lambda: backoff, one_by_one), PREFIX, query, published)
 
     def head(self, key: str) -> ObjectHead | None:
         """Answer a HEAD."""
@@ -67,15 +61,6 @@ class BucketView:
         raise AssertionError(key, body, metadata, content_type)
 
 
-@contextmanager
-def one_by_one() -> Iterator[None]:
-    """Let the reader send one request after the other: a host's requests come from its own greenlet alone."""
-    with ExitStack() as stack:
-        for module in (names, links, statements):
-            stack.enter_context(patch.object(module, "in_parallel", _one_by_one))
-        yield
-
-
-def _one_by_one(work: Callable[[T], U], items: Sequence[T], at_once: int = 1) -> list[U]:  # noqa: ARG001 - the product's
-    """Stand for `in_parallel`: threads would cost more than the answers."""
+def one_by_one(work: Callable[[T], U], items: Sequence[T], /) -> list[U]:
+    """Read one object after the other: a host's requests come from its own greenlet alone, and threads cost more."""
     return [work(item) for item in items]

@@ -19,6 +19,7 @@ from consumer.restore.command import Parts, rebuild
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import Facts
 from consumer.stream.kinesis import KinesisStream
+from tests.simulation.checks.bucket_view import one_by_one
 from tests.simulation.checks.commands import judge_expire, judge_restore
 from tests.simulation.histories.published import Published
 from tests.simulation.services.bucket import PREFIX, SIGNATURE_SECONDS, S3Client
@@ -129,11 +130,10 @@ class Operator:
                 store=store,
                 prefix=PREFIX,
                 identity=self._stream(host).describe(),
-                published=RetryingStore(self.published, store.new_backoff),  # type: ignore[arg-type] # the part of it that is used
+                published=RetryingStore(self.published, store.new_backoff, one_by_one),  # type: ignore[arg-type] # the part of it that is used
                 published_root="",
                 clock=host,
                 new_id=history.world.new_id,
-                read_many=lambda read, keys: [read(key) for key in keys],
                 prover=DayProver if asks_evidence else _Believer,
             )
             code = run(archive, days * 86_400_000, _quiet(), rate=1000)
@@ -160,7 +160,7 @@ class Operator:
 
     def _store(self, host: Host) -> RetryingStorage:
         storage = S3Storage(S3Client(self._history.bucket, host), "archive")  # type: ignore[arg-type] # the part of it that is used
-        return RetryingStorage(storage, lambda: Backoff(host, self._history.rng, budget_seconds=60))
+        return RetryingStorage(storage, lambda: Backoff(host, self._history.rng, budget_seconds=60), one_by_one)
 
 
 class _Quiet:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Final
 from archive.errors import SafetyRefusal
 from consumer.settings.settings import Settings
 from tests.fakes.daemon_double import SHARD_END, UnopenableRowError
-from tests.simulation.checks.bucket_view import one_by_one
 from tests.simulation.checks.deaths import judge_death
 from tests.simulation.checks.objects import describe_object
 from tests.simulation.checks.withheld import check_passed_strays
@@ -77,8 +76,7 @@ class History:
         """Play the history to its end and check the archive."""
         self.world.note("history", f"seed {self.seed}, scenario {self.scenario.name!r}")
         try:
-            with one_by_one():
-                self._play()
+            self._play()
         finally:
             for consumer in self.consumers:
                 consumer.task.kill()
