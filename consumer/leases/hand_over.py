@@ -59,12 +59,14 @@ class Leaving:
         *,
         most: int | None = None,
         every_seconds: float = REPORT_SECONDS,
+        longest_seconds: float = LONGEST_SECONDS,
     ) -> None:
         self._table = table
         self._worker_id = worker_id
         self._clock = clock
         self._most = most
         self._every_seconds = every_seconds
+        self._longest_seconds = longest_seconds
         self._thread: threading.Thread | None = None
         self._is_done = False
         self._log = structlog.get_logger().bind(worker=worker_id)
@@ -77,7 +79,7 @@ class Leaving:
     def finish(self) -> None:
         """Give the leases away, once. Call it when the daemon's processors, or the daemon, have ended in order.
 
-        From a thread: a table that answers slowly, page after page, holds nobody up for longer than LONGEST_SECONDS.
+        From a thread: a table that answers slowly, page after page, holds nobody up beyond `longest_seconds`.
         """
         if self._is_done:
             return
@@ -85,11 +87,11 @@ class Leaving:
         defect: list[BaseException] = []
         giving = threading.Thread(target=self._finish, args=(defect,), daemon=True)
         giving.start()
-        giving.join(LONGEST_SECONDS)
+        giving.join(self._longest_seconds)
         if defect:
             raise defect[0]
         if giving.is_alive():
-            error = f"the tables have not answered within {LONGEST_SECONDS:g} s"
+            error = f"the tables have not answered within {self._longest_seconds:g} s"
             self._log.warning("leases_kept", error=error, next_step=_NEXT_STEP)
 
     def _finish(self, defect: list[BaseException]) -> None:
@@ -108,7 +110,7 @@ class Leaving:
             self._table.withdraw(self._worker_id)
             plan = self._plan()
             for each in plan:
-                if self._clock.monotonic() - begun < LONGEST_SECONDS and self._table.hand_over(each):
+                if self._clock.monotonic() - begun < self._longest_seconds and self._table.hand_over(each):
                     given[each.lease.shard_id] = each.next_owner
         except (TableRefused, TableUnavailable) as exc:
             self._log.warning("leases_kept", error=str(exc), next_step=_NEXT_STEP)

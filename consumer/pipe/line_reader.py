@@ -10,6 +10,7 @@ import errno
 import io
 import mmap
 import os
+from collections.abc import Callable
 from typing import BinaryIO, Final, cast
 
 from archive.native.library import native_library
@@ -40,14 +41,16 @@ class _StreamReading:
 class LineReader:
     """The lines of a stream. Each is a view that the next call takes back: nothing of it may be kept.
 
-    `most_bytes` is the longest line that is read.
+    `most_bytes` is the longest line that is read; `library` gives the native codec, None where there is none.
 
     Read is what is there, and never more than once for that: the daemon waits for an answer behind each line. A
     `BufferedReader` is read beneath its buffer, whose `readinto1` asks for more although it holds the end of a line.
     """
 
-    def __init__(self, stream: BinaryIO, most_bytes: int) -> None:
-        self._reading = _reading(stream.raw if isinstance(stream, io.BufferedReader) else stream)
+    def __init__(
+        self, stream: BinaryIO, most_bytes: int, library: Callable[[], ctypes.CDLL | None] = native_library
+    ) -> None:
+        self._reading = _reading(stream.raw if isinstance(stream, io.BufferedReader) else stream, library())
         self._most_bytes = most_bytes
         self._memory = mmap.mmap(-1, LEAST_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._filled = 0
@@ -104,8 +107,7 @@ class LineReader:
         return behind
 
 
-def _reading(stream: BinaryIO | io.RawIOBase) -> PipeReading | _StreamReading:
-    library = native_library()
+def _reading(stream: BinaryIO | io.RawIOBase, library: ctypes.CDLL | None) -> PipeReading | _StreamReading:
     if library is None or not isinstance(stream, io.FileIO):
         return _StreamReading(cast("BinaryIO", stream))
     return PipeReading(library, stream.fileno())

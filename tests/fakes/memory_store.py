@@ -133,6 +133,10 @@ class MemoryBucket:
         """Make `key` answer 412 to a conditional PUT and 404 to HEAD and GET."""
         self._hidden.add(key)
 
+    def show(self, key: str) -> None:
+        """Answer for a hidden key again."""
+        self._hidden.discard(key)
+
     def land(self) -> int:
         """Apply the delayed PUTs now, each with its condition; return how many of them made an object."""
         landing, self._in_flight = self._in_flight, []

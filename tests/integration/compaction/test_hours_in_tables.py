@@ -9,6 +9,7 @@ from compaction.glue.register import GlueTable, TableName
 from compaction.iceberg.table import IcebergTable
 from compaction.job.context import AuditOptions
 from tests.corpus.desk import DAY
+from tests.fakes.failing_catalog import Fault
 from tests.fakes.failing_storage import Crash
 from tests.fakes.glue import FakeGlue
 from tests.integration.lake import Lake
@@ -26,9 +27,9 @@ def desk(tmp_path: Path) -> Hours:
     return Hours(tmp_path / "day")
 
 
-def publish(desk: Hours, lake: Lake, **asked: Any) -> "Compacted":  # noqa: ANN401 - whatever a run is asked
+def publish(desk: Hours, lake: Lake, fault: Fault | None = None, **asked: Any) -> "Compacted":  # noqa: ANN401 - whatever a run is asked
     """Compact the day into the table."""
-    with lake.catalog() as catalog:
+    with lake.catalog(fault) as catalog:
         return desk.publish(table=IcebergTable(catalog, lake.name), **asked)
 
 
@@ -62,19 +63,11 @@ def test_a_table_gets_the_day_and_never_an_hour(desk: Hours, lake: Lake) -> None
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_commit_that_a_crash_took_is_made_up_for(
-    desk: Hours, lake: Lake, monkeypatch: pytest.MonkeyPatch, *, late: bool
-) -> None:
+def test_a_commit_that_a_crash_took_is_made_up_for(desk: Hours, lake: Lake, *, late: bool) -> None:
     """The day is published and its hours have given way; the next run commits it, also where an object came since."""
     desk.publish_hours()
-
-    def crash(*_: object) -> None:
-        raise Crash
-
-    with monkeypatch.context() as patch:
-        patch.setattr(IcebergTable, "look", crash)
-        with pytest.raises(Crash):
-            publish(desk, lake)
+    with pytest.raises(Crash):
+        publish(desk, lake, Fault(1, applied=False))
     desk.check_whole()
     if late:
         desk.archive_more()

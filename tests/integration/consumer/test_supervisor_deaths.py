@@ -5,12 +5,15 @@ import os
 import signal
 import sys
 from pathlib import Path
-from unittest.mock import Mock
 
 from archive.clock import SystemClock
+from archive.format.position import Position
 from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
+from consumer.leases.hand_over import Leaving
+from consumer.leases.rows import Lease
 from consumer.monitoring.watch import Watch
+from tests.fakes.lease_table import MemoryLeaseTable
 from tests.integration.supervised import ROOT, Supervised, end
 
 
@@ -69,11 +72,15 @@ def test_a_stop_while_a_deserted_daemon_is_killed_is_in_order(tmp_path: Path) ->
             super().daemon_ended()
             os.kill(os.getpid(), signal.SIGTERM)
 
-    clock, leaving = SystemClock(), Mock()
+    clock, table = SystemClock(), MemoryLeaseTable(Lease("shardId-000000000000", Position(1), 7, "w1"))
+    leaving = Leaving(table, "w1", clock)
     command = [sys.executable, str(ROOT / "tests" / "fakes" / "daemon_program.py"), str(tmp_path), "deserted"]
     plan = DaemonPlan(command=command, environment={**os.environ, "PYTHONPATH": str(ROOT)}, leaving=leaving)
     supervisor = Supervisor(
         plan, clock, limits=RestartLimits(), watch=Stopping(clock), stdout=io.BytesIO(), stderr=io.BytesIO()
     )
     assert supervisor.run() == 0
-    assert leaving.finish.call_count == len(list(tmp_path.glob("start-*"))) == 1
+    rows = table.read()
+    assert rows is not None
+    assert [lease.owner for lease in rows.leases.values()] == [None]
+    assert len(list(tmp_path.glob("start-*"))) == 1

@@ -1,6 +1,7 @@
 """The report on a stream of 1,000 shards whose names and findings mean harm."""
 
 import re
+from array import array
 
 import msgspec
 import pytest
@@ -8,11 +9,9 @@ import pytest
 from archive.format.day import MINUTES_A_DAY, Day
 from archive.format.minute import minute_text
 from compaction.audit.conclusion import DayResult
-from compaction.inventory.segments import Described
-from compaction.report import page as page_module
 from compaction.report.page import render
-from compaction.report.sketch import Sketch, sketch
 from compaction.report.trend import Trend, TrendDay
+from compaction.shards.minutes import Counted, Minutes
 from compaction.verdict.audit_document import Audit, Shard
 from compaction.verdict.findings import Code, finding, ordered
 from tests.unit.compaction.report.test_folding import shard_row
@@ -58,20 +57,17 @@ def page() -> str:
     """Return the page of 1,000 shards and 10,000 findings, with minutes everywhere and a trend that is hostile."""
     shards = [shard_row(number) for number in range(999)]
     shards.append(msgspec.structs.replace(shard_row(0), shard=HOSTILE, end_proof=HOSTILE))
-    drawn = sketch({}, ())
-    counts = {shard.shard: (drawn.total + 1 + number) * (drawn.total + 1) for number, shard in enumerate(shards)}
-    full = Sketch(
-        counts, {name: row > 0 for name, row in counts.items()}, drawn.rest, drawn.rest + 5.0, drawn.total + 2.0
-    )
+    lags = array("i", [20] * MINUTES_A_DAY)
+    minutes = {
+        shard.shard: Minutes.packed_of(Counted(array("i", [1 + number] * MINUTES_A_DAY), lags))
+        for number, shard in enumerate(shards)
+    }
     days = tuple(
         TrendDay(str(DAY.shift(number)), "clean" if number % 3 else "unknown", 1000, (0, 1, 2), "gen")
         for number in range(-12, 0)
     )
     trend = Trend(HOSTILE, (*days, TrendDay(str(DAY), None, 0, None, "", HOSTILE)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page_module, "sketch", lambda _minutes, _shown: full)
-        result = DayResult(_audit(shards, 10_000), Described((), {}, frozenset(), ()))
-        return render(result, trend, "0123456789abcdef")
+    return render(DayResult(_audit(shards, 10_000), minutes), trend, "0123456789abcdef")
 
 
 def test_it_stays_small(page: str) -> None:

@@ -143,26 +143,24 @@ def test_whoever_stops_us_does_not_wait_for_long() -> None:
     assert list(_owners(table).values()).count(None) == 2
 
 
-def test_a_table_that_answers_page_after_page_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_answers_page_after_page_holds_nobody_up() -> None:
     """Each request may take its time, and a large table takes many: the whole is bounded."""
-    monkeypatch.setattr("consumer.leases.hand_over.LONGEST_SECONDS", 0.05)
     table, answered = MemoryLeaseTable(_lease(0)), threading.Event()
-    monkeypatch.setattr(table, "read", lambda: answered.wait(10) and None)
+    table.on_ask = lambda: answered.wait(10) and None
     with capture_logs() as logs:
-        _leaving(table, ManualClock()).finish()
-        was_answered = answered.is_set()
-        answered.set()
-    assert (was_answered, [log["event"] for log in logs]) == (False, ["leases_kept"])
+        Leaving(table, "w1", ManualClock(), longest_seconds=0.05).finish()
+    answered.set()
+    assert [log["event"] for log in logs] == ["leases_kept"]
 
 
-def test_a_defect_while_leaving_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_while_leaving_is_raised() -> None:
     """Nothing is swallowed by the thread."""
 
     def fail() -> None:
         raise ValueError("a report without a time")
 
     table = MemoryLeaseTable(_lease(0))
-    monkeypatch.setattr(table, "reports", fail)
+    table.on_ask = fail
     with pytest.raises(ValueError, match="without a time"):
         _leaving(table, ManualClock()).finish()
 

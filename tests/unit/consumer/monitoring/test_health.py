@@ -10,6 +10,7 @@ from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.monitoring.health import BLIND_SECONDS, SILENT_SECONDS
 from consumer.monitoring.health_file import HealthFile, health_path, read_verdict
 from consumer.monitoring.watch import Watch
+from consumer.worker.state_folder import boot_id
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.shard import SHARD
 
@@ -189,15 +190,14 @@ def test_a_file_that_nobody_writes_any_more_is_unhealthy(scene: Scene, tmp_path:
     assert "cannot be read" in read_verdict(path, now).sentence
 
 
-def test_a_file_of_an_earlier_start_of_the_host_is_unhealthy(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_an_earlier_start_of_the_host_is_unhealthy(scene: Scene, tmp_path: Path) -> None:
     """Its time was counted anew: a host that crashes again is as old as it was at the last write."""
     path = health_path(tmp_path, "w1")
-    monkeypatch.setattr("consumer.monitoring.health_file.boot_id", lambda: "before")
     HealthFile(path, scene.clock).write(scene.watch.verdict())
-    monkeypatch.undo()
-    verdict = read_verdict(path, scene.clock.monotonic() + 5)
+    now = scene.clock.monotonic() + 5
+    assert "since the host was started" not in read_verdict(path, now).sentence
+    path.write_text(path.read_text().replace(boot_id(), "another start"))
+    verdict = read_verdict(path, now)
     assert (verdict.is_healthy, "since the host was started" in verdict.sentence) == (False, True)
 
 

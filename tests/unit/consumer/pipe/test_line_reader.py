@@ -6,7 +6,7 @@ from typing import BinaryIO, cast
 
 import pytest
 
-from consumer.pipe import line_reader
+from archive.native.library import native_library
 from consumer.pipe.line_reader import LEAST_BYTES, LineReader
 
 MOST = 1 << 20
@@ -136,24 +136,21 @@ def test_memory_is_no_larger_than_a_line_may_be() -> None:
     assert lines.mapped_bytes == most
 
 
-def test_a_pipe_that_does_not_block_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_that_does_not_block_is_an_error() -> None:
     """Of both readers the same one: nothing is there, and that is no end of input."""
-    for library in (lambda: None, line_reader.native_library):
-        monkeypatch.setattr(line_reader, "native_library", library)
+    for library in (lambda: None, native_library):
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
         with os.fdopen(reading, "rb") as stream, os.fdopen(writing, "wb"), pytest.raises(BlockingIOError):
-            reader(stream).next_line()
+            LineReader(stream, MOST, library).next_line()
 
 
 @pytest.mark.parametrize("is_native", [True, False])
-def test_a_real_pipe_is_read_without_waiting_for_more(monkeypatch: pytest.MonkeyPatch, *, is_native: bool) -> None:
+def test_a_real_pipe_is_read_without_waiting_for_more(*, is_native: bool) -> None:
     """The daemon writes a line and waits for the answer: a reader that waits for a full buffer never answers."""
-    if not is_native:
-        monkeypatch.setattr(line_reader, "native_library", lambda: None)
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as stream, os.fdopen(writing, "wb", buffering=0) as pipe:
-        lines = reader(stream)
+        lines = LineReader(stream, MOST, native_library if is_native else lambda: None)
         for line in LINES[:3]:
             pipe.write(line)
             assert bytes(lines.next_line()) == line

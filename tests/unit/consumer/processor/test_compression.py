@@ -103,17 +103,18 @@ def test_a_record_that_is_gone_is_not_made_again(world: World, begun: Compressio
     assert extensions(world) == {begun.extension[1:]}
 
 
-def test_who_begins_at_the_same_moment_takes_the_others_record(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_begins_at_the_same_moment_takes_the_others_record(world: World) -> None:
     """The record was not there yet, and the markers behind it are: it is looked for once more."""
     world.archive_all(compression=ZSTD)
     world.put(3)
-    misses = [1]
-    monkeypatch.setattr(
-        "consumer.archived.application.read_application",
-        lambda *at: None if misses and misses.pop() else read_application(*at),
-    )
-    world.archive_all(compression=GZIP)
-    assert (misses, extensions(world)) == ([], {"zst"})
+    world.bucket.hide(RECORD)
+    late = world.worker(compression=GZIP)
+    late.store.before = lambda verb, _key: world.bucket.show(RECORD) if verb == "LIST" else None
+    late.daemon.start()
+    assert late.store.log[:3] == [("GET", RECORD), ("LIST", f"{PREFIX}_shards/"), ("GET", RECORD)]
+    late.daemon.deliver()
+    late.daemon.request_shutdown()
+    assert extensions(world) == {"zst"}
     world.check_everything_archived()
 
 
