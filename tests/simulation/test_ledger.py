@@ -14,7 +14,7 @@ from archive.format.minute import minute_of
 from archive.format.position import Position
 from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, read_mark_key
 from tests.fakes.archive_scene import PREFIX
-from tests.simulation.checks.ledger import Ledger
+from tests.simulation.promises.ledger import Ledger
 from tests.simulation.services.bucket import Stored
 from tests.simulation.services.kinesis import SimShard, SimStream
 from tests.simulation.world import Violation, World

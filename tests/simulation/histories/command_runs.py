@@ -19,9 +19,9 @@ from consumer.restore.command import Parts, rebuild
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import Facts
 from consumer.stream.kinesis import KinesisStream
-from tests.simulation.checks.bucket_view import one_by_one
-from tests.simulation.checks.commands import judge_expire, judge_restore
 from tests.simulation.histories.published import Published
+from tests.simulation.promises.bucket_view import one_by_one
+from tests.simulation.promises.commands import judge_expire, judge_restore
 from tests.simulation.services.bucket import PREFIX, SIGNATURE_SECONDS, S3Client
 from tests.simulation.services.kinesis import KinesisClient
 from tests.simulation.services.lease_rows import FAILOVER_SECONDS, SimLeaseTable

@@ -4,13 +4,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from tests.fakes.daemon_double import SHARD_END
-from tests.simulation.checks.nightly import NightlyAudit
 from tests.simulation.histories.day_scenarios import QUIET, DayScenario, day_scenario_of
 from tests.simulation.histories.events import days
 from tests.simulation.histories.shard_site import ShardSite
 from tests.simulation.histories.sharded_history import ShardedHistory
 from tests.simulation.histories.site import Site
 from tests.simulation.modes import Mode
+from tests.simulation.promises.nightly import NightlyAudit
 from tests.simulation.services.kcl import Consumer
 from tests.simulation.services.kinesis import HOUR, SimShard, SimStream
 from tests.simulation.world import STAMPS, Violation

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Final
 
 from archive.errors import DeliveryDoubt
 from tests.fakes.daemon_double import SHARD_END
-from tests.simulation.checks.nightly import NightlyAudit
 from tests.simulation.histories.site import Site
+from tests.simulation.promises.nightly import NightlyAudit
 from tests.simulation.world import Violation
 
 if TYPE_CHECKING:

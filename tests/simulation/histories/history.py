@@ -8,15 +8,15 @@ from typing import Any, ClassVar, Final
 from archive.errors import SafetyRefusal
 from consumer.settings.settings import Settings
 from tests.fakes.daemon_double import SHARD_END, UnopenableRowError
-from tests.simulation.checks.deaths import judge_death
-from tests.simulation.checks.objects import describe_object
-from tests.simulation.checks.withheld import check_passed_strays
 from tests.simulation.histories.ending import audit, drain
 from tests.simulation.histories.events.tables import EVENTS
 from tests.simulation.histories.prologue import archive_shard
 from tests.simulation.histories.scenarios import Scenario, scenario_of
 from tests.simulation.histories.site import Site, describe_settings, new_settings
 from tests.simulation.histories.steady import play_steady
+from tests.simulation.promises.deaths import judge_death
+from tests.simulation.promises.objects import describe_object
+from tests.simulation.promises.withheld import check_passed_strays
 from tests.simulation.services.aggregates import Troubles
 from tests.simulation.services.bucket import Bucket, Stored
 from tests.simulation.services.kcl import Consumer

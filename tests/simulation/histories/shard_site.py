@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from archive.format.aggregate import LAST_HASH_KEY, HashRange
 from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.shard import FIRST_SEQUENCE
-from tests.simulation.checks.shard_ledger import ShardLedger
 from tests.simulation.histories.site import Site
+from tests.simulation.promises.shard_ledger import ShardLedger
 from tests.simulation.services.aggregates import ALMOST_EVERY_HASH_KEY
 from tests.simulation.services.bucket import Bucket
 from tests.simulation.services.kinesis import SimShard

@@ -10,8 +10,6 @@ from archive.errors import SafetyRefusal
 from archive.format.position import Position
 from consumer.settings.settings import Settings
 from tests.fakes.daemon_double import SHARD_END
-from tests.simulation.checks.commands import judge_deletion
-from tests.simulation.checks.verdicts import CLOCKS, DAY, REREAD, check_claims, check_watermarks
 from tests.simulation.histories.command_runs import CommandRun, Operator
 from tests.simulation.histories.ending import audit, finish, send_successors, wake
 from tests.simulation.histories.events.tables import SHARDED_EVENTS
@@ -30,6 +28,8 @@ from tests.simulation.histories.shard_site import ShardSite, Span
 from tests.simulation.histories.sharded_scenarios import ShardedScenario, sharded_scenario_of
 from tests.simulation.histories.site import Site
 from tests.simulation.modes import Mode
+from tests.simulation.promises.commands import judge_deletion
+from tests.simulation.promises.verdicts import CLOCKS, DAY, REREAD, check_claims, check_watermarks
 from tests.simulation.services.bucket import Stored
 from tests.simulation.services.dynamodb import Item, Table
 from tests.simulation.services.kcl import Consumer

@@ -18,7 +18,7 @@ from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import StreamIdentity
 from tests.fakes.daemon_double import Lease
 from tests.fakes.shard import FIRST_SEQUENCE
-from tests.simulation.checks.ledger import Ledger
+from tests.simulation.promises.ledger import Ledger
 from tests.simulation.services.aggregates import ALMOST_EVERY_HASH_KEY
 from tests.simulation.services.bucket import PREFIX, Bucket, S3Client
 from tests.simulation.services.kinesis import ARN, HOUR, KinesisClient, SimShard, SimStream

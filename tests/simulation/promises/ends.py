@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from tests.simulation.checks.objects import Segment
+from tests.simulation.promises.objects import Segment
 from tests.simulation.world import Violation, name
 
 if TYPE_CHECKING:
-    from tests.simulation.checks.ledger import Ledger
+    from tests.simulation.promises.ledger import Ledger
 
 
 def check_end(ledger: "Ledger", chain: list[Segment]) -> None:

@@ -8,8 +8,8 @@ from archive.format.position import Position
 from archive.format.record import Record
 from archive.format.segment import read_dropped, read_records
 from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE
-from tests.simulation.checks.ledger import Ledger
-from tests.simulation.checks.objects import Segment
+from tests.simulation.promises.ledger import Ledger
+from tests.simulation.promises.objects import Segment
 from tests.simulation.services.bucket import SIDE_OBJECTS, Bucket, Stored
 from tests.simulation.services.kinesis import SimStream
 from tests.simulation.world import Violation, World, name

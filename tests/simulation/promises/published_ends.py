@@ -14,7 +14,7 @@ from archive.index.last_segments import LastSegment
 from tests.simulation.services.bucket import PREFIX
 
 if TYPE_CHECKING:
-    from tests.simulation.checks.bucket_view import BucketView
+    from tests.simulation.promises.bucket_view import BucketView
 
 
 class PublishedEnds:

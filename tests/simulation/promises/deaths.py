@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from archive.errors import BufferTooOld, DeliveryDoubt, MinutebookError, SafetyRefusal, StoreRefused
-from tests.simulation.checks.withheld import is_refused_for_stray
+from tests.simulation.promises.withheld import is_refused_for_stray
 from tests.simulation.world import Violation
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from tests.simulation.services.kinesis import SimShard, data_of
 from tests.simulation.world import Violation, World, name
 
 if TYPE_CHECKING:
-    from tests.simulation.checks.ledger import Ledger
+    from tests.simulation.promises.ledger import Ledger
     from tests.simulation.services.bucket import Stored
     from tests.simulation.services.kcl import Consumer
 

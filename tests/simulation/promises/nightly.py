@@ -17,15 +17,15 @@ from archive.format.day import Day, day_of_ms
 from archive.format.read_mark import FOLDER, parse_read_mark_key
 from archive.proof.evidence_set import ProofQuery
 from archive.proof.sources import Stream
-from tests.simulation.checks.bucket_view import BucketView
-from tests.simulation.checks.published_ends import PublishedEnds
+from tests.simulation.promises.bucket_view import BucketView
+from tests.simulation.promises.published_ends import PublishedEnds
 from tests.simulation.services.bucket import PREFIX
 from tests.simulation.world import Violation, name
 
 if TYPE_CHECKING:
-    from tests.simulation.checks.ledger import Ledger
     from tests.simulation.histories.history import History
     from tests.simulation.histories.site import Site
+    from tests.simulation.promises.ledger import Ledger
 
 SETTLED_MS: Final = 20 * 60_000
 """A day is judged so long after its end."""

@@ -15,9 +15,9 @@ from archive.format.position import Position
 from archive.format.read_mark import MarkKind, decode_read_mark
 from archive.format.segment import read_records
 from tests.fakes.daemon_double import SHARD_END, Checkpoint
-from tests.simulation.checks.ends import check_end
-from tests.simulation.checks.objects import Segment
-from tests.simulation.checks.withheld import Withheld
+from tests.simulation.promises.ends import check_end
+from tests.simulation.promises.objects import Segment
+from tests.simulation.promises.withheld import Withheld
 from tests.simulation.services.bucket import PREFIX, Stored
 from tests.simulation.services.kinesis import HOUR, SimShard, SimStream
 from tests.simulation.world import Violation, World, name
