@@ -1,10 +1,9 @@
-"""SIGKILL in the middle of KPL aggregates, SIGTERM, a lost lease table, a deleted stream, a re-created stream.
+"""SIGKILL in the middle of KPL aggregates, SIGTERM, a lost lease table, a deleted stream.
 
 One application lives through all of it, played once; each test states one thing that must be true of it.
 
     minutebook consume   |--aggregate..X processor--aggregate..X daemon--aggregate..X fork server--records--SIGTERM
     the daemon alone                                  (lease table deleted)  |--------X stream deleted
-    minutebook consume                                              (stream re-created)  refused
 """
 
 import signal
@@ -22,7 +21,7 @@ from tests.e2e.leases import LeaseRow
 from tests.e2e.worker import Worker, is_running, kill
 from tests.witness.events import Event
 from tests.witness.readback import assert_exactly_once
-from tests.witness.waiting import wait_for_an_early_second, wait_until
+from tests.witness.waiting import wait_for_an_early_second
 
 if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
@@ -148,31 +147,6 @@ def rebirth(crashes: Crashes) -> Rebirth:
     )
 
 
-@dataclass(kw_only=True)
-class Refusal:
-    """The third start: a new stream under the old name."""
-
-    exit_code: int
-    last_words: Event
-    objects: tuple[dict[str, str], dict[str, str]]
-    """Before and after."""
-
-
-@pytest.fixture(scope="module")
-def refusal(rebirth: Rebirth, crashes: Crashes) -> Refusal:
-    """Make the stream again and start."""
-    assert rebirth.exit_code != 0
-    app = crashes.app
-    wait_until(app.is_gone, "the stream is deleted")
-    app.kinesis.create_stream(StreamName=app.name, ShardCount=1)
-    app.await_stream()
-    before = app.objects()
-    with app.consume("w3") as worker:
-        code = worker.wait()
-        last_words = worker.events.wait("preflight_failed")
-    return Refusal(exit_code=code, last_words=last_words, objects=(before, app.objects()))
-
-
 def test_every_record_is_archived_once(crashes: Crashes) -> None:
     """After all kills: nothing lost, nothing twice, every byte and every partition key right, whole chains."""
     assert_exactly_once(crashes.verdict)
@@ -240,17 +214,6 @@ def test_a_false_shard_end_ends_the_process_loudly(rebirth: Rebirth) -> None:
     """The processor names the next step, and the daemon exits 1."""
     assert rebirth.last_words["next_step"]
     assert rebirth.exit_code == 1
-
-
-def test_a_re_created_stream_is_refused(refusal: Refusal) -> None:
-    """Exit code 6: shard ids repeat, so the old archive would swallow new records."""
-    assert (refusal.exit_code, refusal.last_words["exit_code"]) == (6, 6)
-
-
-def test_a_refusal_writes_nothing(refusal: Refusal) -> None:
-    """The objects are those from before."""
-    before, after = refusal.objects
-    assert after == before
 
 
 def _kill_within_an_aggregate(app: Application, worker: Worker, victims: Callable[[], list["Process"]]) -> Kill:

@@ -1,4 +1,4 @@
-"""Whole answers of servers that stand for S3."""
+"""Whole answers of servers that stand for S3, and bodies as botocore reads them."""
 
 from http.server import BaseHTTPRequestHandler
 
@@ -15,3 +15,22 @@ def answer(
     handler.end_headers()
     if handler.command != "HEAD":
         handler.wfile.write(data)
+
+
+class Body:
+    """What urllib3 would give botocore to read."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def stream(self) -> list[bytes]:
+        """Return all of it as one piece."""
+        return [self._content]
+
+    def read(self, _amount: int | None = None) -> bytes:
+        """Return what is left."""
+        content, self._content = self._content, b""
+        return content
+
+    def close(self) -> None:
+        """Hold nothing."""

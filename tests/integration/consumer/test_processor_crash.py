@@ -3,7 +3,7 @@
 import random
 import signal
 import threading
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -13,15 +13,20 @@ from tests.integration.process_daemon import ProcessDaemon, ProcessorEndedError
 from tests.witness.waiting import PATIENCE_SECONDS
 
 
-def test_a_kill_between_put_and_checkpoint_costs_nothing(site: Site) -> None:
-    """The segment is stored and the checkpoint is not: the records come again and change nothing."""
+def _killed_at_checkpoint(site: Site, side: Literal["before", "after"]) -> None:
+    """Let a processor be killed when it has stored its first segment, on either side of the checkpoint."""
     site.put(5, 0)
     site.put(5, 1)
     with site.processor() as processor:
         processor.start()
-        processor.kill_at_checkpoint = "before"
+        processor.kill_at_checkpoint = side
         with pytest.raises(ProcessorEndedError):
             processor.deliver()
+
+
+def test_a_kill_between_put_and_checkpoint_costs_nothing(site: Site) -> None:
+    """The segment is stored and the checkpoint is not: the records come again and change nothing."""
+    _killed_at_checkpoint(site, "before")
     before = site.objects()
     assert (site.lease.checkpoint, len(site.segments())) == ("TRIM_HORIZON", 1)
     site.archive_the_rest()
@@ -31,13 +36,7 @@ def test_a_kill_between_put_and_checkpoint_costs_nothing(site: Site) -> None:
 
 def test_a_kill_after_the_checkpoint_costs_nothing(site: Site) -> None:
     """The lease row is written and its answer is lost with the process."""
-    site.put(5, 0)
-    site.put(5, 1)
-    with site.processor() as processor:
-        processor.start()
-        processor.kill_at_checkpoint = "after"
-        with pytest.raises(ProcessorEndedError):
-            processor.deliver()
+    _killed_at_checkpoint(site, "after")
     assert site.lease.checkpoint == site.shard.everything[4].position
     site.archive_the_rest()
     site.assert_exactly_once()

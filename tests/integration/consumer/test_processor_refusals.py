@@ -50,13 +50,6 @@ def test_a_bucket_that_does_not_exist(site: Site) -> None:
     assert "minutebook.bucket" in last["next_step"]
 
 
-def test_an_unknown_setting(site: Site) -> None:
-    """Code 2, with a suggestion, before anything else is done."""
-    code, last = _refused_at_start(site, lingerSecond=5)
-    assert code == 2
-    assert "did you mean minutebook.lingerSeconds?" in last["error"]
-
-
 def test_a_stream_made_again_under_its_name(site: Site) -> None:
     """Code 6, also without `consume` in front: shard ids repeat, the old ranges would swallow new records."""
     site.put(3)
@@ -77,7 +70,7 @@ def test_a_checkpoint_of_another_application(site: Site) -> None:
 
 
 def test_a_foreign_object_at_the_slot(site: Site) -> None:
-    """Code 1, the key in the error; the object is not touched, and nothing is checkpointed."""
+    """Code 1, the key in the error; the object is not touched, and nothing is lost when it is moved away."""
     records = site.put(3)
     key = segment_key(PREFIX, _SHARD, minute_of(records[0].arrival_ms), records[0].position)
     with site.processor() as processor:
@@ -91,18 +84,6 @@ def test_a_foreign_object_at_the_slot(site: Site) -> None:
     assert key in last["error"]
     assert site.s3.get_object(Bucket=site.name, Key=key)["Body"].read() == b"somebody else's"
     assert site.lease.checkpoint == "TRIM_HORIZON"
-
-
-def test_nothing_is_lost_after_a_foreign_object_is_moved_away(site: Site) -> None:
-    """The next step that the log names is enough."""
-    records = site.put(3)
-    key = segment_key(PREFIX, _SHARD, minute_of(records[0].arrival_ms), records[0].position)
-    site.s3.put_object(Bucket=site.name, Key=key, Body=b"somebody else's")
-    with site.processor() as processor:
-        processor.start()
-        with pytest.raises(ProcessorEndedError):
-            processor.deliver()
-        assert _ends(processor)[0] == 1
     site.s3.delete_object(Bucket=site.name, Key=key)
     site.archive_the_rest()
     site.assert_exactly_once()
@@ -131,30 +112,11 @@ def _line(message: dict[str, Any]) -> bytes:
     ("make", "words"),
     [
         (lambda _: b"{broken\n", "malformed protocol line"),
-        (lambda _: b"\xff\xfe\n", "malformed protocol line"),
-        (lambda _: _line({"action": "sing"}), "malformed protocol line"),
         (lambda _: b'{"action":"processRecords","rec', "in the middle of a message"),
         (lambda _: _line({"action": "checkpoint", "error": None}), "nobody asked for"),
-        (lambda site: _record(site, approximateArrivalTimestamp=None), "approximateArrivalTimestamp"),
-        (lambda site: _record(site, data="not base64"), "malformed protocol line"),
-        (lambda site: _record(site, subSequenceNumber="0"), "subSequenceNumber"),
         (lambda site: _record(site, sequenceNumber=str(site.shard.everything[0].position.sequence)), "after"),
-        (lambda site: _record(site, approximateArrivalTimestamp=-1), "arrival time"),
-        (lambda site: _record(site, sequenceNumber="LATEST"), "LATEST"),
     ],
-    ids=[
-        "no JSON",
-        "no UTF-8",
-        "unknown action",
-        "half a line",
-        "unasked answer",
-        "null arrival time",
-        "bad base64",
-        "text for a number",
-        "record out of order",
-        "before 1970",
-        "no sequence number",
-    ],
+    ids=["no JSON", "half a line", "unasked answer", "record out of order"],
 )
 def test_a_bad_line_ends_the_process(site: Site, make: Any, words: str) -> None:  # noqa: ANN401 - a lambda
     """Code 1, the error says what was wrong, nothing is answered; a fresh process archives everything."""

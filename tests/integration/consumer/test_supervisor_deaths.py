@@ -4,6 +4,8 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from archive.clock import SystemClock
@@ -17,17 +19,24 @@ from tests.fakes.lease_table import MemoryLeaseTable
 from tests.integration.supervised import ROOT, Supervised, end
 
 
-def test_a_stop_right_behind_a_death_is_in_order(tmp_path: Path) -> None:
-    """The other processor leaves as asked; the daemon would wait out its grace for the one that was killed."""
-    supervised = Supervised(tmp_path, ("bereft",))
+@contextmanager
+def _supervised(folder: Path, behaviour: str) -> Iterator[Supervised]:
+    """Run a supervisor, and end it and its daemon."""
+    supervised = Supervised(folder, (behaviour,))
     try:
-        supervised.wait_for("child_gone")
-        supervised.process.send_signal(signal.SIGTERM)
-        assert supervised.finish() == 0
+        yield supervised
     finally:
         with supervised.process as process:
             process.kill()
         end(supervised.pid("start-0"))
+
+
+def test_a_stop_right_behind_a_death_is_in_order(tmp_path: Path) -> None:
+    """The other processor leaves as asked; the daemon would wait out its grace for the one that was killed."""
+    with _supervised(tmp_path, "bereft") as supervised:
+        supervised.wait_for("child_gone")
+        supervised.process.send_signal(signal.SIGTERM)
+        assert supervised.finish() == 0
     names = supervised.names()
     assert "processor_killed" in names
     assert not {"daemon_killed", "daemon_deserted"} & set(names)
@@ -36,15 +45,10 @@ def test_a_stop_right_behind_a_death_is_in_order(tmp_path: Path) -> None:
 
 def test_a_death_behind_the_request_is_told_however_the_daemon_ends(tmp_path: Path) -> None:
     """It was to commit; the daemon has lost it, ends as asked, and says nothing of it."""
-    supervised = Supervised(tmp_path, ("halved",))
-    try:
+    with _supervised(tmp_path, "halved") as supervised:
         supervised.wait_for("both_started")
         supervised.process.send_signal(signal.SIGTERM)
         assert supervised.finish() == 1
-    finally:
-        with supervised.process as process:
-            process.kill()
-        end(supervised.pid("start-0"))
     assert supervised.names()[-3:] == ["processor_killed", "daemon_ended", "gave_up"]
 
 

@@ -26,20 +26,18 @@ def stream(kinesis_client: "KinesisClient") -> str:
     return name
 
 
+def new_feeder(aws: EmbeddedAws, stream: str, pace: Pace, ledger: Ledger) -> Feeder:
+    """Return a feeder of flights."""
+    client = aws.kinesis_client(total_max_attempts=1)
+    return Feeder(client, stream, read_flights(), ledger, pace, clock=SystemClock(), rng=random.Random(1))
+
+
 def test_the_ledger_is_what_the_stream_holds(
     embedded_aws: EmbeddedAws, kinesis_client: "KinesisClient", stream: str
 ) -> None:
     """Each record under the shard and sequence number that the put returned, byte for byte; retries are records."""
     ledger = Ledger()
-    feeder = Feeder(
-        embedded_aws.kinesis_client(total_max_attempts=1),
-        stream,
-        read_flights(),
-        ledger,
-        Pace(events=300, seconds=0.5, batch=50, retry_share=0.5),
-        clock=SystemClock(),
-        rng=random.Random(1),
-    )
+    feeder = new_feeder(embedded_aws, stream, Pace(events=300, seconds=0.5, batch=50, retry_share=0.5), ledger)
     feeder.start()
     feeder.join()
     feeder.check()
@@ -52,14 +50,11 @@ def test_the_ledger_is_what_the_stream_holds(
 def test_late_and_recent_retries_repeat_events(embedded_aws: EmbeddedAws, stream: str) -> None:
     """Some of each batch again later, the last ones again on demand: more records, and not one event more."""
     ledger = Ledger()
-    feeder = Feeder(
-        embedded_aws.kinesis_client(total_max_attempts=1),
+    feeder = new_feeder(
+        embedded_aws,
         stream,
-        read_flights(),
-        ledger,
         Pace(events=100, seconds=0.5, batch=20, retry_share=0, late_retries=3, late_seconds=0),
-        clock=SystemClock(),
-        rng=random.Random(1),
+        ledger,
     )
     feeder.start()
     feeder.join()
@@ -72,15 +67,7 @@ def test_late_and_recent_retries_repeat_events(embedded_aws: EmbeddedAws, stream
 
 def test_a_failure_reaches_the_main_thread(embedded_aws: EmbeddedAws) -> None:
     """A feeder that cannot put is an error, not a silence."""
-    feeder = Feeder(
-        embedded_aws.kinesis_client(total_max_attempts=1),
-        "no-such-stream",
-        read_flights(),
-        Ledger(),
-        Pace(events=10, seconds=0),
-        clock=SystemClock(),
-        rng=random.Random(1),
-    )
+    feeder = new_feeder(embedded_aws, "no-such-stream", Pace(events=10, seconds=0), Ledger())
     feeder.start()
     feeder.join()
     with pytest.raises(MinutebookError, match="the feeder failed"):
@@ -90,15 +77,7 @@ def test_a_failure_reaches_the_main_thread(embedded_aws: EmbeddedAws) -> None:
 def test_stop_ends_a_feeder_that_waits_for_its_pace(embedded_aws: EmbeddedAws, stream: str) -> None:
     """It does not sleep through the request to stop."""
     ledger = Ledger()
-    feeder = Feeder(
-        embedded_aws.kinesis_client(total_max_attempts=1),
-        stream,
-        read_flights(),
-        ledger,
-        Pace(events=10_000, seconds=10_000, batch=10, retry_share=0),
-        clock=SystemClock(),
-        rng=random.Random(1),
-    )
+    feeder = new_feeder(embedded_aws, stream, Pace(events=10_000, seconds=10_000, batch=10, retry_share=0), ledger)
     feeder.start()
     feeder.stop()
     feeder.check()

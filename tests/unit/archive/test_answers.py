@@ -22,6 +22,7 @@ from archive.errors import MinutebookError, OutcomeUnknown, StreamUnavailable, T
 from archive.retry import Backoff
 from archive.store.s3 import S3Store
 from archive.store.s3_storage import S3Storage
+from tests.fakes.answering import Body
 from tests.fakes.clock import ManualClock
 
 pytestmark = pytest.mark.usefixtures("credentials")
@@ -41,25 +42,10 @@ OF_JSON = [
 ]
 
 
-class _Body:
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-
-    def stream(self) -> list[bytes]:
-        return [self._content]
-
-    def read(self, _amount: int | None = None) -> bytes:
-        content, self._content = self._content, b""
-        return content
-
-    def close(self) -> None:
-        """Hold nothing."""
-
-
 def answered(client: Any, status: int, body: bytes) -> Any:  # noqa: ANN401 - boto3's types
     """Return the client behind a proxy that answers every request alike."""
     headers = {"content-length": str(len(body)), "content-type": "text/html"}
-    client.meta.events.register("before-send", lambda **_: AWSResponse(ENDPOINT, status, headers, _Body(body)))
+    client.meta.events.register("before-send", lambda **_: AWSResponse(ENDPOINT, status, headers, Body(body)))
     return client
 
 

@@ -4,11 +4,14 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from archive.errors import FormatError
+from archive.format.coverage_markers import OpenedMarker, decode_coverage_marker, encode_coverage_marker
 from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker, encode_marker
 from archive.format.metadata import ChainStart
 from archive.format.position import Position
+from tests.unit.archive.format.test_coverage_markers import MARKERS
 
 START = StartMarker(
     format=1,
@@ -40,38 +43,46 @@ APPLICATION = ApplicationRecord(
     writer="w",
     written_at_ms=2,
 )
-MARKERS = [START, END, APPLICATION]
+each_marker = pytest.mark.parametrize(
+    ("marker", "encode", "decode"),
+    [
+        *((marker, encode_marker, decode_marker) for marker in (START, END, APPLICATION)),
+        *((marker, encode_coverage_marker, decode_coverage_marker) for marker in MARKERS),
+    ],
+    ids=lambda each: type(each).__name__ if isinstance(each, Struct) else "",
+)
 
 
-@pytest.mark.parametrize("marker", MARKERS, ids=lambda marker: type(marker).__name__)
-def test_round_trip(marker: Any) -> None:  # noqa: ANN401 - one of three
+@each_marker
+def test_round_trip(marker: Any, encode: Any, decode: Any) -> None:  # noqa: ANN401 - of every kind
     """What is written is read back."""
-    assert decode_marker(encode_marker(marker), type(marker), "k") == marker
+    assert decode(encode(marker), type(marker), "k") == marker
 
 
-@pytest.mark.parametrize("marker", MARKERS, ids=lambda marker: type(marker).__name__)
-def test_every_missing_or_mistyped_field_is_an_error(marker: Any) -> None:  # noqa: ANN401 - one of three
+@each_marker
+def test_every_missing_or_mistyped_field_is_an_error(marker: Any, encode: Any, decode: Any) -> None:  # noqa: ANN401
     """The error names the object."""
-    fields = json.loads(encode_marker(marker))
+    fields = json.loads(encode(marker))
     damaged = [{name: value for name, value in fields.items() if name != missing} for missing in fields]
     damaged += [{**fields, name: {}} for name in fields]
     for changed in damaged:
         with pytest.raises(FormatError, match=r"some/key\.json"):
-            decode_marker(json.dumps(changed).encode(), type(marker), "some/key.json")
+            decode(json.dumps(changed).encode(), type(marker), "some/key.json")
 
 
-@pytest.mark.parametrize("marker", MARKERS, ids=lambda marker: type(marker).__name__)
-def test_a_field_that_a_later_version_added_is_passed_over(marker: Any) -> None:  # noqa: ANN401 - one of three
+@each_marker
+def test_a_field_that_a_later_version_added_is_passed_over(marker: Any, encode: Any, decode: Any) -> None:  # noqa: ANN401
     """A rolling upgrade must not stop the processors that are not upgraded yet."""
-    fields = json.loads(encode_marker(marker)) | {"evidence": {"from": 1}}
-    assert decode_marker(json.dumps(fields).encode(), type(marker), "k") == marker
+    fields = json.loads(encode(marker)) | {"evidence": {"from": 1}}
+    assert decode(json.dumps(fields).encode(), type(marker), "k") == marker
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"null", b"[]", b"\xff", b"[" * 100_000])
-def test_what_is_no_json_object_is_an_error(body: bytes) -> None:
+@pytest.mark.parametrize(("decode", "kind"), [(decode_marker, StartMarker), (decode_coverage_marker, OpenedMarker)])
+def test_what_is_no_json_object_is_an_error(decode: Any, kind: type, body: bytes) -> None:  # noqa: ANN401
     """Torn, foreign or hostile."""
     with pytest.raises(FormatError):
-        decode_marker(body, StartMarker, "k")
+        decode(body, kind, "k")
 
 
 def test_another_format_is_refused() -> None:

@@ -17,6 +17,7 @@ from archive.aws import client_config, make_s3_client
 from archive.errors import OutcomeUnknown, StoreRefused
 from archive.store.objects import PutOutcome
 from archive.store.s3 import S3Store
+from tests.fakes.answering import Body
 
 URL = "https://s3.test"
 PASSING = [
@@ -44,23 +45,6 @@ FOR_GOOD = [
 ]
 
 
-class _Body:
-    """What urllib3 would give botocore to read."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-
-    def stream(self) -> list[bytes]:
-        return [self._content]
-
-    def read(self, _amount: int | None = None) -> bytes:
-        content, self._content = self._content, b""
-        return content
-
-    def close(self) -> None:
-        """Hold nothing."""
-
-
 Wire = Callable[[AWSPreparedRequest], AWSResponse]
 
 
@@ -69,7 +53,7 @@ def answer(status: int, code: str = "", headers: dict[str, str] | None = None) -
 
     def send(request: AWSPreparedRequest) -> AWSResponse:
         text = f"<Error><Code>{code}</Code><Message>m</Message></Error>" if code and request.method != "HEAD" else ""
-        return AWSResponse(request.url, status, cast("Any", headers or {}), _Body(text.encode()))
+        return AWSResponse(request.url, status, cast("Any", headers or {}), Body(text.encode()))
 
     return send
 
@@ -190,7 +174,7 @@ def test_an_answer_that_is_no_xml_leaves_the_outcome_open() -> None:
     """A proxy's page of its own says nothing about the object."""
 
     def page(request: AWSPreparedRequest) -> AWSResponse:
-        return AWSResponse(request.url, 502, cast("Any", {}), _Body(b"<html>bad gateway"))
+        return AWSResponse(request.url, 502, cast("Any", {}), Body(b"<html>bad gateway"))
 
     with pytest.raises(OutcomeUnknown):
         put(page)

@@ -6,7 +6,7 @@ from archive.errors import BufferTooOld
 from archive.format.metadata import ChainStart
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
-from tests.fakes.world import World
+from tests.fakes.world import Worker, World
 
 
 @pytest.fixture
@@ -76,7 +76,12 @@ def test_flush_seconds_commits_inside_the_minute(world: World) -> None:
     worker = world.started(flush_seconds=10)
     world.put()
     worker.daemon.deliver()
-    world.clock.advance(9.9)
+    commits_after(world, worker, 10)
+
+
+def commits_after(world: World, worker: Worker, seconds: float) -> None:
+    """Assert that what is held is committed when so much time has passed, and no sooner."""
+    world.clock.advance(seconds - 0.1)
     worker.daemon.tick()
     assert world.spans() == []
     world.clock.advance(0.1)
@@ -90,12 +95,7 @@ def test_an_idle_shard_commits_when_its_minute_is_over(world: World) -> None:
     world.clock.advance(50)
     world.put()
     worker.daemon.deliver()
-    world.clock.advance(9.9)
-    worker.daemon.tick()
-    assert world.spans() == []
-    world.clock.advance(0.1)
-    worker.daemon.tick()
-    assert world.spans() == [(0, 0)]
+    commits_after(world, worker, 10)
 
 
 def test_an_idle_shard_lingers_for_late_records(world: World) -> None:
@@ -104,12 +104,7 @@ def test_an_idle_shard_lingers_for_late_records(world: World) -> None:
     world.clock.advance(59)
     world.put()
     worker.daemon.deliver()
-    world.clock.advance(4.9)
-    worker.daemon.tick()
-    assert world.spans() == []
-    world.clock.advance(0.1)
-    worker.daemon.tick()
-    assert world.spans() == [(0, 0)]
+    commits_after(world, worker, 5)
 
 
 def test_a_minute_that_keeps_coming_is_committed_in_good_time(world: World) -> None:
@@ -136,12 +131,7 @@ def test_a_wall_clock_that_is_behind_cannot_hold_a_buffer_for_ever(world: World)
     world.put()
     worker.daemon.deliver()
     world.clock.jump_wall(-3600)
-    world.clock.advance(64.9)
-    worker.daemon.tick()
-    assert world.spans() == []
-    world.clock.advance(0.1)
-    worker.daemon.tick()
-    assert world.spans() == [(0, 0)]
+    commits_after(world, worker, 65)
 
 
 def test_an_empty_call_on_an_empty_shard_asks_for_nothing(world: World) -> None:
