@@ -115,6 +115,7 @@ def test_missing_stream(prepare: Prepare, bucket: str) -> None:
 
     assert check.exit_code == 2
     assert "there is no stream no-such-stream" in check.sentence
+    assert check.next_step == "create it, or correct streamName and regionName"
 
 
 def test_prefix_of_another_stream(prepare: Prepare, bucket: str, s3_store: Any) -> None:  # noqa: ANN401 - S3Store
