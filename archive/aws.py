@@ -221,11 +221,6 @@ def make_dynamodb_client(
     return client
 
 
-def make_glue_client(region: str, access: Access) -> Any:  # noqa: ANN401 - boto3's types are those of other services
-    """Return a client for AWS; boto3 knows another endpoint by AWS_ENDPOINT_URL_GLUE."""
-    return _client("glue", region, None, access, client_config(read_timeout=30))
-
-
 def error_code(error: BaseException | None) -> str:
     """Return the service's code of an error; empty when no service answered."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""

@@ -24,9 +24,8 @@ from compaction.audit.examined import DayResult
 from compaction.days.outcome import DayRow, row_of_audit, row_of_compaction, row_of_plan
 from compaction.days.run import DaysRun
 from compaction.days.stop import Stop, StoppableClock, Stopped, stopped_by_signals
-from compaction.days.tables import SerialTable, serial
+from compaction.days.tables import SerialTable
 from compaction.dry_run import DayPlan, plan_day
-from compaction.glue.catalog import open_table
 from compaction.iceberg.catalog import opened_table
 from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
 from compaction.job.context import AuditOptions, JobContext
@@ -125,7 +124,6 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
             table, request.iceberg_catalog, out, by_event=columns is not None and columns.event is not None
         )
     )
-    catalog = None if request.glue is None else open_table(request.glue, out, _waits)
     with _started(settings, "compact", request) as (context, run), opened as day_table:
         try:
             again = [] if request.recheck is None else days_to_recheck(context, out, request.recheck)
@@ -135,13 +133,11 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         if request.dry_run:
             return run.run(days, lambda day: plan_day(context, day, options), partial(_show_plan, run))
         telling = telling_of(context, settings, request, "compact", out)._replace(is_quiet=run.many)
-        given = context._replace(
-            table=None if day_table is None else SerialTable(day_table),
-            register=None if catalog is None else serial(catalog.register),
-        )
+        given = context if day_table is None else context._replace(table=SerialTable(day_table))
 
         def show(day: Day, done: Compacted, seconds: float) -> DayRow:
-            held.update((table, str(day)) for table in done.conflicts)
+            if done.conflicts and done.table is not None:
+                held.add((done.table.table, str(day)))
             _tell(telling, day, done, seconds, is_day=hour is None)
             _show_outcome(done, DayFolder(out.prefix, day, hour), out, quiet=request.as_json)
             return row_of_compaction(day, done, fail_on)
@@ -172,11 +168,6 @@ def _tell(telling: Telling, day: Day, done: Compacted, seconds: float, *, is_day
         telling.measure(judged, None if done.result is None else done.result.audit)
     if done.result is not None:
         telling.show(done.result, generation)
-
-
-def _waits() -> Backoff:
-    """Return the waits of a request to a catalog."""
-    return Backoff(SystemClock(), new_random(), budget_seconds=_STORE_BUDGET_SECONDS)
 
 
 def _configure_logging() -> None:
@@ -254,9 +245,5 @@ def _show_outcome(done: Compacted, folder: DayFolder, out: StorePrefix, *, quiet
     console.print(address, highlight=False, soft_wrap=True)
     if done.table is not None:
         states = {"committed": "committed", "already": "was there before; nothing to do"}
-        state = states.get(done.table.state, f"{_HELD}{done.conflicts.get(done.table.table)}")
+        state = states.get(done.table.state, f"{_HELD}{done.conflicts}")
         console.print(f"table {done.table.table}: {state}", highlight=False, markup=False, soft_wrap=True)
-    if done.registered is not None:
-        told = {"created": "registered", "updated": "registered anew", "already": "was registered before"}
-        said = told.get(done.registered.state, f"{_HELD}{done.conflicts.get(done.registered.table)}")
-        console.print(f"catalog: {said}", highlight=False, markup=False, soft_wrap=True)

@@ -173,9 +173,6 @@ def compact(
         str | None, typer.Option(metavar="NS.TABLE", help="Commit the published days to this Iceberg table, too.")
     ] = None,
     iceberg_catalog: IcebergCatalog = None,
-    glue: Annotated[
-        str | None, typer.Option(metavar="DB.TABLE", help="Register the published days in AWS Glue's catalog, too.")
-    ] = None,
     fail_on: FailOn = "unknown",
 ) -> None:
     """Rewrite a day to Parquet, audit it, and publish it in one step. Running it again finishes or does nothing."""
@@ -208,7 +205,6 @@ def compact(
         hour=hour,
         event_time=event_time,
         event_window=event_window,
-        glue=glue,
         fail_on=fail_on,
     )
     raise typer.Exit(run(request, os.environ))

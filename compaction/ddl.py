@@ -1,26 +1,31 @@
 """`minutebook ddl`: what to type into Athena for a table of the published days."""
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from archive.clock import SystemClock
-from archive.errors import SettingsError
+from archive.errors import ObjectVanished, SettingsError
 from archive.format.day import Day, day_of_ms
 from archive.published.generation import DayFolder
 from archive.published.schema import SCHEMA
 from archive.store.parallel import in_parallel
 from archive.store.places import StorePrefix, open_retrying
 from archive.store.retrying import RetryingStorage
-from compaction.glue.catalog import check_output, parse_table
-from compaction.glue.register import root_of
-from compaction.glue.schema import published_columns
-from compaction.glue.table import Column, columns_of, ddl, unite
+from compaction.hive import Column, columns_of, ddl, unite
 from compaction.job.settings import load_job_settings
 from compaction.publish.publisher import Publisher
+from compaction.recheck import published_days
+from compaction.tasks.parquet import SCHEMA, read_footer
 
 _BUDGET_SECONDS: Final = 60
+_TABLE: Final = re.compile(r"[a-z0-9_-]{1,255}\.[a-z0-9_-]{1,255}", re.ASCII)
+"""`database.table` in small letters, as Glue and Athena keep names."""
 
 
 def print_ddl(file: Path | str | None, environ: Mapping[str, str], *, table: str, out: str | None) -> int:
@@ -30,13 +35,19 @@ def print_ddl(file: Path | str | None, environ: Mapping[str, str], *, table: str
         SettingsError: the file or an option.
         StoreUnavailable, StoreRefused: the output.
     """
-    name = parse_table(table)
+    if _TABLE.fullmatch(table) is None:
+        raise SettingsError(
+            f"{table!r} is not a table of the catalog", next_step="write database.table in small letters: events.raw"
+        )
     settings = load_job_settings(file, environ)
     place = settings.output(out)
-    check_output(place)
+    if place.address.bucket is None:
+        raise SettingsError(
+            f"the catalog cannot name {place.address.root}", next_step="publish to S3: --out s3://bucket/folder"
+        )
     clock = SystemClock()
     storage = open_retrying(place.address, _BUDGET_SECONDS)
-    sys.stdout.write(ddl_of(storage, place, str(name), day_of_ms(clock.now_ms())))
+    sys.stdout.write(ddl_of(storage, place, table, day_of_ms(clock.now_ms())))
     return 0
 
 
@@ -57,7 +68,8 @@ def ddl_of(storage: RetryingStorage, place: StorePrefix, name: str, today: Day) 
                 f"-- column {column} is {has} here, and {comes} on {day}: leave it out there\n"
                 for column, has, comes in conflicts
             ]
-    location = root_of(Publisher(storage, DayFolder(place.prefix, today)))
+    symlinks = storage.uri(DayFolder(place.prefix, today).symlinks)
+    location = symlinks.removesuffix(f"dt={today}/manifest")
     text = ddl(name, location, columns or columns_of(SCHEMA), days[0] if days else today)
     return "".join(notes) + text
 
@@ -76,13 +88,25 @@ def _last_of_each_kind(storage: RetryingStorage, root: str, days: Sequence[Day])
     return list(newest.values())
 
 
-def published_days(storage: RetryingStorage, root: str) -> list[Day]:
-    """Return the days that have a folder, in order."""
-    names = (folder.removeprefix(f"{root}dt=").rstrip("/") for folder in storage.list_level(root).folders)
-    found = []
-    for name in names:
-        try:
-            found.append(Day.parse(name))
-        except SettingsError:
-            continue  # another folder, such as that of the symlinks
-    return sorted(found)
+def published_columns(publisher: Publisher) -> tuple[Column, ...] | None:
+    """Return the columns of the day; None when it is not published. A day without a row has those of every day.
+
+    Raises:
+        FormatError: pointer and manifest contradict each other.
+        ObjectVanished: its file is gone, or another one.
+        StoreUnavailable, StoreRefused: the output.
+    """
+    _, manifest = publisher.published()
+    if manifest is None:
+        return None
+    files = [file for file in manifest.files if file.rows]
+    return columns_of(_schema(publisher.storage, files[0].key, files[0].bytes) if files else SCHEMA)
+
+
+def _schema(storage: RetryingStorage, key: str, size: int) -> pa.Schema:
+    head = storage.head(key)
+    if head is None or head.size != size:
+        raise ObjectVanished(
+            f"{key} was published and is gone, or has another size", next_step="run minutebook compact for the day"
+        )
+    return pq.read_schema(pa.BufferReader(read_footer(storage, key).data))

@@ -1,15 +1,14 @@
 """What a day's pointer says: its generation, and how it was judged. Each change is one conditional swap."""
 
-from collections.abc import Iterable
-
 import structlog
 
 from archive.errors import FormatError
 from archive.published.generation import Current, DayFolder, Judged, Manifest, contradiction
 from compaction.audit.again import Again, audit_digest
 from compaction.audit.table_conflicts import with_conflicts
+from compaction.iceberg.commit import TableCommit
 from compaction.job.context import AuditOptions, JobContext
-from compaction.publish.conflicts import Outcome
+
 from compaction.publish.publisher import Publisher
 from compaction.verdict.audit_document import Audit, encode_audit
 
@@ -58,12 +57,12 @@ class Pointing:
         self._publisher.put_audit(held.audit, encode_audit(audit))
         return self.swap(manifest, seen, pointer.written_at, Judged(audit.verdict, held.audit))
 
-    def tell(self, manifest: Manifest, judged: Again, outcomes: Iterable[Outcome | None]) -> Audit:
-        """Let the audit say which columns keep the day out of the tables, or that none does any more.
+    def tell(self, manifest: Manifest, judged: Again, commit: TableCommit | None) -> Audit:
+        """Let the audit say which columns keep the day out of the table, or that none does any more.
 
         Where another run has published meanwhile, that one tells of its own.
         """
-        audit = with_conflicts(judged.audit, [done for done in outcomes if done is not None])
+        audit = judged.audit if commit is None else with_conflicts(judged.audit, commit)
         if audit == judged.audit:
             return audit
         seen = self._publisher.current()

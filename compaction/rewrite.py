@@ -1,12 +1,11 @@
 """The rewrite of a day, or an hour: read, audit, publish. After a crash anywhere, running it again finishes it."""
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Final, Literal, NamedTuple
 
 import structlog
 
-from archive.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
+from archive.errors import SafetyRefusal
 from archive.format.day import Day, Hour
 from archive.format.minute import iso_time
 from archive.owner import read_owned
@@ -21,7 +20,6 @@ from compaction.audit.conclusion import conclude_rewrite
 from compaction.audit.examined import DayResult, Examined
 from compaction.audit.reading import Writing
 from compaction.events.files import EventWork, files_by_event
-from compaction.glue.register import Registration
 from compaction.hours.kept import keep_tasks
 from compaction.hours.published import give_way, whole_day
 from compaction.hours.taking import HourSource, take_hours
@@ -66,7 +64,7 @@ class Compacted(NamedTuple):
     """What a compaction did: `published`, `already` (nothing was to do), `held` (its audit forbids it).
 
     `result` is None when the day was not read again. `swept` counts old files that were deleted. `table` says what
-    became of the day in an Iceberg table and `registered` in Glue's catalog, where asked; `reason` why a day is held.
+    became of the day in an Iceberg table, where one was named; `reason` why a day is held.
     """
 
     state: Literal["published", "already", "held"]
@@ -75,14 +73,12 @@ class Compacted(NamedTuple):
     verdict: Verdict
     swept: int = 0
     table: TableCommit | None = None
-    registered: Registration | None = None
     reason: str = "its audit forbids it (--accept-defects publishes it without what is wrong)"
 
     @property
-    def conflicts(self) -> Mapping[str, str]:
-        """Return what keeps the day out of tables: each table's name, and its columns."""
-        asked = (done for done in (self.table, self.registered) if done is not None and done.conflicts)
-        return {done.table: "; ".join(map(str, done.conflicts)) for done in asked}
+    def conflicts(self) -> str:
+        """Return the columns that keep the day out of the table, in words; empty where none does."""
+        return "" if self.table is None else "; ".join(map(str, self.table.conflicts))
 
 
 def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions) -> Compacted:
@@ -166,9 +162,9 @@ class _Run:
             return None
         self._publisher.write_symlinks()
         self._log.info("day_published", generation=view.generation, rows=manifest.rows, files=len(manifest.files))
-        settled = self._settle()
-        audit = self._pointing.tell(manifest, Again(result.audit, examined), settled[1:])
-        return Compacted("published", manifest, result._replace(audit=audit), manifest.verdict, *settled)
+        swept, table = self._settle()
+        audit = self._pointing.tell(manifest, Again(result.audit, examined), table)
+        return Compacted("published", manifest, result._replace(audit=audit), manifest.verdict, swept, table)
 
     def _as_published(self) -> Compacted:
         """Never rewrite an expired day from what is left of it; what was published can still go into a table."""
@@ -178,7 +174,7 @@ class _Run:
                 f"files of {self._day} were published and are gone, and so are the raw objects",
                 next_step="restore the files from versions of them: nothing else holds these records",
             )
-        if (self._context.table is None and self._context.register is None) or pointer is None:
+        if self._context.table is None or pointer is None:
             raise SafetyRefusal(
                 f"the raw objects of {self._day} were expired: the published Parquet is all there is of them",
                 next_step="read the published day; it must not be rewritten from what is left",
@@ -214,9 +210,9 @@ class _Run:
             if not self._pointing.swap(manifest, view.seen, pointer.written_at, judged):
                 return None
         self._publisher.write_symlinks()
-        settled = self._settle()
-        self._pointing.tell(manifest, again, settled[1:])
-        return Compacted("already", manifest, None, judged.verdict, *settled)
+        swept, table = self._settle()
+        self._pointing.tell(manifest, again, table)
+        return Compacted("already", manifest, None, judged.verdict, swept, table)
 
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, Examined] | None:
         folder = self._folder.generation(view.generation)
@@ -271,22 +267,12 @@ class _Run:
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
 
-    def _settle(self) -> tuple[int, TableCommit | None, Registration | None]:
+    def _settle(self) -> tuple[int, TableCommit | None]:
         """Bring the table into step before anything is swept: it may name the generation that was replaced."""
-        context = self._context
+        context, done = self._context, None
         give_way(self._publisher.storage, self._folder.root, self._day)
-        committer = None
         if context.table is not None:
             work = EventWork(self._options.out.address, context.spread, context.clock)
             events = files_by_event(self._publisher, self._options.columns, work)
-            committer = TableCommitter(context.table, self._publisher, context.clock, context.new_id, events)
-        try:
-            done = None if committer is None else committer.commit()
-        except (CatalogRefused, CatalogUnavailable, SafetyRefusal):
-            self._register()  # one catalog's trouble keeps the day out of no other
-            raise
-        registered = self._register()
-        return len(self._publisher.sweep(context.clock.now_ms())), done, registered
-
-    def _register(self) -> Registration | None:
-        return None if self._context.register is None else self._context.register(self._publisher)
+            done = TableCommitter(context.table, self._publisher, context.clock, context.new_id, events).commit()
+        return len(self._publisher.sweep(context.clock.now_ms())), done

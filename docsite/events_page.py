@@ -18,8 +18,6 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "daemon_started": "KCL's MultiLangDaemon runs",
     "day_expired": "the raw segments of a day were deleted, and its tombstone stands",
     "day_published": "readers of the Parquet files now see this generation",
-    "day_registered": "a published day is in Glue's catalog: `created`, `updated`, or `already`",
-    "partition_replaced": "a day's partition in Glue's catalog lay elsewhere, or lacked a column: it is put right",
     "day_refused": "`expire` leaves a day alone, and says why",
     "first_start": "what the very first start of an application waits for",
     "fork_server_ready": "a fork server has loaded everything, and forks a processor for each shard",

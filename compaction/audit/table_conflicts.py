@@ -1,48 +1,34 @@
-"""What an audit says of a day whose columns do not fit an Iceberg table, or a table of Glue's catalog.
+"""What an audit says of a day whose columns do not fit an Iceberg table.
 
 The day's Parquet is published, and the table keeps what it had: nothing is wrong with the archive, so each column is
 a warning. It is found by the commit, after the audit was written: that is written again, and the pointer names it.
 """
 
-from collections.abc import Iterable, Sequence
-
 import msgspec
 
 from archive.published.schema import SCHEMA
-from compaction.publish.conflicts import GLUE, NEXT_STEP, Conflict, Outcome
+from compaction.iceberg.commit import TableCommit
+from compaction.publish.conflicts import NEXT_STEP, Conflict
 from compaction.verdict.audit_document import Audit, AuditCheck, FirstValue
 from compaction.verdict.findings import Code, ColumnConflict, Finding, ordered
 
 
-def with_conflicts(audit: Audit, outcomes: Iterable[Outcome]) -> Audit:
-    """Return the audit with what a run has found, in the place of what one found before in tables of that kind."""
-    asked = {_is_glues(done.table): done for done in outcomes}
-    found = [_finding(done.table, conflict, audit) for done in asked.values() for conflict in done.conflicts]
-    others = [about for about in audit.findings if not (_is_told(about) and _kind(about) in asked)]
-    if not found and len(others) == len(audit.findings):
+def with_conflicts(audit: Audit, commit: TableCommit) -> Audit:
+    """Return the audit with the conflicts of a commit, in the place of those of an earlier one."""
+    conflicts = [_finding(commit.table, conflict, audit) for conflict in commit.conflicts]
+    others = [about for about in audit.findings if about.code != Code.TABLE_CONFLICT]
+    if not conflicts and len(others) == len(audit.findings):
         return audit
-    findings = tuple(ordered([*others, *found]))
-    check = _check([about for about in findings if _is_told(about)])
+    findings = tuple(ordered([*others, *conflicts]))
+    check = _check(len(conflicts))
     checks = tuple(check if was.id == check.id else was for was in audit.checks)
     return msgspec.structs.replace(audit, findings=findings, checks=checks)
 
 
-def _is_glues(table: str) -> bool:
-    return table.startswith(GLUE)
-
-
-def _is_told(about: Finding) -> bool:
-    return about.code == Code.TABLE_CONFLICT
-
-
-def _kind(about: Finding) -> bool:
-    return about.conflict is not None and _is_glues(about.conflict.table)
-
-
-def _check(found: Sequence[Finding]) -> AuditCheck:
-    if not found:
+def _check(findings: int) -> AuditCheck:
+    if not findings:
         return AuditCheck(id=Code.TABLE_CONFLICT.value, status="pass")
-    return AuditCheck(id=Code.TABLE_CONFLICT.value, status="warning", message=f"{len(found)} finding(s)")
+    return AuditCheck(id=Code.TABLE_CONFLICT.value, status="warning", message=f"{findings} finding(s)")
 
 
 def _finding(table: str, conflict: Conflict, audit: Audit) -> Finding:

@@ -69,9 +69,9 @@ def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
     code, reason = exit_code([DayEnd(done.verdict, done.state != "held")], fail_on), ""
     if done.state == "held":
         reason = done.reason
-    elif done.conflicts:
+    elif done.table is not None and done.conflicts:
         code = worst([code, CatalogRefused.exit_code])
-        reason = "; ".join(f"{table}: {columns}" for table, columns in done.conflicts.items())
+        reason = f"{done.table.table}: {done.conflicts}"
     return DayRow(
         day=str(day),
         state=done.state,

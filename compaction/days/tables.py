@@ -1,27 +1,12 @@
-"""Catalogs for days side by side: asked by one day at a time, as no catalog's client promises more."""
+"""A table for days side by side: one day at a time works on it, as no catalog's client promises more."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 from archive.format.day import Day
 from compaction.iceberg.commit import DayTable, DayView
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement
 from compaction.publish.conflicts import Conflict
-
-T = TypeVar("T")
-U = TypeVar("U")
-
-
-def serial(call: Callable[[T], U]) -> Callable[[T], U]:
-    """Return a call that is made by one thread at a time."""
-    lock = threading.Lock()
-
-    def called(argument: T) -> U:
-        with lock:
-            return call(argument)
-
-    return called
 
 
 class SerialTable:

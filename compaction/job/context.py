@@ -11,11 +11,10 @@ from archive.store.retrying import RetryingStorage
 from archive.store.storage import Address
 from compaction.dealing.local import LocalDealer
 from compaction.dealing.port import Dealer
-from compaction.glue.register import Registration
 from compaction.iceberg.commit import DayTable
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.neighbours import LOOKBACK_DAYS
-from compaction.publish.publisher import Publisher
+
 from compaction.stream.kinesis import ListedShards, StreamReader
 from compaction.tasks.ids.copies import Layout, ShardTally
 from compaction.tasks.plan import SIZES, TaskSizes
@@ -96,8 +95,6 @@ class JobContext(NamedTuple):
     spread: Spread = in_turn
     sizes: TaskSizes = SIZES
     dealers: Callable[[int], Dealer] | None = None
-    register: Callable[[Publisher], Registration | None] | None = None
-    """Lets a catalog know a published day; what it did about it."""
 
     def dealer(self, buckets: int) -> Dealer:
         """Return who deals a day of so many buckets: this process, unless somebody else was given."""

@@ -26,14 +26,11 @@ PARALLEL_DAYS: Final = 2
 """How many days of a range are worked on at once: while one is judged in the driver, Spark reads another."""
 LAST: Final = "last"
 """As an hour: the last one that is settled, of whatever day."""
-_IN_A_TABLE: Final = (
-    "give it to the night: it takes the hour over into the day; minutebook.reader reads it now (intraday=True)"
-)
 _OF_THE_NIGHT: Final = {
     "--drop-producer-duplicates": "give it to the night: copies are found over the whole day; an hour with "
     "--event-id keeps its ids for it, and holds all records",
-    "--iceberg": _IN_A_TABLE,
-    "--glue": _IN_A_TABLE,
+    "--iceberg": "give it to the night: it takes the hour over into the day; minutebook.reader reads it now "
+    "(intraday=True)",
 }
 """What to do instead, of options that people add to an hour as they have them at night."""
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
@@ -135,7 +132,6 @@ class CompactRequest(NamedTuple):
     event_time: str | None = None
     event_window: int | None = None
     parallel_days: int = PARALLEL_DAYS
-    glue: str | None = None
     fail_on: str = "unknown"
 
     @property
@@ -160,7 +156,6 @@ class CompactRequest(NamedTuple):
             "--recheck": self.recheck is not None,
             "--drop-producer-duplicates": self.drop_producer_duplicates,
             "--iceberg": self.iceberg is not None,
-            "--glue": self.glue is not None,
             "--so-far": self.so_far is not None,
             "--report": self.report is not None,
             "--dry-run": self.dry_run,

@@ -43,12 +43,12 @@ class Code(enum.StrEnum):
     NOT_IN_STREAM = "not_in_stream"  # the archive holds a record that the stream does not
     EXPIRED_DAY = "expired_day"  # the day's raw segments were deleted on purpose: nothing is left to judge
     UNFIT_PAYLOAD = "unfit_payload"  # payloads do not fit the typed columns: their rows say why, and keep them whole
-    TABLE_CONFLICT = "table_conflict"  # a column is another one in the Iceberg or Glue table: the day is not in it
+    TABLE_CONFLICT = "table_conflict"  # a column is another one in the Iceberg table: the day is not in it
     LATE_MINUTES = "late_minutes"  # objects came, went or changed after the day was published
 
 
 class ColumnConflict(msgspec.Struct, frozen=True, kw_only=True):
-    """A column that does not fit a table (Glue's: `glue:...`); `column` is a path within structs and lists."""
+    """A column that does not fit a table; `column` is a path within structs and lists."""
 
     table: str
     column: str

@@ -230,7 +230,7 @@ def test_expire(home: Home) -> None:
 def test_every_policy_is_tested() -> None:
     """By the test of its command."""
     tests = {"consume", "dedupe", "doctor", "status", "restore", "audit", "audit-stream", "compact", "expire"}
-    reading = {"cat", "reader", "glue"}  # tests/integration/test_reading.py
+    reading = {"cat", "reader"}  # tests/integration/test_reading.py
     assert set(command_names()) == tests | reading | {"vacuum"}  # tests/integration/compaction/test_vacuum.py
 
 

@@ -10,18 +10,14 @@ import pytest
 from archive.format.minute import iso_time
 from archive.store.places import StorePrefix
 from archive.store.s3 import S3Store
-from archive.store.storage import Address
 from compaction.ddl import print_ddl
-from compaction.glue.register import GlueTable, TableName
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.cat.command import cat
 from minutebook.reader import published
 from tests.corpus.shelf import Shelf
 from tests.fakes.archive_scene import PREFIX, ArchiveScene
-from tests.fakes.glue import FakeGlue
 from tests.integration.asking import Home, check
 from tests.unit.minutebook.cat.reading import DAY, NOON, S0, records
-from tests.witness.policies import Names
 from tests.witness.requests import hearing
 
 _SPAN = ("--from", iso_time(NOON * 60_000), "--to", iso_time((NOON + 10) * 60_000))
@@ -106,18 +102,3 @@ def test_what_readers_ask(home: Home, capsys: pytest.CaptureFixture[str]) -> Non
     assert [len(day.files) for day in days.days] == [2]
     assert f"LOCATION 's3://{home.bucket}/{PREFIX}_parquet/_symlinks/'" in capsys.readouterr().out
     check("reader", heard)
-
-
-def test_what_registering_asks(tmp_path: Path) -> None:
-    """Of the catalog, the database and the table, and of no other."""
-    names = Names()
-    shelf, glue = Shelf(StorePrefix(Address(None, str(tmp_path)), "")), FakeGlue(names.database)
-    table = GlueTable(glue, TableName(names.database, names.table), shelf.waits)
-    shelf.publish(DAY, "a", (1,))
-    table.register(shelf.publisher(DAY))
-    shelf.change_file(DAY, lambda rows: rows.append_column("tenant", [["x"]]))
-    table.register(shelf.publisher(DAY))
-    with hearing(names) as heard:
-        for operation in glue.asked:
-            heard.operation("glue", operation, {"DatabaseName": names.database, "Name": names.table})
-    check("glue", heard)

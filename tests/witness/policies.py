@@ -34,8 +34,6 @@ class Names(NamedTuple):
     prefix: str = "raw/"
     region: str = "us-east-1"
     account: str = "000000000000"
-    database: str = "events"
-    table: str = "raw"
 
 
 def command_names() -> list[str]:

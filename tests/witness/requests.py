@@ -61,10 +61,6 @@ class Heard:
             index = f"/index/{params['IndexName']}" if "IndexName" in params else ""
             table = f"arn:aws:dynamodb:{where}:table/{params['TableName']}{index}"
             yield Request(f"dynamodb:{operation}", table)
-        elif service == "glue":  # each needs the right on the table, and on what it lies in
-            database, table = params["DatabaseName"], params["Name"]
-            for resource in ("catalog", f"database/{database}", f"table/{database}/{table}"):
-                yield Request(f"glue:{operation}", f"arn:aws:glue:{where}:{resource}")
         elif service == "s3":
             yield from _s3_requests(operation, params)
         else:

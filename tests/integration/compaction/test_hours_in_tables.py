@@ -1,17 +1,15 @@
-"""Nights with a table or a catalog take hours over as others do: these name the day's files, and none of an hour."""
+"""Nights with a table take hours over as others do: it names the day's files, and none of an hour."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compaction.glue.register import GlueTable, TableName
 from compaction.iceberg.table import IcebergTable
 from compaction.job.context import AuditOptions
 from tests.corpus.desk import DAY
 from tests.fakes.failing_catalog import Fault
 from tests.fakes.failing_storage import Crash
-from tests.fakes.glue import FakeGlue
 from tests.integration.lake import Lake
 from tests.unit.compaction.hours.scene import HELD, Hours
 
@@ -74,16 +72,3 @@ def test_a_commit_that_a_crash_took_is_made_up_for(desk: Hours, lake: Lake, *, l
     done = publish(desk, lake)
     assert done.state == ("published" if late else "already")
     check(desk, lake, snapshots=1)
-
-
-def test_a_catalog_learns_of_the_day_alone(desk: Hours) -> None:
-    """Its partition is made when the day is whole; no hour has one."""
-    glue = FakeGlue("events")
-    catalog = GlueTable(glue, TableName("events", "raw"), desk.context().archive.new_backoff)
-    for hour in HELD:
-        assert desk.publish(hour).registered is None
-    assert not glue.partitions
-    done = desk.publish(register=catalog.register)
-    assert (done.registered and done.registered.state, desk.read) == ("created", [])
-    assert set(glue.partitions) == {("events", "raw", str(DAY))}
-    desk.check_whole()

@@ -7,18 +7,13 @@ from typing import Any
 import pytest
 from pyiceberg.types import StringType
 
-from archive.errors import CatalogRefused
 from archive.published.schema import SCHEMA
 from compaction.days.outcome import row_of_compaction
-from compaction.glue.register import GlueTable, TableName
 from compaction.iceberg.table import IcebergTable
 from compaction.rewrite import Compacted
 from compaction.typed.event_time import with_event_time
-from compaction.verdict.audit_document import Audit, decode_audit
 from tests.corpus.desk import Desk
-from tests.corpus.shelf import Shelf
 from tests.corpus.typed_day import payload_day
-from tests.fakes.glue import FakeGlue
 from tests.integration.compaction.test_iceberg_columns import told
 from tests.integration.lake import DAY, NEXT, Lake
 
@@ -93,7 +88,7 @@ def test_a_changed_column_of_every_day_holds_the_day(
     shard = done.result.audit.shards[0]
     assert (done.state, told(done.result.audit)) == ("published", [(*conflict, shard.shard, shard.first, "")])
     row = row_of_compaction(NEXT, done, "defects")
-    assert (row.exit_code, row.reason) == (2, "; ".join(f"{key}: {text}" for key, text in done.conflicts.items()))
+    assert (row.exit_code, row.reason) == (2, f"default.{night.lake.name}: {done.conflicts}")
     assert night.lake.snapshots() == before
     assert not [row for row in night.desks[NEXT].storage.list_objects("") if "_events" in row.key]
     again = night.compact(DAY)
@@ -108,7 +103,7 @@ def test_a_column_that_comes_back_lets_the_day_in(night: Night) -> None:
     night.lake.table(lambda table: table.update_schema().rename_column("at", "arrival_time").commit())
     done = night.compact()
     assert done.table is not None
-    assert (done.state, done.table.state, done.conflicts) == ("already", "committed", {})
+    assert (done.state, done.table.state, done.conflicts) == ("already", "committed", "")
     assert len(night.lake.rows()) == sum(desk.corpus.records for desk in night.desks.values())
 
 
@@ -120,7 +115,7 @@ def test_a_required_column_holds_the_day(night: Night) -> None:
         )
     )
     done = night.compact()
-    assert [*done.conflicts.values()] == ["column data: the table has it as required, the day rows that may lack it"]
+    assert done.conflicts == "column data: the table has it as required, the day rows that may lack it"
 
 
 def test_a_day_that_is_there_is_not_held_when_its_snapshot_is_expired(night: Night) -> None:
@@ -133,51 +128,6 @@ def test_a_day_that_is_there_is_not_held_when_its_snapshot_is_expired(night: Nig
 
     night.lake.table(expire)
     night.lake.table(rename)
-    assert night.compact(DAY).conflicts == {}
+    assert night.compact(DAY).conflicts == ""
     night.desks[NEXT].archive_more()
     assert night.compact(NEXT).conflicts
-
-
-def test_a_refusal_of_one_catalog_keeps_the_day_out_of_no_other(night: Night) -> None:
-    """Somebody has put a table of another kind in its place; the engines of Glue's catalog have the day."""
-    glue = FakeGlue("events")
-    desk = night.desks[DAY]
-    register = GlueTable(glue, TableName("events", "raw"), Shelf(desk.out).waits).register
-    night.lake.table(lambda table: table.catalog.drop_table(night.lake.name))
-    with night.lake.catalog() as catalog:
-        catalog.create_table(night.lake.name, SCHEMA)
-    with pytest.raises(CatalogRefused, match="is not partitioned by day"):
-        night.compact(DAY, register=register)
-    assert list(glue.partitions) == [("events", "raw", str(DAY))]
-
-
-def test_both_catalogs_tell_and_each_forgets_its_own(night: Night) -> None:
-    """A run that asks one of them says nothing new of the other."""
-    glue = FakeGlue("events")
-    desk = night.desks[DAY]
-    register = GlueTable(glue, TableName("events", "raw"), Shelf(desk.out).waits).register
-    night.compact(DAY, register=register)
-    desk.archive_more()
-    night.lake.table(rename)
-    listed = glue.tables["events", "raw"]["StorageDescriptor"]["Columns"]
-    listed[-2]["Type"] = "bigint"
-
-    done = night.compact(DAY, register=register)
-
-    assert done.result is not None
-    iceberg = ("partition_key", "no such column", "string")
-    catalog = ("event_time", "bigint", "timestamp")
-    assert [each[:3] for each in told(done.result.audit)] == [iceberg, catalog]
-    assert [*done.conflicts] == [f"default.{night.lake.name}", "glue:events.raw"]
-    glue.tables["events", "raw"]["StorageDescriptor"]["Columns"][-2]["Type"] = "timestamp"
-    desk.compact(day=DAY, columns=night.columns, register=register)
-    assert [each[:3] for each in told(stored(desk))] == [iceberg]
-
-
-def stored(desk: Desk) -> Audit:
-    """Return the audit that the day's pointer names."""
-    pointer = desk.publisher().current().pointer
-    assert pointer is not None
-    body = desk.publisher().audit(pointer)
-    assert body is not None
-    return decode_audit(body)

@@ -9,11 +9,9 @@ import pytest
 from pyiceberg.catalog.glue import GlueCatalog
 
 from archive.errors import CatalogRefused
-from compaction.glue.register import GlueTable, TableName
 from compaction.iceberg.failures import translated
 from compaction.iceberg.table import IcebergTable
 from tests.corpus.shelf import keys_of
-from tests.fakes.glue import FakeGlue
 from tests.integration.lake import DAY, NEXT, REST_JARS, Lake
 from tests.integration.table_folders import path_of
 
@@ -104,24 +102,27 @@ def test_such_an_error_from_anywhere_else_is_a_defect(defect: Exception) -> None
 
 
 def test_a_name_that_glue_gave_to_another_kind_of_table_is_refused(lake: Lake) -> None:
-    """`--glue events.raw` and then `--iceberg events.raw` in one catalog: at once, not when the waits are over."""
-    glue = FakeGlue("events")
+    """`--iceberg events.raw` where that is a table of Hive's: at once, not when the waits are over."""
+    glue = _OneTable({"EXTERNAL": "TRUE"})
     lake.shelf.publish(DAY, "one")
-    GlueTable(glue, TableName("events", "raw"), lake.shelf.waits).register(lake.shelf.publisher(DAY))
-    catalog = GlueCatalog("glue", client=cast("Any", _Exceptional(glue)), warehouse="s3://tables")
+    catalog = GlueCatalog("glue", client=cast("Any", glue), warehouse="s3://tables")
     with pytest.raises(CatalogRefused, match=r"pyiceberg cannot work with what is there.*table_type") as caught:
         lake.shelf.commit(IcebergTable(catalog, "events.raw"), DAY)
     assert "name another table" in caught.value.next_step
-    glue.tables["events", "raw"]["Parameters"]["table_type"] = "HUDI"
+    glue.parameters["table_type"] = "HUDI"
     with pytest.raises(CatalogRefused, match="HUDI"):
         lake.shelf.commit(IcebergTable(catalog, "events.raw"), DAY)
 
 
-class _Exceptional:
-    """A client with the classes of errors that boto3's has."""
+class _OneTable:
+    """A client of a catalog that has `events.raw`, with the classes of errors that boto3's has."""
 
-    def __init__(self, glue: FakeGlue) -> None:
-        self.get_table = glue.get_table
+    def __init__(self, parameters: dict[str, str]) -> None:
+        self.parameters = parameters
+
+    def get_table(self, *, DatabaseName: str, Name: str) -> Any:  # noqa: ANN401, N803 - boto3's
+        """Answer GetTable."""
+        return {"Table": {"Name": Name, "DatabaseName": DatabaseName, "Parameters": self.parameters}}
 
     class exceptions:  # noqa: N801 - boto3's
         """None of them is raised."""

@@ -36,8 +36,6 @@ _VALUES: Final = {
     "ApplicationName": NAMES.application,
     "ArchiveBucket": NAMES.bucket,
     "Prefix": NAMES.prefix,
-    "GlueDatabase": NAMES.database,
-    "GlueTable": NAMES.table,
     "ExtraProperties": "minutebook.dedupe = claims\nminutebook.eventId = id",
     "ExpireRole.Arn": f"arn:aws:iam::{NAMES.account}:role/expire",
     "NightlyCodeBucket": "code",
@@ -210,7 +208,7 @@ def _row(command: str) -> str:
     return f"| `{command}` | " + " | ".join("; ".join(texts) or "-" for texts in columns.values()) + " |"
 
 
-@pytest.mark.parametrize("command", [name for name in command_names() if name != "glue"])
+@pytest.mark.parametrize("command", command_names())
 def test_the_page_shows_what_a_command_may_do(command: str) -> None:
     """Row by row."""
     assert _row(command) in (CHECKOUT / "docs" / "deploy.md").read_text().splitlines()
@@ -223,12 +221,6 @@ def test_the_page_on_operations_has_the_policies_as_they_are() -> None:
 
     assert json.loads((IAM / "consume.json").read_text()) in documents
     assert json.loads(BUCKET_POLICY.read_text()) in documents
-
-
-def test_the_page_on_the_nightly_job_has_the_policy_of_the_catalog() -> None:
-    """As it is."""
-    blocks = re.findall(r"```json\n(.*?)```", (CHECKOUT / "docs" / "spark.md").read_text(), re.DOTALL)
-    assert json.loads((IAM / "glue.json").read_text()) in [json.loads(block) for block in blocks]
 
 
 def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - YAML

@@ -94,7 +94,6 @@ def test_an_hour_of_a_day_is_a_number(text: str, expected: int) -> None:
         CompactRequest(FILE, first="today", last="today", hour="7"),
         CompactRequest(FILE, date="today", hour="7", event_id="n", drop_producer_duplicates=True),
         CompactRequest(FILE, date="today", hour="7", iceberg="a.b"),
-        CompactRequest(FILE, date="today", hour="7", glue="a.b"),
         CompactRequest(FILE, date="today", hour="7", so_far="now"),
         CompactRequest(FILE, date="today", hour="7", recheck=3),
         CompactRequest(FILE, date="today", hour="7", report="r"),

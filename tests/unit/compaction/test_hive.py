@@ -1,8 +1,11 @@
 """Hive's types of days that evolved: the one that holds both, or none."""
 
+import pyarrow as pa
 import pytest
 
-from compaction.glue.widening import wider
+from archive.errors import SettingsError
+from compaction.hive import Column, columns_of, unite, wider
+from compaction.publish.conflicts import Conflict
 
 
 @pytest.mark.parametrize(
@@ -36,3 +39,16 @@ def test_a_wider_type_holds_both(one: str, other: str, both: str | None) -> None
 def test_names_of_fields_that_differ_in_case_alone_are_one() -> None:
     """Hive refuses a struct with both."""
     assert wider("struct<a:int,b:int>", "struct<A:bigint,c:int>") == "struct<a:bigint,b:int,c:int>"
+
+
+def test_names_that_differ_in_case_alone_are_one_column() -> None:
+    """Hive and Athena refuse a table with both, and every query on it with that."""
+    known = [Column("price", "int")]
+    assert unite(known, [Column("Price", "bigint")]) == ((Column("price", "bigint"),), ())
+    assert unite(known, [Column("PRICE", "string")]) == (tuple(known), (Conflict("PRICE", "int", "string"),))
+
+
+def test_a_type_without_a_name_in_hive_is_refused() -> None:
+    """None of ours is."""
+    with pytest.raises(SettingsError, match="has no name in Hive"):
+        columns_of(pa.schema([("n", pa.time64("us"))]))

@@ -1,0 +1,176 @@
+"""Columns of published days as Hive and Athena name them, and Athena's DDL of a table of them. Pure.
+
+As days evolve, a column takes the type that holds the values of two days:
+
+    int, bigint                          bigint
+    decimal(5,2), decimal(12,2)          decimal(12,2)
+    struct<a:int>, struct<b:string>      struct<a:int,b:string>: what is there stays where it is, new fields come last
+    array<int>, array<bigint>            array<bigint>
+    struct<a:int>, struct<A:int>         struct<a:int>: engines do not tell the two apart, in files neither
+    any other two                        none: engines would fail on the files of one of them
+
+These are the rules of an Iceberg table, too (`iceberg.evolution`), but for names: there `a` and `A` are a conflict.
+
+    table       LOCATION <out>_symlinks/            no file of the table lies below it, only lists of files
+    partition   LOCATION <out>_symlinks/dt=D/       holds one object, `manifest`: the addresses of the day's files
+
+`SymlinkTextInputFormat` reads the addresses in place of rows. A partition is a folder, never a generation: when a day
+is published anew its list is replaced in one write, and the table stays as it is.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from archive.errors import SettingsError
+from archive.format.day import Day
+from compaction.publish.conflicts import Conflict
+
+_DAY_COLUMN: Final = "dt"
+_INPUT_FORMAT: Final = "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat"
+_OUTPUT_FORMAT: Final = "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat"
+_SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+_TYPES: Final = {
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.date32(): "date",
+}
+_INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
+_DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
+_NESTED: Final = re.compile(r"(array|struct)<(.*)>", re.DOTALL)
+
+
+class Column(NamedTuple):
+    """A column of the catalog: name and Hive type."""
+
+    name: str
+    kind: str
+
+
+def columns_of(schema: pa.Schema) -> tuple[Column, ...]:
+    """Return the columns of a file as Hive writes them; raises SettingsError for a type that Hive has not."""
+    return tuple(Column(field.name, _hive_type(field.type, field.name)) for field in schema)
+
+
+def _hive_type(kind: pa.DataType, name: str) -> str:
+    if kind in _TYPES:
+        return _TYPES[kind]
+    if pa.types.is_timestamp(kind):
+        return "timestamp"
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_dictionary(kind):
+        return _hive_type(kind.value_type, name)
+    if pa.types.is_list(kind):
+        return f"array<{_hive_type(kind.value_type, name)}>"
+    if pa.types.is_struct(kind):
+        return "struct<" + ",".join(f"{part.name}:{_hive_type(part.type, name)}" for part in kind) + ">"
+    raise SettingsError(
+        f"column {name} is of type {kind}, which has no name in Hive",
+        next_step="give it another type in the file of --columns",
+    )
+
+
+class United(NamedTuple):
+    """The columns of a table with those of a day, and those of the day that do not fit the table's."""
+
+    columns: tuple[Column, ...]
+    conflicts: tuple[Conflict, ...]
+
+
+def unite(present: Iterable[Column], wanted: Iterable[Column]) -> United:
+    """Return the columns of both: what is there stays where it is, and gets wider; new ones come last.
+
+    Names that differ in case alone are one column, as Hive and Athena read them: a table with both cannot be read.
+    """
+    columns = {column.name.lower(): column for column in present}
+    conflicts = []
+    for column in wanted:
+        before = columns.get(column.name.lower(), column)
+        kind = wider(before.kind, column.kind)
+        if kind is None:
+            conflicts.append(Conflict(column.name, before.kind, column.kind))
+        columns[column.name.lower()] = before if kind is None else Column(before.name, kind)
+    return United(tuple(columns.values()), tuple(conflicts))
+
+
+def wider(one: str, other: str) -> str | None:
+    """Return the type that holds the values of both; None: there is no such."""
+    if one == other:
+        return one
+    if one in _INTEGERS and other in _INTEGERS:
+        return max(one, other, key=_INTEGERS.index)
+    decimals = _DECIMAL.fullmatch(one), _DECIMAL.fullmatch(other)
+    if decimals[0] and decimals[1] and decimals[0][2] == decimals[1][2]:
+        return max(one, other, key=lambda text: int(text[8:].partition(",")[0]))
+    nested = _NESTED.fullmatch(one), _NESTED.fullmatch(other)
+    if nested[0] is None or nested[1] is None or nested[0][1] != nested[1][1]:
+        return None
+    if nested[0][1] == "array":
+        inner = wider(nested[0][2], nested[1][2])
+        return None if inner is None else f"array<{inner}>"
+    return _struct(nested[0][2], nested[1][2])
+
+
+def _struct(one: str, other: str) -> str | None:
+    fields = {name.lower(): (name, kind) for name, kind in _fields(one)}
+    for name, kind in _fields(other):
+        was, before = fields.get(name.lower(), (name, kind))
+        found = wider(before, kind)
+        if found is None:
+            return None
+        fields[name.lower()] = (was, found)
+    return "struct<" + ",".join(f"{name}:{kind}" for name, kind in fields.values()) + ">"
+
+
+def _fields(text: str) -> Iterator[tuple[str, str]]:
+    """Yield names and types of a struct's fields."""
+    depth, begin = 0, 0
+    for at, character in enumerate(f"{text},"):
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and not depth:
+            name, _, kind = text[begin:at].partition(":")
+            yield name, kind
+            begin = at + 1
+
+
+def ddl(name: str, location: str, columns: Sequence[Column], first: Day) -> str:
+    """Return Athena's DDL of a table that computes its partitions, from `first` to today.
+
+    A day that is not published is an empty partition there, not an error.
+    """
+    width = max(len(column.name) for column in columns) + 2
+    lines = ",\n".join(f"  {f'`{column.name}`':<{width}} {column.kind}" for column in columns)
+    quoted = ".".join(f"`{part}`" for part in name.split("."))
+    return (
+        f"CREATE EXTERNAL TABLE {quoted} (\n{lines}\n)\n"
+        f"PARTITIONED BY (`{_DAY_COLUMN}` string)\n"
+        f"ROW FORMAT SERDE '{_SERDE}'\n"
+        f"STORED AS INPUTFORMAT '{_INPUT_FORMAT}'\n"
+        f"OUTPUTFORMAT '{_OUTPUT_FORMAT}'\n"
+        f"LOCATION '{_text(location)}'\n"
+        "TBLPROPERTIES (\n"
+        "  'projection.enabled' = 'true',\n"
+        f"  'projection.{_DAY_COLUMN}.type' = 'date',\n"
+        f"  'projection.{_DAY_COLUMN}.format' = 'yyyy-MM-dd',\n"
+        f"  'projection.{_DAY_COLUMN}.range' = '{first},NOW',\n"
+        f"  'projection.{_DAY_COLUMN}.interval' = '1',\n"
+        f"  'projection.{_DAY_COLUMN}.interval.unit' = 'DAYS',\n"
+        f"  'storage.location.template' = '{_text(location)}dt=${{{_DAY_COLUMN}}}/'\n"
+        ");\n"
+    )
+
+
+def _text(value: str) -> str:
+    return value.replace("'", "''")
