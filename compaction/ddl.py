@@ -3,7 +3,6 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -18,36 +17,38 @@ from archive.store.parallel import in_parallel
 from archive.store.places import StorePrefix, open_retrying
 from archive.store.retrying import RetryingStorage
 from compaction.hive import Column, columns_of, ddl, unite
+from compaction.job.request import DdlRequest
 from compaction.job.settings import load_job_settings
 from compaction.publish.publisher import Publisher
 from compaction.recheck import published_days
-from compaction.tasks.parquet import SCHEMA, read_footer
+from compaction.tasks.parquet import read_footer
 
 _BUDGET_SECONDS: Final = 60
 _TABLE: Final = re.compile(r"[a-z0-9_-]{1,255}\.[a-z0-9_-]{1,255}", re.ASCII)
 """`database.table` in small letters, as Glue and Athena keep names."""
 
 
-def print_ddl(file: Path | str | None, environ: Mapping[str, str], *, table: str, out: str | None) -> int:
+def print_ddl(request: DdlRequest, environ: Mapping[str, str]) -> int:
     """Print the DDL: columns are those of all published days, partitions begin with the oldest.
 
     Raises:
         SettingsError: the file or an option.
         StoreUnavailable, StoreRefused: the output.
     """
-    if _TABLE.fullmatch(table) is None:
+    if _TABLE.fullmatch(request.table) is None:
         raise SettingsError(
-            f"{table!r} is not a table of the catalog", next_step="write database.table in small letters: events.raw"
+            f"{request.table!r} is not a table of the catalog",
+            next_step="write database.table in small letters: events.raw",
         )
-    settings = load_job_settings(file, environ)
-    place = settings.output(out)
+    settings = load_job_settings(request.file, environ)
+    place = settings.output(request.out)
     if place.address.bucket is None:
         raise SettingsError(
             f"the catalog cannot name {place.address.root}", next_step="publish to S3: --out s3://bucket/folder"
         )
     clock = SystemClock()
     storage = open_retrying(place.address, _BUDGET_SECONDS)
-    sys.stdout.write(ddl_of(storage, place, table, day_of_ms(clock.now_ms())))
+    sys.stdout.write(ddl_of(storage, place, request.table, day_of_ms(clock.now_ms())))
     return 0
 
 

@@ -8,7 +8,6 @@ from compaction.audit.again import Again, audit_digest
 from compaction.audit.table_conflicts import with_conflicts
 from compaction.iceberg.commit import TableCommit
 from compaction.job.context import AuditOptions, JobContext
-
 from compaction.publish.publisher import Publisher
 from compaction.verdict.audit_document import Audit, encode_audit
 

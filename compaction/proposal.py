@@ -3,8 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import pyarrow as pa
 from rich.console import Console
@@ -18,6 +17,7 @@ from archive.published.schema import SCHEMA
 from archive.store.retrying import RetryingStorage
 from compaction.dealing.opened import open_in_task
 from compaction.inventory.inventory import list_day
+from compaction.job.request import ColumnsRequest
 from compaction.job.settings import load_job_settings
 from compaction.tasks.fetching import fetch
 from compaction.tasks.plan import RawObject, raw_objects
@@ -33,16 +33,7 @@ _OBJECTS: Final = 100
 """Segments of a day that are read, spread over its shards and minutes."""
 
 
-class ProposalRequest(NamedTuple):
-    """`minutebook columns`: so many payloads of one day; `columns` is a file to try."""
-
-    file: str | None
-    date: str
-    sample: int
-    columns: Path | None
-
-
-def propose_columns(request: ProposalRequest, environ: Mapping[str, str]) -> int:
+def propose_columns(request: ColumnsRequest, environ: Mapping[str, str]) -> int:
     """Print a proposal, or what of a sample fits a file. Always 0: misfits are no error.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from archive.clock import Clock
-from archive.errors import MinutebookError, SettingsError
+from archive.errors import MinutebookError
 from archive.format.minute import MINUTE_MS, iso_time, minute_text
 from demo.front_door import run_minutebook
 from demo.readback import StoredSegment
@@ -28,7 +28,6 @@ _PROVEN_AFTER_MS = 70_000
 class Nightly:
     """What the job left: exit codes (0 clean, 3 defects, 4 unproven), reports, Parquet, and rows per shard."""
 
-    level: str
     compact_code: int
     audit_code: int
     reports: list[Path] = field(default_factory=list)
@@ -62,7 +61,7 @@ def run_nightly(
         MinutebookError: a command did not come to a verdict.
     """
     folder = properties.parent
-    span, level = days_so_far(segments), _deepest_level(properties)
+    span = days_so_far(segments)
     end_ms = _end_ms(segments)
     console.print(
         f"the day is not over: compacted and audited is what arrived before {iso_time(end_ms)}, all that was sent",
@@ -73,7 +72,7 @@ def run_nightly(
     reports, parquet = folder / "report", folder / "parquet"
     # The comparison with the stream comes first: what it proves of a day that is not over, the compaction builds on.
     commands = (
-        ["audit", str(properties), *span, "--level", level, "--report", str(reports)],
+        ["audit", str(properties), *span, "--level", "stream", "--report", str(reports)],
         ["compact", str(properties), *span, "--out", str(parquet)],
     )
     codes = []
@@ -83,7 +82,6 @@ def run_nightly(
         codes.append(_minutebook(console, words, environment))
         console.print(f"[dim]exit {codes[-1]} after {clock.monotonic() - begun:.0f} s[/]", highlight=False)
     return Nightly(
-        level=level,
         compact_code=codes[1],
         audit_code=codes[0],
         reports=sorted(reports.glob("*.html")),
@@ -100,7 +98,7 @@ def tamper_with(
     environment: Mapping[str, str],
 ) -> list[Tampered]:
     """Break copies of the archive at `place` (bucket, prefix), one after the other, and audit each."""
-    options = [*days_so_far(segments), "--level", _deepest_level(properties)]
+    options = [*days_so_far(segments), "--level", "stream"]
     return tamper(client, *place, segments, audit_command(properties, options, environment))
 
 
@@ -133,13 +131,3 @@ def _minutebook(console: Console, words: list[str], environment: Mapping[str, st
     if done.returncode not in {0, 3, 4}:
         raise MinutebookError(f"minutebook {words[0]} ended with {done.returncode}:\n{done.stderr[-2000:]}")
     return done.returncode
-
-
-def _deepest_level(properties: Path) -> str:
-    """Return `stream` where the audit can compare with the stream itself, else `keys`."""
-    from compaction.job.request import AuditRequest  # noqa: PLC0415 - beside its one use
-
-    try:
-        return AuditRequest(properties, level="stream").checked_level()
-    except SettingsError:
-        return "keys"

@@ -8,8 +8,8 @@ from archive.errors import StoreError
 from archive.format.day import Day
 from archive.format.position import Position
 from archive.owner import read_owned
-from archive.store.tombstones import is_expired
 from archive.proof.statements import read_statements
+from archive.store.tombstones import is_expired
 from compaction.audit.conclusion import conclude, expired, unreadable
 from compaction.audit.coverage import judge_coverage
 from compaction.audit.examined import DayResult, Examined, ProducerDuplicates, WorkDone, of_objects

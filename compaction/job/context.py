@@ -14,7 +14,6 @@ from compaction.dealing.port import Dealer
 from compaction.iceberg.commit import DayTable
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.neighbours import LOOKBACK_DAYS
-
 from compaction.stream.kinesis import ListedShards, StreamReader
 from compaction.tasks.ids.copies import Layout, ShardTally
 from compaction.tasks.plan import SIZES, TaskSizes

@@ -1,260 +1,198 @@
-"""What the commands are asked, as one value each: checked before any I/O."""
+"""What the nightly commands are asked, as one value each: every option is told here, once.
 
-import re
+Typer makes the command line of the fields (`archive.options`). What of the values is right `compaction.job.checks`
+says: this is imported for every help text, so it imports nothing heavy.
+"""
+
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Annotated, NamedTuple
 
-import jmespath
+import typer
 
-from archive.errors import SettingsError
-from archive.format.day import Day, Hour, day_of_ms, day_range, hour_of_ms, parse_day
-from archive.format.payload import PayloadPath
-from archive.published.schema import SCHEMA
-from compaction.inventory.neighbours import LOOKBACK_DAYS
-from compaction.job.context import MAX_REPEATS
-from compaction.job.scope import SETTLED_MS
-from compaction.job.settings import JobSettings
-from compaction.stream.pace import SHARE
-from compaction.tasks.parquet import ZSTD_LEVEL
-from compaction.typed.columns import Columns
-from compaction.typed.event_time import WINDOW_DAYS, with_event_time
-from compaction.typed.files.columns_file import read_columns
-from compaction.verdict.audit_document import AuditLevel
-from compaction.verdict.exit_code import FAIL_ON, FailOn
-
-PARALLEL_DAYS: Final = 2
-"""How many days of a range are worked on at once: while one is judged in the driver, Spark reads another."""
-LAST: Final = "last"
-"""As an hour: the last one that is settled, of whatever day."""
-_OF_THE_NIGHT: Final = {
-    "--drop-producer-duplicates": "give it to the night: copies are found over the whole day; an hour with "
-    "--event-id keeps its ids for it, and holds all records",
-    "--iceberg": "give it to the night: it takes the hour over into the day; minutebook.reader reads it now "
-    "(intraday=True)",
-}
-"""What to do instead, of options that people add to an hour as they have them at night."""
-_TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
+PropertiesFile = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[FILE.properties]",
+        show_default=False,
+        help="KCL's names and minutebook.* in one Java properties file, also at s3://. Default: the environment's.",
+    ),
+]
+Date = Annotated[str | None, typer.Option(metavar="DAY", help="A UTC day such as 2026-11-20, or yesterday.")]
+From = Annotated[str | None, typer.Option("--from", metavar="DAY", help="The first day of a range.")]
+To = Annotated[str | None, typer.Option("--to", metavar="DAY", help="The last day of a range.")]
+ReportFolder = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Write audit-DAY.json and audit-DAY.html here, or to s3://...")
+]
+FailOn = Annotated[
+    str,
+    typer.Option(
+        metavar="VERDICT", help="defects: end with 0 where something could only not be proven. unknown: with 4."
+    ),
+]
+SoFar = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[TIME]",
+        help="Judge a day that is not over, up to a time such as 2026-11-22T10:00Z; default: 80 minutes ago.",
+    ),
+]
+Lookback = Annotated[
+    int, typer.Option("--lookback", min=1, metavar="DAYS", help="How far the ends of quiet shards are searched.")
+]
+ParallelDays = Annotated[
+    int, typer.Option(min=1, max=64, metavar="N", help="How many days of a range are worked on at once.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print audit.json; of several days one table.")]
+EventId = Annotated[
+    str | None,
+    typer.Option(metavar="JMESPATH", help="Find records that repeat an event: the path of its id in JSON payloads."),
+]
+IcebergCatalog = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The catalog in pyiceberg's configuration; else its default.")
+]
+PublishedAt = Annotated[
+    str | None, typer.Option(metavar="URI", help="What compact --out was given. Default: _parquet/.")
+]
+Master = Annotated[str, typer.Option(help="Spark's master, where this process starts Spark itself.")]
 
 
 class AuditRequest(NamedTuple):
     """`minutebook audit`: one day (`date`) or a range (`first`, `last`), all as text."""
 
-    file: Path | str | None
-    date: str | None = None
-    first: str | None = None
-    last: str | None = None
-    level: str = "keys"
-    shard: str | None = None
-    lookback_days: int = LOOKBACK_DAYS
-    report: Path | str | None = None
-    as_json: bool = False
-    master: str = "local[*]"
-    event_id: str | None = None
-    published: str | None = None
-    so_far: str | None = None
-    parallel_days: int = PARALLEL_DAYS
-    stream_budget: float | None = None
-    sample: int | None = None
-    fail_on: str = "unknown"
+    file: PropertiesFile = None
+    date: Date = None
+    first: From = None
+    last: To = None
+    level: Annotated[
+        str, typer.Option(help="inventory: names and metadata. keys: every line. stream: Kinesis itself, too.")
+    ] = "keys"
+    shard: Annotated[str | None, typer.Option(metavar="SHARD", help="Audit this shard alone.")] = None
+    report: ReportFolder = None
+    as_json: AsJson = False
+    so_far: SoFar = None
+    parallel_days: ParallelDays = 2
+    stream_budget: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="What level stream takes of each shard's reads. Default: 0.4."),
+    ] = None
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="MINUTES", help="Compare so many minutes of each shard with the stream; not all."
+        ),
+    ] = None
+    lookback_days: Lookback = 14
+    master: Master = "local[*]"
+    event_id: EventId = None
+    published: Annotated[
+        str | None, typer.Option(metavar="URI", help="With --event-id: where compact --out published the day before.")
+    ] = None
+    fail_on: FailOn = "unknown"
 
     @property
     def is_range(self) -> bool:
-        """Tell whether days are asked for, not one: they go on past each other."""
+        """Return whether days are asked for, not one: they go on past each other."""
         return self.date is None
-
-    def checked_budget(self) -> float:
-        """Return the share of each shard's reads that level stream may take; raises SettingsError."""
-        if self.stream_budget is None:
-            return SHARE
-        self._check_is_of_stream("--stream-budget")
-        if not 0 < self.stream_budget <= 1:
-            raise SettingsError(
-                f"--stream-budget {self.stream_budget:g} is not a share",
-                next_step=f"write what of a shard's reads may be taken, from above 0 to 1, as in {SHARE}",
-            )
-        return self.stream_budget
-
-    def checked_sample(self) -> int | None:
-        """Return the minutes of each shard that are compared with the stream; raises SettingsError."""
-        if self.sample is not None:
-            self._check_is_of_stream("--sample")
-        return self.sample
-
-    def _check_is_of_stream(self, option: str) -> None:
-        if self.level != "stream":
-            raise SettingsError(f"{option} is about reading the stream", next_step="use it with --level stream")
-
-    def days(self, today: Day) -> list[Day]:
-        """Return the days; raises SettingsError."""
-        return days_of(today, date=self.date, first=self.first, last=self.last)
-
-    def checked_level(self) -> AuditLevel:
-        """Return the level; raises SettingsError."""
-        levels: dict[str, AuditLevel] = {"inventory": "inventory", "keys": "keys", "stream": "stream"}
-        if self.level not in levels:
-            raise SettingsError(f"{self.level!r} is not a level", next_step=f"--level takes {', '.join(levels)}")
-        if self.event_id is not None and self.level == "inventory":
-            raise SettingsError(
-                "--event-id needs the lines, and level inventory reads names and metadata alone",
-                next_step="use --level keys or stream with it",
-            )
-        return levels[self.level]
-
-    def checked_event_id(self) -> str | None:
-        """Return the path of the event id; raises SettingsError."""
-        return checked_path(self.event_id)
 
 
 class CompactRequest(NamedTuple):
     """`minutebook compact`; `out` None: `_parquet/` beside the archive."""
 
-    file: Path | str | None
-    date: str | None = None
-    first: str | None = None
-    last: str | None = None
-    out: str | None = None
-    report: Path | str | None = None
-    lookback_days: int = LOOKBACK_DAYS
-    dry_run: bool = False
-    accept_defects: bool = False
-    as_json: bool = False
-    master: str = "local[*]"
-    event_id: str | None = None
-    drop_producer_duplicates: bool = False
-    iceberg: str | None = None
-    iceberg_catalog: str | None = None
-    so_far: str | None = None
-    recheck: int | None = None
-    max_repeats: float = MAX_REPEATS
-    zstd_level: int = ZSTD_LEVEL
-    columns: Path | None = None
-    hour: str | None = None
-    event_time: str | None = None
-    event_window: int | None = None
-    parallel_days: int = PARALLEL_DAYS
-    fail_on: str = "unknown"
+    file: PropertiesFile = None
+    date: Date = None
+    first: From = None
+    last: To = None
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="URI", help="s3://... or a directory. Default: _parquet/ beside the archive."),
+    ] = None
+    report: ReportFolder = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; write nothing.")] = False
+    accept_defects: Annotated[
+        bool, typer.Option("--accept-defects", help="Publish a day that its audit forbids; its verdict stays.")
+    ] = False
+    as_json: AsJson = False
+    so_far: SoFar = None
+    recheck: Annotated[
+        int | None, typer.Option(metavar="DAYS", help="Judge unproven days, and touched ones, again.")
+    ] = None
+    parallel_days: ParallelDays = 2
+    lookback_days: Lookback = 14
+    master: Master = "local[*]"
+    event_id: EventId = None
+    drop_producer_duplicates: Annotated[
+        bool, typer.Option("--drop-producer-duplicates", help="With --event-id: leave them out; the first one stays.")
+    ] = False
+    max_repeats: Annotated[
+        float,
+        typer.Option(min=0, max=1, metavar="SHARE", help="Refuse to leave out more than this share of records."),
+    ] = 0.2
+    zstd_level: Annotated[
+        int, typer.Option(min=1, max=19, metavar="LEVEL", help="Of the Parquet files: smaller, and more CPU.")
+    ] = 1
+    hour: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOUR", help="Publish this hour of --date alone, or the `last`; the night takes it over."
+        ),
+    ] = None
+    columns: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Typed columns beside the payload: a mapping, a JSON Schema or an .avsc."),
+    ] = None
+    event_time: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="A column of the event's time: 'meta.ts', or 'meta.ts as timestamp(ms)'."),
+    ] = None
+    event_window: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="DAYS", help="How long before its arrival an event may lie. Default: 30."),
+    ] = None
+    iceberg: Annotated[
+        str | None, typer.Option(metavar="NS.TABLE", help="Commit the published days to this Iceberg table, too.")
+    ] = None
+    iceberg_catalog: IcebergCatalog = None
+    fail_on: FailOn = "unknown"
 
     @property
     def is_range(self) -> bool:
-        """Tell whether days are asked for, or may be, not one: they go on past each other."""
+        """Return whether days are asked for, or may be, not one: they go on past each other."""
         return (self.date is None and self.hour is None) or self.recheck is not None
 
-    def checked_budget(self) -> float:
-        """Return the share of each shard's reads that may be taken: none are."""
-        return SHARE
 
-    def days(self, today: Day) -> list[Day]:
-        """Return the days; raises SettingsError."""
-        return days_of(today, date=self.date, first=self.first, last=self.last)
+class ColumnsRequest(NamedTuple):
+    """`minutebook columns`: so many payloads of one day; `columns` is a file to try."""
 
-    def asked_hour(self, now_ms: int) -> Hour | None:
-        """Return the hour that is asked for, `last` being the last one that is settled; raises SettingsError."""
-        if self.hour is None:
-            return None
-        options = {
-            "--from and --to": self.first is not None or self.last is not None,
-            "--recheck": self.recheck is not None,
-            "--drop-producer-duplicates": self.drop_producer_duplicates,
-            "--iceberg": self.iceberg is not None,
-            "--so-far": self.so_far is not None,
-            "--report": self.report is not None,
-            "--dry-run": self.dry_run,
-        }
-        if of_days := [option for option, is_given in options.items() if is_given]:
-            raise SettingsError(
-                f"--hour is one hour of one day, and {of_days[0]} is about days",
-                next_step=_OF_THE_NIGHT.get(
-                    of_days[0], "name --date and --hour alone, and the rest when the day is compacted"
-                ),
-            )
-        if self.hour == LAST and self.date is None:
-            return hour_of_ms(now_ms - SETTLED_MS).before()
-        if self.hour == LAST or re.fullmatch(r"[01]?[0-9]|2[0-3]", self.hour, re.ASCII) is None:
-            raise SettingsError(
-                f"--hour {self.hour}: which one?", next_step="write --date D --hour 0 to 23, or --hour last alone"
-            )
-        return Hour(self.days(day_of_ms(now_ms))[0], int(self.hour))
-
-    def checked_event_id(self) -> str | None:
-        """Return the path of the event id; raises SettingsError."""
-        if self.drop_producer_duplicates and self.event_id is None:
-            raise SettingsError(
-                "--drop-producer-duplicates: by what are they recognised?",
-                next_step="name the path of the event id, as in --event-id event.id",
-            )
-        return checked_path(self.event_id)
-
-    def read_columns(self, settings: JobSettings) -> Columns | None:
-        """Return the payloads' columns, of the options or else of the properties; raises SettingsError."""
-        path, event_time = self.columns or settings.columns, self.event_time or settings.event_time
-        columns = None if path is None else read_columns(path, SCHEMA.names)
-        window = settings.event_window if self.event_window is None else self.event_window
-        if event_time is None:
-            if self.event_window is not None:
-                raise SettingsError("--event-window: of what?", next_step="name the path, as in --event-time meta.ts")
-            return columns
-        return with_event_time(columns, event_time, WINDOW_DAYS if window is None else window, SCHEMA.names)
-
-    def checked_table(self) -> str | None:
-        """Return the Iceberg table, `namespace.table`; raises SettingsError."""
-        return checked_table(self.iceberg, self.iceberg_catalog)
+    file: PropertiesFile = None
+    date: Annotated[str, typer.Option(metavar="DAY", help="A UTC day such as 2026-11-20, or yesterday.")] = (
+        "yesterday"
+    )
+    sample: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="How many payloads are read.")] = (
+        10_000
+    )
+    columns: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Try this file on them, and propose nothing.")
+    ] = None
 
 
-def checked_table(table: str | None, catalog: str | None) -> str | None:
-    """Return the Iceberg table that `--iceberg` names, `namespace.table`; raises SettingsError."""
-    if table is None and catalog is not None:
-        raise SettingsError("--iceberg-catalog: which table?", next_step="name it, as in --iceberg events.raw")
-    if table is not None and _TABLE.fullmatch(table) is None:
-        raise SettingsError(
-            f"{table!r} is not the name of a table",
-            next_step="--iceberg takes namespace.table, such as events.raw",
-        )
-    return table
+class VacuumRequest(NamedTuple):
+    """`minutebook vacuum`; `out` None: `_parquet/` beside the archive."""
+
+    file: PropertiesFile = None
+    out: PublishedAt = None
+    older_than: Annotated[str, typer.Option(metavar="AGE", help="3d or more: what is younger stays.")] = "7d"
+    iceberg: Annotated[
+        str | None,
+        typer.Option(metavar="NS.TABLE", help="Also what no metadata names in the folders of this Iceberg table."),
+    ] = None
+    iceberg_catalog: IcebergCatalog = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; delete nothing.")] = False
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False
 
 
-def checked_fail_on(text: str) -> FailOn:
-    """Return which verdicts fail the command; raises SettingsError."""
-    for known in FAIL_ON:
-        if text == known:
-            return known
-    raise SettingsError(f"--fail-on {text!r}: which verdicts fail?", next_step=f"it takes {' or '.join(FAIL_ON)}")
+class DdlRequest(NamedTuple):
+    """`minutebook ddl`; `out` None: `_parquet/` beside the archive."""
 
-
-def checked_path(expression: str | None) -> str | None:
-    """Return a JMESPath expression that compiles; raises SettingsError."""
-    if expression is None:
-        return None
-    try:
-        PayloadPath(expression)
-    except jmespath.exceptions.JMESPathError as exc:
-        reason = " ".join(str(exc).split())
-        raise SettingsError(
-            f"--event-id {expression!r} is not a JMESPath expression: {reason}", next_step="see https://jmespath.org"
-        ) from exc
-    except RecursionError as exc:
-        raise SettingsError("--event-id is too deeply nested", next_step="write a shorter path") from exc
-    return expression
-
-
-def days_of(today: Day, *, date: str | None, first: str | None, last: str | None) -> list[Day]:
-    """Return the one day, or the days of the range; `today` and `yesterday` are days, too.
-
-    Raises:
-        SettingsError: none is given, or both; or a day lies in the future.
-    """
-    if date is not None and first is None and last is None:
-        days = [parse_day(date, today)]
-    elif date is None and first is not None and last is not None:
-        days = list(day_range(parse_day(first, today), parse_day(last, today)))
-    else:
-        what = "which day?"
-        if date is not None:
-            what = "--date is one day, and --from and --to are others"
-        elif first is not None or last is not None:
-            what = "--from needs --to" if last is None else "--to needs --from"
-        raise SettingsError(what, next_step="give --date D, or --from D and --to D")
-    if days[-1].number > today.number:
-        raise SettingsError(
-            f"{days[-1]} lies in the future: it is {today} in UTC", next_step="name a day that has begun"
-        )
-    return days
+    table: Annotated[str, typer.Option(metavar="DB.TABLE", help="The table's name in the DDL.")]
+    file: PropertiesFile = None
+    out: PublishedAt = None

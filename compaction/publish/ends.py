@@ -25,10 +25,10 @@ from archive.format.document import FORMAT
 from archive.format.metadata import parse_predecessor
 from archive.format.minute import minute_text, parse_minute_text
 from archive.format.position import Position
+from archive.index.last_segments import LastSegment
 from archive.published.generation import DayFolder, Manifest, Pointer, ends_beside, is_judged_by_these_rules
 from archive.published.reading import PublishedReader
 from archive.published.verdict import CLEAN
-from archive.index.last_segments import LastSegment
 from archive.store.retrying import RetryingStorage
 
 _REFUSED_STEP: Final = "nothing: names are listed instead; to save these requests, let this role read the output"

@@ -12,7 +12,6 @@ from archive.retry import Backoff
 from archive.store.places import StorePrefix, parse_place
 from compaction.audit.examined import DayResult
 from compaction.job.context import JobContext
-from compaction.job.request import AuditRequest, CompactRequest
 from compaction.job.settings import JobSettings, check_apart
 from compaction.report.metric_line import Judged, MetricLines
 from compaction.report.place import ReportPlace, report_place
@@ -64,17 +63,24 @@ class Telling(NamedTuple):
 
 
 def telling_of(
-    context: JobContext, settings: JobSettings, request: AuditRequest | CompactRequest, command: str, out: StorePrefix
+    context: JobContext,
+    settings: JobSettings,
+    command: str,
+    out: StorePrefix,
+    *,
+    report: str | None,
+    as_json: bool,
+    is_quiet: bool,
 ) -> Telling:
-    """Return where a command tells what it found; `out` is where days are published.
+    """Return where a command tells what it found; `out` is where days are published, `report` where reports go.
 
     Raises:
         SettingsError: reports would lie among the raw segments.
     """
     reports, rng = None, new_random()
-    if request.report is not None:
-        uri, access, bucket = str(request.report), settings.access, settings.bucket
-        place = parse_place(uri, settings.region, settings.s3_endpoint, access, archive_bucket=bucket)
+    if report is not None:
+        access, bucket = settings.access, settings.bucket
+        place = parse_place(report, settings.region, settings.s3_endpoint, access, archive_bucket=bucket)
         check_apart(place, settings.archive, option="--report")
         reports = report_place(place, lambda found: context.open(found.address))
 
@@ -85,4 +91,4 @@ def telling_of(
         return read_trend(storage, out, day)
 
     metrics = MetricLines(settings.application_name, command, context.clock) if settings.metrics == "emf" else None
-    return Telling(request.as_json, reports, trend, metrics)
+    return Telling(as_json, reports, trend, metrics, is_quiet)

@@ -18,7 +18,8 @@ from archive.store.retrying import RetryingStorage
 from archive.store.tombstones import is_expired
 from compaction.days.outcome import worst
 from compaction.iceberg.catalog import opened_folders
-from compaction.job.request import checked_table
+from compaction.job.checks import iceberg_table
+from compaction.job.request import VacuumRequest
 from compaction.job.settings import check_apart, load_job_settings
 from compaction.publish.publisher import GRACE_MS
 from compaction.recheck import published_days
@@ -63,33 +64,6 @@ class VacuumReport(msgspec.Struct, frozen=True, kw_only=True):
     table: VacuumTable | None = None
 
 
-class VacuumRequest(NamedTuple):
-    """What the command is asked."""
-
-    file: str | None
-    out: str | None = None
-    older_than: str = "7d"
-    iceberg: str | None = None
-    iceberg_catalog: str | None = None
-    dry_run: bool = False
-    as_json: bool = False
-
-    def age_ms(self) -> int:
-        """Return the age in milliseconds; raises SettingsError."""
-        found = _AGE.fullmatch(self.older_than)
-        if found is None:
-            raise SettingsError(
-                f"not an age: {self.older_than!r}", next_step="write it in days, as in --older-than 7d"
-            )
-        if int(found[1]) * _DAY_MS < GRACE_MS:
-            least = GRACE_MS // _DAY_MS
-            raise SettingsError(
-                f"--older-than {self.older_than} could take what a run is about to publish, or a query reads",
-                next_step=f"use --older-than {least}d or more",
-            )
-        return int(found[1]) * _DAY_MS
-
-
 class Output(NamedTuple):
     """The archive, and where its days are published."""
 
@@ -108,7 +82,7 @@ def vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
         StoreUnavailable, StoreRefused: the archive or the output.
         CatalogRefused, CatalogUnavailable: the table's catalog cannot be opened.
     """
-    age_ms, table = request.age_ms(), checked_table(request.iceberg, request.iceberg_catalog)
+    age_ms, table = parse_age(request.older_than), iceberg_table(request.iceberg, request.iceberg_catalog)
     settings = load_job_settings(request.file, environ)
     place, archive = settings.output(request.out), settings.archive
     check_apart(place, archive)
@@ -125,6 +99,21 @@ def vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
             report = with_table(report, done)
     _show(report, as_json=request.as_json)
     return report.exit_code
+
+
+def parse_age(text: str) -> int:
+    """Return an age such as 7d in milliseconds; raises SettingsError."""
+    days = _AGE.fullmatch(text)
+    if days is None:
+        raise SettingsError(f"not an age: {text!r}", next_step="write it in days, as in --older-than 7d")
+    age_ms = int(days[1]) * _DAY_MS
+    if age_ms < GRACE_MS:
+        least = GRACE_MS // _DAY_MS
+        raise SettingsError(
+            f"--older-than {text} could take what a run is about to publish, or a query reads",
+            next_step=f"use --older-than {least}d or more",
+        )
+    return age_ms
 
 
 def vacuum_output(output: Output, now_ms: int, age_ms: int, *, dry_run: bool) -> VacuumReport:

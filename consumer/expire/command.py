@@ -28,6 +28,7 @@ from consumer.expire.coverage import DayProver
 from consumer.expire.plan import DayPlan, greatest_firsts, plan_day
 from consumer.expire.published_day import read_published
 from consumer.expire.side_objects import SideObjects
+from consumer.requests import ExpireRequest
 from consumer.settings.settings import Settings, load_settings
 from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import StreamIdentity
@@ -58,9 +59,7 @@ class Archive(NamedTuple):
     prover: type[DayProver] = DayProver
 
 
-def expire(
-    path: Path | None, environ: Mapping[str, str], *, older_than: str, published: str, apply: bool, rate: int
-) -> int:
+def expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
     """Print what would be deleted and, with `apply`, delete it; return the exit code.
 
     The code is 6 when a day was refused; the others are expired all the same.
@@ -69,11 +68,11 @@ def expire(
         SettingsError: the file or an option.
         SafetyRefusal: another stream's archive, or days that the stream may still hold.
     """
-    settings = load_settings(path, environ)
+    settings = load_settings(request.file, environ)
     configure_logging(settings.log_level)
     clock, rng, console = SystemClock(), new_random(), Console()
-    older_than_ms = parse_age(older_than)
-    place = published_place(published, settings)
+    older_than_ms = parse_age(request.older_than)
+    place = published_place(request.published, settings)
     s3 = S3Storage(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     store = RetryingStorage(s3, lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds))
     stream = KinesisStream(
@@ -91,7 +90,7 @@ def expire(
         clock=clock,
         new_id=new_id,
     )
-    return run(archive, older_than_ms, console, rate if apply else None)
+    return run(archive, older_than_ms, console, request.rate if request.apply else None)
 
 
 def published_place(text: str, settings: Settings) -> StorePrefix:

@@ -1,7 +1,6 @@
 """`minutebook restore`: rebuild KCL's lease rows from the archive alone."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from rich.console import Console
@@ -18,6 +17,7 @@ from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
 from consumer.leases.rows import LeaseRows, LeaseTable, signs_of_life
 from consumer.leases.table import failover_seconds, lease_table_of
+from consumer.requests import RestoreRequest
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import Action, Facts, PlannedRow, plan_rows
 from consumer.settings.settings import LoadedSettings, load_with_kcl
@@ -28,23 +28,21 @@ _MARGIN_SECONDS: Final = 1
 _EMPTY: Final = LeaseRows({})
 
 
-def restore(
-    path: Path | None, environ: Mapping[str, str], *, dry_run: bool, shard_ids: Collection[str], as_of: str | None
-) -> int:
+def restore(request: RestoreRequest, environ: Mapping[str, str]) -> int:
     """Print the plan and, unless `dry_run`, carry it out; return the exit code.
 
     Raises:
         SettingsError: the file, a shard or a time.
         SafetyRefusal: a worker is alive, or the archive is another stream's.
     """
-    loaded = load_with_kcl(path, environ)
+    loaded = load_with_kcl(request.file, environ)
     configure_logging(loaded.settings.log_level)
     clock, console = SystemClock(), Console()
     table = lease_table_of(loaded, clock, new_random())
-    as_of_ms = None if as_of is None else parse_iso_time(as_of)
+    as_of_ms = None if request.as_of is None else parse_iso_time(request.as_of)
     parts = Parts(table, lambda: _gather(loaded, clock, as_of_ms), clock, failover_seconds(loaded), console)
-    written = rebuild(parts, dry_run=dry_run, shard_ids=shard_ids)
-    if dry_run:
+    written = rebuild(parts, dry_run=request.dry_run, shard_ids=request.shards or [])
+    if request.dry_run:
         console.print("dry run: nothing was written")
     else:
         console.print(f"{written} rows written to {table.name}: start the workers with minutebook consume")

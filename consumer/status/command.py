@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -17,6 +16,7 @@ from archive.retry import Backoff
 from archive.store.retrying import RetryingStore
 from archive.store.s3 import S3Store
 from consumer.leases.table import failover_seconds, lease_table_of
+from consumer.requests import StatusRequest
 from consumer.settings.settings import LoadedSettings, load_with_kcl
 from consumer.status.coverage import CoverageWatch
 from consumer.status.facts import Sources, ask, observe
@@ -32,45 +32,36 @@ _LOOKS_APART: Final = 0.4
 """The two looks at the leases lie this part of the failover time apart: a living worker renews every third of it."""
 
 
-def status(
-    path: Path | None,
-    environ: Mapping[str, str],
-    *,
-    as_json: bool,
-    every_seconds: float | None,
-    days: int,
-    hours: float,
-    max_behind: str | None = None,
-) -> int:
-    """Print one report, or a new one `every_seconds` until interrupted; return the exit code.
+def status(request: StatusRequest, environ: Mapping[str, str]) -> int:
+    """Print one report, or with `watch` one after the other until interrupted; return the exit code.
 
     The code is 0 also when the table, the bucket or the archive does not exist; a service that could not be asked
-    gives its own code. `max_behind` is a span such as 5m: see `limit.judge` for its codes.
+    gives its own code; `limit.judge` says the codes of `max_behind`.
 
     Raises:
         SettingsError: the file itself is wrong, or what is asked for.
     """
-    if max_behind is not None:
-        parse_span(max_behind)
-        if every_seconds is not None:
+    if request.max_behind is not None:
+        parse_span(request.max_behind)
+        if request.watch:
             raise SettingsError("--max-behind asks for one look", next_step="leave --watch out")
-    loaded = load_with_kcl(path, environ)
+    loaded = load_with_kcl(request.file, environ)
     configure_logging("error")
     console, clock = Console(), SystemClock()
-    reports = iter_reports(_sources(loaded, days, hours), failover_seconds(loaded))
+    reports = iter_reports(_sources(loaded, request.days, request.hours), failover_seconds(loaded))
     try:
-        if every_seconds is None:
+        if not request.watch:
             report = next(reports)
-            _print(console, report, as_json=as_json)
-            return _conclude(console, report, max_behind, as_json=as_json)
-        if as_json:
+            _print(console, report, as_json=request.as_json)
+            return _conclude(console, report, request.max_behind, as_json=request.as_json)
+        if request.as_json:
             for report in reports:
                 _print(console, report, as_json=True)
-                clock.sleep(every_seconds)
+                clock.sleep(request.every_seconds)
         with Live(console=console, auto_refresh=False) as live:
             for report in reports:
                 live.update(render(report), refresh=True)
-                clock.sleep(every_seconds)
+                clock.sleep(request.every_seconds)
     except KeyboardInterrupt:
         return 0
     return 0

@@ -5,8 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from archive.archive_settings import ArchiveSettings, load_archive_settings
 from archive.clock import SystemClock
@@ -22,22 +21,14 @@ from minutebook.cat.merging import Found, Troubles, merge
 from minutebook.cat.output import Output, open_output, printable
 from minutebook.cat.request import CatRequest, checked_request
 
+if TYPE_CHECKING:
+    from minutebook.cat.options import CatOptions
+
 _BUDGET_SECONDS: Final = 60
 _LISTS: Final = 4
 
 
-def cat(
-    file: Path | None,
-    environ: Mapping[str, str],
-    *,
-    from_: str,
-    to: str,
-    shard: str | None,
-    partition_key: str | None,
-    limit: int | None,
-    form: str,
-    out: Path | None,
-) -> int:
+def cat(options: "CatOptions", environ: Mapping[str, str]) -> int:
     """Print the records that arrived in a span of time; returns the exit code.
 
     3: something in the archive is damaged or contradicts itself, and was named; all that can be read was shown.
@@ -49,11 +40,8 @@ def cat(
         SafetyRefusal: the archive of another stream.
         StoreUnavailable, StoreRefused: the archive.
     """
-    clock = SystemClock()
-    request = checked_request(
-        from_, to, clock.now_ms(), shard=shard, partition_key=partition_key, limit=limit, form=form, out=out
-    )
-    settings = load_archive_settings(file, environ)
+    request = checked_request(options, SystemClock().now_ms())
+    settings = load_archive_settings(options.file, environ)
     configure_logging("error")
     storage = open_retrying(settings.archive.address, _BUDGET_SECONDS)
     return _print(storage, settings, request)

@@ -1,11 +1,14 @@
 """What `cat` is asked, checked before any I/O."""
 
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 from archive.errors import FormatError, SettingsError
 from archive.format.keys import check_shard_id
 from archive.format.minute import MINUTE_MS, iso_time, minute_of, parse_iso_time
+
+if TYPE_CHECKING:  # a library that reads records needs no typer
+    from minutebook.cat.options import CatOptions
 
 Format = Literal["text", "json", "parquet"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -31,38 +34,30 @@ class CatRequest(NamedTuple):
         return range(minute_of(self.from_ms), minute_of(self.to_ms - 1) + 1)
 
 
-def checked_request(
-    from_: str,
-    to: str,
-    now_ms: int,
-    *,
-    shard: str | None,
-    partition_key: str | None,
-    limit: int | None,
-    form: str,
-    out: Path | None,
-) -> CatRequest:
+def checked_request(options: "CatOptions", now_ms: int) -> CatRequest:
     """Return the request; raises SettingsError. Nothing arrives after now: a later end is brought forward."""
-    from_ms, to_ms = parse_iso_time(from_), parse_iso_time(to)
+    from_ms, to_ms, out = parse_iso_time(options.from_), parse_iso_time(options.to), options.out
     if not from_ms < to_ms or to_ms - from_ms > _LONGEST_MS:
         raise SettingsError(
-            f"no span of time: {from_} to {to}", next_step="--from lies before --to, and ten years at most"
+            f"no span of time: {options.from_} to {options.to}",
+            next_step="--from lies before --to, and ten years at most",
         )
     if from_ms < 0 or from_ms > now_ms + _SKEW_MS:
         raise SettingsError(
             f"nothing has arrived at {iso_time(max(0, from_ms))} yet, or ever", next_step="correct --from"
         )
-    chosen = next((name for name in FORMATS if name == form), None)
-    if chosen is None:
-        raise SettingsError(f"{form!r} is not a format", next_step=f"--format takes {', '.join(FORMATS)}")
-    if chosen == "parquet" and out is None:
+    form = next((name for name in FORMATS if name == options.form), None)
+    if form is None:
+        raise SettingsError(f"{options.form!r} is not a format", next_step=f"--format takes {', '.join(FORMATS)}")
+    if form == "parquet" and out is None:
         raise SettingsError("Parquet is no stream", next_step="name a file: --out FILE.parquet")
     if out is not None and out.exists():
         raise SettingsError(f"{out} exists", next_step="name another file, or remove this one")
     if out is not None and not out.absolute().parent.is_dir():
         raise SettingsError(f"{out.parent} is not a folder", next_step="make it, or name a file elsewhere")
     try:
-        shard = None if shard is None else check_shard_id(shard)
+        shard = None if options.shard is None else check_shard_id(options.shard)
     except FormatError as exc:
         raise SettingsError(str(exc), next_step="write it as minutebook status shows it") from exc
-    return CatRequest(from_ms, min(to_ms, now_ms + _SKEW_MS), shard, partition_key, limit, chosen, out)
+    end_ms = min(to_ms, now_ms + _SKEW_MS)
+    return CatRequest(from_ms, end_ms, shard, options.partition_key, options.limit, form, out)

@@ -33,6 +33,7 @@ from consumer.expire.command import expire
 from consumer.preflight.doctor import doctor
 from consumer.preflight.preflight import preflight, settled
 from consumer.processor.processor import ShardProcessor
+from consumer.requests import ExpireRequest, RestoreRequest, StatusRequest
 from consumer.restore.command import restore
 from consumer.settings.settings import load_with_kcl
 from consumer.status.command import status
@@ -121,7 +122,7 @@ def test_status(home: Home) -> None:
     """Of a shard with a record behind the archive's end."""
     home.begin().segment(SHARD, (TODAY - 1) * 1440)
     with hearing(home.names) as heard:
-        assert status(home.file, {}, as_json=True, every_seconds=None, days=7, hours=2) == 0
+        assert status(StatusRequest(home.file, as_json=True), {}) == 0
     check("status", heard)
 
 
@@ -130,7 +131,7 @@ def test_restore(home: Home, dynamodb_client: "DynamoDBClient") -> None:
     home.begin().segment(SHARD, (TODAY - 1) * 1440)
     coordinator = f"{home.names.application}-CoordinatorState"
     with hearing(home.names) as heard:
-        assert restore(home.file, {}, dry_run=False, shard_ids=[], as_of=None) == 0
+        assert restore(RestoreRequest(home.file), {}) == 0
         dynamodb_client.create_table(
             TableName=coordinator,
             AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
@@ -139,7 +140,7 @@ def test_restore(home: Home, dynamodb_client: "DynamoDBClient") -> None:
         )
         lock = {"key": {"S": "Leader"}, "ownerName": {"S": "w"}, "recordVersionNumber": {"S": "v"}}
         dynamodb_client.put_item(TableName=coordinator, Item=lock)
-        assert restore(home.file, {}, dry_run=False, shard_ids=[], as_of=None) == 0
+        assert restore(RestoreRequest(home.file), {}) == 0
     check("restore", heard)
 
 
@@ -148,7 +149,7 @@ def test_audit(home: Home) -> None:
     home.begin().segment(SHARD, (TODAY - 2) * 1440)
     day = str(Day(TODAY - 2))
     with hearing(home.names) as heard:
-        audit(AuditRequest(file=home.file, date=day, level="inventory"), {})
+        audit(AuditRequest(str(home.file), date=day, level="inventory"), {})
     check("audit", heard)
 
 
@@ -222,7 +223,7 @@ def test_expire(home: Home) -> None:
         home.store.put_if_absent(key, body, {}, "x/y")
     published = f"s3://{home.bucket}/{PREFIX}_parquet/"
     with hearing(home.names) as heard:
-        assert expire(home.file, {}, older_than="30d", published=published, apply=True, rate=500) == 0
+        assert expire(ExpireRequest("30d", published, home.file, apply=True), {}) == 0
     assert len(list(home.store.list_objects(f"{PREFIX}2"))) == 1
     check("expire", heard)
 

@@ -11,8 +11,10 @@ from archive.format.minute import iso_time
 from archive.store.places import StorePrefix
 from archive.store.s3 import S3Store
 from compaction.ddl import print_ddl
+from compaction.job.request import DdlRequest
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.cat.command import cat
+from minutebook.cat.request import CatOptions
 from minutebook.reader import published
 from tests.corpus.shelf import Shelf
 from tests.fakes.archive_scene import PREFIX, ArchiveScene
@@ -69,17 +71,7 @@ def test_damage_is_told_on_stderr_and_by_the_exit_code(home: Home, s3_store: S3S
 def test_what_cat_asks(home: Home, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """Names and bodies below the prefix, of the expired day, too."""
     with hearing(home.names) as heard:
-        code = cat(
-            home.file,
-            {},
-            from_=_SPAN[1],
-            to=_SPAN[3],
-            shard=None,
-            partition_key=None,
-            limit=1,
-            form="text",
-            out=None,
-        )
+        code = cat(CatOptions(_SPAN[1], _SPAN[3], home.file, limit=1), {})
     assert (code, len(capfdbinary.readouterr().out)) == (0, 9_001)
     check("cat", heard)
 
@@ -98,7 +90,7 @@ def test_what_readers_ask(home: Home, capsys: pytest.CaptureFixture[str]) -> Non
             endpoint=home.aws.s3_endpoint,
             region=REGION,
         )
-        assert print_ddl(home.file, {}, table="events.raw", out=None) == 0
+        assert print_ddl(DdlRequest("events.raw", str(home.file)), {}) == 0
     assert [len(day.files) for day in days.days] == [2]
     assert f"LOCATION 's3://{home.bucket}/{PREFIX}_parquet/_symlinks/'" in capsys.readouterr().out
     check("reader", heard)

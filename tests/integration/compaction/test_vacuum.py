@@ -8,7 +8,8 @@ from archive.clock import SystemClock, new_random
 from archive.retry import Backoff
 from archive.store.places import open_storage
 from archive.store.retrying import RetryingStorage
-from compaction.vacuum.command import Output, VacuumRequest, vacuum, vacuum_output
+from compaction.job.request import VacuumRequest
+from compaction.vacuum.command import Output, vacuum, vacuum_output
 from demo.embedded import EmbeddedAws
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.model import PREFIX

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from archive.clock import new_id
+from consumer.requests import StatusRequest
 from consumer.status.command import status
 from demo.embedded import EmbeddedAws
 from tests.witness.waiting import PATIENCE_SECONDS
@@ -34,7 +35,7 @@ def report(
 ) -> tuple[int, dict[str, Any]]:
     """Return the exit code and the report."""
     path = write_properties(aws, folder, stream=stream, bucket=bucket)
-    code = status(path, {}, as_json=True, every_seconds=None, days=7, hours=2)
+    code = status(StatusRequest(path, as_json=True), {})
     return code, json.loads(capsys.readouterr().out)
 
 

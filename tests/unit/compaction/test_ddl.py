@@ -10,6 +10,7 @@ from archive.format.day import Day
 from archive.store.places import StorePrefix
 from archive.store.storage import Address
 from compaction.ddl import ddl_of, print_ddl
+from compaction.job.request import DdlRequest
 from tests.corpus.shelf import Shelf
 
 DAY = Day.parse("2026-11-20")
@@ -139,7 +140,7 @@ def test_the_ddl_computes_its_partitions(shelf: Shelf) -> None:
 def test_a_name_that_the_catalog_does_not_take(name: str) -> None:
     """Before anything is read."""
     with pytest.raises(SettingsError, match="is not a table of the catalog"):
-        print_ddl("/nonexistent", {}, table=name, out=None)
+        print_ddl(DdlRequest(name, "/nonexistent"), {})
 
 
 def test_a_folder_has_no_ddl(tmp_path: Path) -> None:
@@ -147,4 +148,4 @@ def test_a_folder_has_no_ddl(tmp_path: Path) -> None:
     file = tmp_path / "my.properties"
     file.write_text("streamName=s\napplicationName=a\nregionName=us-east-1\nminutebook.bucket=b\n")
     with pytest.raises(SettingsError, match="cannot name"):
-        print_ddl(file, {}, table="events.raw", out=str(tmp_path))
+        print_ddl(DdlRequest("events.raw", str(file), str(tmp_path)), {})

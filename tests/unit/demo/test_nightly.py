@@ -50,7 +50,7 @@ def test_nothing_published_is_no_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("compact_code", "audit_code", "clean"), [(0, 0, True), (4, 0, False), (0, 3, False)])
 def test_both_commands_must_be_clean(compact_code: int, audit_code: int, clean: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a case
     """Unproven is not clean."""
-    nightly = Nightly(level="keys", compact_code=compact_code, audit_code=audit_code, parquet=tmp_path)
+    nightly = Nightly(compact_code=compact_code, audit_code=audit_code, parquet=tmp_path)
     assert nightly.is_clean is clean
 
 

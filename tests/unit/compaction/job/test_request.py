@@ -1,25 +1,26 @@
 """Which days a command of the nightly job is asked for."""
 
-from pathlib import Path
-
 import pytest
 
 from archive.errors import SettingsError
 from archive.format.day import Day, Hour
+from compaction.job.checks import days_of, hour_of
+from compaction.job.context import AuditOptions
 from compaction.job.request import AuditRequest, CompactRequest
+from compaction.tasks.parquet import ZSTD_LEVEL
 
 TODAY = Day.parse("2026-03-01")
-FILE = Path("any.properties")
+FILE = "any.properties"
 
 
 def test_yesterday_is_the_utc_day_before() -> None:
     """A scheduler whose arguments never change asks for it; the month may have ended."""
-    assert AuditRequest(FILE, date="yesterday").days(TODAY) == [Day.parse("2026-02-28")]
+    assert days_of(AuditRequest(FILE, date="yesterday"), TODAY) == [Day.parse("2026-02-28")]
 
 
 def test_a_range_may_end_with_a_word() -> None:
     """Both ends belong to it."""
-    days = CompactRequest(FILE, first="2026-02-27", last="today").days(TODAY)
+    days = days_of(CompactRequest(FILE, first="2026-02-27", last="today"), TODAY)
     assert [str(day) for day in days] == ["2026-02-27", "2026-02-28", "2026-03-01"]
 
 
@@ -27,7 +28,7 @@ def test_a_range_may_end_with_a_word() -> None:
 def test_another_word_is_no_day(text: str) -> None:
     """The error shows what a day looks like."""
     with pytest.raises(SettingsError, match="not a day") as caught:
-        AuditRequest(FILE, date=text).days(TODAY)
+        days_of(AuditRequest(FILE, date=text), TODAY)
     assert "2026-11-21, or yesterday" in (caught.value.next_step or "")
 
 
@@ -43,7 +44,7 @@ def test_another_word_is_no_day(text: str) -> None:
 def test_no_day_is_guessed(request_: AuditRequest | CompactRequest, sentence: str) -> None:
     """None, half a range, or both a day and a range is an error that says which of them it is."""
     with pytest.raises(SettingsError) as caught:
-        request_.days(TODAY)
+        days_of(request_, TODAY)
     assert (str(caught.value), caught.value.next_step) == (sentence, "give --date D, or --from D and --to D")
 
 
@@ -54,14 +55,14 @@ def test_no_day_is_guessed(request_: AuditRequest | CompactRequest, sentence: st
 def test_a_day_in_the_future_is_refused(request_: AuditRequest | CompactRequest) -> None:
     """Nothing of it can be archived: neither clean, nor empty."""
     with pytest.raises(SettingsError, match="future") as caught:
-        request_.days(TODAY)
+        days_of(request_, TODAY)
     assert caught.value.next_step
 
 
 def test_a_range_does_not_run_backwards() -> None:
     """The error names both ends."""
     with pytest.raises(SettingsError, match="2026-03-01 to 2026-02-28"):
-        AuditRequest(FILE, first="today", last="yesterday").days(TODAY)
+        days_of(AuditRequest(FILE, first="today", last="yesterday"), TODAY)
 
 
 AT_MS = Day.parse("2026-03-01").begin_ms
@@ -74,13 +75,13 @@ AT_MS = Day.parse("2026-03-01").begin_ms
 def test_the_last_hour_is_the_last_one_that_is_settled(minutes: int, expected: str) -> None:
     """A scheduler whose arguments never change asks for it; over midnight it is of the day before."""
     asked = CompactRequest(FILE, hour="last")
-    assert (str(asked.asked_hour(AT_MS + minutes * 60_000)), asked.is_range) == (expected, False)
+    assert (str(hour_of(asked, AT_MS + minutes * 60_000)), asked.is_range) == (expected, False)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("0", 0), ("07", 7), ("23", 23)])
 def test_an_hour_of_a_day_is_a_number(text: str, expected: int) -> None:
     """In one digit or in two."""
-    assert CompactRequest(FILE, date="today", hour=text).asked_hour(AT_MS) == Hour(TODAY, expected)
+    assert hour_of(CompactRequest(FILE, date="today", hour=text), AT_MS) == Hour(TODAY, expected)
 
 
 @pytest.mark.parametrize(
@@ -103,4 +104,12 @@ def test_an_hour_of_a_day_is_a_number(text: str, expected: int) -> None:
 def test_no_hour_is_guessed_and_none_is_a_day(asked: CompactRequest) -> None:
     """What is about days is asked for when the day is compacted."""
     with pytest.raises(SettingsError):
-        asked.asked_hour(AT_MS)
+        hour_of(asked, AT_MS)
+
+
+def test_what_is_not_asked_for_is_what_the_code_does_by_itself() -> None:
+    """The defaults of the command line are literals, as its help imports nothing heavy."""
+    options = AuditOptions()
+    assert AuditRequest().lookback_days == CompactRequest().lookback_days == options.lookback_days
+    assert (AuditRequest().level, CompactRequest().max_repeats) == (options.level, options.max_repeats)
+    assert CompactRequest().zstd_level == ZSTD_LEVEL

@@ -9,8 +9,9 @@ from archive.clock import SystemClock
 from archive.errors import SettingsError
 from archive.published.generation import Judged
 from archive.store.directory_storage import DirectoryStorage
+from compaction.job.request import VacuumRequest
 from compaction.publish.publisher import GRACE_MS
-from compaction.vacuum.command import Output, VacuumRequest, vacuum_output
+from compaction.vacuum.command import Output, parse_age, vacuum_output
 from compaction.vacuum.command import vacuum as run_vacuum
 from tests.corpus.desk import DAY, OUT, Desk
 from tests.corpus.model import PREFIX
@@ -241,12 +242,12 @@ def test_a_swap_puts_its_audit_again(desk: Desk) -> None:
 def test_an_age_is_days_and_not_below_the_grace(text: str) -> None:
     """Whoever asks for less would take what is being written."""
     with pytest.raises(SettingsError):
-        VacuumRequest("x", older_than=text).age_ms()
+        parse_age(text)
 
 
 def test_three_days_are_enough() -> None:
     """The grace of the sweep."""
-    assert VacuumRequest("x", older_than="3d").age_ms() == GRACE_MS
+    assert parse_age("3d") == GRACE_MS
 
 
 @pytest.mark.parametrize(

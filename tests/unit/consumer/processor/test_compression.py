@@ -11,7 +11,6 @@ from archive.errors import FormatError, SafetyRefusal
 from archive.format.keys import application_key, segment_key
 from archive.format.markers import ApplicationRecord, decode_marker, encode_marker
 from archive.format.position import Position
-from archive.owner import read_application
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.dedupe_world import CLAIMS, WATERMARK, DedupeWorld
 from tests.fakes.world import Worker, World

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from archive.errors import SettingsError
-from minutebook.cat.request import CatRequest, checked_request
+from minutebook.cat.request import CatOptions, CatRequest, checked_request
 from tests.unit.minutebook.cat.reading import NOON
 
 NOW_MS = NOON * 60_000
@@ -13,8 +13,7 @@ NOW_MS = NOON * 60_000
 
 def request(from_: str = "2026-11-20T11:00Z", to: str = "2026-11-20T11:10Z", **asked: object) -> CatRequest:
     """Check a request that is well but for what is given."""
-    given = {"shard": None, "partition_key": None, "limit": None, "form": "text", "out": None, **asked}
-    return checked_request(from_, to, NOW_MS, **given)  # type: ignore[arg-type]  # of the request
+    return checked_request(CatOptions(from_, to, **asked), NOW_MS)  # type: ignore[arg-type]  # of the options
 
 
 @pytest.mark.parametrize(

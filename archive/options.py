@@ -1,0 +1,57 @@
+"""Commands whose options are told once: they are the fields of the one value that a command is given.
+
+    class StatusRequest(NamedTuple):
+        file: PropertiesFile = None
+        as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False
+
+    @command
+    def status(request: StatusRequest) -> int:
+        "The summary that --help shows."
+
+What a command does not set has the same default here, on the command line, and in a test that makes the value.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+R = TypeVar("R", bound=tuple[Any, ...])
+
+PropertiesFile = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FILE.properties]",
+        show_default=False,
+        help="KCL's names and minutebook.* in one Java properties file. Default: the environment's.",
+    ),
+]
+
+
+def command(run: Callable[[R], int]) -> Callable[..., None]:
+    """Return a command for typer: its options are the fields of the NamedTuple that `run` takes.
+
+    It ends with the exit code that `run` returns.
+    """
+    parameter = next(iter(inspect.signature(run).parameters))
+    request = get_type_hints(run)[parameter]
+    defaults = request._field_defaults
+
+    @functools.wraps(run)
+    def called(**options: Any) -> None:  # noqa: ANN401 - as the fields say
+        raise typer.Exit(run(request(**options)))
+
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=defaults.get(name, inspect.Parameter.empty),
+            annotation=annotation,
+        )
+        for name, annotation in get_type_hints(request, include_extras=True).items()
+    ]
+    called.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined] # typer reads it
+    return called

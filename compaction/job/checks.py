@@ -1,0 +1,178 @@
+"""What of the options of the nightly commands is right: each is checked before any I/O. Raises SettingsError."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import jmespath
+
+from archive.errors import SettingsError
+from archive.format.day import Day, Hour, day_of_ms, day_range, hour_of_ms, parse_day
+from archive.format.payload import PayloadPath
+from archive.published.schema import SCHEMA
+from compaction.job.request import AuditRequest, CompactRequest
+from compaction.job.scope import SETTLED_MS
+from compaction.job.settings import JobSettings
+from compaction.stream.pace import SHARE
+from compaction.typed.columns import Columns
+from compaction.typed.event_time import WINDOW_DAYS, with_event_time
+from compaction.typed.files import columns_file
+from compaction.verdict.audit_document import AuditLevel
+from compaction.verdict.exit_code import FAIL_ON, FailOn
+
+LAST: Final = "last"
+"""As an hour: the last one that is settled, of whatever day."""
+_OF_THE_NIGHT: Final = {
+    "--drop-producer-duplicates": "give it to the night: copies are found over the whole day; an hour with "
+    "--event-id keeps its ids for it, and holds all records",
+    "--iceberg": "give it to the night: it takes the hour over into the day; minutebook.reader reads it now "
+    "(intraday=True)",
+}
+"""What to do instead, of options that people add to an hour as they have them at night."""
+_TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
+
+
+def days_of(request: AuditRequest | CompactRequest, today: Day) -> list[Day]:
+    """Return the one day, or the days of the range; `today` and `yesterday` are days, too.
+
+    Refused: none is given, or both; or a day lies in the future.
+    """
+    date, first, last = request.date, request.first, request.last
+    if date is not None and first is None and last is None:
+        days = [parse_day(date, today)]
+    elif date is None and first is not None and last is not None:
+        days = list(day_range(parse_day(first, today), parse_day(last, today)))
+    else:
+        what = "which day?"
+        if date is not None:
+            what = "--date is one day, and --from and --to are others"
+        elif first is not None or last is not None:
+            what = "--from needs --to" if last is None else "--to needs --from"
+        raise SettingsError(what, next_step="give --date D, or --from D and --to D")
+    if days[-1].number > today.number:
+        raise SettingsError(
+            f"{days[-1]} lies in the future: it is {today} in UTC", next_step="name a day that has begun"
+        )
+    return days
+
+
+def hour_of(request: CompactRequest, now_ms: int) -> Hour | None:
+    """Return the one hour, `last` being the last one that is settled; None: days are asked for."""
+    if request.hour is None:
+        return None
+    options = {
+        "--from and --to": request.first is not None or request.last is not None,
+        "--recheck": request.recheck is not None,
+        "--drop-producer-duplicates": request.drop_producer_duplicates,
+        "--iceberg": request.iceberg is not None,
+        "--so-far": request.so_far is not None,
+        "--report": request.report is not None,
+        "--dry-run": request.dry_run,
+    }
+    if of_days := [option for option, is_given in options.items() if is_given]:
+        raise SettingsError(
+            f"--hour is one hour of one day, and {of_days[0]} is about days",
+            next_step=_OF_THE_NIGHT.get(
+                of_days[0], "name --date and --hour alone, and the rest when the day is compacted"
+            ),
+        )
+    if request.hour == LAST and request.date is None:
+        return hour_of_ms(now_ms - SETTLED_MS).before()
+    if request.hour == LAST or re.fullmatch(r"[01]?[0-9]|2[0-3]", request.hour, re.ASCII) is None:
+        raise SettingsError(
+            f"--hour {request.hour}: which one?", next_step="write --date D --hour 0 to 23, or --hour last alone"
+        )
+    return Hour(days_of(request, day_of_ms(now_ms))[0], int(request.hour))
+
+
+def audit_level(level: str, event_id: str | None) -> AuditLevel:
+    """Return the level that the text names."""
+    levels: dict[str, AuditLevel] = {"inventory": "inventory", "keys": "keys", "stream": "stream"}
+    if level not in levels:
+        raise SettingsError(f"{level!r} is not a level", next_step=f"--level takes {', '.join(levels)}")
+    if event_id is not None and level == "inventory":
+        raise SettingsError(
+            "--event-id needs the lines, and level inventory reads names and metadata alone",
+            next_step="use --level keys or stream with it",
+        )
+    return levels[level]
+
+
+def stream_budget(budget: float | None, level: str) -> float:
+    """Return the share of each shard's reads that level stream may take."""
+    if budget is None:
+        return SHARE
+    _check_is_of_stream("--stream-budget", level)
+    if not 0 < budget <= 1:
+        raise SettingsError(
+            f"--stream-budget {budget:g} is not a share",
+            next_step=f"write what of a shard's reads may be taken, from above 0 to 1, as in {SHARE}",
+        )
+    return budget
+
+
+def sample_minutes(minutes: int | None, level: str) -> int | None:
+    """Return the minutes of each shard that are compared with the stream; None: all."""
+    if minutes is not None:
+        _check_is_of_stream("--sample", level)
+    return minutes
+
+
+def _check_is_of_stream(option: str, level: str) -> None:
+    if level != "stream":
+        raise SettingsError(f"{option} is about reading the stream", next_step="use it with --level stream")
+
+
+def event_id_path(expression: str | None, *, is_needed: bool = False) -> str | None:
+    """Return the path of the event id, a JMESPath expression; `is_needed` by --drop-producer-duplicates."""
+    if expression is None:
+        if is_needed:
+            raise SettingsError(
+                "--drop-producer-duplicates: by what are they recognised?",
+                next_step="name the path of the event id, as in --event-id event.id",
+            )
+        return None
+    try:
+        PayloadPath(expression)
+    except jmespath.exceptions.JMESPathError as exc:
+        reason = " ".join(str(exc).split())
+        raise SettingsError(
+            f"--event-id {expression!r} is not a JMESPath expression: {reason}", next_step="see https://jmespath.org"
+        ) from exc
+    except RecursionError as exc:
+        raise SettingsError("--event-id is too deeply nested", next_step="write a shorter path") from exc
+    return expression
+
+
+def read_columns(
+    settings: JobSettings, path: Path | None, event_time: str | None, event_window: int | None
+) -> Columns | None:
+    """Return the payloads' columns, of the options or else of the properties."""
+    path, event_time = path or settings.columns, event_time or settings.event_time
+    columns = None if path is None else columns_file.read_columns(path, SCHEMA.names)
+    if event_time is None:
+        if event_window is not None:
+            raise SettingsError("--event-window: of what?", next_step="name the path, as in --event-time meta.ts")
+        return columns
+    window = settings.event_window if event_window is None else event_window
+    return with_event_time(columns, event_time, WINDOW_DAYS if window is None else window, SCHEMA.names)
+
+
+def iceberg_table(table: str | None, catalog: str | None) -> str | None:
+    """Return the Iceberg table that `--iceberg` names, `namespace.table`."""
+    if table is None and catalog is not None:
+        raise SettingsError("--iceberg-catalog: which table?", next_step="name it, as in --iceberg events.raw")
+    if table is not None and _TABLE.fullmatch(table) is None:
+        raise SettingsError(
+            f"{table!r} is not the name of a table",
+            next_step="--iceberg takes namespace.table, such as events.raw",
+        )
+    return table
+
+
+def fail_on(text: str) -> FailOn:
+    """Return which verdicts fail the command."""
+    for known in FAIL_ON:
+        if text == known:
+            return known
+    raise SettingsError(f"--fail-on {text!r}: which verdicts fail?", next_step=f"it takes {' or '.join(FAIL_ON)}")

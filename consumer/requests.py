@@ -1,0 +1,54 @@
+"""What `status`, `restore` and `expire` are asked, as one value each: their options are told here, once."""
+
+from typing import Annotated, NamedTuple
+
+import typer
+
+from archive.options import PropertiesFile
+
+
+class StatusRequest(NamedTuple):
+    """`minutebook status`: one report, or one every so many seconds. `max_behind` is a span such as 5m."""
+
+    file: PropertiesFile = None
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; with --watch one line per look.")] = False
+    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until Ctrl-C.")] = False
+    every_seconds: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", min=1, help="With --watch: the pause.")
+    ] = 10
+    days: Annotated[int, typer.Option(min=1, help="How far back the end of a quiet shard is looked for.")] = 7
+    hours: Annotated[float, typer.Option(min=0, help="The last hours of which to say up to when all is proven.")] = 2
+    max_behind: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Exit 7 when a shard is farther behind than, say, 5m.")
+    ] = None
+
+
+class RestoreRequest(NamedTuple):
+    """`minutebook restore`; `shards` None: all."""
+
+    file: PropertiesFile = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the rows and write nothing.")] = False
+    shards: Annotated[
+        list[str] | None, typer.Option("--shard", metavar="SHARD", help="Restore this shard alone; may be repeated.")
+    ] = None
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Go back to the end of what had arrived before this time, such as 2026-11-21T10:16:00Z.",
+        ),
+    ] = None
+
+
+class ExpireRequest(NamedTuple):
+    """`minutebook expire`: what would be deleted, or with `apply` its deletion, at `rate` a second."""
+
+    older_than: Annotated[
+        str, typer.Option(metavar="DAYS", help="Whole UTC days that ended longer ago than this, such as 30d.")
+    ]
+    published: Annotated[
+        str, typer.Option(metavar="URI", help="Where compact --out published the days: s3://... or a directory.")
+    ]
+    file: PropertiesFile = None
+    apply: Annotated[bool, typer.Option("--apply", help="Delete; without it the plan is shown.")] = False
+    rate: Annotated[int, typer.Option(min=1, max=3000, help="Deletes a second, at most.")] = 500

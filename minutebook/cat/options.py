@@ -1,0 +1,28 @@
+"""The options of `minutebook cat`: only the command line imports them."""
+
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from archive.options import PropertiesFile
+
+
+class CatOptions(NamedTuple):
+    """`minutebook cat`, as it was typed."""
+
+    from_: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="The first arrival, such as 2026-11-21T10:16:00Z.")
+    ]
+    to: Annotated[str, typer.Option(metavar="TIME", help="The end: what arrived before this time.")]
+    file: PropertiesFile = None
+    shard: Annotated[str | None, typer.Option(metavar="SHARD", help="Of this shard alone.")] = None
+    partition_key: Annotated[str | None, typer.Option(metavar="KEY", help="With this partition key alone.")] = None
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="The first N records.")] = None
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format", metavar="FORMAT", help="text: payloads. json: the archive's lines. parquet: with --out."
+        ),
+    ] = "text"
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write here instead of stdout.")] = None
