@@ -23,6 +23,7 @@ from compaction.audit.audit import audit_day
 from compaction.audit.examined import DayResult
 from compaction.days import outcome, stop
 from compaction.days.run import DaysRun
+from compaction.days.side_by_side import DayWorkers
 from compaction.days.tables import SerialTable
 from compaction.iceberg import catalog
 from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
@@ -112,7 +113,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         try:
             again = [] if request.recheck is None else recheck.days_to_recheck(context, out, request.recheck)
         except stop.Stopped:
-            return run.stop.exit_code or 1
+            return run.workers.stop.exit_code or 1
         days = sorted({*days, *again})
         if request.dry_run:
             return run.run(days, lambda day: dry_run.plan_day(context, day, options), partial(_show_plan, run))
@@ -232,10 +233,8 @@ def _started(
             shards=once_in_vain(lambda: address.open(clock, budget_seconds=_LISTING_BUDGET_SECONDS).listed()),
             spread=engine.spread,
         )
-        yield (
-            context,
-            DaysRun(command, request.parallel_days, many, request.as_json, ending, clock, engine.cancel, progress),
-        )
+        workers = DayWorkers(request.parallel_days, ending, clock, engine.cancel)
+        yield context, DaysRun(command, many, request.as_json, workers, progress)
 
 
 def _checkpoints(settings: JobSettings) -> Checkpoints:

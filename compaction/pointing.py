@@ -2,12 +2,13 @@
 
 import structlog
 
+from archive.clock import IdSource
 from archive.errors import FormatError
-from archive.published.generation import Current, DayFolder, Judged, Manifest, contradiction
+from archive.published.generation import Current, Judged, Manifest, contradiction
 from compaction.audit.again import Again, audit_digest
 from compaction.audit.table_conflicts import with_conflicts
 from compaction.iceberg.commit import TableCommit
-from compaction.job.context import AuditOptions, JobContext
+from compaction.job.context import AuditOptions
 from compaction.publish.publisher import Publisher
 from compaction.verdict.audit_document import Audit, encode_audit
 
@@ -15,12 +16,9 @@ from compaction.verdict.audit_document import Audit, encode_audit
 class Pointing:
     """The pointer of one day, for one run. `until`: the run judges the part of the day before it; None: all of it."""
 
-    def __init__(
-        self, context: JobContext, publisher: Publisher, folder: DayFolder, options: AuditOptions, until: str | None
-    ) -> None:
-        self._context = context
+    def __init__(self, publisher: Publisher, new_id: IdSource, options: AuditOptions, until: str | None) -> None:
         self._publisher = publisher
-        self._folder = folder
+        self._new_id = new_id
         self._options = options
         self._until = until
 
@@ -29,7 +27,7 @@ class Pointing:
 
         `written_at` is the time since when readers see its files.
         """
-        swapped = self._publisher.swap_pointer(manifest, seen, self._context.new_id(), written_at, judged)
+        swapped = self._publisher.swap_pointer(manifest, seen, self._new_id(), written_at, judged)
         if not swapped:
             structlog.get_logger().warning(
                 "publish_lost",
@@ -51,7 +49,7 @@ class Pointing:
             manifest = self._publisher.manifest(pointer)
         except FormatError:
             return True
-        if manifest is None or contradiction(self._folder, pointer, manifest):
+        if manifest is None or contradiction(self._publisher.folder, pointer, manifest):
             return True
         self._publisher.put_audit(held.audit, encode_audit(audit))
         return self.swap(manifest, seen, pointer.written_at, Judged(audit.verdict, held.audit))
@@ -65,10 +63,11 @@ class Pointing:
         if audit == judged.audit:
             return audit
         seen = self._publisher.current()
-        if seen.pointer is not None and seen.pointer.manifest == self._folder.manifest(
+        folder = self._publisher.folder
+        if seen.pointer is not None and seen.pointer.manifest == folder.manifest(
             manifest.generation, manifest.writer
         ):
-            key = self._folder.audit(manifest.generation, audit_digest(judged.examined, self._options, audit))
+            key = folder.audit(manifest.generation, audit_digest(judged.examined, self._options, audit))
             self._publisher.put_audit(key, encode_audit(audit))
             self.swap(manifest, seen, seen.pointer.written_at, Judged(audit.verdict, key))
         return audit

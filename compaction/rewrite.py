@@ -9,29 +9,27 @@ from archive.errors import SafetyRefusal
 from archive.format.day import Day, Hour
 from archive.format.minute import iso_time
 from archive.owner import read_owned
-from archive.published.generation import Current, DayFolder, Judged, Manifest, Pointer, ends_beside, files_of
+from archive.published import generation
+from archive.published.generation import DayFolder, Judged, Manifest, Pointer
 from archive.published.verdict import RULES, Verdict
 from archive.store.places import StorePrefix
 from archive.store.retrying import RetryingStorage
 from archive.store.tombstones import is_expired
-from compaction.audit.again import Again, audit_digest, judge_again
+from compaction import naming
+from compaction.audit import again, conclusion
 from compaction.audit.audit import examine, is_in_motion
-from compaction.audit.conclusion import conclude_rewrite
 from compaction.audit.examined import DayResult, Examined
 from compaction.audit.reading import Writing
-from compaction.events.files import EventWork, files_by_event
-from compaction.hours.kept import keep_tasks
-from compaction.hours.published import give_way, whole_day
-from compaction.hours.taking import HourSource, take_hours
+from compaction.events import files
+from compaction.hours import kept, published, taking
 from compaction.iceberg.commit import TableCommit, TableCommitter
 from compaction.inventory.day_objects import DayObjects
+from compaction.job import scope
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.job.sight import Sight, look
-from compaction.naming import generation_of, hour_generation_of
 from compaction.pointing import Pointing
-from compaction.producers.day_before import DayBefore, look_back
-from compaction.publish.ends import encode_ends
+from compaction.producers import day_before
+from compaction.publish import ends
 from compaction.publish.late import late_minutes
 from compaction.publish.publisher import Publisher
 from compaction.tasks.parquet import ZSTD_LEVEL
@@ -92,11 +90,11 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
     """
     application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
     hour = options.hour
-    until_ms = scope_end(day, options.audit.so_far_ms, now_ms) if hour is None else hour.end_ms
-    judged_scope(day, application, now_ms, until_ms, hour)
-    if until_ms is not None and (whole := whole_day(out, options.out.prefix, day)) is not None:
+    until_ms = scope.scope_end(day, options.audit.so_far_ms, now_ms) if hour is None else hour.end_ms
+    scope.judged_scope(day, application, now_ms, until_ms, hour)
+    if until_ms is not None and (whole := published.whole_day(out, options.out.prefix, day)) is not None:
         return Compacted("already", None, None, whole.verdict, reason="its day is, as a whole")
-    if (until_ms is None or hour is not None) and not is_settled(hour or day, now_ms):
+    if (until_ms is None or hour is not None) and not scope.is_settled(hour or day, now_ms):
         return Compacted("held", None, None, "unknown", reason=_NOT_OVER)
     run = _Run(context, out, day, options, until_ms)
     for number in range(1, _PUBLISH_ATTEMPTS + 1):
@@ -112,10 +110,10 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
 class _View(NamedTuple):
     """What was seen of the day: the pointer first, then all else."""
 
-    seen: Current
+    seen: generation.Current
     sight: Sight
     generation: str
-    before: DayBefore | None
+    before: day_before.DayBefore | None
 
     @property
     def inventory(self) -> DayObjects:
@@ -133,11 +131,11 @@ class _Run:
         self._day = day
         audit = options.audit._replace(published=options.audit.published or options.out)
         self._options = options._replace(audit=audit)
-        self._hour_name = partial(hour_generation_of, columns=options.columns, zstd_level=options.zstd_level)
+        self._hour_name = partial(naming.hour_generation_of, columns=options.columns, zstd_level=options.zstd_level)
         self._folder = DayFolder(options.out.prefix, day, options.hour)
         self._publisher = Publisher(out, self._folder)
         self._log = structlog.get_logger().bind(day=self._folder.name)
-        self._pointing = Pointing(context, self._publisher, self._folder, audit, self._until)
+        self._pointing = Pointing(self._publisher, context.new_id, audit, self._until)
 
     def attempt(self, *, is_last: bool) -> Compacted | None:
         """Look, work, publish; None when another run published meanwhile, or the day changed under our eyes."""
@@ -163,7 +161,7 @@ class _Run:
         self._publisher.write_symlinks()
         self._log.info("day_published", generation=view.generation, rows=manifest.rows, files=len(manifest.files))
         swept, table = self._settle()
-        audit = self._pointing.tell(manifest, Again(result.audit, examined), table)
+        audit = self._pointing.tell(manifest, again.Again(result.audit, examined), table)
         return Compacted("published", manifest, result._replace(audit=audit), manifest.verdict, swept, table)
 
     def _as_published(self) -> Compacted:
@@ -188,9 +186,10 @@ class _Run:
         sight = look(self._context, self._day, self._until_ms, hour=hour)
         if hour is not None:
             return _View(seen, sight, self._hour_name(sight.inventory.digest, asked.audit.event_id), None)
-        buckets = sight.inventory.buckets
-        before = None if asked.audit.event_id is None else look_back(self._context, self._day, asked.audit, buckets)
-        return _View(seen, sight, generation_of(sight.inventory, asked.audit, before, asked.columns), before)
+        before = None
+        if asked.audit.event_id is not None:
+            before = day_before.look_back(self._context, self._day, asked.audit, sight.inventory.buckets)
+        return _View(seen, sight, naming.generation_of(sight.inventory, asked.audit, before, asked.columns), before)
 
     def _judge_again(
         self, view: _View, pointer: Pointer, manifest: Manifest, before: Audit, *, is_last: bool
@@ -200,25 +199,26 @@ class _Run:
         Its lines were read when it was published and its objects are the same, so names and metadata are enough.
         None: another run swapped the pointer meanwhile, or the day changed.
         """
-        again = judge_again(self._context, view.sight, self._options.audit, before)
-        if not is_last and is_in_motion(self._context, again.examined, self._options.audit):
+        rejudged = again.judge_again(self._context, view.sight, self._options.audit, before)
+        if not is_last and is_in_motion(self._context, rejudged.examined, self._options.audit):
             return None
-        key = self._folder.audit(view.generation, audit_digest(again.examined, self._options.audit, again.audit))
-        judged = Judged(again.audit.verdict, key)
+        digest = again.audit_digest(rejudged.examined, self._options.audit, rejudged.audit)
+        key = self._folder.audit(view.generation, digest)
+        judged = Judged(rejudged.audit.verdict, key)
         if (pointer.verdict, pointer.audit) != judged:
-            self._publisher.put_audit(key, encode_audit(again.audit))
+            self._publisher.put_audit(key, encode_audit(rejudged.audit))
             if not self._pointing.swap(manifest, view.seen, pointer.written_at, judged):
                 return None
         self._publisher.write_symlinks()
         swept, table = self._settle()
-        self._pointing.tell(manifest, again, table)
+        self._pointing.tell(manifest, rejudged, table)
         return Compacted("already", manifest, None, judged.verdict, swept, table)
 
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, Examined] | None:
         folder = self._folder.generation(view.generation)
         options, columns = self._options.audit, self._options.columns
-        source = HourSource(self._publisher.storage, self._folder, self._hour_name)
-        hours = take_hours(source, view.inventory)
+        source = taking.HourSource(self._publisher.storage, self._folder, self._hour_name)
+        hours = taking.take_hours(source, view.inventory)
         keeps_ids = "" if self._options.hour is None or options.event_id is None else options.event_id
         writing = Writing(self._options.out, folder, self._options.zstd_level, columns, hours, keeps_ids)
         examined = examine(self._context, view.sight, options, writing, view.before)
@@ -233,17 +233,17 @@ class _Run:
             examined = examined._replace(is_in_motion=True)
         rows = sum(part.rows for part in examined.parts)
         late = late_minutes(self._publisher, view.seen.pointer, view.inventory)
-        audit = conclude_rewrite(self._context, examined, options, columns, late)
+        audit = conclusion.conclude_rewrite(self._context, examined, options, columns, late)
         writer = self._context.new_id()
         manifest = Manifest(
             format=1,
             day=self._folder.name,
             generation=view.generation,
-            files=files_of([(part.key, part.rows, part.size) for part in examined.parts]),
+            files=generation.files_of([(part.key, part.rows, part.size) for part in examined.parts]),
             rows=rows,
             inventory=view.inventory.digest(),
             verdict=audit.verdict,
-            audit=self._folder.audit(view.generation, audit_digest(examined, options, audit)),
+            audit=self._folder.audit(view.generation, again.audit_digest(examined, options, audit)),
             ends={shard.shard: shard.last for shard in audit.shards if shard.last is not None},
             writer=writer,
             written_at=self._context.now(),
@@ -261,18 +261,18 @@ class _Run:
         key = self._folder.manifest(manifest.generation, manifest.writer)
         self._publisher.put_inventory(key, view.inventory.spool.chunks())
         if self._options.hour is None:
-            self._publisher.put_beside(ends_beside(key), encode_ends(manifest, examined.ends))
+            self._publisher.put_beside(generation.ends_beside(key), ends.encode_ends(manifest, examined.ends))
         else:
-            keep_tasks(self._publisher.storage, self._folder, manifest, examined.work.done)
+            kept.keep_tasks(self._publisher.storage, self._folder, manifest, examined.work.done)
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
 
     def _settle(self) -> tuple[int, TableCommit | None]:
         """Bring the table into step before anything is swept: it may name the generation that was replaced."""
         context, done = self._context, None
-        give_way(self._publisher.storage, self._folder.root, self._day)
+        published.give_way(self._publisher.storage, self._folder.root, self._day)
         if context.table is not None:
-            work = EventWork(self._options.out.address, context.spread, context.clock)
-            events = files_by_event(self._publisher, self._options.columns, work)
+            work = files.EventWork(self._options.out.address, context.spread, context.clock)
+            events = files.files_by_event(self._publisher, self._options.columns, work)
             done = TableCommitter(context.table, self._publisher, context.clock, context.new_id, events).commit()
         return len(self._publisher.sweep(context.clock.now_ms())), done

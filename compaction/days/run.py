@@ -11,13 +11,11 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 from rich.console import Console
 
-from archive.clock import Clock
 from archive.errors import MinutebookError
 from archive.format.day import Day
 from compaction.days.outcome import DayRow, row_of_error, worst
-from compaction.days.side_by_side import DayDone, side_by_side
-from compaction.days.stop import Stop, Stopped
-from compaction.inventory.memory import collect_what_is_left
+from compaction.days.side_by_side import DayDone, DayWorkers
+from compaction.days.stop import Stopped
 from compaction.spark.engine import Progress
 
 T = TypeVar("T")
@@ -35,21 +33,16 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DaysRun(NamedTuple):
-    """How days are worked on: so many at once, told as one or `many`, to a person or `as_json`.
+    """How days are worked on, told as one or `many`, to a person or `as_json`.
 
-    `report` is called with the days done and all days; `cancel` ends what Spark does for them. `give_back` is
-    called behind each day.
+    `report` is called with the days done and all days.
     """
 
     command: str
-    parallel: int
     many: bool
     as_json: bool
-    stop: Stop
-    clock: Clock
-    cancel: Callable[[], None]
+    workers: DayWorkers
     report: Progress
-    give_back: Callable[[], None] = collect_what_is_left
 
     def run(self, days: Sequence[Day], work: Callable[[Day], T], show: Callable[[Day, T, float], DayRow]) -> int:
         """Work on the days; returns the exit code.
@@ -66,18 +59,9 @@ class DaysRun(NamedTuple):
 
         if self.many:
             self.report(_DAYS, 0, len(days))
-        side_by_side(
-            days,
-            work,
-            tell,
-            parallel=self.parallel,
-            stop=self.stop,
-            clock=self.clock,
-            cancel=self.cancel,
-            give_back=self.give_back,
-        )
+        self.workers.run(days, work, tell)
         # What a signal leaves undone outweighs what was found meanwhile.
-        code = self.stop.exit_code or worst(row.exit_code for row in rows)
+        code = self.workers.stop.exit_code or worst(row.exit_code for row in rows)
         if self.many:
             _show(RunSummary(format=FORMAT, command=self.command, exit_code=code, days=_by_day(rows)), self.as_json)
         return code

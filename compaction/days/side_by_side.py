@@ -15,6 +15,7 @@ from archive.clock import Clock
 from archive.errors import MinutebookError
 from archive.format.day import Day
 from compaction.days.stop import Stop
+from compaction.inventory.memory import collect_what_is_left
 
 T = TypeVar("T")
 
@@ -32,61 +33,70 @@ class DayDone(NamedTuple, Generic[T]):
     error: BaseException | None
 
 
-def side_by_side(
-    days: Sequence[Day],
-    work: Callable[[Day], T],
-    show: Callable[[DayDone[T]], None],
-    *,
-    parallel: int,
-    stop: Stop,
-    clock: Clock,
-    cancel: Callable[[], None],
-    give_back: Callable[[], None],
-) -> None:
-    """Work on the days, so many at once; `show` is called for each in this thread, in the order in which they end.
+class DayWorkers(NamedTuple):
+    """So many threads, each of which works on one day at a time, until `stop` ends the run.
 
-    Once the run is to end no other day begins, and `cancel` is called until those at work have noticed; `show` is
-    given all days. `give_back` is called behind each day that has been shown. Raises what is no MinutebookError.
+    `cancel` ends what Spark does for the days; `give_back` is called behind each day that has been shown.
     """
-    waiting, ended = deque(days), queue.Queue[DayDone[T]](maxsize=1)
 
-    def serve() -> None:
+    parallel: int
+    stop: Stop
+    clock: Clock
+    cancel: Callable[[], None]
+    give_back: Callable[[], None] = collect_what_is_left
+
+    def run(self, days: Sequence[Day], work: Callable[[Day], T], show: Callable[[DayDone[T]], None]) -> None:
+        """Work on the days; `show` is called for each in this thread, in the order in which they end.
+
+        Once the run is to end no other day begins, and `cancel` is called until those at work have noticed; `show` is
+        given all days. Raises what is no MinutebookError.
+        """
+        waiting, ended = deque(days), queue.Queue[DayDone[T]](maxsize=1)
+
+        def serve() -> None:
+            while True:
+                try:
+                    day = waiting.popleft()
+                except IndexError:
+                    return
+                ended.put(self._done(day, work))
+
+        count = min(self.parallel, len(days))
+        threads = [threading.Thread(target=serve, name=f"{THREAD}-{number}", daemon=True) for number in range(count)]
+        for thread in threads:
+            thread.start()
+        fault: BaseException | None = None
+        for _ in days:
+            done = self._next(ended)
+            if done.error is not None and not isinstance(done.error, MinutebookError):
+                fault = fault or done.error
+                self.stop.ask()
+            else:
+                show(done)
+            del done
+            if not self.stop.is_asked:
+                self.give_back()
+        for thread in threads:
+            thread.join()
+        if fault is not None:
+            raise fault
+
+    def _done(self, day: Day, work: Callable[[Day], T]) -> DayDone[T]:
+        begin = self.clock.monotonic()
+        try:
+            self.stop.check()
+            given = work(day)
+        except BaseException as exc:  # noqa: BLE001 - it is raised in the main thread, or a row of the table
+            return DayDone(day, self.clock.monotonic() - begin, None, _as_seen(exc, self.stop))
+        return DayDone(day, self.clock.monotonic() - begin, given, None)
+
+    def _next(self, ended: "queue.Queue[DayDone[T]]") -> DayDone[T]:
         while True:
             try:
-                day = waiting.popleft()
-            except IndexError:
-                return
-            ended.put(_done(day, work, stop, clock))
-
-    count = min(parallel, len(days))
-    threads = [threading.Thread(target=serve, name=f"{THREAD}-{number}", daemon=True) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    fault: BaseException | None = None
-    for _ in days:
-        done = _next(ended, stop, cancel)
-        if done.error is not None and not isinstance(done.error, MinutebookError):
-            fault = fault or done.error
-            stop.ask()
-        else:
-            show(done)
-        del done
-        if not stop.is_asked:
-            give_back()
-    for thread in threads:
-        thread.join()
-    if fault is not None:
-        raise fault
-
-
-def _done(day: Day, work: Callable[[Day], T], stop: Stop, clock: Clock) -> DayDone[T]:
-    begin = clock.monotonic()
-    try:
-        stop.check()
-        given = work(day)
-    except BaseException as exc:  # noqa: BLE001 - it is raised in the main thread, or a row of the table
-        return DayDone(day, clock.monotonic() - begin, None, _as_seen(exc, stop))
-    return DayDone(day, clock.monotonic() - begin, given, None)
+                return ended.get(timeout=_TICK_SECONDS)
+            except queue.Empty:
+                if self.stop.is_asked:
+                    self.cancel()
 
 
 def _as_seen(error: BaseException, stop: Stop) -> BaseException:
@@ -98,12 +108,3 @@ def _as_seen(error: BaseException, stop: Stop) -> BaseException:
     except MinutebookError as stopped:
         return stopped
     return error
-
-
-def _next(ended: "queue.Queue[DayDone[T]]", stop: Stop, cancel: Callable[[], None]) -> DayDone[T]:
-    while True:
-        try:
-            return ended.get(timeout=_TICK_SECONDS)
-        except queue.Empty:
-            if stop.is_asked:
-                cancel()

@@ -12,7 +12,7 @@ from archive.errors import SafetyRefusal, SettingsError, StoreUnavailable
 from archive.format.day import Day
 from compaction.days.outcome import DayRow, row_of_error, row_of_plan
 from compaction.days.run import DaysRun
-from compaction.days.side_by_side import DayDone, side_by_side
+from compaction.days.side_by_side import DayDone, DayWorkers
 from compaction.days.stop import Stop, StoppableClock, Stopped, stopped_by_signals
 from compaction.dry_run import DayPlan
 from compaction.inventory.memory import collector_paused
@@ -36,16 +36,8 @@ def run(
     Nothing is given back behind them: that walks through all that a whole suite holds, at each day.
     """
     found: dict[Day, DayDone[str]] = {}
-    side_by_side(
-        days,
-        work,
-        lambda done: found.update({done.day: done}),
-        parallel=parallel,
-        stop=stop or Stop(),
-        clock=ManualClock(),
-        cancel=cancel,
-        give_back=lambda: None,
-    )
+    workers = DayWorkers(parallel, stop or Stop(), ManualClock(), cancel, give_back=lambda: None)
+    workers.run(days, work, lambda done: found.update({done.day: done}))
     return found
 
 
@@ -156,7 +148,8 @@ def test_what_a_day_held_is_given_back() -> None:
             held.append(weakref.ref(Held()))
         return str(day)
 
-    asked = DaysRun("compact", 2, False, False, Stop(), ManualClock(), cancel=lambda: None, report=no_progress)
+    workers = DayWorkers(2, Stop(), ManualClock(), cancel=lambda: None)
+    asked = DaysRun("compact", many=False, as_json=False, workers=workers, report=no_progress)
     asked.run(DAYS[:2], work, lambda day, *_: DayRow(day=str(day), state="published", exit_code=0))
     assert [each() for each in held] == [None, None]
 
@@ -180,17 +173,8 @@ def many(code_of: dict[int, int], *, is_many: bool = True) -> int:
             raise SettingsError("before the archive begins")
         return code_of.get(DAYS.index(day), 0)
 
-    asked = DaysRun(
-        "compact",
-        2,
-        is_many,
-        True,
-        Stop(),
-        ManualClock(),
-        cancel=lambda: None,
-        report=no_progress,
-        give_back=lambda: None,
-    )
+    workers = DayWorkers(2, Stop(), ManualClock(), cancel=lambda: None, give_back=lambda: None)
+    asked = DaysRun("compact", is_many, as_json=True, workers=workers, report=no_progress)
     days = DAYS if is_many else DAYS[:1]
     return asked.run(days, work, lambda day, code, _: DayRow(day=str(day), state="published", exit_code=code))
 
@@ -224,17 +208,8 @@ def test_days_of_a_dry_run_are_rows_of_the_same_table(capsys: pytest.CaptureFixt
             raise SettingsError("before the archive begins")
         return DayPlan(day=str(day), segments=18, bytes=1, tasks=1, generation="g", state="s", action="nothing to do")
 
-    asked = DaysRun(
-        "compact",
-        1,
-        True,
-        False,
-        Stop(),
-        ManualClock(),
-        cancel=lambda: None,
-        report=no_progress,
-        give_back=lambda: None,
-    )
+    workers = DayWorkers(1, Stop(), ManualClock(), cancel=lambda: None, give_back=lambda: None)
+    asked = DaysRun("compact", many=True, as_json=False, workers=workers, report=no_progress)
     assert asked.run(DAYS[:2], work, lambda _day, plan, _seconds: row_of_plan(plan)) == 2
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[:2] == [str(DAYS[0]), "refused"]
