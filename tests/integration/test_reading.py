@@ -14,7 +14,7 @@ from compaction.ddl import print_ddl
 from compaction.job.request import DdlRequest
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.cat.command import cat
-from minutebook.cat.request import CatOptions
+from minutebook.cat.options import CatOptions
 from minutebook.reader import published
 from tests.corpus.shelf import Shelf
 from tests.fakes.archive_scene import PREFIX, ArchiveScene

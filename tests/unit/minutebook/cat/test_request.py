@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from archive.errors import SettingsError
-from minutebook.cat.request import CatOptions, CatRequest, checked_request
+from minutebook.cat.options import CatOptions
+from minutebook.cat.request import CatRequest, checked_request
 from tests.unit.minutebook.cat.reading import NOON
 
 NOW_MS = NOON * 60_000
